@@ -4,9 +4,9 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 import { capturedWords } from './orders.ts';
-import { table } from './output.ts';
+import { type Columns, table } from './output.ts';
+import { listRows, moreLine, PAGE_OPTIONS } from './rows.ts';
 
 /** The commands about what needs a person. */
 
@@ -59,7 +59,7 @@ export const attention = defineCommand({
     const lines = [
       summary.sentence,
       ...(groups.length === 0 ? [] : ['', ...groupLines(groups)]),
-      ...(rows.length === 0 ? [] : ['', ...matterLines(rows)]),
+      ...(rows.length === 0 ? [] : ['', ...table(rows, MATTER_COLUMNS)]),
       ...moreLine(more),
     ];
     return { data: { summary, groups, attention: rows, more }, lines, exit };
@@ -85,15 +85,15 @@ function countOf(groups: readonly Group[], kind: string): number {
 }
 
 function groupLines(groups: readonly Group[]): string[] {
-  const cells = groups.map(({ kind, reason, count, oldestAt, sums, meaning }) => [
-    kindWords(kind, reason),
-    count,
-    oldestAt,
-    sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
-    sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
-    `${meaning}${howToList(kind, countOf(groups, kind))}`,
-  ]);
-  return table(['kind', 'count', 'oldest since', 'asked', 'captured', 'meaning'], cells, '');
+  const columns: Columns<Group> = {
+    kind: kindWords,
+    count: 'count',
+    'oldest since': 'oldestAt',
+    asked: ({ sums }) => sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
+    captured: ({ sums }) => sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
+    meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
+  };
+  return table(groups, columns);
 }
 
 function howToList(kind: string, count: number): string {
@@ -101,21 +101,18 @@ function howToList(kind: string, count: number): string {
   return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 
-function matterLines(rows: readonly Matter[]): string[] {
-  const cells = rows.map(({ id, kind, reason, reference, detail, count, openedAt, order }) => [
-    id,
-    openedAt,
-    kindWords(kind, reason),
-    reference,
-    order === null ? null : `${order.amount} ${order.currency}`,
-    order === null ? null : capturedWords(order),
-    count,
-    detail,
-  ]);
-  return table(['id', 'since', 'kind', 'order', 'asked', 'captured', 'times', 'detail'], cells, '');
-}
+const MATTER_COLUMNS: Columns<Matter> = {
+  id: 'id',
+  since: 'openedAt',
+  kind: kindWords,
+  order: 'reference',
+  asked: ({ order }) => (order === null ? null : `${order.amount} ${order.currency}`),
+  captured: ({ order }) => (order === null ? null : capturedWords(order)),
+  times: 'count',
+  detail: 'detail',
+};
 
-function kindWords(kind: string, reason: string | null): string {
+function kindWords({ kind, reason }: { kind: string; reason: string | null }): string {
   return reason === null ? kind : `${kind}: ${reason}`;
 }
 

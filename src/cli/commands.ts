@@ -1,13 +1,14 @@
-import { nearest } from '../config/suggest.ts';
+import { readConfig } from '../config/config.ts';
+import { type Environment, nearest } from '../config/environment.ts';
+import { releaseVersion } from '../release.ts';
 import { attention, attentionEnd } from './attention.ts';
-import { type Command, defineCommand, type Option, optionsOf, type Report } from './command.ts';
-import { rejections, verifyDelivery } from './deliveries.ts';
-import { eventsList, eventsReplay, eventsShow } from './events.ts';
-import { EXIT_MEANINGS, UsageError } from './exit.ts';
+import { type Command, defineCommand, type Option, optionsOf, type Report, readArguments } from './command.ts';
+import { connect } from './connection.ts';
+import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
+import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
-import { backup, migrateDatabase, rotateKey } from './maintenance.ts';
-import { doctor, stats, tail } from './monitoring.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
+import { backup, doctor, rotateKey, stats, tail } from './operations.ts';
 import {
   ordersAdopt,
   ordersCancel,
@@ -18,12 +19,82 @@ import {
   ordersShow,
   why,
 } from './orders.ts';
-import { serve } from './serve.ts';
+import { failureText, reportText } from './output.ts';
+import { migrateDatabase, serve } from './serve.ts';
 
 /**
- * The table of all commands, and the help that is made from it. To add a command, define it by `defineCommand` in the
- * file of its noun and name it in `GROUPS`: dispatch, options and help follow from its definition.
+ * All commands, how the words of a command line find theirs, and the help. To add a command, define it by `defineCommand`
+ * in the file of its noun and name it in `GROUPS`: dispatch, options and help follow from its definition.
  */
+
+/** What a command has of the process in which it runs. */
+export type Surroundings = {
+  /** Replaces the process's own. */
+  readonly environment?: Environment;
+  /** To standard output. Resolves when all is written; false if the reader is gone. */
+  print(text: string): Promise<boolean>;
+  /** To standard error. */
+  complain(text: string): void;
+};
+
+/** Runs the command of these words to its end; never throws. */
+export async function run(args: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
+  const json = isForProgram(args);
+  try {
+    const report = await dispatch(args, surroundings);
+    if (typeof report === 'number') return report;
+    await surroundings.print(reportText(report, json));
+    return report.exit ?? EXIT.ok;
+  } catch (error) {
+    const failed = failure(error);
+    surroundings.complain(failureText(failed, json));
+    return failed.exit;
+  }
+}
+
+/** Whether a program reads what these words make the command print. */
+export function isForProgram(args: readonly string[]): boolean {
+  return args.includes('--json');
+}
+
+/** Finds the command by its one or two words, reads what follows them, and runs it. */
+async function dispatch(all: readonly string[], { environment, print }: Surroundings): Promise<Report | ExitCode> {
+  const first = all.findIndex((word) => word !== '--json');
+  const words = first < 0 ? [] : all.slice(first);
+  if (words.length === 0) throw noSuchCommand([]);
+  if (words[0] === '--help' || words[0] === '-h') return helpOn([]);
+  if (words[0] === '--version' || words[0] === '-V') return version();
+  const command = findCommand(words);
+  if (command === undefined) {
+    const group = words.slice(0, 1);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(group);
+    throw noSuchCommand(group);
+  }
+  const name = command.name.split(' ');
+  const { positionals, options } = readArguments(command, words.slice(name.length));
+  const { help, json: _, ...own } = options;
+  if (help !== undefined) return helpOn(name);
+  const config = () => readConfig(environment);
+  return command.run({
+    positionals,
+    first: positionals[0] ?? '',
+    options: own as Record<string, never>,
+    json: isForProgram(all),
+    config,
+    server: () => connect(config()),
+    print,
+  });
+}
+
+function findCommand([first, second]: readonly string[]): Command | undefined {
+  const two = COMMANDS.find(({ name }) => name === `${first} ${second}`);
+  return two ?? COMMANDS.find(({ name }) => name === first);
+}
+
+function version(): Report {
+  const version = releaseVersion();
+  return { data: { version, node: process.version }, lines: [`settled ${version} (Node ${process.versions.node})`] };
+}
 
 const help = defineCommand({
   name: 'help',
@@ -33,25 +104,19 @@ const help = defineCommand({
   run: async ({ positionals }) => helpOn(positionals),
 });
 
-/** Commands that a person looks for together. */
-type Group = { readonly heading: string; readonly commands: readonly Command[] };
-
 /** Every command, in the order and under the headings in which help shows them. */
-const GROUPS: readonly Group[] = [
-  { heading: 'Run it', commands: [serve, migrateDatabase, doctor, stats, tail, backup, rotateKey, help] },
-  {
-    heading: 'Orders and their links',
-    commands: [
-      ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
-      ...[linksReserve, linksAdd, reconcile],
-    ],
-  },
-  { heading: 'What the service said', commands: [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery] },
-  { heading: 'Notices to the shop', commands: [noticesList, noticesShow, noticesResend] },
-  { heading: 'What needs a person', commands: [attention, attentionEnd] },
-];
+const GROUPS: Readonly<Record<string, readonly Command[]>> = {
+  'Run it': [serve, migrateDatabase, doctor, stats, tail, backup, rotateKey, help],
+  'Orders and their links': [
+    ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
+    ...[linksReserve, linksAdd, reconcile],
+  ],
+  'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
+  'Notices to the shop': [noticesList, noticesShow, noticesResend],
+  'What needs a person': [attention, attentionEnd],
+};
 
-export const COMMANDS: readonly Command[] = GROUPS.flatMap(({ commands }) => commands);
+export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat();
 
 /** Help on one command, or on all that begin with the words given. Throws `UsageError` if there is none. */
 export function helpOn(words: readonly string[]): Report {
@@ -73,7 +138,11 @@ function overview(): Report {
       'settled marks the orders of a shop paid: once, durably, and for the right money.',
       '',
       'Usage: settled COMMAND [OPTION...]',
-      ...GROUPS.flatMap(({ heading, commands }) => ['', `${heading}:`, ...columnLines(commands.map(usageRow), rows)]),
+      ...Object.entries(GROUPS).flatMap(([heading, group]) => [
+        '',
+        `${heading}:`,
+        ...columnLines(group.map(usageRow), rows),
+      ]),
       '',
       'Every command takes --json and --help. `settled help COMMAND` says more about one.',
       '`settled --version` says which settled this is.',
@@ -158,14 +227,8 @@ function columnLines(rows: readonly Row[], all: readonly Row[] = rows): string[]
   });
 }
 
+/** As many words on a line as fit. */
 function wrap(text: string, columns: number): string[] {
-  const lines: string[] = [];
-  let line = '';
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > columns) {
-      lines.push(line);
-      line = word;
-    } else line = line === '' ? word : `${line} ${word}`;
-  }
-  return [...lines, line];
+  const breaks = new RegExp(`(.{1,${columns}})(?: |$)`, 'g');
+  return text.replace(breaks, '$1\n').trimEnd().split('\n');
 }

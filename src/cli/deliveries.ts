@@ -5,11 +5,103 @@ import { defineCommand, readGivenFile, wholeNumber } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
-import { list, PAGE_OPTIONS } from './lists.ts';
 import { orderPath } from './orders.ts';
-import { printable, table } from './output.ts';
+import { type Columns, printable, printableLines, record, table } from './output.ts';
+import { bulkCommand, faultWords, list, PAGE_OPTIONS, type Row, rowOptions, statusWords } from './rows.ts';
 
-/** The commands about deliveries that settled refuses. */
+/** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
+
+type EventRow = Row & {
+  eventId: string;
+  type: string | null;
+  linkId: string | null;
+  outcome: string | null;
+  rule: string | null;
+  conflict: boolean;
+  duplicates: number;
+  receivedAt: string;
+};
+type EventDetail = EventRow & { timestamp: string; bodySha256: string; bodyText: string | null; bodyDropped: boolean };
+
+export const eventsList = defineCommand({
+  name: 'events list',
+  about: 'list recorded events, the newest first',
+  details: [
+    'pending: it waits to be settled. leased (in work): it is being settled. done: it was settled; its result is how.',
+    'dead: it could not be settled and waits for a person: `settled events show ID` says why.',
+    "What the service's API answered is listed too: its type is why it was asked.",
+  ],
+  examples: ['settled events list --status dead', 'settled events list --order order-8001 --since 3d'],
+  options: rowOptions('events'),
+  run: (call) => list(call, 'events', eventTable),
+});
+
+function eventTable(events: readonly EventRow[]): string[] {
+  const columns: Columns<EventRow> = {
+    id: 'id',
+    received: 'receivedAt',
+    order: 'reference',
+    type: 'type',
+    status: (event) => statusWords(event, 'in work'),
+    result: ({ fault, rule, outcome }) => fault?.code ?? rule ?? outcome,
+    'event id': 'eventId',
+  };
+  return table(events, columns, 'No such events.');
+}
+
+export const eventsShow = defineCommand({
+  name: 'events show',
+  positionals: 'ID',
+  about: 'show one event with its body, as it came',
+  async run({ first, server }) {
+    const answer = await server().get<{ event: EventDetail }>(`/v1/events/${encodeURIComponent(first)}`);
+    const { event } = answer;
+    const lines = record({
+      id: event.id,
+      'event id': event.eventId,
+      order: event.reference,
+      link: event.linkId,
+      type: event.type,
+      received: event.receivedAt,
+      signed: new Date(Number(event.timestamp)).toISOString(),
+      status: statusWords(event, 'in work'),
+      outcome: event.outcome,
+      rule: event.rule,
+      attempts: event.attempt,
+      'next attempt': event.dueAt,
+      ended: event.endedAt,
+      'came again': event.duplicates,
+      conflict: event.conflict ? 'this event id came before with another body' : 'no',
+      fault: faultWords(event),
+      'body SHA-256': event.bodySha256,
+    });
+    return { data: answer, lines: [...lines, '', ...bodyLines(event)] };
+  },
+});
+
+function bodyLines({ id, bodyText, bodyDropped }: EventDetail): string[] {
+  if (bodyDropped) return ['Its body was dropped when it was old: SETTLED_KEEP_BODIES says when.'];
+  if (bodyText !== null) return printableLines(bodyText);
+  return [`The body is not UTF-8 text. Its bytes are in: settled events show ${id} --json`];
+}
+
+export const eventsReplay = bulkCommand<EventRow>({
+  name: 'events replay',
+  about: 'settle recorded events again: those named, or all that are selected',
+  details: ['This never pays an order twice: its settlement row guards against that.'],
+  examples: ['settled events replay --failed --dry-run', 'settled events replay --failed --since 2h --yes'],
+  one: 'event',
+  action: 'replay',
+  done: 'replayed',
+  result: () => 'pending: it is settled again now',
+  failed: {
+    about: 'all that are dead: they could not be settled',
+    statuses: ['dead'],
+    is: ({ status }) => status === 'dead',
+  },
+  at: ({ receivedAt }) => receivedAt,
+  table: eventTable,
+});
 
 type RejectionRow = {
   reference: string;
@@ -33,15 +125,13 @@ export const rejections = defineCommand({
   run: (call) => list(call, 'rejections', rejectionLines),
 });
 
+/** The table, with what is known of a refusal below its line. */
 function rejectionLines(rows: readonly RejectionRow[]): string[] {
-  const cells = rows.map((row) => [row.reference, row.reason, row.count, row.firstAt, row.lastAt]);
-  const headings = ['order', 'reason', 'times', 'first', 'last'];
-  const [heading = '', ...lines] = table(headings, cells, 'No delivery was refused.');
-  const diagnosed = lines.flatMap((line, at) => {
-    const diagnosis = rows[at]?.diagnosis ?? null;
+  const columns = { order: 'reference', reason: 'reason', times: 'count', first: 'firstAt', last: 'lastAt' } as const;
+  return table(rows, columns, 'No delivery was refused.').flatMap((line, at) => {
+    const diagnosis = rows[at - 1]?.diagnosis ?? null;
     return diagnosis === null ? [line] : [line, `  ${printable(diagnosis.answer)}`];
   });
-  return [heading, ...diagnosed];
 }
 
 export const verifyDelivery = defineCommand({

@@ -1,40 +1,32 @@
 import { Fault, type FaultCode } from '../fault.ts';
 import type { ProblemCode } from '../http/problem.ts';
 
-/** The command's exit codes, after sysexits.h if it has one. docs/errors.md and `settled help` list them. */
-export const EXIT = {
-  ok: 0,
-  refused: 1,
-  needsPerson: 3,
-  usage: 64,
-  notAuthentic: 65,
-  notFound: 66,
-  unreachable: 69,
-  bug: 70,
-  cannotOpen: 73,
-  diskFailed: 74,
-  tryAgain: 75,
-  notAllowed: 77,
-  configuration: 78,
+/** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
+const ENDINGS = {
+  ok: [0, 'done'],
+  refused: [1, 'refused by the server, not confirmed by --yes, or doctor found something failing'],
+  needsPerson: [3, 'attention --exit-code: something needs a person'],
+  usage: [64, 'the command line cannot be understood'],
+  notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
+  notFound: [66, 'there is no such order, event, notice or matter'],
+  unreachable: [69, 'the server or PostgreSQL cannot be reached, or no suitable Node is installed'],
+  bug: [70, 'a bug in settled, here or in the server'],
+  cannotOpen: [73, 'the database cannot be opened, or is lost'],
+  diskFailed: [74, 'the disk failed or is full'],
+  tryAgain: [75, 'something else is in the way: try again when it is gone'],
+  notAllowed: [77, 'not allowed: the token, or access to the files'],
+  configuration: [78, 'the configuration cannot be used'],
 } as const;
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+type Endings = typeof ENDINGS;
+export type ExitCode = Endings[keyof Endings][0];
 
-/** What each exit code means, in a line. */
-export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
-  0: 'done',
-  1: 'refused by the server, not confirmed by --yes, or doctor found something failing',
-  3: 'attention --exit-code: something needs a person',
-  64: 'the command line cannot be understood',
-  65: 'verify: the delivery is not authentic, or not fresh',
-  66: 'there is no such order, event, notice or matter',
-  69: 'the server or PostgreSQL cannot be reached, or no suitable Node is installed',
-  70: 'a bug in settled, here or in the server',
-  73: 'the database cannot be opened, or is lost',
-  74: 'the disk failed or is full',
-  75: 'something else is in the way: try again when it is gone',
-  77: 'not allowed: the token, or access to the files',
-  78: 'the configuration cannot be used',
+/** The exit codes. docs/errors.md and `settled help` list them. */
+export const EXIT = Object.fromEntries(Object.entries(ENDINGS).map(([name, [code]]) => [name, code])) as {
+  readonly [Name in keyof Endings]: Endings[Name][0];
 };
+
+/** What each exit code means. */
+export const EXIT_MEANINGS: Readonly<Record<string, string>> = Object.fromEntries(Object.values(ENDINGS));
 
 /** Codes of the command itself, beside those of faults and of the API. docs/errors.md lists them. */
 export const EXIT_OF_COMMAND = {

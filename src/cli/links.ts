@@ -75,14 +75,14 @@ export const linksReserve = defineCommand({
 
 function report(answer: LinkAnswer, message: string): Report {
   const { link, order } = answer;
-  const lines = record([
-    ['order', order.reference],
-    ['amount', `${order.amount} ${order.currency}`],
-    ['state', order.state],
-    ['link', link.id],
-    ['webhookUrl', link.webhookUrl],
-    ...(link.webhookSecret === undefined ? [] : [['webhookSecret', link.webhookSecret] as const]),
-  ]);
+  const lines = record({
+    order: order.reference,
+    amount: `${order.amount} ${order.currency}`,
+    state: order.state,
+    link: link.id,
+    webhookUrl: link.webhookUrl,
+    webhookSecret: link.webhookSecret,
+  });
   return { data: answer, lines: [message, '', ...lines] };
 }
 

@@ -1,6 +1,6 @@
-import { EXIT, endProcess, failure } from './exit.ts';
-import { failureText, print } from './output.ts';
-import { isForProgram, run } from './run.ts';
+import { isForProgram, run } from './commands.ts';
+import { CommandError, EXIT, endProcess, failure } from './exit.ts';
+import { failureText } from './output.ts';
 
 /** The process of a `settled` command. */
 
@@ -21,6 +21,16 @@ function endForBug(error: unknown): never {
   const failed = failure(error);
   complain(failureText(failed, isForProgram(args)));
   endProcess(failed.exit);
+}
+
+/** Resolves when all is written; false if the reader has seen enough and is gone, as `head` is, which is no error. */
+function print(text: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error?: NodeJS.ErrnoException | null) => {
+      if (!error || error.code === 'EPIPE') resolve(!error);
+      else reject(new CommandError('output_failed', `The output cannot be written (${error.code}), and is not whole.`));
+    });
+  });
 }
 
 function complain(text: string): void {

@@ -1,9 +1,8 @@
 import { inARow } from '../domain/shop_failures.ts';
-import { bulkCommand } from './bulk.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
-import { faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './lists.ts';
-import { printable, printableLines, record, table } from './output.ts';
+import { type Columns, printable, printableLines, record, table } from './output.ts';
+import { bulkCommand, faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './rows.ts';
 
 /** The commands about notices: what settled tells the shop. */
 
@@ -73,18 +72,17 @@ function shopLines(shop: ShopOfNotices): string[] {
 
 /** `shop`: undefined if the answer did not name it. */
 function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): string[] {
-  const rows = notices.map((notice) => [
-    notice.id,
-    notice.createdAt,
-    notice.reference,
-    notice.type,
-    statusWords(notice, 'being sent'),
-    notice.attempt,
-    lastAnswer(notice),
-    notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices),
-  ]);
-  const headings = ['id', 'created', 'order', 'type', 'status', 'attempts', 'last answer', 'next'];
-  return table(headings, rows, 'No such notices.');
+  const columns: Columns<NoticeRow> = {
+    id: 'id',
+    created: 'createdAt',
+    order: 'reference',
+    type: 'type',
+    status: (notice) => statusWords(notice, 'being sent'),
+    attempts: 'attempt',
+    'last answer': lastAnswer,
+    next: (notice) => (notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices)),
+  };
+  return table(notices, columns, 'No such notices.');
 }
 
 const ANSWER_COLUMNS = 40;
@@ -116,19 +114,19 @@ export const noticesShow = defineCommand({
   async run({ first, server }) {
     const answer = await server().get<{ notice: NoticeDetail }>(`/v1/notices/${encodeURIComponent(first)}`);
     const { notice } = answer;
-    const lines = record([
-      ['id', notice.id],
-      ['order', notice.reference],
-      ['order version', notice.version],
-      ['type', notice.type],
-      ['created', notice.createdAt],
-      ['status', statusWords(notice, 'being sent')],
-      ['attempts', notice.attempt],
-      ['next attempt', notice.dueAt],
-      ['ended', notice.endedAt],
-      ['shop answered', notice.answer?.status ?? null],
-      ['fault', faultWords(notice)],
-    ]);
+    const lines = record({
+      id: notice.id,
+      order: notice.reference,
+      'order version': notice.version,
+      type: notice.type,
+      created: notice.createdAt,
+      status: statusWords(notice, 'being sent'),
+      attempts: notice.attempt,
+      'next attempt': notice.dueAt,
+      ended: notice.endedAt,
+      'shop answered': notice.answer?.status ?? null,
+      fault: faultWords(notice),
+    });
     const body = JSON.stringify(notice.body, null, 2).split('\n').map(printable);
     const said = notice.answer?.body ? ['', 'The shop answered:', ...printableLines(notice.answer.body)] : [];
     return { data: answer, lines: [...lines, '', ...body, ...said] };

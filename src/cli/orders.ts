@@ -4,8 +4,8 @@ import { ORDER_STATES } from '../domain/order.ts';
 import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { list, PAGE_OPTIONS } from './lists.ts';
-import { printable, record, table } from './output.ts';
+import { type Columns, printable, record, table } from './output.ts';
+import { list, PAGE_OPTIONS } from './rows.ts';
 
 /** The commands about one order, and the list of orders. */
 
@@ -76,22 +76,20 @@ export const ordersList = defineCommand({
     until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
-  run: (call) => list(call, 'orders', orderTable),
+  run: (call) => list(call, 'orders', (orders: ListedOrder[]) => table(orders, COLUMNS, 'No such orders.')),
 });
 
-function orderTable(orders: readonly (OrderDocument & { attention: string[] })[]): string[] {
-  const rows = orders.map((order) => [
-    order.reference,
-    order.hold === null ? order.state : `${order.state}: ${unique(order.holds.map(({ reason }) => reason))}`,
-    `${order.amount} ${order.currency}`,
-    capturedWords(order),
-    order.createdAt,
-    order.paidAt,
-    unique([...order.flags, ...order.attention]),
-  ]);
-  const headings = ['reference', 'state', 'asked', 'captured', 'created', 'paid', 'flags and matters'];
-  return table(headings, rows, 'No such orders.');
-}
+type ListedOrder = OrderDocument & { attention: string[] };
+
+const COLUMNS: Columns<ListedOrder> = {
+  reference: 'reference',
+  state: ({ state, hold, holds }) => (hold === null ? state : `${state}: ${unique(holds.map(({ reason }) => reason))}`),
+  asked: ({ amount, currency }) => `${amount} ${currency}`,
+  captured: capturedWords,
+  created: 'createdAt',
+  paid: 'paidAt',
+  'flags and matters': ({ flags, attention }) => unique([...flags, ...attention]),
+};
 
 function unique(words: readonly string[]): string {
   return [...new Set(words)].join(', ');
@@ -235,25 +233,23 @@ function report(answer: OrderAnswer, before: readonly string[] = []): Report {
 }
 
 function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): string[] {
-  const isCut = payments.length < paymentsTotal.count;
-  return record([
-    ['reference', order.reference],
-    ['state', order.state],
-    ['amount', `${order.amount} ${order.currency}`],
-    ['created', order.createdAt],
-    ['paid', order.paidAt],
-    ['learned by', order.learnedBy],
-    ['flags', order.flags.join(', ')],
-    ...order.holds.map(({ id, reason }) => ['hold', `${id}: ${reason}`] as const),
-    ...payments.map((payment) => ['payment', paymentWords(payment)] as const),
-    ...(isCut ? paymentsTotal.sums : []).map(
-      ({ captured, currency }) =>
-        ['payments in all', `${paymentsTotal.count}, with ${captured} ${currency} captured`] as const,
-    ),
-    ['link', link?.id ?? null],
-    ...(link?.status ? [['link status', link.status] as const] : []),
-    ...(link?.url ? [['link address', link.url] as const] : []),
-  ]);
+  const { count, sums } = paymentsTotal;
+  const all = sums.map(({ captured, currency }) => `${count}, with ${captured} ${currency} captured`);
+  return record({
+    reference: order.reference,
+    state: order.state,
+    amount: `${order.amount} ${order.currency}`,
+    created: order.createdAt,
+    paid: order.paidAt,
+    'learned by': order.learnedBy,
+    flags: order.flags.join(', '),
+    hold: order.holds.map(({ id, reason }) => `${id}: ${reason}`),
+    payment: payments.map(paymentWords),
+    'payments in all': payments.length < count ? all : undefined,
+    link: link?.id ?? null,
+    'link status': link?.status || undefined,
+    'link address': link?.url || undefined,
+  });
 }
 
 /** Names what the customer paid if that is not the amount that counts. */

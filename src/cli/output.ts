@@ -1,18 +1,8 @@
 import { escapeMarks } from '../json.ts';
 import type { Report } from './command.ts';
-import { CommandError, type Failure } from './exit.ts';
+import type { Failure } from './exit.ts';
 
-/** Everything that a command prints: aligned columns for a person, a line of JSON for a program. */
-
-/** Resolves when all is written; false if the reader has seen enough and is gone, as `head` is, which is no error. */
-export function print(text: string): Promise<boolean> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error?: NodeJS.ErrnoException | null) => {
-      if (!error || error.code === 'EPIPE') resolve(!error);
-      else reject(new CommandError('output_failed', `The output cannot be written (${error.code}), and is not whole.`));
-    });
-  });
-}
+/** What a command prints, as text: aligned columns for a person, a line of JSON for a program. */
 
 /** A report as it is printed on standard output. */
 export function reportText({ data, lines }: Report, json: boolean): string {
@@ -28,31 +18,43 @@ export function jsonLine(data: unknown): string {
   return `${escapeMarks(JSON.stringify(data))}\n`;
 }
 
-/** Rows in columns under a line of headings; `nothing` if there are no rows. Null and empty cells show as `-`. */
-export function table(
-  headings: readonly string[],
-  rows: readonly (readonly (string | number | null)[])[],
-  nothing: string,
-): string[] {
+/** Null and the empty text show as `-`. */
+type Cell = string | number | null;
+
+/** The columns of a table: under each heading a field of the row, or what a function makes of the row. */
+export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Cell)>>;
+
+/** Rows in columns under a line of headings; `nothing` if there are no rows. */
+export function table<Row>(rows: readonly Row[], columns: Columns<Row>, nothing = ''): string[] {
   if (rows.length === 0) return [nothing];
-  const all = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(cell))];
-  const widths = headings.map((_, column) => Math.max(...all.map((row) => width(row[column] ?? ''))));
-  return all.map((row) =>
-    row
-      .map((text, column) => padded(text, widths[column] ?? 0))
+  const shown = Object.entries(columns).map(([heading, of]) => {
+    const cells = rows.map((row) => cell(typeof of === 'function' ? of(row) : (row[of] as Cell)));
+    return inColumn([heading.toUpperCase(), ...cells]);
+  });
+  return [null, ...rows].map((_, line) =>
+    shown
+      .map((column) => column[line])
       .join('  ')
       .trimEnd(),
   );
 }
 
-/** Names and values, a pair a line, the values aligned. */
-export function record(pairs: readonly (readonly [string, string | number | null])[]): string[] {
-  const names = Math.max(...pairs.map(([name]) => name.length));
-  return pairs.map(([name, value]) => `${name.padEnd(names)}  ${cell(value)}`);
+/** Names and values, a pair a line, the values aligned. A list has a line for each value; undefined has none. */
+export function record(facts: Readonly<Record<string, Cell | readonly Cell[] | undefined>>): string[] {
+  const pairs = Object.entries(facts).flatMap(([name, value]) =>
+    value === undefined ? [] : [value].flat().map((one) => [name, cell(one as Cell)] as const),
+  );
+  const names = inColumn(pairs.map(([name]) => name));
+  return pairs.map(([, value], line) => `${names[line]}  ${value}`);
 }
 
-function cell(value: string | number | null): string {
+function cell(value: Cell): string {
   return value === null || value === '' ? '-' : printable(String(value));
+}
+
+function inColumn(texts: readonly string[]): string[] {
+  const columns = Math.max(...texts.map(width));
+  return texts.map((text) => padded(text, columns));
 }
 
 /** Text with spaces up to a width; wider text as it is. */

@@ -3,9 +3,11 @@ import { flushCompileCache } from 'node:module';
 import { resolve } from 'node:path';
 import type { App } from '../app/app.ts';
 import type { Config } from '../config/config.ts';
+import { restoredSentence } from '../domain/advice.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
-import { operatorTokenPath, storeFile } from '../store/address.ts';
+import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
+import type { Migrated } from '../store/instance.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';
@@ -140,4 +142,61 @@ async function stopInTime(app: App, log: Log): Promise<void> {
   });
   await app.stop();
   cancel();
+}
+
+export const migrateDatabase = defineCommand({
+  name: 'migrate',
+  about: 'bring the database to the newest schema without serving; `settled serve` does this at its start',
+  details: [
+    'With SQLite, stop the server first: one process works on one database.',
+    'With PostgreSQL, replicas of the version before continue to serve meanwhile and after.',
+    'For --restored and --new-key, stop every replica.',
+    '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are.',
+    '--new-key gives up the secrets that the lost key encrypts: docs/operations.md, Keys.',
+  ],
+  options: {
+    restored: { about: 'the database is a copy that took the place of the one before' },
+    'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
+  },
+  async run({ options, config }) {
+    const source = config();
+    const { store } = source;
+    const { migrateStore } = await import('../store/open.ts');
+    const { readKeyIds } = await import('../secrets/key_files.ts');
+    const migrated = await migrateStore({
+      store,
+      readKeys: (how) => readKeyIds(source, how),
+      isRestored: options.restored === true,
+      keyIsLost: options['new-key'] === true,
+      clock: systemClock,
+    });
+    const { applied, restoredFromMs, newKey } = migrated;
+    const data = {
+      ...(store.engine === 'sqlite' ? { path: store.path } : { store: store.name }),
+      applied,
+      ...(restoredFromMs === null ? {} : { restoredFrom: new Date(restoredFromMs).toISOString() }),
+      ...(newKey === null ? {} : { newKey }),
+    };
+    return { data, lines: migratedLines(store, migrated) };
+  },
+});
+
+function migratedLines({ name }: StoreAddress, { applied, restoredFromMs, newKey }: Migrated): string[] {
+  return [
+    applied.length === 0
+      ? `${name} has the newest schema already.`
+      : `${name} was brought to the newest schema. Applied: ${applied.join(', ')}.`,
+    ...(restoredFromMs === null ? [] : [restoredSentence(restoredFromMs)]),
+    ...(newKey === null ? [] : newKeyLines(newKey)),
+  ];
+}
+
+function newKeyLines({ keyId, keyPlace, undecipherable }: NonNullable<Migrated['newKey']>): string[] {
+  const key = `The key ${keyId} encrypts secrets from now on: ${keyPlace}.`;
+  if (undecipherable === 0) return [`${key} Every secret can be opened.`];
+  return [
+    key,
+    `${undecipherable} links have a secret that no known key opens. Deliveries for them are answered 503, and settled finds ` +
+      'the payments of their orders by asking the service. See Keys in docs/operations.md.',
+  ];
 }

@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { Fault } from '../fault.ts';
 import { HEADER_PREFIX } from '../paylink/events.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
-import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
+import { type EnvFile, type Environment, nearest, ownNames, processEnvironment } from './environment.ts';
 import {
   duration,
   flag,
@@ -24,7 +24,6 @@ import {
   Unfit,
   wholeNumber,
 } from './parsers.ts';
-import { nearest } from './suggest.ts';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const LOG_FORMATS = ['json', 'pretty'] as const;

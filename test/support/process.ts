@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
-import { run } from '../../src/cli/run.ts';
+import { run } from '../../src/cli/commands.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 /** `settled sandbox`, as the launcher runs it. */

@@ -5,7 +5,7 @@ import type { ServerApi } from './connection.ts';
 import { EXIT, exitOfFault } from './exit.ts';
 import { count, jsonLine, padded, printable, record, table } from './output.ts';
 
-/** The commands that show how this installation does: its checks, its counts, and what happens now. */
+/** The commands by which a person operates a running server: what they check, count, follow, copy and re-encrypt. */
 
 type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
 /** `store`: the one on which the server works. */
@@ -23,25 +23,25 @@ export const doctor = defineCommand({
     const isDown = answer instanceof Fault;
     const isOther = !isDown && answer.store !== wholeName(store);
     const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
+    const other =
+      isOther &&
+      `, and the server at ${url} works on ${answer.store}: the checks below are of that one. Run this command with the ` +
+        "server's SETTLED_STORE";
     const checks: Check[] = [
       {
         name: 'configuration',
         status: isOther ? 'warning' : 'ok',
-        detail: isOther
-          ? `the store is ${store.name}, and the server at ${url} works on ${answer.store}: the checks below are of that ` +
-            "one. Run this command with the server's SETTLED_STORE"
-          : `the store is ${store.name}${settings}`,
+        detail: `the store is ${store.name}${other || settings}`,
       },
       isDown
         ? { name: 'server', status: 'failing', detail: answer.message }
         : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
       ...(isDown ? [] : answer.checks),
     ];
-    const rows = checks.map(({ name, status, detail }) => [status, name, detail]);
     const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
     return {
       data: { checks },
-      lines: table(['status', 'check', 'detail'], rows, ''),
+      lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
       exit: isDown ? exitOfFault(answer.code) : exit,
     };
   },
@@ -72,32 +72,32 @@ export const stats = defineCommand({
   details: ['docs/operations.md says which of these to watch. Programs that watch read /metrics.'],
   async run({ server }) {
     const answer = await server().get<{ stats: Stats }>('/v1/stats');
-    const { orders, events, notices, openings, matters, ...rest } = answer.stats;
-    const { checks, drift, api, rejections, lagSeconds, noticesLagSeconds } = rest;
-    const kinds = matters.map(({ kind, reason, count }): [string, number] => [
+    const { matters, api, noticesLagSeconds, ...counts } = answer.stats;
+    const kinds = matters.map(({ kind, reason, count }) => [
       `needs a person: ${reason === null ? kind : `${kind}, ${reason}`}`,
       count,
     ]);
-    const lines = record([
-      ...tally('orders', orders),
-      ...tally('events', events),
-      ...tally('notices', notices, 'being sent'),
-      ...tally('openings', openings),
-      ...(kinds.length === 0 ? [['needs a person', 'nothing'] as const] : kinds),
-      ['checks waiting', checks],
-      ['disagreements with the service (drift)', drift],
-      ['API slots in use', api.slotsInUse],
-      ...(api.pausedUntil === null ? [] : [['API paused until', api.pausedUntil] as const]),
-      ['deliveries to known links refused', rejections],
-      ['lag of settlement', `${lagSeconds} s`],
-      ['lag of notices', noticesLagSeconds === null ? 'no callback' : `${noticesLagSeconds} s`],
-    ]);
+    const lines = record({
+      ...tally('orders', counts.orders),
+      ...tally('events', counts.events),
+      ...tally('notices', counts.notices, 'being sent'),
+      ...tally('openings', counts.openings),
+      ...(kinds.length === 0 ? { 'needs a person': 'nothing' } : Object.fromEntries(kinds)),
+      'checks waiting': counts.checks,
+      'disagreements with the service (drift)': counts.drift,
+      'API slots in use': api.slotsInUse,
+      'API paused until': api.pausedUntil ?? undefined,
+      'deliveries to known links refused': counts.rejections,
+      'lag of settlement': `${counts.lagSeconds} s`,
+      'lag of notices': noticesLagSeconds === null ? 'no callback' : `${noticesLagSeconds} s`,
+    });
     return { data: answer, lines };
   },
 });
 
-function tally(what: string, counts: Record<string, number>, leased = 'in work'): [string, number][] {
-  return Object.entries(counts).map(([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n]);
+function tally(what: string, counts: Record<string, number>, leased = 'in work'): Record<string, number> {
+  const pairs = Object.entries(counts).map(([name, n]) => [`${what} ${name === 'leased' ? leased : name}`, n]);
+  return Object.fromEntries(pairs);
 }
 
 /** A line of the server, by `what`. docs/api.md has the fields of each. */
@@ -181,3 +181,47 @@ function detailOf(line: Line): string {
       return String(reason ?? '');
   }
 }
+
+/** For what passes over the whole database. */
+const LONG_TIMEOUT_MS = 3_600_000;
+
+type BackupAnswer = { backup: { path: string; bytes: number; notIncluded: string } };
+
+export const backup = defineCommand({
+  name: 'backup',
+  about: 'write a consistent copy of the database next to it, while the server serves',
+  details: [
+    'The copy does not contain the secrets key, and cannot be used without it: the answer says where the key is.',
+    'Copy the key once, and keep it apart. docs/operations.md has the restore, command by command.',
+    'The command makes no copy of PostgreSQL and ends with 78: docs/postgres.md says how to back that up.',
+  ],
+  async run({ server }) {
+    const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, LONG_TIMEOUT_MS);
+    const { path, bytes, notIncluded } = answer.backup;
+    return { data: answer, lines: [`${printable(path)} was written, ${bytes} bytes.`, printable(notIncluded)] };
+  },
+});
+
+type RotationAnswer = {
+  rotation: { keyId: string; previousKeyId: string; secrets: number; resealed: number; keyPlace: string; note: string };
+};
+
+export const rotateKey = defineCommand({
+  name: 'rotate-key',
+  about: 'make a new secrets key, and encrypt all signing secrets with it, while the server serves',
+  details: [
+    'The secrets key encrypts the signing secrets in the database; links and what they sign do not change.',
+    'It may take a while: no delivery waits for it.',
+    'It ends with 78 if SETTLED_SECRETS_KEY gives the key, and then says how to change it there;',
+    'with 75 if that change continues but cannot end yet, as while another replica encrypts with the key before.',
+    'Afterwards copy the new key file, apart from the backups. Earlier backups still need the old one.',
+  ],
+  async run({ server }) {
+    const answer = await server().post<RotationAnswer>('/v1/admin/rotate-key', undefined, LONG_TIMEOUT_MS);
+    const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
+    const lines = record({ key: keyId, 'key before': previousKeyId, 'kept in': keyPlace });
+    const which = secrets === resealed ? 'all of them' : `${resealed} of them now, the others before`;
+    const done = `The secrets key is a new one. Re-encrypted with it: ${count(secrets, 'signing secret')}, ${which}.`;
+    return { data: answer, lines: [done, printable(note), '', ...lines] };
+  },
+});
