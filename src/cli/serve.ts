@@ -7,7 +7,7 @@ import { restoredSentence } from '../domain/advice.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
-import type { Migrated } from '../store/instance.ts';
+import type { Migrated } from '../store/engine.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';

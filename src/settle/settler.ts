@@ -7,11 +7,12 @@ import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startWorker } from '../work/loop.ts';
-import { BATCH_MAX, restAfterBatchMs } from './pace.ts';
 import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.ts';
 
 const POLL_MS = 1_000;
 const LEASE_MS = 30_000;
+/** Events settled together: each has its own transaction, and they share one fsync. */
+export const BATCH_MAX = 256;
 /** About 40 minutes in all. A fault that lasts longer needs a person. */
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
@@ -69,6 +70,47 @@ export function startSettler(options: SettlerOptions): Settler {
   };
 }
 
+/** While deliveries fill the event loop, settlement pauses for this many times as long as it worked, */
+const REST_FACTOR = 15;
+/** but at most this long; after a slow batch, as on a distant database, this many times as long as it took. */
+const REST_MS_MAX = 200;
+const REST_FACTOR_MIN = 4;
+/** The event loop is full above this share of its time. */
+const LOAD_FULL = 0.89;
+/** Above this share a short rest lets more events come together: they share a claim and a commit. */
+const LOAD_BUSY = 0.4;
+const GATHER_MS = 40;
+/** Settlement does not yield if an event has waited longer than this. */
+const YIELD_MS_MAX = 10_000;
+
+export type SettledBatch = {
+  /** How many events it had, of `BATCH_MAX`. */
+  events: number;
+  /** Deliveries that were recorded since the batch before. */
+  arrivals: number;
+  workedMs: number;
+  /** How long ago its oldest event was received. */
+  waitedMs: number;
+  /** How busy the event loop was lately, from 0 to 1. */
+  load: number;
+  /** Whether other processes use the store as well: then the event loop does not show how busy that is. */
+  isShared: boolean;
+};
+
+/**
+ * How many milliseconds settlement rests after a batch. It yields to deliveries, because an acknowledgement has a deadline
+ * and a settlement has none: a burst is recorded first, and settled within ten seconds of waiting.
+ */
+export function restAfterBatchMs({ events, arrivals, workedMs, waitedMs, load, isShared }: SettledBatch): number {
+  if (arrivals === 0) return 0;
+  const isBurst = isShared && events === BATCH_MAX && arrivals > BATCH_MAX;
+  if ((load > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
+    const longestMs = Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN);
+    return Math.min(longestMs, workedMs * REST_FACTOR, YIELD_MS_MAX - waitedMs);
+  }
+  return load > LOAD_BUSY && events < BATCH_MAX ? GATHER_MS : 0;
+}
+
 async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {
   const { store, credentials, policy, clock, onSettled } = options;
   try {
@@ -101,22 +143,21 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   const delayMs = terminal ? null : retryDelayMs(RETRY, attempt, random());
   const nowMs = clock.nowMs();
   const fault = noteOf(error);
-  const order = orderOf(options, event);
+  const about = { event: eventKey, ...orderOf(options, event), fault: error };
   try {
     if (delayMs === null) {
       const end = await store.buryEvent({ eventKey, attempt, nowMs, fault });
-      if (end === 'done')
-        log.warn({ event: eventKey, ...order, fault: error }, 'a replayed event stays as it was settled');
+      if (end === 'done') log.warn(about, 'a replayed event stays as it was settled');
       if (end !== 'dead') return;
-      log.error({ event: eventKey, ...order, fault: error }, 'an event cannot be settled and waits for a person');
+      log.error(about, 'an event cannot be settled and waits for a person');
       onFailed('buried', event);
     } else {
       await store.retryEvent({ eventKey, attempt, dueAtMs: nowMs + delayMs, fault });
-      log.warn({ event: eventKey, ...order, attempt, fault: error }, 'an event could not be settled; trying again');
+      log.warn({ ...about, attempt }, 'an event could not be settled; trying again');
       onFailed('retried', event);
     }
   } catch (second) {
-    log.warn({ event: eventKey, ...order, fault: second }, 'a failed event keeps its lease until it lapses');
+    log.warn({ ...about, fault: second }, 'a failed event keeps its lease until it lapses');
   }
 }
 
@@ -131,10 +172,8 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   const { eventKey, reading } = event;
   if (result.outcome === 'lost') return;
   if (result.outcome === 'link_mismatch') {
-    log.warn(
-      { ...orderOf(options, event), event: eventKey },
-      'an event names another link than the one it was signed for',
-    );
+    const about = { ...orderOf(options, event), event: eventKey };
+    log.warn(about, 'an event names another link than the one it was signed for');
     return;
   }
   const { outcome, rule, reference: order, state: to, change, raised } = result;
@@ -143,12 +182,11 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   for (const kind of raised) log.warn({ order, kind, ...by }, MATTERS[kind] ?? 'a matter needs a person');
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held') log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
-  // Money may have been counted or reversed even so.
-  else
-    log[outcome === 'applied' ? 'info' : 'debug'](
-      { order, outcome, rule, ...by },
-      'settled; the state of the order stays',
-    );
+  else {
+    // Money may have been counted or reversed even so.
+    const level = outcome === 'applied' ? 'info' : 'debug';
+    log[level]({ order, outcome, rule, ...by }, 'settled; the state of the order stays');
+  }
 }
 
 /** For the log: the order of an event, if it is known without asking the store. */
