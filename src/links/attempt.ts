@@ -1,9 +1,9 @@
 import type { RequestClass } from '../domain/budget.ts';
 import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
 import { Fault } from '../fault.ts';
+import { parseJsonText } from '../json.ts';
 import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/contract_links.ts';
-import { readRequest } from './request.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
 /** What one attempt to open a link found. Throws faults of the service. */
@@ -48,11 +48,14 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
     if (!isForeign(value)) await keepServiceSecret(options, opening, value);
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
-    return isForeign(link) ? foreign(link.id) : agreed(opening, link, { answerLost: false });
+    return isForeign(link) ? { found: 'foreign', id: link.id } : agreed(opening, link, { answerLost: false });
   } catch (error) {
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
-      return (await existing(findOwn(service, opening))) ?? missing(opening);
+      const own = await existing(findOwn(service, opening));
+      // The service's list may be late.
+      if (own === null) throw unclear(`The service says that ${named(opening)} exists, and lists no link of it`);
+      return own;
     }
     // A refusal says nothing about an earlier request whose answer was lost.
     if (error.code !== 'service_refused') throw error;
@@ -117,36 +120,26 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
     if (carriesToken(link, opening.token)) return agreed(opening, link, { answerLost: true });
   }
   const [other] = listed;
-  if (other !== undefined) return foreign(other.id);
-  return isWhole ? null : hiddenAmongOthers(opening);
+  if (other !== undefined) return { found: 'foreign', id: other.id };
+  if (isWhole) return null;
+  // The link may exist although it is not among the listed ones.
+  throw unclear(`The service lists other links than those of ${named(opening)}, and its link is not among the newest`);
 }
 
-function foreign(id: string): AttemptResult {
-  return { found: 'foreign', id };
-}
-
-/** The link may exist although it is not among the listed ones. */
-function hiddenAmongOthers({ reference }: ClaimedOpening): never {
-  const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
-  throw unclear('service_conflict', `${what}. Trying again.`);
-}
-
-/** The service says that the reference is taken, and lists no link with it: its list may be late. */
-function missing({ reference }: ClaimedOpening): never {
-  const what = `The service says that reference ${reference} exists, and lists no link of it`;
-  throw unclear('service_conflict', `${what}. Trying again.`);
+function named({ reference }: ClaimedOpening): string {
+  return `reference ${reference}`;
 }
 
 /** The link; withheld if a customer would pay something else there than the order asks for. */
 function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): AttemptResult {
   if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
-  const what = `The service has link ${link.id} and does not say its address`;
-  throw unclear('service_answer_unusable', `${what}. Asking again.`);
+  const message = `The service has link ${link.id} and does not say its address. Asking again.`;
+  throw new ServiceFault('transient', 'service_answer_unusable', message, { mayHaveArrived: true });
 }
 
 /** The link may exist, and the next attempt may find it. */
-function unclear(code: 'service_conflict' | 'service_answer_unusable', message: string): ServiceFault {
-  return new ServiceFault('transient', code, message, { mayHaveArrived: true });
+function unclear(what: string): ServiceFault {
+  return new ServiceFault('transient', 'service_conflict', `${what}. Trying again.`, { mayHaveArrived: true });
 }
 
 /** Says in a sentence why a customer must not be sent to the link; null if no reason is known. */
@@ -167,4 +160,52 @@ function mismatchOf(link: LinkSeen, { amount, reference }: { amount: Money; refe
 /** Repeats only a currency or a number: a faulty service may put anything there, even our own secrets. */
 function plain(stated: string | null): string {
   return stated !== null && /^([A-Z][A-Z0-9]{2,11}|[0-9.eE+-]{1,24})$/.test(stated) ? stated : 'something else';
+}
+
+/** A shop's request for a link. Fields that it left out are null. */
+export type OpenRequest = {
+  reference: string;
+  title: string;
+  amount: Money;
+  description: string | null;
+  expiresAtMs: number | null;
+  metadata: Record<string, unknown> | null;
+  callbackUrl: string | null;
+};
+
+/** The part of a request that a repeated one must share, as JSON. Equal requests give equal texts. */
+export function writeRequest(request: OpenRequest): string {
+  const { title, amount, description, expiresAtMs, metadata, callbackUrl } = request;
+  return JSON.stringify({
+    title,
+    amount: formatAmount(amount),
+    currency: amount.currency,
+    description,
+    expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),
+    metadata: sorted(metadata),
+    callbackUrl,
+  });
+}
+
+type Stored = Pick<NewLink, 'title' | 'amount' | 'description' | 'metadata' | 'callbackUrl'>;
+
+/** Reads what `writeRequest` wrote. */
+export function readRequest(text: string): Stored {
+  const { title, amount, description, metadata, callbackUrl } = parseJsonText(text) as Stored;
+  return { title, amount, description, metadata, callbackUrl };
+}
+
+/** The names of the fields in which a request differs from one that `writeRequest` wrote. */
+export function differingFields(written: string, request: OpenRequest): string[] {
+  const before = parseJsonText(written) as Record<string, unknown>;
+  const now = parseJsonText(writeRequest(request)) as Record<string, unknown>;
+  return Object.keys(now).filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
+}
+
+/** The same value with the keys of every object in order. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]));
 }

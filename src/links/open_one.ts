@@ -7,7 +7,6 @@ import type { Store } from '../store/contract.ts';
 import type { ClaimedOpening } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
 import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
-import type { End } from './waiters.ts';
 
 const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
 /** The delay if only a person can help, or if nothing changes soon. */
@@ -23,6 +22,14 @@ export type OpeningOptions = AttemptOptions & {
   log: Log;
   onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
 };
+
+/** How an opening ended, or an attempt that the shop must hear of at once. */
+export type End = { outcome: 'opened' } | NoLink;
+
+/** Why the shop gets no link. `foreignId`: of the service's link of this reference, if settled did not make it. */
+export type NoLink =
+  | { outcome: 'refused' | 'withheld' | 'key_refused'; detail: string }
+  | { outcome: 'taken'; detail: string; foreignId: string | null };
 
 /** Makes one attempt to open a link, and writes its result. Never rejects. */
 export async function openOne(

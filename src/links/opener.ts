@@ -6,10 +6,10 @@ import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
 import type { Intended } from '../store/contract_links.ts';
+import type { Clock } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
-import { type OpeningOptions, openOne } from './open_one.ts';
-import { differingFields, type OpenRequest, writeRequest } from './request.ts';
-import { type End, type NoLink, Waiters } from './waiters.ts';
+import { differingFields, type OpenRequest, writeRequest } from './attempt.ts';
+import { type End, type NoLink, type OpeningOptions, openOne } from './open_one.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -35,18 +35,17 @@ export type OpenerOptions = OpeningOptions & {
   isShared: boolean;
 };
 
-/** The result of a request to open a link. */
+/**
+ * The result of a request to open a link.
+ *
+ * - `created`: by this request; `known`: before it; `opening`: the opening continues in the background
+ * - `cancelled`: a person cancelled it, or rejected its money, so that no customer may be sent to its link
+ * - `expired`: its link can no longer be paid
+ * - `conflict`: the reference is in use with another request; `differing` is null if the shop registered its link itself
+ */
 export type OpenResult =
-  /** `created`: by this request. `known`: before it. */
-  | { outcome: 'created'; order: Order }
-  | { outcome: 'known'; order: Order }
-  /** The opening continues in the background. */
-  | { outcome: 'opening'; order: Order }
-  /** A person cancelled it, or rejected its money: no customer may be sent to its link. */
-  | { outcome: 'cancelled'; order: Order }
-  /** Its link has expired and can no longer be paid. */
-  | { outcome: 'expired'; order: Order }
-  /** The reference is in use with another request; `differing` is null if the shop registered its link itself. */
+  | { outcome: 'created' | 'known' | 'opening'; order: Order }
+  | { outcome: 'cancelled' | 'expired'; order: Order }
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
   | NoLink;
 
@@ -59,7 +58,7 @@ export type LinkOpener = {
 /** Opens payment links, crash-safe: once the intent is committed, the order gets exactly one link. */
 export function startOpener(options: OpenerOptions): LinkOpener {
   const { store, clock, log, isShared } = options;
-  const waiters = new Waiters(clock);
+  const waiters = openWaiters(clock);
   const pool = startPool({
     clock,
     places: PLACES,
@@ -78,8 +77,9 @@ export function startOpener(options: OpenerOptions): LinkOpener {
       const differing = intended.request === null ? null : differingFields(intended.request, request);
       return { outcome: 'conflict', order: intended.order, differing };
     }
-    const known = knownEnd(intended);
-    if (known !== null) return known;
+    const stuck = stuckEnd(intended.opening);
+    if (stuck !== null) return stuck;
+    if (intended.opening.status === 'done') return { outcome: 'known', order: intended.order };
     const ended = untilEnded(intended.linkKey, request.reference, answerByMs - clock.monotonicMs());
     pool.wake();
     const end = await ended;
@@ -87,7 +87,12 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     const order = (await store.findOrder(request.reference)) ?? intended.order;
     const ending = overFor(order);
     if (ending !== null) return ending;
-    if (order.link === null) return keyRefused(intended.opening) ?? { outcome: 'opening', order };
+    const { fault } = intended.opening;
+    if (order.link === null && fault?.code === 'service_key_refused') {
+      // There was no attempt since.
+      return { outcome: 'key_refused', detail: fault.message };
+    }
+    if (order.link === null) return { outcome: 'opening', order };
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }
 
@@ -96,7 +101,7 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     if (!isShared) return waiters.waitFor(linkKey, withinMs);
     for (let leftMs = withinMs; ; leftMs -= LOOK_EVERY_MS) {
       const end = await waiters.waitFor(linkKey, Math.min(leftMs, LOOK_EVERY_MS));
-      if (end !== null || leftMs <= LOOK_EVERY_MS || waiters.isReleased) return end;
+      if (end !== null || leftMs <= LOOK_EVERY_MS || waiters.isReleased()) return end;
       const seen = await store.timeline(reference);
       if (seen === null) return { outcome: 'refused', detail: REFUSED_ELSEWHERE };
       const goesOn = seen.opening?.status === 'pending' || seen.opening?.status === 'leased';
@@ -109,6 +114,51 @@ export function startOpener(options: OpenerOptions): LinkOpener {
     stop: async () => {
       waiters.release();
       await pool.stop();
+    },
+  };
+}
+
+/** How many ends are kept for requests that begin to wait slightly too late. */
+const LATELY_MAX = 64;
+
+/** Requests that wait for openings to end. */
+function openWaiters(clock: Clock) {
+  const waiting = new Set<{ linkKey: number; finish: (end: End | null) => void }>();
+  const lately = new Map<number, End>();
+  let isReleased = false;
+
+  function keep(linkKey: number, end: End): void {
+    const [oldest] = lately.size >= LATELY_MAX ? lately.keys() : [];
+    if (oldest !== undefined) lately.delete(oldest);
+    lately.set(linkKey, end);
+  }
+
+  return {
+    /** How the opening ends; null if it has not ended in time. */
+    waitFor: (linkKey: number, withinMs: number): Promise<End | null> => {
+      const ended = lately.get(linkKey);
+      if (ended !== undefined || isReleased) return Promise.resolve(ended ?? null);
+      return new Promise((resolve) => {
+        const finish = (end: End | null) => {
+          cancel();
+          waiting.delete(waiter);
+          resolve(end);
+        };
+        const waiter = { linkKey, finish };
+        waiting.add(waiter);
+        const cancel = clock.after(Math.max(0, withinMs), () => finish(null));
+      });
+    },
+    tell: (linkKey: number, end: End): void => {
+      // Other ends do not last: a refused order is forgotten, and the key of its link is used again.
+      if (end.outcome === 'opened' || end.outcome === 'withheld') keep(linkKey, end);
+      for (const waiter of [...waiting]) if (waiter.linkKey === linkKey) waiter.finish(end);
+    },
+    isReleased: () => isReleased,
+    /** Ends all waiting, because this process stops. The next process continues the openings. */
+    release: (): void => {
+      isReleased = true;
+      for (const { finish } of [...waiting]) finish(null);
     },
   };
 }
@@ -152,20 +202,10 @@ function overFor(order: Order): OpenResult | null {
   return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;
 }
 
-/** The result of an opening that has ended; null if it continues. */
-function knownEnd({ order, opening }: Exclude<Intended, { outcome: 'conflict' }>): OpenResult | null {
-  return stuckEnd(opening) ?? (opening.status === 'done' ? { outcome: 'known', order } : null);
-}
-
 /** Why an opening ended without a link for the shop; null if it did not. */
 function stuckEnd(opening: OpeningState | null): NoLink | null {
   if (opening === null) return null;
   const { status, withheld, fault, foreignId } = opening;
   if (withheld !== null) return { outcome: 'withheld', detail: withheld };
   return status === 'taken' ? { outcome: 'taken', detail: fault?.message ?? '', foreignId } : null;
-}
-
-/** The result if the key was refused and there was no attempt since; null otherwise. */
-function keyRefused({ fault }: OpeningState): OpenResult | null {
-  return fault?.code === 'service_key_refused' ? { outcome: 'key_refused', detail: fault.message } : null;
 }

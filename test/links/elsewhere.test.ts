@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { OpeningState } from '../../src/domain/opening.ts';
 import type { Order } from '../../src/domain/order.ts';
+import type { OpenRequest } from '../../src/links/attempt.ts';
 import { type OpenerOptions, type OpenResult, startOpener } from '../../src/links/opener.ts';
-import type { OpenRequest } from '../../src/links/request.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { readableLog } from '../support/observe.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type OpenRequest, readRequest, writeRequest } from '../../src/links/request.ts';
+import { type OpenRequest, readRequest, writeRequest } from '../../src/links/attempt.ts';
 import { times } from '../support/timing.ts';
 
 const RUNS = times(300, 2_000);
