@@ -1,5 +1,4 @@
 import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';
-import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
@@ -13,18 +12,15 @@ const LEASE_MS = 30_000;
 /** When settled stops, attempts under way may end within this time. */
 const STOP_MS = 2_000;
 
-export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> & {
-  store: Telling;
-  shopUrl: string;
-  shopSecrets: readonly Buffer[];
-  shopAllowPrivate: boolean;
-  /** In place of 10 s. */
-  deadlineMs?: number;
-  /** Real time. */
-  deadlineClock: TargetOptions['deadlineClock'];
-  /** In place of the system's way to resolve names. */
-  resolve?: TargetOptions['resolve'];
-};
+export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> &
+  Pick<TargetOptions, 'deadlineClock' | 'resolve'> & {
+    store: Telling;
+    shopUrl: string;
+    shopSecrets: readonly Buffer[];
+    shopAllowPrivate: boolean;
+    /** In place of 10 s. */
+    deadlineMs?: number;
+  };
 
 /**
  * Sends notices to the shop, those of one order one after another, in their order. A notice that the shop does not
@@ -32,31 +28,16 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
  * cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
-  const {
-    store,
-    shopUrl,
-    shopSecrets,
-    shopAllowPrivate,
-    deadlineMs = DEADLINE_MS,
-    deadlineClock,
-    clock,
-    log,
-  } = options;
+  const { store, clock, log, deadlineMs = DEADLINE_MS } = options;
   const target = openTarget({
-    url: shopUrl,
-    allowPrivate: shopAllowPrivate,
+    ...options,
+    url: options.shopUrl,
+    allowPrivate: options.shopAllowPrivate,
     connections: PLACES.new + PLACES.again,
     deadlineMs,
-    deadlineClock,
-    clock,
-    ...(options.resolve === undefined ? {} : { resolve: options.resolve }),
   });
-  const pace = new Pace({
-    clock,
-    onDown: () => log.warn('the shop takes no notices; it is tried slowly until it does'),
-    onUp: () => log.info('the shop takes notices again'),
-  });
-  const sending = { ...options, keys: shopSecrets, target, isDown: () => pace.isDown };
+  const pace = openPace(options);
+  const sending = { ...options, keys: options.shopSecrets, target, isDown: pace.isDown };
 
   async function work(notice: ClaimedNotice): Promise<void> {
     const outcome = await tell(sending, notice);
@@ -101,49 +82,36 @@ const DOWN_AFTER = 20;
 const DOWN_EVERY_MS = 200;
 
 /** How fast notices are sent: as places are free, or slowly while the shop takes none, until it takes one. */
-class Pace {
-  readonly #clock: Clock;
-  readonly #onDown: () => void;
-  readonly #onUp: () => void;
-  #failuresInARow = 0;
+function openPace({ clock, log }: Pick<NotifierOptions, 'clock' | 'log'>) {
+  let failuresInARow = 0;
+  const isDown = () => failuresInARow >= DOWN_AFTER;
 
-  constructor({ clock, onDown, onUp }: { clock: Clock; onDown: () => void; onUp: () => void }) {
-    this.#clock = clock;
-    this.#onDown = onDown;
-    this.#onUp = onUp;
-  }
-
-  get isDown(): boolean {
-    return this.#failuresInARow >= DOWN_AFTER;
-  }
-
-  note(delivered: boolean): void {
-    const wasDown = this.isDown;
-    this.#failuresInARow = delivered ? 0 : this.#failuresInARow + 1;
-    if (this.isDown && !wasDown) this.#onDown();
-    if (wasDown && !this.isDown) this.#onUp();
-  }
-
-  /**
-   * For one kind of notice: returns a function that says how many of the free places may be used now. After it
-   * returned 0, it calls `again` when the answer may have changed.
-   */
-  turns(again: () => void): (free: number) => number {
-    let resting = false;
-    let asked = false;
-    return (free) => {
-      if (!this.isDown) return free;
-      if (resting) {
-        asked = true;
-        return 0;
-      }
-      resting = true;
-      asked = false;
-      this.#clock.after(DOWN_EVERY_MS, () => {
-        resting = false;
-        if (asked) again();
-      });
-      return 1;
-    };
-  }
+  return {
+    isDown,
+    note: (delivered: boolean): void => {
+      const wasDown = isDown();
+      failuresInARow = delivered ? 0 : failuresInARow + 1;
+      if (isDown() && !wasDown) log.warn('the shop takes no notices; it is tried slowly until it does');
+      if (wasDown && !isDown()) log.info('the shop takes notices again');
+    },
+    /**
+     * For one kind of notice: returns a function that says how many of the free places may be used now. After it
+     * returned 0, it calls `again` when the answer may have changed.
+     */
+    turns: (again: () => void): ((free: number) => number) => {
+      let resting = false;
+      let asked = false;
+      return (free) => {
+        if (!isDown()) return free;
+        asked = resting;
+        if (resting) return 0;
+        resting = true;
+        clock.after(DOWN_EVERY_MS, () => {
+          resting = false;
+          if (asked) again();
+        });
+        return 1;
+      };
+    },
+  };
 }

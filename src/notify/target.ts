@@ -1,4 +1,4 @@
-import { lookup } from 'node:dns';
+import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -6,7 +6,6 @@ import { isPrivateIp } from '../config/addresses.ts';
 import type { ShopAnswer } from '../domain/shop_failures.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
-import { openShopLookup, type Resolve, refusedAddress } from './lookup.ts';
 
 /** How much of an answer's body is kept. */
 const BODY_KEPT_BYTES = 1_024;
@@ -29,7 +28,7 @@ export type TargetOptions = {
   /** Times how long a name's addresses are used. */
   clock: Pick<Clock, 'monotonicMs'>;
   /** How names are resolved; the system's way if left out. */
-  resolve?: Resolve;
+  resolve?: typeof lookup;
 };
 
 export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string | null };
@@ -102,15 +101,14 @@ type Exchange = {
   untilMs: number;
 };
 
-function openExchange({
-  url,
-  signal,
-  lookup,
-  deadlineMs,
-  deadlineClock,
-}: Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & { url: URL; signal: AbortSignal; lookup: LookupFunction }): (
-  exchange: Exchange,
-) => Promise<TargetReply> {
+type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
+  url: URL;
+  signal: AbortSignal;
+  lookup: LookupFunction;
+};
+
+function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise<TargetReply> {
+  const { url, signal, lookup, deadlineMs, deadlineClock } = options;
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const withheld = queryTexts(url);
   // More than is kept, to recognise a text that only begins there.
@@ -203,5 +201,79 @@ function timedOut(deadlineMs: number): Fault {
 function asFault(error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
   const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;
+  return new Fault('transient', 'shop_unreachable', message);
+}
+
+/** How long the addresses of a name are used. */
+const ADDRESSES_KEPT_MS = 10_000;
+
+export type ShopLookupOptions = Required<Pick<TargetOptions, 'resolve' | 'deadlineMs' | 'clock'>> & {
+  deadlineClock: Pick<Clock, 'after'>;
+  mayConnect: (address: string) => boolean;
+};
+
+type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
+
+/**
+ * Resolves the shop's name for each connection, to those of its addresses that settled may connect to; fails if there
+ * are none. All callers share one look-up at a time, because a look-up holds one of the process's few threads for
+ * names, and cannot be cancelled.
+ */
+export function openShopLookup(options: ShopLookupOptions): LookupFunction {
+  const { resolve, mayConnect, deadlineMs, deadlineClock, clock } = options;
+  let kept: { addresses: readonly LookupAddress[]; untilMs: number } | null = null;
+  /** Callers that wait for the look-up under way; null while there is none. */
+  let askers: Asker[] | null = null;
+  let isLate = false;
+
+  function answerAll(error: Error | null, addresses: readonly LookupAddress[]): void {
+    const answered = askers ?? [];
+    askers = [];
+    for (const asker of answered) asker(error, addresses);
+  }
+
+  function ask(hostname: string, options: LookupOptions, asker: Asker): void {
+    if (kept !== null && clock.monotonicMs() < kept.untilMs) asker(null, kept.addresses);
+    else if (isLate) asker(tooSlow(deadlineMs), []);
+    else if (askers !== null) askers.push(asker);
+    else lookUp(hostname, options, asker);
+  }
+
+  function lookUp(hostname: string, options: LookupOptions, asker: Asker): void {
+    askers = [asker];
+    const cancel = deadlineClock.after(deadlineMs, () => {
+      isLate = true;
+      answerAll(tooSlow(deadlineMs), []);
+    });
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      cancel();
+      isLate = false;
+      if (error === null) kept = { addresses, untilMs: clock.monotonicMs() + ADDRESSES_KEPT_MS };
+      answerAll(error, addresses);
+      askers = null;
+    });
+  }
+
+  return (hostname, options, callback) => {
+    ask(hostname, options, (error, addresses) => {
+      if (error !== null) return callback(error, '', 0);
+      const allowed = addresses.filter(({ address }) => mayConnect(address));
+      const [first] = allowed;
+      if (first === undefined) return callback(refusedAddress(addresses[0]?.address ?? hostname), '', 0);
+      if (options.all) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function refusedAddress(address: string): Fault {
+  const why = isPrivateIp(address)
+    ? 'only this network knows it. If the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
+    : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
+  return new Fault('transient', 'shop_address_private', `The shop's address is ${address}: ${why}.`);
+}
+
+function tooSlow(deadlineMs: number): Fault {
+  const message = `The shop's name was not resolved within ${deadlineMs / 1_000} s. Check the name server of this machine.`;
   return new Fault('transient', 'shop_unreachable', message);
 }

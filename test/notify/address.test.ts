@@ -2,7 +2,7 @@ import type { LookupAddress, lookup } from 'node:dns';
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
-import { openShopLookup } from '../../src/notify/lookup.ts';
+import { openShopLookup } from '../../src/notify/target.ts';
 import { openTarget, type TargetOptions } from '../../src/notify/target.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
