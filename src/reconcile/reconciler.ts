@@ -1,21 +1,24 @@
-import { slotsFor } from '../domain/budget.ts';
-import type { ClaimedCheck } from '../domain/check_queue.ts';
+import { slotsFor, type RequestClass } from '../domain/budget.ts';
+import type { ClaimedCheck, AskReason, WatchedLink } from '../domain/check_queue.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { type Log, logChange } from '../observe/log.ts';
-import { isMissing, ServiceFault } from '../paylink/service.ts';
+import { isMissing, ServiceFault, carriesToken, type LinkSeen, type Service } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
-import { inWords } from '../work/clock.ts';
+import type { ClaimedEvent } from '../store/contract_inbox.ts';
+import { type Clock, inWords } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
-import { type AskOptions, type AskResult, ask } from './ask.ts';
 import { type SweepOptions, startSweep } from './sweep.ts';
 
 const PLACES = 8;
 const POLL_MS = 1_000;
 /** Longer than a lookup's three requests of 10 s. */
 const LEASE_MS = 45_000;
+/** Longer than a settlement takes. A reading that is not settled by then is settled like any other row. */
+const READING_LEASE_MS = 30_000;
 const RETRY: RetryPolicy = { baseMs: 30_000, maxMs: 3_600_000, attemptsMax: Number.POSITIVE_INFINITY };
 
-export type ReconcilerOptions = AskOptions & {
+export type ReconcilerOptions = {
+  service: Service;
   store: Pick<
     Store,
     | 'claimChecks'
@@ -28,19 +31,27 @@ export type ReconcilerOptions = AskOptions & {
     | 'noteNoList'
     | 'catchUp'
   >;
+  clock: Clock;
   random: () => number;
   log: Log;
+  /** Settles a recorded reading, by the same path as an event. */
+  settleNow: (reading: ClaimedEvent) => Promise<void>;
   /** All slots of the budget. */
   slots: number;
   restoredFromMs: SweepOptions['restoredFromMs'];
 };
 
-/** The result of asking about an order's link now. */
-export type CheckResult =
-  | AskResult
-  | { outcome: 'no_order' }
-  /** Its link is being opened and has no id yet. */
-  | { outcome: 'opening' };
+/** What the service said when it was asked about an order's link. */
+type AskResult =
+  /** Its answer was recorded, and settled. */
+  | { outcome: 'read'; link: LinkSeen }
+  /** It has no link of this order. */
+  | { outcome: 'no_link' }
+  /** It has a link of this reference that is not the order's: nothing of the answer counts for the order. */
+  | { outcome: 'foreign'; link: LinkSeen };
+
+/** The result of asking about an order's link now. `opening`: the link is being opened and has no id yet. */
+export type CheckResult = AskResult | { outcome: 'no_order' } | { outcome: 'opening' };
 
 /** Links to ask about, and how long that takes at most. */
 type CatchUp = { links: number; requests: number; etaMs: number };
@@ -135,4 +146,22 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
   function laterMs(): number {
     return clock.nowMs() + (retryDelayMs(RETRY, failures + 1, random()) ?? RETRY.maxMs);
   }
+}
+
+/** Asks the service about one link, records its answer, and settles that. Throws a `ServiceFault` if it cannot be asked. */
+async function ask(
+  { service, store, clock, settleNow }: ReconcilerOptions,
+  { linkKey, linkId, reference, token }: WatchedLink,
+  { as, reason }: { as: RequestClass; reason: AskReason },
+): Promise<AskResult> {
+  // References are unique at the service (spec §2).
+  const id = linkId ?? (await service.findLinks(reference, as)).value[0]?.id;
+  if (id === undefined) return { outcome: 'no_link' };
+  const { number, value: link, body } = await service.showLink(id, as);
+  if (linkId === null && !carriesToken(link, token)) return { outcome: 'foreign', link };
+  const read = { number, linkKey, linkId: link.id, reason, body };
+  const reading = await store.recordReading({ ...read, nowMs: clock.nowMs(), leaseMs: READING_LEASE_MS });
+  if (reading === null) return { outcome: 'foreign', link };
+  await settleNow(reading);
+  return { outcome: 'read', link };
 }
