@@ -1,4 +1,4 @@
-import { inARow, refusesNotices, type ShopFailures } from '../domain/shop_failures.ts';
+import { inARow, refusesNotices, type ShopFailures } from '../domain/notice.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import { lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';

@@ -1,14 +1,8 @@
 import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
+import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import {
-  ATTENTION_KINDS,
-  FLAGS,
-  HOLD_REASONS,
-  type LearnedBy,
-  ORDER_STATES,
-  type OrderState,
-} from '../domain/order.ts';
+import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
 import { type ProblemError, problem } from './problem.ts';

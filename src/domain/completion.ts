@@ -7,13 +7,14 @@ import {
   canBeAsked,
   capture,
   type Decision,
-  DUPLICATE,
   decision,
+  disagree,
   type Effect,
+  hold,
   openHold,
   paymentKey,
-  REFUND_DUE,
   type Rule,
+  raise,
   type SettlementPolicy,
   settleOnce,
 } from './decision.ts';
@@ -65,14 +66,6 @@ function knownOr(completeNew: Cell): Cell {
   };
 }
 
-const AGREES: Record<'equal' | 'unnamed', { rule: Rule; effects: readonly Effect[] }> = {
-  equal: { rule: 'paid', effects: [] },
-  unnamed: { rule: 'paid_money_unnamed', effects: [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }] },
-};
-
-/** For money that no statement names, if there is no API to ask. */
-const MONEY_UNNAMED: readonly Effect[] = [{ do: 'attention', kind: 'money_unnamed' }];
-
 function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
   const said = agreement(order, fact);
@@ -80,26 +73,27 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   // A reading always names the link's money; one that does not cannot be trusted to mark an order paid.
   const doubt = verdict === 'unnamed' && fact.authority.by !== 'event' ? 'amount_mismatch' : verdict;
   if (doubt === 'equal' || doubt === 'unnamed') {
-    const { rule, effects } = AGREES[doubt];
     const late: Effect[] = order.state === 'expired' ? [{ do: 'flag', flag: 'late' }] : [];
-    return decision(order, 'applied', rule, {
+    return decision(order, 'applied', doubt === 'equal' ? 'paid' : 'paid_money_unnamed', {
       state: 'paid',
       effects: [
         // If this payment pays the order, the flag says that its money is assumed.
         capture(order, fact, said, false),
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,
-        ...effects,
-        ...(doubt === 'unnamed' && policy.asks === 'never' ? MONEY_UNNAMED : []),
+        ...(doubt === 'unnamed' ? moneyUnnamed(policy) : []),
         { do: 'notice', type: 'order.paid' },
       ],
     });
   }
   if (canBeAsked(fact, policy)) return ask(order);
-  return decision(order, 'held', 'money_does_not_agree', {
-    state: 'held',
-    effects: [capture(order, fact, said, !said.isNamed), ...openHold(order, doubt)],
-  });
+  return hold(order, 'money_does_not_agree', doubt, [capture(order, fact, said, !said.isNamed)]);
+}
+
+/** Without an API to ask, a person must say what money it was. */
+function moneyUnnamed({ asks }: SettlementPolicy): Effect[] {
+  const attention: Effect[] = asks === 'never' ? [{ do: 'attention', kind: 'money_unnamed' }] : [];
+  return [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }, ...attention];
 }
 
 /** Counts a payment that does not itself make the order paid. If its money was not named, the service is asked. */
@@ -119,7 +113,9 @@ function completePaid(order: Order, fact: PaymentFact): Decision {
   const before = payments(order);
   if (before.length === 0) return completeAccepted(order, fact);
   const told: Effect[] = isTold(before) ? [{ do: 'notice', type: 'payment.duplicate' }] : [];
-  return decision(order, 'applied', 'duplicate_payment', { effects: [...count(order, fact), ...DUPLICATE, ...told] });
+  return decision(order, 'applied', 'duplicate_payment', {
+    effects: [...count(order, fact), ...raise('duplicate_payment'), ...told],
+  });
 }
 
 /** This is the payment that a person saw when they accepted a hold before any payment was counted. */
@@ -133,26 +129,20 @@ function completeAccepted(order: Order, fact: PaymentFact): Decision {
 
 function completeHeld(order: Order, fact: PaymentFact): Decision {
   const before = payments(order);
-  const opened = isTold(before) ? openHold(order, 'further_payment') : DUPLICATE;
+  const opened = isTold(before) ? openHold(order, 'further_payment') : raise('duplicate_payment');
   const further = before.length > 0 ? opened : [];
   return decision(order, 'held', 'completion_while_held', { effects: [...count(order, fact), ...further] });
 }
 
 function moneyNeedsAPerson(order: Order, fact: PaymentFact, reason: HoldReason & Rule): Decision {
-  return decision(order, 'held', reason, {
-    state: 'held',
-    effects: [...count(order, fact), ...openHold(order, reason)],
-  });
+  return hold(order, reason, reason, count(order, fact));
 }
 
 function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decision {
   const adopted = adoption(known, fact);
   if (known.status === 'completed') return completeCounted(order, fact, known, adopted);
   if (isNewerReading(order, fact)) {
-    if (known.status === 'disputed') return winAndName(order, fact, known, adopted);
-    return decision(order, 'ignored', 'service_disagrees', {
-      effects: [...adopted, { do: 'attention', kind: 'service_disagrees' }],
-    });
+    return known.status === 'disputed' ? winAndName(order, fact, known, adopted) : disagree(order, adopted);
   }
   if (adopted.length > 0) {
     // The id may also be a second payment's: only the API can tell.
@@ -180,12 +170,12 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
   const entry = nextEntry(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed });
   const effects: Effect[] = [...adopted, { do: 'entry', entry }];
   const others = payments(order).filter((payment) => payment.key !== known.key);
-  const duplicate = others.some((payment) => payment.status === 'completed') ? DUPLICATE : [];
+  const duplicate = others.some((payment) => payment.status === 'completed') ? raise('duplicate_payment') : [];
   switch (order.state) {
     case 'disputed': {
       const won: Payment = { ...known, status: 'completed', balance: known.captured };
       if (others.some((payment) => payment.status === 'disputed') && !covers(won, order)) {
-        return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...DUPLICATE] });
+        return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...raise('duplicate_payment')] });
       }
       const settled = settleOnce(order, fact.authority, known.key);
       return decision(order, 'applied', 'dispute_won', {
@@ -194,12 +184,9 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
       });
     }
     case 'refunded':
-      return decision(order, 'held', 'payment_after_refund', {
-        state: 'held',
-        effects: [...effects, ...openHold(order, 'payment_after_refund')],
-      });
+      return hold(order, 'payment_after_refund', 'payment_after_refund', effects);
     case 'cancelled':
-      return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...REFUND_DUE] });
+      return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...raise('refund_due')] });
     case 'paid':
       return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...duplicate] });
     default:

@@ -1,5 +1,5 @@
 import { type Agreement, agreement } from './comparison.ts';
-import { type Decision, DUPLICATE, decision, type Effect, REFUND_DUE } from './decision.ts';
+import { clear, type Decision, decision, type Effect, raise } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { isWorth, nextEntry, type Payment } from './ledger.ts';
 import type { Money } from './money.ts';
@@ -59,20 +59,15 @@ export function nameMoney(
   return decision(order, 'applied', 'money_named', {
     effects: [
       ...adopted,
-      ...(isFlagged ? NAMED : []),
+      ...(isFlagged ? clear('money_unnamed') : []),
       ...corrected,
       ...(pays && said.verdict !== 'equal' ? ([{ do: 'attention', kind: 'amount_mismatch' }] as const) : []),
       // These matters name what is to be refunded.
-      ...(changes && order.flags.includes('duplicate_payment') ? DUPLICATE : []),
-      ...(changes && order.flags.includes('refund_due') ? REFUND_DUE : []),
+      ...(changes && order.flags.includes('duplicate_payment') ? raise('duplicate_payment') : []),
+      ...(changes && order.flags.includes('refund_due') ? raise('refund_due') : []),
     ],
   });
 }
-
-const NAMED: readonly Effect[] = [
-  { do: 'unflag', flag: 'money_unnamed' },
-  { do: 'end_attention', kind: 'money_unnamed' },
-];
 
 /** The entries that correct the assumed money of a payment. If no flag ends the assumption, an entry of zero does. */
 function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {

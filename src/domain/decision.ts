@@ -133,21 +133,24 @@ export function canBeAsked({ authority }: PaymentFact, { asks }: SettlementPolic
   return asks !== 'never' && authority.by === 'event';
 }
 
-/** The effects of a second payment for one order. */
-export const DUPLICATE: readonly Effect[] = [
-  { do: 'flag', flag: 'duplicate_payment' },
-  { do: 'attention', kind: 'duplicate_payment' },
-];
+/** What an order is flagged for while the matter of the same name is open. */
+type FlaggedMatter = Flag & DecidedAttention;
 
-/** The effects that mark captured money of a cancelled order as owed back, and those that end that. */
-export const REFUND_DUE: readonly Effect[] = [
-  { do: 'flag', flag: 'refund_due' },
-  { do: 'attention', kind: 'refund_due' },
-];
-export const REFUND_NOT_DUE: readonly Effect[] = [
-  { do: 'unflag', flag: 'refund_due' },
-  { do: 'end_attention', kind: 'refund_due' },
-];
+/** The effects that flag an order, and raise the matter. */
+export function raise(matter: FlaggedMatter): Effect[] {
+  return [
+    { do: 'flag', flag: matter },
+    { do: 'attention', kind: matter },
+  ];
+}
+
+/** The effects that end both. */
+export function clear(matter: FlaggedMatter): Effect[] {
+  return [
+    { do: 'unflag', flag: matter },
+    { do: 'end_attention', kind: matter },
+  ];
+}
 
 /** The order after a decision. The only place where an order changes. Throws on a move the table does not allow. */
 export function apply(order: Order, made: Decision, atMs: number): Order {
@@ -215,6 +218,17 @@ export function openHold(order: Order, reason: HoldReason): Effect[] {
     { do: 'hold', hold: { id: `hold_${order.version + 1}`, reason } },
     { do: 'notice', type: 'order.held' },
   ];
+}
+
+/** The decision to hold an order for a person. `effects` come first. */
+export function hold(order: Order, rule: Rule, reason: HoldReason, effects: readonly Effect[] = []): Decision {
+  return decision(order, 'held', rule, { state: 'held', effects: [...effects, ...openHold(order, reason)] });
+}
+
+/** The decision that the service contradicts what was counted: a person must look. `effects` come first. */
+export function disagree(order: Order, effects: readonly Effect[] = []): Decision {
+  const attention: Effect = { do: 'attention', kind: 'service_disagrees' };
+  return decision(order, 'ignored', 'service_disagrees', { effects: [...effects, attention] });
 }
 
 /** The effect of the order's first entry into `paid`; none if it has been paid before. */

@@ -120,10 +120,3 @@ export function nextEntry(
   const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);
   return { isAssumed: false, customerPaid: null, ...entry, occurrence: earlier.length + 1 };
 }
-
-/** The order's balance per currency. */
-export function balances(entries: readonly LedgerEntry[]): Money[] {
-  const sums = new Map<string, number>();
-  for (const entry of entries) sums.set(entry.currency, (sums.get(entry.currency) ?? 0) + entry.amountMinor);
-  return [...sums].map(([currency, amountMinor]) => ({ amountMinor, currency }));
-}

@@ -1,4 +1,10 @@
-import type { AttentionKind, HoldReason } from './order.ts';
+import { covers, listed, PAYMENTS_LISTED_MAX, type Payment, payments, sums } from './ledger.ts';
+import type { Money } from './money.ts';
+import type { ShopFailures } from './notice.ts';
+import type { DecidedAttention, HoldReason, Order } from './order.ts';
+
+/** Matters for a person that do not change an order's state. docs/states.md explains each. */
+export type AttentionKind = keyof AttentionParams;
 
 /** What needs a person: an order that is held for a decision about its money, or an open matter of attention. */
 export type MatterKind = 'hold' | AttentionKind;
@@ -45,6 +51,15 @@ const CONCERN_OF: Readonly<Record<MatterKind, Concern>> = {
 /** Every kind, in the order in which lists show them. */
 export const MATTER_KINDS = Object.keys(CONCERN_OF) as readonly MatterKind[];
 
+export const ATTENTION_KINDS = MATTER_KINDS.filter((kind) => kind !== 'hold').toSorted();
+
+/** Matters that end when a newer reading does not raise them again. */
+export const ENDED_BY_READINGS = [
+  'event_not_understood',
+  'link_disabled',
+  'service_disagrees',
+] as const satisfies AttentionKind[];
+
 /** Kinds about money: what was captured on their orders is summed. */
 export const MONEY_KINDS = MATTER_KINDS.filter((kind) => CONCERN_OF[kind] === 'money');
 
@@ -85,3 +100,146 @@ export type MatterMoney = {
   /** Whether `sums` covers all these orders, or only the oldest because there are too many to read. */
   readonly isWhole: boolean;
 };
+
+/**
+ * What a matter of attention keeps beside its subject, by kind: plain JSON and never a sentence for people, which
+ * src/explain makes of it when somebody reads the matter. Stored rows keep the form in which they were written, so a field
+ * may be added, and none may change its meaning.
+ */
+export type AttentionParams = {
+  amount_mismatch: { readonly payments: PaymentList };
+  api_key_refused: Nothing;
+  /** `diagnosis`: of the last delivery that was looked at, as src/receive makes it. The subject is the reason. */
+  deliveries_refused: { readonly diagnosis: object | null };
+  duplicate_payment: RefundOwed;
+  /** Two events of one id with different contents. */
+  event_conflict: { readonly eventId: string; readonly beforeKey: number; readonly eventKey: number };
+  event_dead: NotedFault;
+  event_not_understood: NotUnderstood;
+  link_disabled: Nothing;
+  link_mismatch: NotedFault;
+  link_missing: Nothing;
+  link_not_known: UnknownLink | UnreadableList;
+  /** `needsId`: the service may have made the link, and only a person can find its id. */
+  link_not_opened: NotedFault & { readonly needsId: boolean };
+  /** `why`: how the link differs from what was asked. */
+  link_withheld: { readonly linkId: string; readonly why: string };
+  merchant_inactive: Nothing;
+  money_unnamed: { readonly amount: Money };
+  /** The notice that died last. */
+  notices_dead: { readonly notice: string; readonly message: string };
+  /** `count`: so many quotes in a row. */
+  quote_reading_doubtful: { readonly count: number };
+  reference_taken: NotedFault & { readonly foreignId: string | null };
+  refund_due: { readonly payments: PaymentList };
+  secret_unusable: { readonly reference: string; readonly flaw: string };
+  service_disagrees: { readonly payments: PaymentList };
+  shop_refuses_notices: ShopFailures;
+  status_unclear: { readonly payments: PaymentList };
+};
+
+type Nothing = Readonly<Record<string, never>>;
+type NotedFault = { readonly code: string; readonly message: string };
+
+/** Payments to name one by one. Of many: the newest, with the count and the exact sums of all (minor units, as digits). */
+export type PaymentList = {
+  readonly named: readonly NamedPayment[];
+  readonly count: number;
+  readonly sums: readonly { readonly amountMinor: string; readonly currency: string }[];
+};
+type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'>;
+
+/** `kept`: the payment that pays the order. While the order is held, `owed` is every payment, and a person decides first. */
+type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };
+
+/** `event`: null if an older version of settled wrote the row, whose sentence stands in `attention.detail`. */
+type NotUnderstood = {
+  readonly event: {
+    readonly key: number;
+    /** Null: it is no JSON that can be read. */
+    readonly why: string | null;
+    /** Whether the service was asked about the link, and its answer did not help. */
+    readonly isUnanswered: boolean;
+  } | null;
+  /** The event that made the order paid since. */
+  readonly paidByEvent: number | null;
+};
+
+/** A link that the service lists and a restored store does not know. The subject is its id. `otherId`: its order's link here. */
+type UnknownLink = {
+  readonly reference: string | null;
+  /** A decimal number, as the service wrote it. */
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly createdAtMs: number | null;
+  readonly otherId: string | null;
+};
+
+/** The service's list, in which links made since the copy would be found, cannot be read. */
+export type UnreadableList = { readonly restoredFromMs: number; readonly why: string };
+
+/**
+ * Whether a row's `detail` is a sentence that an older version stored, which then says more than the row's params. One that
+ * begins with a space is only an addition to them.
+ */
+export function isWholeSentence(detail: string): boolean {
+  return detail !== '' && !detail.startsWith(' ');
+}
+
+/** The subject of the matter that links made since a restored copy cannot be looked for. */
+export function searchSubject(restoredFromMs: number): string {
+  return `since ${new Date(restoredFromMs).toISOString()}`;
+}
+
+/** The time in that subject, for a row that an older version wrote without params; NaN if it is another subject. */
+export function readSearchSubject(subject: string): number {
+  return Date.parse(subject.replace(/^since /, ''));
+}
+
+/** What a decision raised a matter for. `order` is as it stands after the decision. */
+export function decidedParams<K extends DecidedAttention>(kind: K, order: Order): AttentionParams[K] {
+  return DECIDED[kind](order);
+}
+
+const ofAll = (order: Order) => ({ payments: listPayments(payments(order)) });
+
+const DECIDED: { readonly [K in DecidedAttention]: (order: Order) => AttentionParams[K] } = {
+  amount_mismatch: ofAll,
+  duplicate_payment: refundOwed,
+  link_disabled: () => ({}),
+  money_unnamed: ({ amount }) => ({ amount }),
+  refund_due: (order) => ({ payments: listPayments(completed(order)) }),
+  service_disagrees: ofAll,
+  status_unclear: ofAll,
+};
+
+/** The payment that pays the order stays; if its money counts as gone, none of them does. */
+function refundOwed(order: Order): RefundOwed {
+  const { state, settlement } = order;
+  const there = completed(order);
+  if (state === 'held') return { isHeld: true, owed: listPayments(there), kept: null };
+  const isWanted = state !== 'refunded' && state !== 'disputed';
+  const kept = !isWanted
+    ? undefined
+    : (there.find(({ key }) => key === settlement?.paymentKey) ??
+      there.find((payment) => covers(payment, order)) ??
+      there[0]);
+  const owed = listPayments(there.filter((payment) => payment !== kept));
+  return { isHeld: false, owed, kept: kept === undefined ? null : listPayments([kept]) };
+}
+
+function completed(order: Order): Payment[] {
+  return payments(order).filter(({ status }) => status === 'completed');
+}
+
+/** Currencies of which a list keeps the sum. */
+const CURRENCIES_MAX = 5;
+
+export function listPayments(counted: readonly Payment[]): PaymentList {
+  const all = counted.length > PAYMENTS_LISTED_MAX ? sums(counted, '').slice(0, CURRENCIES_MAX) : [];
+  return {
+    named: listed(counted).map(({ id, status, captured }) => ({ id, status, captured })),
+    count: counted.length,
+    sums: all.map(({ captured, currency }) => ({ amountMinor: String(captured), currency })),
+  };
+}

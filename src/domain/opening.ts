@@ -1,4 +1,5 @@
-import type { AttentionKind, OrderState } from './order.ts';
+import type { AttentionKind } from './matter.ts';
+import type { OrderState } from './order.ts';
 import type { FaultNote } from './retry.ts';
 
 /** How far settled is with opening a link itself. */

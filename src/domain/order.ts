@@ -51,52 +51,15 @@ export const HOLD_REASONS = [
 export type HoldReason = (typeof HOLD_REASONS)[number];
 export type Hold = { readonly id: string; readonly reason: HoldReason };
 
-/** Matters for a person that do not change an order's state. docs/states.md explains each. */
-export const ATTENTION_KINDS = [
-  'amount_mismatch',
-  'api_key_refused',
-  'deliveries_refused',
-  'duplicate_payment',
-  'event_conflict',
-  'event_dead',
-  'event_not_understood',
-  'link_disabled',
-  'link_mismatch',
-  'link_missing',
-  'link_not_known',
-  'link_not_opened',
-  'link_withheld',
-  'merchant_inactive',
-  'money_unnamed',
-  'notices_dead',
-  'quote_reading_doubtful',
-  'reference_taken',
-  'refund_due',
-  'secret_unusable',
-  'service_disagrees',
-  'shop_refuses_notices',
-  'status_unclear',
-] as const;
-export type AttentionKind = (typeof ATTENTION_KINDS)[number];
-
-/** Those that decisions raise. */
-export type DecidedAttention = Extract<
-  AttentionKind,
+/** Kinds of attention that decisions raise. */
+export type DecidedAttention =
   | 'amount_mismatch'
   | 'duplicate_payment'
   | 'link_disabled'
   | 'money_unnamed'
   | 'refund_due'
   | 'service_disagrees'
-  | 'status_unclear'
->;
-
-/** Matters that end when a newer reading does not raise them again. */
-export const ENDED_BY_READINGS = [
-  'event_not_understood',
-  'link_disabled',
-  'service_disagrees',
-] as const satisfies AttentionKind[];
+  | 'status_unclear';
 
 /** How settled learned that the order was paid. */
 export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;

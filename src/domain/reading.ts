@@ -2,7 +2,8 @@ import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from './check_queue.ts';
 import type { Decision, Outcome, SettlementPolicy } from './decision.ts';
 import { bareFact, MONEY_CAME, type PaymentFact } from './fact.ts';
 import type { Cause } from './history.ts';
-import { type AttentionKind, isSettled, type LearnedBy, mayBeUnconfirmed, type Order } from './order.ts';
+import type { AttentionKind } from './matter.ts';
+import { isSettled, type LearnedBy, mayBeUnconfirmed, type Order } from './order.ts';
 import type { FaultNote } from './retry.ts';
 import { decide } from './settlement.ts';
 

@@ -6,10 +6,11 @@ import {
   ask,
   canBeAsked,
   capture,
+  clear,
   type Decision,
   decision,
+  disagree,
   type Effect,
-  REFUND_NOT_DUE,
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
@@ -72,12 +73,8 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
       ? decision(order, 'applied', 'payment_id_adopted', { effects: adopted })
       : decision(order, 'already_applied', 'return_already_counted');
   }
-  if (known.status === 'refunded') {
-    // Disputed after a refund: the service may take the money twice.
-    return decision(order, 'ignored', 'service_disagrees', {
-      effects: [...adopted, { do: 'attention', kind: 'service_disagrees' }],
-    });
-  }
+  // Disputed after a refund: the service may take the money twice.
+  if (known.status === 'refunded') return disagree(order, adopted);
   const named = known.status === 'completed' ? nameMoney(order, fact, known, adopted) : null;
   if (named !== null) {
     const then = reversed(apply(order, named, 0), fact, policy);
@@ -110,20 +107,13 @@ function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly P
 }
 
 /** A reversal ends what was owed because of the payment: a due refund, a duplicate. */
-function settleDebts(after: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
-  const effects: Effect[] = [];
-  if (
-    after.flags.includes('refund_due') &&
-    kind === 'refunded' &&
-    others.every((payment) => payment.status === 'refunded')
-  ) {
-    effects.push(...REFUND_NOT_DUE);
-  }
+function settleDebts({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
+  const isRefunded = kind === 'refunded' && others.every((payment) => payment.status === 'refunded');
   const left = others.filter((payment) => payment.status === 'completed').length;
   // Money left on an order that counts as refunded or disputed settles nothing: the order stays flagged.
-  const wanted = after.state === 'refunded' || after.state === 'disputed' ? 0 : 1;
-  if (after.flags.includes('duplicate_payment') && left <= wanted) {
-    effects.push({ do: 'unflag', flag: 'duplicate_payment' }, { do: 'end_attention', kind: 'duplicate_payment' });
-  }
-  return effects;
+  const wanted = state === 'refunded' || state === 'disputed' ? 0 : 1;
+  return [
+    ...(isRefunded && flags.includes('refund_due') ? clear('refund_due') : []),
+    ...(left <= wanted && flags.includes('duplicate_payment') ? clear('duplicate_payment') : []),
+  ];
 }

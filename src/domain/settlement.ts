@@ -1,9 +1,21 @@
 import { quoteAgrees } from './comparison.ts';
 import { completed, countedPayment } from './completion.ts';
-import { ask, type Cell, canBeAsked, type Decision, decision, openHold, type SettlementPolicy } from './decision.ts';
+import {
+  ask,
+  type Cell,
+  canBeAsked,
+  clear,
+  type Decision,
+  decision,
+  disagree,
+  hold,
+  raise,
+  type SettlementPolicy,
+  settleOnce,
+} from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
-import { accept, cancel, reject } from './instruction.ts';
-import { isOpen, mayBeUnconfirmed, type Order, type OrderState } from './order.ts';
+import { payments } from './ledger.ts';
+import { isOpen, mayBeUnconfirmed, ORDER_STATES, type Order, type OrderState } from './order.ts';
 import { reversed } from './reversal.ts';
 
 /**
@@ -20,7 +32,7 @@ export function decide(order: Order, fact: PaymentFact, policy: SettlementPolicy
 
 const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
   pending: inEveryState(changesNothing, {
-    awaiting_payment: becomePending,
+    awaiting_payment: (order) => become(order, 'payment_pending'),
     payment_pending: (order) => decision(order, 'ignored', 'already_pending'),
     paid: notePending,
   }),
@@ -29,7 +41,7 @@ const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
   refunded: inEveryState(reversed),
   disputed: inEveryState(reversed),
   expired: inEveryState(changesNothing, {
-    awaiting_payment: becomeExpired,
+    awaiting_payment: (order) => become(order, 'expired'),
     expired: (order) => decision(order, 'already_applied', 'already_expired'),
   }),
   disabled: inEveryState(changesNothing, {
@@ -46,17 +58,8 @@ const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
 };
 
 function inEveryState(cell: Cell, except: Partial<Record<OrderState, Cell>> = {}): Record<OrderState, Cell> {
-  return {
-    awaiting_payment: cell,
-    payment_pending: cell,
-    paid: cell,
-    held: cell,
-    expired: cell,
-    cancelled: cell,
-    refunded: cell,
-    disputed: cell,
-    ...except,
-  };
+  const cells = Object.fromEntries(ORDER_STATES.map((state) => [state, cell])) as Record<OrderState, Cell>;
+  return { ...cells, ...except };
 }
 
 /** Whether it was requested before the order's latest reading or change, or is the reading that was applied last. */
@@ -68,18 +71,8 @@ function changesNothing(order: Order): Decision {
   return decision(order, 'ignored', 'changes_nothing');
 }
 
-function becomePending(order: Order): Decision {
-  return decision(order, 'applied', 'payment_pending', {
-    state: 'payment_pending',
-    effects: [{ do: 'notice', type: 'order.payment_pending' }],
-  });
-}
-
-function becomeExpired(order: Order): Decision {
-  return decision(order, 'applied', 'expired', {
-    state: 'expired',
-    effects: [{ do: 'notice', type: 'order.expired' }],
-  });
+function become(order: Order, state: 'payment_pending' | 'expired' | 'cancelled'): Decision {
+  return decision(order, 'applied', state, { state, effects: [{ do: 'notice', type: `order.${state}` }] });
 }
 
 /** An event that a link is inactive says too little: links become inactive by being paid. */
@@ -95,25 +88,68 @@ function notePending(order: Order, fact: PaymentFact): Decision {
 }
 
 function noteDisagreement(order: Order, { authority }: PaymentFact): Decision {
-  if (authority.by !== 'reading') return changesNothing(order);
-  return decision(order, 'ignored', 'service_disagrees', { effects: [{ do: 'attention', kind: 'service_disagrees' }] });
+  return authority.by === 'reading' ? disagree(order) : changesNothing(order);
 }
 
 /** An authentic event says that money came, and the API does not: the order is not paid, but needs a person. */
 function holdUnconfirmed(order: Order): Decision {
-  if (!mayBeUnconfirmed(order.state)) return changesNothing(order);
-  return decision(order, 'held', 'completion_unconfirmed', { state: 'held', effects: openHold(order, 'unconfirmed') });
+  return mayBeUnconfirmed(order.state) ? hold(order, 'completion_unconfirmed', 'unconfirmed') : changesNothing(order);
 }
 
 /** A fact that contradicts itself about a completion decides nothing; a person must look. */
 function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (canBeAsked(fact, policy)) return ask(order);
-  if (isOpen(order.state)) {
-    return decision(order, 'held', 'statement_unclear', { state: 'held', effects: openHold(order, 'status_unclear') });
-  }
+  if (isOpen(order.state)) return hold(order, 'statement_unclear', 'status_unclear');
   // The order is already held for this.
   if (order.holds.some(({ reason }) => reason === 'status_unclear')) {
     return decision(order, 'already_applied', 'statement_unclear');
   }
   return decision(order, 'ignored', 'statement_unclear', { effects: [{ do: 'attention', kind: 'status_unclear' }] });
+}
+
+/** A person cancels: possible until a payment has begun. */
+function cancel(order: Order): Decision {
+  if (order.state === 'cancelled') return decision(order, 'already_applied', 'already_cancelled');
+  const hasNoPayment = order.state === 'awaiting_payment' || order.state === 'expired';
+  return hasNoPayment ? become(order, 'cancelled') : decision(order, 'ignored', 'not_cancellable');
+}
+
+/** A person accepts held money as it was captured: the order is paid. */
+function accept(order: Order, fact: PaymentFact): Decision {
+  if (order.state !== 'held') return notHeld(order, 'accept');
+  const counted = payments(order);
+  const left = counted.filter((payment) => payment.status === 'completed');
+  if (counted.length > 0 && left.length === 0) return decision(order, 'ignored', 'nothing_left_to_accept');
+  return decision(order, 'applied', 'hold_accepted', {
+    state: 'paid',
+    effects: [
+      { do: 'end_holds', resolution: 'accept' },
+      ...settleOnce(order, fact.authority, left[0]?.key ?? null),
+      // A refund that was due from an earlier rejection is now owed as a duplicate, or not at all.
+      ...(order.flags.includes('refund_due') ? clear('refund_due') : []),
+      ...(left.length > 1 ? raise('duplicate_payment') : []),
+      { do: 'notice', type: 'order.paid' },
+    ],
+  });
+}
+
+/** A person rejects held money: the order is cancelled, and what was captured is to be refunded. */
+function reject(order: Order): Decision {
+  if (order.state !== 'held') return notHeld(order, 'reject');
+  const owed = payments(order).some((payment) => payment.status === 'completed');
+  return decision(order, 'applied', 'hold_rejected', {
+    state: 'cancelled',
+    effects: [
+      { do: 'end_holds', resolution: 'reject' },
+      ...(owed ? raise('refund_due') : []),
+      { do: 'notice', type: 'order.cancelled' },
+    ],
+  });
+}
+
+/** The same instruction again gets the same answer, even if the order changed since. */
+function notHeld(order: Order, wanted: 'accept' | 'reject'): Decision {
+  return order.resolution === wanted
+    ? decision(order, 'already_applied', 'already_resolved')
+    : decision(order, 'ignored', 'not_held');
 }

@@ -1,14 +1,14 @@
 import { adoptCommand, restoredSentence, shellWord } from '../domain/advice.ts';
 import {
+  type AttentionKind,
   type AttentionParams,
   isWholeSentence,
   type PaymentList,
   type UnreadableList,
-} from '../domain/attention_params.ts';
+} from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
-import type { AttentionKind } from '../domain/order.ts';
+import { inARow } from '../domain/notice.ts';
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
-import { inARow } from '../domain/shop_failures.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary, ListedMatter } from '../store/contract_queries.ts';

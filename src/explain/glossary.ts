@@ -1,7 +1,8 @@
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
+import type { AttentionKind } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
-import type { AttentionKind, Flag, HoldReason } from '../domain/order.ts';
+import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 
 /** settled's own names in words for a person who knows none of them, and how counts, times and money are written. */

@@ -1,9 +1,9 @@
 import { adoptCommand, shellWord } from '../domain/advice.ts';
-import { listPayments } from '../domain/attention_params.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import { listPayments } from '../domain/matter.ts';
 import type { Money } from '../domain/money.ts';
+import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
-import type { ShopFailures } from '../domain/shop_failures.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';

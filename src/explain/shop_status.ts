@@ -1,4 +1,4 @@
-import { inARow, refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/shop_failures.ts';
+import { inARow, refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/notice.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';

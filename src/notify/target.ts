@@ -3,7 +3,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
-import type { ShopAnswer } from '../domain/shop_failures.ts';
+import type { ShopAnswer } from '../domain/notice.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
+import type { ShopAnswer } from '../domain/notice.ts';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
-import type { ShopAnswer } from '../domain/shop_failures.ts';
 import { Fault, type FaultCode, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';

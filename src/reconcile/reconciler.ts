@@ -1,8 +1,8 @@
-import { slotsFor, type RequestClass } from '../domain/budget.ts';
-import type { ClaimedCheck, AskReason, WatchedLink } from '../domain/check_queue.ts';
+import { type RequestClass, slotsFor } from '../domain/budget.ts';
+import type { AskReason, ClaimedCheck, WatchedLink } from '../domain/check_queue.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { type Log, logChange } from '../observe/log.ts';
-import { isMissing, ServiceFault, carriesToken, type LinkSeen, type Service } from '../paylink/service.ts';
+import { carriesToken, isMissing, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
 import type { ClaimedEvent } from '../store/contract_inbox.ts';
 import { type Clock, inWords } from '../work/clock.ts';

@@ -1,5 +1,5 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
-import type { AttentionKind } from '../domain/order.ts';
+import type { AttentionKind } from '../domain/matter.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault, noteOf } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';

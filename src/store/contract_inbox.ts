@@ -1,6 +1,7 @@
 import type { Outcome, Rule, SettlementPolicy, StateChange } from '../domain/decision.ts';
 import type { PaymentFact } from '../domain/fact.ts';
-import type { AttentionKind, LearnedBy, Order, OrderState } from '../domain/order.ts';
+import type { AttentionKind } from '../domain/matter.ts';
+import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { FaultNote } from '../domain/retry.ts';
 

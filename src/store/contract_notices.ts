@@ -1,6 +1,6 @@
 import type { NoticeType } from '../domain/decision.ts';
+import type { ShopAnswer, ShopFailures, ShopRefusal } from '../domain/notice.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
-import type { ShopAnswer, ShopFailures, ShopRefusal } from '../domain/shop_failures.ts';
 
 /**
  * Telling the shop. Pending and leased notices are owed. One notice of each order has its turn; the next one has it once

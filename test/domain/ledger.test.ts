@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { balances, covers, type LedgerEntry, nextEntry, payments } from '../../src/domain/ledger.ts';
+import { covers, type LedgerEntry, nextEntry, payments } from '../../src/domain/ledger.ts';
+import { balances } from '../support/orders.ts';
 
 const entry = (over: Partial<LedgerEntry>): LedgerEntry => ({
   paymentKey: 'pay_1',

@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { concernOf, inOrder, MATTER_KINDS, type MatterKind, MONEY_KINDS } from '../../src/domain/matter.ts';
-import { ATTENTION_KINDS } from '../../src/domain/order.ts';
+import {
+  ATTENTION_KINDS,
+  concernOf,
+  inOrder,
+  MATTER_KINDS,
+  type MatterKind,
+  MONEY_KINDS,
+} from '../../src/domain/matter.ts';
 
 describe('kinds of matters', () => {
   it('are holds and every kind of attention, each once', () => {

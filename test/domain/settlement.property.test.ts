@@ -3,11 +3,22 @@ import { describe, expect, it } from 'vitest';
 import { quoteAgrees } from '../../src/domain/comparison.ts';
 import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { FACT_KINDS, type PaymentFact } from '../../src/domain/fact.ts';
-import { balances, payments, UNNAMED } from '../../src/domain/ledger.ts';
+import { payments, UNNAMED } from '../../src/domain/ledger.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
-import { aFact, anOrder, EVENT, NO_API, PERSON, reading, type Step, stated, step } from '../support/orders.ts';
+import {
+  aFact,
+  anOrder,
+  balances,
+  EVENT,
+  NO_API,
+  PERSON,
+  reading,
+  type Step,
+  stated,
+  step,
+} from '../support/orders.ts';
 import { times } from '../support/timing.ts';
 
 /** Calls `visit` with every order in which the items can come. Items that are the same object count as equal. */

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { balances, payments } from '../../src/domain/ledger.ts';
+import { payments } from '../../src/domain/ledger.ts';
 import { ORDER_STATES, type Order, type OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 import {
   API,
   aFact,
   anOrder,
+  balances,
   deeds,
   EVENT,
   instruction,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type AttentionParams, decidedParams } from '../../src/domain/attention_params.ts';
-import { ATTENTION_KINDS, type AttentionKind, type DecidedAttention, type Order } from '../../src/domain/order.ts';
+import { ATTENTION_KINDS, type AttentionKind, type AttentionParams, decidedParams } from '../../src/domain/matter.ts';
+import type { DecidedAttention, Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
 import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CHECK_REASONS } from '../../src/domain/check_queue.ts';
-import type { ShopFailures } from '../../src/domain/shop_failures.ts';
+import type { ShopFailures } from '../../src/domain/notice.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { headerNames } from '../../src/paylink/events.ts';
 import type { NoticeSummary } from '../../src/store/contract_notices.ts';

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
-import { BATCH_MAX, restAfterBatchMs, type SettledBatch, type SettlerOptions, startSettler } from '../../src/settle/settler.ts';
+import {
+  BATCH_MAX,
+  restAfterBatchMs,
+  type SettledBatch,
+  type SettlerOptions,
+  startSettler,
+} from '../../src/settle/settler.ts';
 import type { ClaimedEvent } from '../../src/store/contract_inbox.ts';
 
 const YIELD_MS_MAX = 10_000;

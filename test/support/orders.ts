@@ -1,6 +1,7 @@
 import { apply, type Decision, type Effect, type Rule, type SettlementPolicy } from '../../src/domain/decision.ts';
 import type { Authority, FactKind, PaymentFact } from '../../src/domain/fact.ts';
-import type { StatedMoney } from '../../src/domain/money.ts';
+import type { LedgerEntry } from '../../src/domain/ledger.ts';
+import type { Money, StatedMoney } from '../../src/domain/money.ts';
 import type { Order, OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 
@@ -170,4 +171,11 @@ export function explore(): { moves: Map<string, Move>; rules: Set<Rule> } {
   };
   walk(anOrder(), 4);
   return { moves, rules };
+}
+
+/** The order's balance per currency. */
+export function balances(entries: readonly LedgerEntry[]): Money[] {
+  const sums = new Map<string, number>();
+  for (const entry of entries) sums.set(entry.currency, (sums.get(entry.currency) ?? 0) + entry.amountMinor);
+  return [...sums].map(([currency, amountMinor]) => ({ amountMinor, currency }));
 }

@@ -1,5 +1,5 @@
-import { type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/attention_params.ts';
-import { type AttentionKind, debtEnded } from '../../domain/order.ts';
+import { type AttentionKind, type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/matter.ts';
+import { debtEnded } from '../../domain/order.ts';
 import type { Orders } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';

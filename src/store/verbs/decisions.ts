@@ -1,8 +1,8 @@
-import { decidedParams } from '../../domain/attention_params.ts';
 import { quoteAgrees } from '../../domain/comparison.ts';
 import { apply, changesOrder, type Decision, type Effect, learnedBy, type NoticeType } from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
+import { decidedParams } from '../../domain/matter.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
 import { isOpen, type Order } from '../../domain/order.ts';

@@ -1,4 +1,4 @@
-import type { AttentionParams } from '../../domain/attention_params.ts';
+import type { AttentionParams } from '../../domain/matter.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import type { ClaimRef, Inbox } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';

@@ -1,7 +1,8 @@
 import { type Decision, learnedBy, type Outcome, type StateChange } from '../../domain/decision.ts';
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
-import type { AttentionKind, LearnedBy, Order } from '../../domain/order.ts';
+import type { AttentionKind } from '../../domain/matter.ts';
+import type { LearnedBy, Order } from '../../domain/order.ts';
 import { unreadMatter, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';

@@ -1,5 +1,5 @@
+import { REFUSES_AFTER, type ShopAnswer, type ShopFailures, shortAnswer } from '../../domain/notice.ts';
 import type { FaultNote } from '../../domain/retry.ts';
-import { REFUSES_AFTER, type ShopAnswer, type ShopFailures, shortAnswer } from '../../domain/shop_failures.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, type Matter } from './attention.ts';
 

@@ -1,4 +1,4 @@
-import { type AttentionParams, searchSubject } from '../../domain/attention_params.ts';
+import { type AttentionParams, searchSubject } from '../../domain/matter.ts';
 import type { Checks, ListedLink } from '../contract_links.ts';
 import { ALIVE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { searchSubject } from '../../../src/domain/attention_params.ts';
+import { searchSubject } from '../../../src/domain/matter.ts';
 import { openAttention } from '../../support/rows.ts';
 import { said, type World } from './world.ts';
 
