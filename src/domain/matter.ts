@@ -3,14 +3,8 @@ import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
 import type { DecidedAttention, HoldReason, Order } from './order.ts';
 
-/** Matters for a person that do not change an order's state. docs/states.md explains each. */
-export type AttentionKind = keyof AttentionParams;
-
-/** What needs a person: an order that is held for a decision about its money, or an open matter of attention. */
-export type MatterKind = 'hold' | AttentionKind;
-
 /**
- * What a matter may mean, the most urgent first.
+ * What matters may mean, the most urgent first, and their kinds in the order in which lists show them.
  *
  * - `money`: money is in a wrong state, or may be
  * - `unsettled`: something authentic, which may be about money, came and was not counted
@@ -18,54 +12,43 @@ export type MatterKind = 'hold' | AttentionKind;
  * - `service`: the service cannot be asked or heard as it should be
  * - `link`: an order has no link that can be paid
  */
-export const CONCERNS = ['money', 'unsettled', 'shop', 'service', 'link'] as const;
-export type Concern = (typeof CONCERNS)[number];
+const KINDS_OF = {
+  money: [
+    'hold',
+    'refund_due',
+    'duplicate_payment',
+    'service_disagrees',
+    'amount_mismatch',
+    'status_unclear',
+    'money_unnamed',
+  ],
+  unsettled: ['event_dead', 'event_not_understood', 'link_mismatch', 'event_conflict'],
+  shop: ['shop_refuses_notices', 'notices_dead'],
+  service: ['api_key_refused', 'merchant_inactive', 'deliveries_refused', 'secret_unusable', 'quote_reading_doubtful'],
+  link: ['link_not_known', 'link_withheld', 'reference_taken', 'link_not_opened', 'link_missing', 'link_disabled'],
+} as const;
 
-const CONCERN_OF: Readonly<Record<MatterKind, Concern>> = {
-  hold: 'money',
-  refund_due: 'money',
-  duplicate_payment: 'money',
-  service_disagrees: 'money',
-  amount_mismatch: 'money',
-  status_unclear: 'money',
-  money_unnamed: 'money',
-  event_dead: 'unsettled',
-  event_not_understood: 'unsettled',
-  link_mismatch: 'unsettled',
-  event_conflict: 'unsettled',
-  shop_refuses_notices: 'shop',
-  notices_dead: 'shop',
-  api_key_refused: 'service',
-  merchant_inactive: 'service',
-  deliveries_refused: 'service',
-  secret_unusable: 'service',
-  quote_reading_doubtful: 'service',
-  link_not_known: 'link',
-  link_withheld: 'link',
-  reference_taken: 'link',
-  link_not_opened: 'link',
-  link_missing: 'link',
-  link_disabled: 'link',
-};
+export type Concern = keyof typeof KINDS_OF;
 
-/** Every kind, in the order in which lists show them. */
-export const MATTER_KINDS = Object.keys(CONCERN_OF) as readonly MatterKind[];
+/** What needs a person: an order that is held for a decision about its money, or an open matter of attention. */
+export type MatterKind = (typeof KINDS_OF)[Concern][number];
 
+/** Matters for a person that do not change an order's state. docs/states.md explains each. */
+export type AttentionKind = Exclude<MatterKind, 'hold'>;
+
+export const CONCERNS = Object.keys(KINDS_OF) as readonly Concern[];
+export const MATTER_KINDS: readonly MatterKind[] = Object.values(KINDS_OF).flat();
 export const ATTENTION_KINDS = MATTER_KINDS.filter((kind) => kind !== 'hold').toSorted();
 
-/** Matters that end when a newer reading does not raise them again. */
-export const ENDED_BY_READINGS = [
-  'event_not_understood',
-  'link_disabled',
-  'service_disagrees',
-] as const satisfies AttentionKind[];
-
 /** Kinds about money: what was captured on their orders is summed. */
-export const MONEY_KINDS = MATTER_KINDS.filter((kind) => CONCERN_OF[kind] === 'money');
+export const MONEY_KINDS: readonly MatterKind[] = KINDS_OF.money;
+
+/** Matters that end when a newer reading does not raise them again. */
+export const ENDED_BY_READINGS = ['event_not_understood', 'link_disabled', 'service_disagrees'] as const;
 
 /** Undefined for a kind that a later version wrote. */
 export function concernOf(kind: string): Concern | undefined {
-  return Object.hasOwn(CONCERN_OF, kind) ? CONCERN_OF[kind as MatterKind] : undefined;
+  return CONCERNS.find((concern) => KINDS_OF[concern].some((known) => known === kind));
 }
 
 /** Matters that are alike: of one kind and, for holds, of one reason (that of the order's oldest hold). */
