@@ -1,5 +1,5 @@
 import { HEADER_PREFIX, headerNames } from '../paylink/events.ts';
-import { type Effort, findMistake, type Mistake } from './mistakes.ts';
+import { type Effort, findMistake, fromHex, type Mistake, QUOTED } from './mistakes.ts';
 import {
   CANDIDATES_MAX,
   HEADER_LENGTH_MAX,
@@ -145,7 +145,6 @@ function bodyDamage(body: Buffer): BodyDamage | null {
 }
 
 const NAMED = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,64}(?:signature|timestamp)\s*:/i;
-const QUOTED = /^(["'])(.*)\1$/s;
 const FOREIGN_PREFIX = /^([A-Za-z][A-Za-z0-9_-]{0,15})[=,:](?=.{20})/;
 
 /** Why a signature header does not follow the grammar of docs/signature.md. */
@@ -212,10 +211,10 @@ function guessSignatures(header: string): Buffer[] {
     .map((element) => withoutPrefix(element).replace(FOREIGN_PREFIX, ''))
     .flatMap((text) => {
       const digits = text.replace(/^0x/i, '').replaceAll(':', '');
-      if (/^(?:[0-9A-Fa-f]{2})+$/.test(digits)) return [Buffer.from(digits, 'hex')];
+      const mac = fromHex(digits);
+      if (mac !== null) return [mac];
       const bytes = Buffer.from(text, 'base64');
-      const inner = bytes.toString('latin1');
-      return /^(?:[0-9A-Fa-f]{2})+$/.test(inner) ? [Buffer.from(inner, 'hex'), bytes] : [bytes];
+      return [fromHex(bytes.toString('latin1')), bytes].filter((one) => one !== null);
     })
     .slice(0, CANDIDATES_MAX);
 }

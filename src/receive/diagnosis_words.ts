@@ -1,7 +1,6 @@
 import { inWords } from '../work/clock.ts';
 import type { BodyDamage, Diagnosis, SignatureFault, TimestampFault } from './diagnosis.ts';
-import type { CharacterChange, Mistake } from './mistakes.ts';
-import { variantWords } from './variants.ts';
+import { type CharacterChange, type Mistake, variantWords } from './mistakes.ts';
 import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
 /** A diagnosis for a person: what is wrong, in a sentence or two, then what else was noticed and what to do. */
