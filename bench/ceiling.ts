@@ -57,7 +57,6 @@ const log = openLog('warn');
 const hooks = hooksOf({
   store: { recordDelivery: manner === 'grouped' ? answerTogether : async () => RECORDED, recordHint: async () => {} },
   credentials,
-  findLink: credentials.find,
   onNamed: () => {},
   rejections: { add: () => {} },
   clock: systemClock,

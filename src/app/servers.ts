@@ -5,7 +5,6 @@ import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
 import { headerNames } from '../paylink/events.ts';
-import { openFindLink } from '../receive/find_link.ts';
 import type { EndedDelivery } from '../receive/record.ts';
 import { type RejectionLog, rejectionLog } from '../receive/rejections.ts';
 import { hooksOf, refuseContinue } from '../receive/route.ts';
@@ -71,7 +70,6 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
   const { config, health, metrics, activity, refusals, connections } = context;
   return hooksOf({
     ...context,
-    findLink: openFindLink(context.credentials),
     onNamed: connections.keep,
     rejections,
     toleranceSeconds: config.toleranceSeconds,

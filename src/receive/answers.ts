@@ -20,9 +20,9 @@ const CLOSE = { connection: 'close' };
 const RETRY = { 'retry-after': String(RETRY_AFTER_SECONDS) };
 
 export const ANSWERS = {
-  recorded: received(200, { received: true, duplicate: false }),
-  duplicate: received(200, { received: true, duplicate: true }),
-  unreadable: received(202, { received: true, duplicate: false }),
+  recorded: make(200, 'application/json', { received: true, duplicate: false }),
+  duplicate: make(200, 'application/json', { received: true, duplicate: true }),
+  unreadable: make(202, 'application/json', { received: true, duplicate: false }),
   unauthorized: problem(401, 'unauthorized', 'The signature does not authenticate this delivery.'),
   stale: problem(
     400,
@@ -47,10 +47,6 @@ export function send(response: ServerResponse, { status, headers, body }: HookAn
   if (response.headersSent) return;
   response.writeHead(status, headers);
   response.end(body);
-}
-
-function received(status: number, content: { received: true; duplicate: boolean }): HookAnswer {
-  return make(status, 'application/json', content);
 }
 
 function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}): HookAnswer {

@@ -1,18 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
 import type { KeptReason } from '../domain/rejection.ts';
-import { LinkFault } from '../fault.ts';
+import { LinkFault, Fault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
-import type { LinkCredentials } from '../secrets/credentials.ts';
+import type { LinkCredentials, Credentials } from '../secrets/credentials.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
-import type { FindLink } from './find_link.ts';
 import { type DeliveryOptions, type EndedDelivery, takeDelivery } from './record.ts';
 import { diagnoseUnread, type RejectionLog } from './rejections.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
-  findLink: FindLink;
   rejections: Pick<RejectionLog, 'add'>;
   /** Called when a request names a link and its body is still arriving. */
   onNamed: (request: IncomingMessage) => void;
@@ -38,7 +36,7 @@ export function hooksOf(options: ReceiveOptions): {
 } {
   const { crossOrigin, headerNames, onOutcome } = options;
   const noteUnread = unreadNotes(options);
-  const hook = { ...options, noteUnread };
+  const hook = { ...options, noteUnread, findLink: openFindLink(options.credentials) };
   const router = express.Router({ caseSensitive: true, strict: true });
   router.post('/hooks/:token', (request, response) => receive(hook, takeByToken, request, response));
   router.post('/hooks', (request, response) => receive(hook, takeByBody, request, response));
@@ -60,8 +58,8 @@ export function hooksOf(options: ReceiveOptions): {
   };
 }
 
-type Hook = ReceiveOptions & { noteUnread: NoteUnread };
-type Take = (options: ReceiveOptions, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
+type Hook = ReceiveOptions & { noteUnread: NoteUnread; findLink: FindLink };
+type Take = (hook: Hook, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
 
 /** Takes a delivery with the route's function, answers it, then does the rest. */
 async function receive(hook: Hook, take: Take, request: Request, response: Response): Promise<void> {
@@ -86,8 +84,8 @@ const TOKEN = /^[A-Za-z0-9_-]{32}$/;
  * `POST /hooks/<token>`: the token picks the link, and so the secret, before a byte of the body is read. The link keeps why
  * a delivery was refused.
  */
-async function takeByToken(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<EndedDelivery> {
-  const { bodies, credentials, findLink, onNamed, rejections } = options;
+async function takeByToken(hook: Hook, request: Request, headersAtMs: number): Promise<EndedDelivery> {
+  const { bodies, credentials, findLink, onNamed, rejections } = hook;
   const { rawHeaders } = request;
   const token = request.params.token as string;
   let link: LinkCredentials | null = null;
@@ -97,7 +95,7 @@ async function takeByToken(options: ReceiveOptions, request: Request, headersAtM
     const read = await bodies.read(request, link === null ? 'others' : 'addressed');
     if (read.outcome !== 'read') return { ...(await endUnread(bodies, request, read)), ...nameOf(link) };
     try {
-      const ended = await takeDelivery(options, { rawHeaders, body: read.body, link, headersAtMs });
+      const ended = await takeDelivery(hook, { rawHeaders, body: read.body, link, headersAtMs });
       const { link: rejected, reason, diagnose } = ended;
       if (rejected === undefined || reason === undefined) return ended;
       return { ...ended, afterwards: () => rejections.add(rejected.linkKey, reason, diagnose) };
@@ -113,8 +111,8 @@ async function takeByToken(options: ReceiveOptions, request: Request, headersAtM
 }
 
 /** `POST /hooks`: a link id is read from the unverified body; the signature then decides. Failures leave no trace. */
-async function takeByBody(options: ReceiveOptions, request: Request, headersAtMs: number): Promise<EndedDelivery> {
-  const { bodies, findLink } = options;
+async function takeByBody(hook: Hook, request: Request, headersAtMs: number): Promise<EndedDelivery> {
+  const { bodies, findLink } = hook;
   const { rawHeaders } = request;
   try {
     const read = await bodies.read(request, 'others');
@@ -123,7 +121,7 @@ async function takeByBody(options: ReceiveOptions, request: Request, headersAtMs
     try {
       const [linkId, ...others] = readUnverifiedLinkIds(body);
       const link = linkId === undefined || others.length > 0 ? null : await findLink({ linkId });
-      return await takeDelivery(options, { rawHeaders, body, link, headersAtMs });
+      return await takeDelivery(hook, { rawHeaders, body, link, headersAtMs });
     } finally {
       bodies.giveBack(room);
     }
@@ -213,4 +211,68 @@ function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): Not
     if (link === null) return;
     rejections.add(link.linkKey, reason, () => diagnoseUnread({ method, headers }, reason));
   };
+}
+
+/**
+ * How many look-ups of links that no delivery has named before are in the store's queue at once. During a flood a turn of
+ * the event loop takes 0.1 s, and ends those of the turn before: with 64, a new link waited for 5 s.
+ */
+const UNDER_WAY_MAX = 256;
+/** How many wait for a place there: some tenths of a second. */
+const WAITING_MAX = 2_000;
+
+/**
+ * Finds the credentials that a delivery is verified with; null if there is no such link. Throws if the store cannot
+ * answer; the fault is `store_busy` if there are too many look-ups.
+ */
+export type FindLink = (by: { token: string } | { linkId: string }) => Promise<LinkCredentials | null>;
+
+/**
+ * Anyone can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
+ * delivery named before, and every other call of the store, never waits behind them.
+ */
+export function openFindLink(credentials: Credentials): FindLink {
+  const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
+  let underWay = 0;
+
+  /** Gives the place to the look-up that has waited longest. */
+  function leave(): void {
+    const next = waiting.shift();
+    if (next === undefined) underWay--;
+    else next.enter();
+  }
+
+  /**
+   * If too many wait, the one that has waited longest fails. Refusing new ones would shut out every new link while
+   * others keep the queue full.
+   */
+  async function enter(): Promise<void> {
+    if (underWay < UNDER_WAY_MAX) {
+      underWay++;
+      return;
+    }
+    if (waiting.length >= WAITING_MAX) waiting.shift()?.refuse(tooMany());
+    await new Promise<void>((enter, refuse) => waiting.push({ enter, refuse }));
+  }
+
+  return async (by) => {
+    const isToken = 'token' in by;
+    const cached = isToken ? credentials.cachedByToken(by.token) : credentials.cachedByLinkId(by.linkId);
+    if (cached !== undefined) return cached;
+    if (credentials.knows(isToken ? by.token : by.linkId)) return credentials.find(by);
+    await enter();
+    try {
+      return await credentials.find(by);
+    } finally {
+      leave();
+    }
+  };
+}
+
+function tooMany(): Fault {
+  return new Fault(
+    'transient',
+    'store_busy',
+    'Too many deliveries wait whose links have to be looked up first: most name none. They come again.',
+  );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openFindLink } from '../../src/receive/find_link.ts';
+import { openFindLink } from '../../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../../src/secrets/credentials.ts';
 import type { CredentialsKey } from '../../src/store/contract_inbox.ts';
 

@@ -36,7 +36,6 @@ async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () =
   const { router } = hooksOf({
     bodies,
     credentials,
-    findLink: credentials.find,
     onNamed: () => {},
     store: {
       recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),
