@@ -1,7 +1,6 @@
 import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
-import { send } from './request.ts';
 import {
   type Answered,
   type Budget,
@@ -10,6 +9,7 @@ import {
   type NewLink,
   type Service,
   ServiceFault,
+  send,
 } from './service.ts';
 import { judge, readDate, type ServiceCall, type Verdict } from './verdict.ts';
 

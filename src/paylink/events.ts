@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { bareFact, type FactKind, type PaymentFact } from '../domain/fact.ts';
+import { bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
 import { parseBody } from '../json.ts';
 import { type FoundPlaces, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
@@ -111,14 +111,15 @@ export function readEvent(body: unknown): EventReading {
   const mustSpeak = type !== CREATED && (!linkChanged || payment.ofPayment);
   const silent = mustSpeak && !payment.speaks ? 'it names no payment status where settled looks for it' : null;
   const notUnderstood = payment.notUnderstood ?? silent;
-  if (notUnderstood === null && found.odd.has('payload') && !payment.saysMoneyCame) {
+  const saysMoneyCame = payment.facts.some(({ kind }) => kind !== 'pending');
+  if (notUnderstood === null && found.odd.has('payload') && !saysMoneyCame) {
     return unread('what stands in the place of its content cannot be opened', linkIds);
   }
   const [linkStatus = null] = contradiction === null ? linkStatuses : [];
   return {
     linkIds,
     facts: [...payment.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired', { by: 'event' })] : [])],
-    unsure: payment.unsure || notUnderstood !== null,
+    unsure: notUnderstood !== null || payment.facts.some(({ kind }) => kind === 'unclear'),
     notUnderstood,
     linkChanged,
     linkStatus,
@@ -156,13 +157,10 @@ function severalOf(what: string, named: readonly string[]): string | null {
 /** What an event says about a payment. */
 type SaidOfPayment = {
   facts: PaymentFact[];
-  unsure: boolean;
   /** Why it led to no fact although it must; null if it led to one, or need not. */
   notUnderstood: string | null;
   speaks: boolean;
   ofPayment: boolean;
-  /** Whether it led to a fact that is not only of a payment that was begun. */
-  saysMoneyCame: boolean;
 };
 
 /**
@@ -180,16 +178,12 @@ function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPa
   const [status] = ofLink;
   const kind = status === undefined ? undefined : FACT_KINDS_BY_STATUS.get(status);
   if (contradiction === null && kind !== undefined && said.every((other) => other === status)) {
-    const fact = readFact(kind, found);
-    const saysMoneyCame = fact.kind !== 'pending';
-    return { facts: [fact], unsure: fact.kind === 'unclear', notUnderstood: null, ...spoken, saysMoneyCame };
+    return { facts: [readFact(kind, found)], notUnderstood: null, ...spoken };
   }
-  if (said.some((other) => other === 'COMPLETED' || other === 'REFUNDED' || other === 'DISPUTED')) {
-    const facts = [readFact('unclear', found)];
-    return { facts, unsure: true, notUnderstood: null, ...spoken, saysMoneyCame: true };
+  if (said.some((other) => MONEY_CAME.has(FACT_KINDS_BY_STATUS.get(other) ?? 'unclear'))) {
+    return { facts: [readFact('unclear', found)], notUnderstood: null, ...spoken };
   }
-  const notUnderstood = contradiction ?? (ofPayment ? whyNoStatus(said) : null);
-  return { facts: [], unsure: notUnderstood !== null, notUnderstood, ...spoken, saysMoneyCame: false };
+  return { facts: [], notUnderstood: contradiction ?? (ofPayment ? whyNoStatus(said) : null), ...spoken };
 }
 
 /** Every payment status at this part, in capitals. */

@@ -3,8 +3,7 @@ import { httpDateMs, retryAfterMs } from '../domain/retry.ts';
 import type { FaultCode } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import type { Read } from './answers.ts';
-import type { Reply } from './request.ts';
-import { ServiceFault } from './service.ts';
+import { type Reply, ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
 
 /** One of the service's calls. */
