@@ -1,4 +1,4 @@
-import { type Html, html } from '../http/html.ts';
+import { type Html, html } from '../http/app.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../http/problem.ts';
 import type { JsonSchema } from './json_schema.ts';
 import type { ApiOperation, ApiResponse, OpenApi } from './openapi.ts';

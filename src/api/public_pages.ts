@@ -1,7 +1,6 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
-import { showLive, showReadiness } from '../http/app.ts';
-import { type Html, html, sendPage } from '../http/html.ts';
+import { type Html, html, sendPage, showLive, showReadiness } from '../http/app.ts';
 import { releaseVersion } from '../release.ts';
 import { documentPage } from './docs_page.ts';
 import type { OpenApi } from './openapi.ts';

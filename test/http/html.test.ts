@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { html } from '../../src/http/html.ts';
+import { html } from '../../src/http/app.ts';
 
 describe('http: a template of HTML', () => {
   it.each([
