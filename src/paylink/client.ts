@@ -85,11 +85,8 @@ async function showLink(ask: Ask, id: string, as: RequestClass): ReturnType<Serv
   const answered = await ask({ ...get('/payment-links/{id}'), path, of: 'link', read: readDetails }, as);
   const { link } = answered.value;
   if (link.id === id) return { ...answered, value: link };
-  throw new ServiceFault(
-    'transient',
-    'service_answer_unusable',
-    `The service was asked about link ${id} and answered about another. Nothing was believed.`,
-  );
+  const message = `The service was asked about link ${id} and answered about another. Nothing was believed.`;
+  throw new ServiceFault('transient', 'service_answer_unusable', message);
 }
 
 function list(query: string, page: number): ServiceCall<ListPage> {
@@ -134,11 +131,8 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
       current ??= readKey();
       return current;
     } catch (error) {
-      throw new ServiceFault(
-        'transient',
-        'service_key_refused',
-        `${name} was not sent: the API key cannot be read: ${(error as Error).message}`,
-      );
+      const message = `${name} was not sent: the API key cannot be read: ${(error as Error).message}`;
+      throw new ServiceFault('transient', 'service_key_refused', message);
     }
   }
 

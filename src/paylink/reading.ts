@@ -21,11 +21,8 @@ export type LinkReading = EventReading & {
 export function readReading(body: Uint8Array, number: number): LinkReading {
   const read = readDetails(parseBodyExactly(body));
   if (!read.ok) {
-    throw new Fault(
-      'terminal',
-      'unreadable_event',
-      `Reading ${number} is no link that can be read: ${read.flaw}. Have the order checked again.`,
-    );
+    const message = `Reading ${number} is no link that can be read: ${read.flaw}. Have the order checked again.`;
+    throw new Fault('terminal', 'unreadable_event', message);
   }
   const { link } = read.value;
   const authority: Authority = { by: 'reading', number };

@@ -193,12 +193,8 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
   if (error instanceof ServiceFault) return error;
   const { name, method, deadlineMs, closing } = exchange;
   if (aborted && !closing.aborted) {
-    return new ServiceFault(
-      'transient',
-      'service_timeout',
-      `${name} was not answered within ${deadlineMs / 1_000} s.`,
-      { mayHaveArrived: method === 'POST' },
-    );
+    const message = `${name} was not answered within ${deadlineMs / 1_000} s.`;
+    return new ServiceFault('transient', 'service_timeout', message, { mayHaveArrived: method === 'POST' });
   }
   const { code, neverLeft } = networkCause(error);
   const why = closing.aborted ? 'settled is stopping' : code;

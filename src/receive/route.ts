@@ -270,9 +270,6 @@ export function openFindLink(credentials: Credentials): FindLink {
 }
 
 function tooMany(): Fault {
-  return new Fault(
-    'transient',
-    'store_busy',
-    'Too many deliveries wait whose links have to be looked up first: most name none. They come again.',
-  );
+  const message = 'Too many deliveries wait whose links have to be looked up first: most name none. They come again.';
+  return new Fault('transient', 'store_busy', message);
 }

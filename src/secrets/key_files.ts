@@ -135,11 +135,8 @@ function readKey(path: string): Buffer {
   const text = readOrMake(path, () => randomBytes(KEY_BYTES).toString('base64'));
   const key = Buffer.from(text, 'base64');
   if (key.length === KEY_BYTES) return key;
-  throw new Fault(
-    'terminal',
-    'secrets_key_wrong',
-    `${path} does not hold 32 bytes in base64. Put the right file back.`,
-  );
+  const message = `${path} does not hold 32 bytes in base64. Put the right file back.`;
+  throw new Fault('terminal', 'secrets_key_wrong', message);
 }
 
 /** The operator's token in its file; makes the file if there is none. */
@@ -147,11 +144,8 @@ export function operatorTokenFile(storePath: string): string {
   const path = operatorTokenPath(storePath);
   const token = readOrMake(path, () => randomBytes(24).toString('base64url'));
   if (/^[\x21-\x7e]{16,512}$/.test(token)) return token;
-  throw new Fault(
-    'terminal',
-    'configuration_invalid',
-    `${path} holds no token of 16 to 512 printable ASCII characters without spaces. Remove it.`,
-  );
+  const message = `${path} holds no token of 16 to 512 printable ASCII characters without spaces. Remove it.`;
+  throw new Fault('terminal', 'configuration_invalid', message);
 }
 
 /**

@@ -81,12 +81,8 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         if (sealedUnder === undefined) throw new Error(`sealed under key ${keyId}`);
         return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId, whose));
       } catch (cause) {
-        throw new Fault(
-          'transient',
-          'secret_undecipherable',
-          'A signing secret cannot be deciphered: its row was changed, or its key is not known.',
-          { cause },
-        );
+        const message = 'A signing secret cannot be deciphered: its row was changed, or its key is not known.';
+        throw new Fault('transient', 'secret_undecipherable', message, { cause });
       }
     },
   };

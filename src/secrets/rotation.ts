@@ -246,9 +246,6 @@ function goesOn(cause: unknown): unknown {
 }
 
 function stopped(): Fault {
-  return new Fault(
-    'transient',
-    'store_stopped',
-    'settled is stopping. The new key is kept, and the next start continues to seal secrets under it.',
-  );
+  const message = 'settled is stopping. The new key is kept, and the next start continues to seal secrets under it.';
+  return new Fault('transient', 'store_stopped', message);
 }
