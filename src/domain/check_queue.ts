@@ -14,24 +14,7 @@ import { isSettled, type OrderState } from './order.ts';
  * - `returned`: the customer came back from the service's page
  * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
  */
-export const CHECK_REASONS = [
-  'registered',
-  'listed',
-  'link_changed',
-  'rejected',
-  'stale',
-  'unreadable',
-  'not_understood',
-  'link_mismatch',
-  'returned',
-  'doubtful_money',
-] as const;
-export type CheckReason = (typeof CHECK_REASONS)[number];
-
-/** Why a link was asked about: a queued reason, the schedule, or a person who asks now. */
-export type AskReason = CheckReason | 'scheduled' | 'person';
-
-const RANKS: Readonly<Record<CheckReason, number>> = {
+const RANKS = {
   registered: 0,
   listed: 1,
   link_changed: 2,
@@ -42,7 +25,12 @@ const RANKS: Readonly<Record<CheckReason, number>> = {
   link_mismatch: 4,
   returned: 5,
   doubtful_money: 6,
-};
+} as const;
+export type CheckReason = keyof typeof RANKS;
+export const CHECK_REASONS = Object.keys(RANKS) as readonly CheckReason[];
+
+/** Why a link was asked about: a queued reason, the schedule, or a person who asks now. */
+export type AskReason = CheckReason | 'scheduled' | 'person';
 
 export function checkRank(reason: CheckReason): number {
   return RANKS[reason];

@@ -39,7 +39,6 @@ export type PaymentFact = {
   readonly kind: FactKind;
   readonly authority: Authority;
   readonly paymentId: string | null;
-  /** The link's own amount and currency. */
   readonly linkMoney: StatedMoney | null;
   /** What the payment's quote says; never the total with instalment interest. */
   readonly quoteMoney: StatedMoney | null;

@@ -29,7 +29,6 @@ export type LedgerEntry = {
 /** What the payment's quote says the customer paid: a decimal number in the quote's own currency. */
 export type CustomerPaid = { readonly amount: string; readonly currency: string };
 
-/** A payment as the ledger tells it. */
 export type Payment = {
   readonly key: string;
   readonly id: string | null;
@@ -80,7 +79,6 @@ export function listed(counted: readonly Payment[], first?: Payment): readonly P
   return first === undefined || newest.includes(first) ? newest : [first, ...newest.slice(1)];
 }
 
-/** The sum of payments in one currency. */
 export type Sum = { readonly currency: string; readonly captured: bigint; readonly balance: bigint };
 
 /** Exact sums of payments in each of their currencies: `first` before the others, then as they were counted. */

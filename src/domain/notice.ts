@@ -126,7 +126,6 @@ export function refusesNotices(failures: ShopFailures, nowMs: number): boolean {
   return attempts >= REFUSES_AFTER.attempts || nowMs - sinceMs >= REFUSES_AFTER.ageMs;
 }
 
-/** Of a shop's answer, in one line. */
 const ANSWER_SHOWN = 120;
 
 /** The beginning of a shop's answer in one line. */

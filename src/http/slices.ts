@@ -133,7 +133,6 @@ function countLines(slice: Buffer): number {
   return lines;
 }
 
-/** Whether its body comes in chunks. */
 export function isChunked({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined;
 }

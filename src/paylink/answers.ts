@@ -73,11 +73,10 @@ export function readCreation(body: unknown, given: string): Read<LinkMade> {
   }));
 }
 
-/** `GET /payment-links`; `page` is the requested one. */
-export function readPage(body: unknown, page: number): Read<ListPage> {
+/** `GET /payment-links` */
+export function readPage(body: unknown): Read<ListPage> {
   return read(pageShape, body, ({ paymentLinks, pagination }) => ({
     links: paymentLinks.map(seen),
-    page: readCount(pagination?.page) ?? page,
     totalPages: readCount(pagination?.totalPages),
   }));
 }

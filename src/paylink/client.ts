@@ -53,7 +53,7 @@ export function openService(options: ServiceOptions): OpenedService {
     profile: (as) => ask({ ...get('/merchant/profile'), read: readProfile }, as),
     createLink: (link, as) => ask(creation(link), as),
     findLinks: (reference, as) => findLinks(ask, reference, as),
-    listLinks: (page, as) => ask(list(`page=${page}`, page), as),
+    listLinks: (page, as) => ask(list(`page=${page}`), as),
     showLink: (id, as) => showLink(ask, id, as),
     close: () => closing.abort(),
   };
@@ -69,7 +69,7 @@ async function findLinks(ask: Ask, reference: string, as: RequestClass): ReturnT
   const filter = `externalReference=${encodeURIComponent(reference)}`;
   let before = '';
   for (let page = 1; ; page++) {
-    const answered = await ask(list(page === 1 ? filter : `${filter}&page=${page}`, page), as);
+    const answered = await ask(list(page === 1 ? filter : `${filter}&page=${page}`), as);
     const { links, totalPages } = answered.value;
     const value = links.filter((link) => link.reference === reference);
     const ids = links.map(({ id }) => id).join();
@@ -89,9 +89,8 @@ async function showLink(ask: Ask, id: string, as: RequestClass): ReturnType<Serv
   throw new ServiceFault('transient', 'service_answer_unusable', message);
 }
 
-function list(query: string, page: number): ServiceCall<ListPage> {
-  const call = get('/payment-links');
-  return { ...call, path: `${call.path}?${query}`, of: 'list', read: (body) => readPage(body, page) };
+function list(query: string): ServiceCall<ListPage> {
+  return { ...get('/payment-links'), path: `/payment-links?${query}`, of: 'list', read: readPage };
 }
 
 function get(path: string): Omit<ServiceCall<never>, 'read'> {

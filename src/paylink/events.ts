@@ -75,7 +75,6 @@ function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string 
   return isLinks ? null : first;
 }
 
-/** What an authentic event says. */
 export type EventReading = {
   readonly linkIds: readonly string[];
   readonly facts: readonly PaymentFact[];
@@ -154,7 +153,6 @@ function severalOf(what: string, named: readonly string[]): string | null {
   return named.length > 1 ? `it names several ${what}: ${shown(named)}` : null;
 }
 
-/** What an event says about a payment. */
 type SaidOfPayment = {
   facts: PaymentFact[];
   /** Why it led to no fact although it must; null if it led to one, or need not. */

@@ -67,7 +67,6 @@ const TEXT_DEPTH_MAX = 2;
 export type FoundPlaces = {
   /** Every value but null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
-  /** How many payments it has. */
   readonly payments: number;
   /**
    * Roles whose place holds something else that cannot count as missing: a link, a payment or a quote; a payload, if it
@@ -81,7 +80,6 @@ export type FoundPlaces = {
 /** How text in the place of an object is read: with exact amounts, plainly, or not at all before it is verified. */
 export type Texts = 'exactly' | 'plainly' | 'closed';
 
-/** The values at one part's places. */
 export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
@@ -89,7 +87,6 @@ export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[
 /** What is in place of an event: a list of that many, or something that is not an object. */
 export type NoEvent = { readonly listOf: number } | 'no_object';
 
-/** Walks an event to all of its places. */
 export function findPlaces(body: unknown, texts: Texts): FoundPlaces | NoEvent {
   const walk: Walk = { texts, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
   const whole = unwrap(walk, body, 0);

@@ -34,7 +34,7 @@ export type Answered<T> = {
 };
 
 export type Profile = { id: string; businessName: string | null; status: string | null };
-export type ListPage = { links: LinkSeen[]; page: number; totalPages: number | null };
+export type ListPage = { links: LinkSeen[]; totalPages: number | null };
 
 /** What a link is created with; `amount` is a decimal string. */
 export type NewLink = {

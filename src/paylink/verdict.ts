@@ -6,7 +6,6 @@ import type { Read } from './answers.ts';
 import { type Reply, ServiceFault } from './service.ts';
 import { asObject, field, type JsonObject } from './values.ts';
 
-/** One of the service's calls. */
 export type ServiceCall<T> = {
   /** For messages: `GET /payment-links/{id}`. */
   name: string;

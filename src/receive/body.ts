@@ -169,7 +169,6 @@ function announcesLittle({ headers }: IncomingMessage): boolean {
   return length !== undefined && Number(length) <= UNMETERED_BYTES_MAX;
 }
 
-/** Whether the request announces more than will be read. */
 export function announcesTooMuch(request: IncomingMessage): boolean {
   return Number(request.headers['content-length'] ?? 0) > BODY_BYTES_MAX;
 }

@@ -11,23 +11,6 @@ import {
   withoutPrefix,
 } from './verify.ts';
 
-/** What a captured delivery can turn out to be. docs/errors.md explains each. */
-export const VERDICTS = [
-  'authentic',
-  'stale_clock',
-  'malformed_signature',
-  'malformed_timestamp',
-  'unusable_secret',
-  'altered_body',
-  'altered_timestamp',
-  'wrong_secret',
-  'signed_otherwise',
-  'wrong_secret_or_altered_body',
-] as const;
-
-/** What else a refused delivery to a known link can turn out to be, before its signature is checked. */
-export const REFUSALS = ['other_header_names', 'other_method', 'content_encoding', 'body_size'] as const;
-
 /** What is wrong with the form of a header as a whole. */
 type WholeFault = { fault: 'empty' | 'named' | 'quoted' | 'line_end' };
 
@@ -49,7 +32,10 @@ export type TimestampFault =
 /** Signs that a body is not as the service sent it. */
 export type BodyDamage = 'empty' | 'no_text' | 'replaced' | 'no_json';
 
-/** What a delivery turned out to be: a code, and what belongs to it. It holds no secret and no sentence. */
+/**
+ * What a delivery turned out to be: a code, and what belongs to it. It holds no secret and no sentence. docs/errors.md
+ * explains each code.
+ */
 export type Diagnosis =
   | { code: 'authentic'; clockAheadMs: number; nowMs: number }
   | { code: 'stale_clock'; clockAheadMs: number; nowMs: number; toleranceSeconds: number }
@@ -160,7 +146,6 @@ function signatureFault(header: string, timestamp: string): SignatureFault {
   return found ?? { fault: 'empty_part', parts };
 }
 
-/** Why a timestamp header does not follow the grammar. */
 function timestampFault(header: string): TimestampFault {
   const fault = wholeFault(header);
   if (fault !== null) return fault;

@@ -69,7 +69,6 @@ export function findMistake(signed: Signed, signatures: readonly Buffer[], effor
   return findChangedCharacter(signed, matches, effort);
 }
 
-/** What is signed in one of the forms. */
 function messageOf(form: string, timestamp: Buffer, body: Buffer): Buffer[] {
   const parts = form.split(/(timestamp|body)/);
   return parts.map((part) => (part === 'timestamp' ? timestamp : part === 'body' ? body : Buffer.from(part)));

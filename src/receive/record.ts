@@ -58,14 +58,12 @@ export type EndedDelivery = {
   afterwards?: () => void;
   /** The link that it was signed for, or that it names: for the log and its followers. */
   link?: { readonly linkKey: number; readonly reference: string };
-  /** What the store recorded. */
   recorded?: Recorded;
   type?: string | null;
   /** Why it was refused before its signature was looked at. */
   unread?: KeptReason;
   /** Why it is not authentic. */
   reason?: KeptReason;
-  /** Finds out what is wrong with it. */
   diagnose?: () => Diagnosis | null;
   /** What kept it from being recorded. */
   fault?: unknown;

@@ -89,7 +89,6 @@ export function readSignatures(header: string, timestamp: string): Buffer[] | nu
   return candidates;
 }
 
-/** The elements of a header's value, `most` at most. */
 export function splitElements(header: string, most?: number): string[] {
   // `v1,` contains a comma, so a header that uses it separates by spaces alone.
   return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
@@ -100,7 +99,6 @@ export function splitElements(header: string, most?: number): string[] {
  */
 const PREFIX = /^(?:hmac-sha256=|sha256[=:]|v1=)/i;
 
-/** An element without the prefix that it may have. */
 export function withoutPrefix(element: string): string {
   return element.startsWith('v1,') ? element.slice(3) : element.replace(PREFIX, '');
 }

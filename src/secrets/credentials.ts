@@ -41,7 +41,6 @@ export type Credentials = {
   find(by: CredentialsKey): Promise<LinkCredentials | null>;
   /** Caches the credentials of a new link, so that its first delivery need not look them up. */
   keep(credentials: LinkCredentials): void;
-  /** Caches the id of a link. */
   noteLinkId(token: string, linkId: string): void;
   /** Drops a link's cached secret after it was corrected. */
   forget(token: string): void;

@@ -144,7 +144,7 @@ describe('paylink: the calls', () => {
       await sandbox.call('/payment-links', { body: { title: 'One', amount: 26, externalReference: `order-${n}` } });
     }
     const first = (await service.listLinks(1, 'janitor')).value;
-    expect(first).toMatchObject({ page: 1, totalPages: 2 });
+    expect(first.totalPages).toBe(2);
     expect(first.links).toHaveLength(20);
     expect(first.links[0]).toMatchObject({
       reference: 'order-20',

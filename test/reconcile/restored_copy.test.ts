@@ -30,7 +30,7 @@ function startSearch(
         asked.push(page);
         await setImmediate();
         const shown = list.links.map((link) => ({ ...link, id: repeats ? link.id : `${link.id}_${page}` }));
-        return { value: { links: shown, page, totalPages: null } } as Answered<ListPage>;
+        return { value: { links: shown, totalPages: null } } as Answered<ListPage>;
       },
     },
     store: {
