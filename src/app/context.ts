@@ -48,13 +48,13 @@ export async function openContext(options: AppOptions) {
   const keyring = openKeyring(keys.current, keys.older);
   const metrics = metricsOf(config, { health, connections, opened: () => found });
   const found = await openConfigured(options, { health, keyring, metrics });
-  const { opened, clock, hints, isShared, replica, abandon } = found;
+  const { opened, clock, wakeups, isShared, replica, abandon } = found;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const store = watchIntake(found.store, health);
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
   const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
-  hints.listen((hint) => (hint === 'events' ? events : notices).raise());
+  wakeups.listen((wakeup) => (wakeup === 'events' ? events : notices).raise());
   return {
     ...options,
     store,
@@ -92,7 +92,7 @@ export async function openContext(options: AppOptions) {
     notices,
     /** Announces a new notice, here and to the other replicas. */
     onNotices: () => {
-      hints.send('notices');
+      wakeups.send('notices');
       notices.raise();
     },
   };

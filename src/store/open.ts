@@ -4,7 +4,7 @@ import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
 import type { KeysGiven, Migrated, MigrateOptions, OpenedEngine } from './engine.ts';
-import type { Hints } from './postgres/notify.ts';
+import type { Wakeups } from './postgres/notify.ts';
 import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
@@ -22,7 +22,7 @@ export type OpenedStore = OpenedEngine & {
   /** The time by which leases and what is due are compared. */
   clock: Clock;
   /** What replicas tell each other. */
-  hints: Hints;
+  wakeups: Wakeups;
   /** How far this machine's clock is ahead of the store's. */
   skewMs: () => number;
   /** Whether other processes change it as well. */
@@ -36,7 +36,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   const newInstanceId = options.newId();
   if (address.engine === 'sqlite') {
     const opened = await openSqliteStore({ ...options, path: address.path, newInstanceId });
-    return { ...opened, clock: options.clock, hints: NO_HINTS, skewMs: () => 0, isShared: false, replica: null };
+    return { ...opened, clock: options.clock, wakeups: NO_WAKEUPS, skewMs: () => 0, isShared: false, replica: null };
   }
   const { openPostgresStore } = await import('./postgres/store.ts');
   const { url, name } = address;
@@ -47,7 +47,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
 }
 
 /** One process has nobody to tell. */
-const NO_HINTS: Hints = { send: () => {}, listen: () => {}, close: async () => {} };
+const NO_WAKEUPS: Wakeups = { send: () => {}, listen: () => {}, close: async () => {} };
 
 /** A machine's name says where to look; what is added to it makes it this process's alone. */
 function replicaName(id: string): string {

@@ -5,28 +5,28 @@ import { connectionOptions } from './connection.ts';
 import type { Database } from './database.ts';
 
 /** What another replica may have work with: events that it recorded, notices that it wrote. */
-export const HINTS = ['events', 'notices'] as const;
-export type Hint = (typeof HINTS)[number];
+export const WAKEUPS = ['events', 'notices'] as const;
+export type Wakeup = (typeof WAKEUPS)[number];
 
-/** Tells other replicas that something happened. Each finds it by its slow poll as well: a hint that is lost delays only. */
-export type Hints = {
-  /** Tells the others, now or a moment later: those of a moment go as one. */
-  send(hint: Hint): void;
-  /** Called with what others tell. */
-  listen(heard: (hint: Hint) => void): void;
-  /** Tells what is not told so far, and listens no more. */
+/** Wakes other replicas when something happened. Their slow polls find it as well: a lost wakeup only delays it. */
+export type Wakeups = {
+  /** Wakes the others a moment later: equal wakeups of a moment go as one. */
+  send(wakeup: Wakeup): void;
+  /** Calls back with each wakeup that another replica sends. */
+  listen(heard: (wakeup: Wakeup) => void): void;
+  /** Sends what is not sent yet, and stops listening. */
   close(): Promise<void>;
 };
 
 const CHANNEL = 'settled';
 const GATHER_MS = 50;
 const RECONNECT_MS = { min: 200, max: 10_000 } as const;
-/** A connection that was cut without a word is found by asking on it. */
+/** A query finds a connection that was cut without a word. */
 const ASK_EVERY_MS = 10_000;
 
 const NOTIFY = statement(`SELECT pg_notify('${CHANNEL}', @payload)`);
 
-export type HintsOptions = {
+export type WakeupOptions = {
   db: Pick<Database, 'once'>;
   url: string;
   replica: string;
@@ -34,10 +34,10 @@ export type HintsOptions = {
   random: () => number;
 };
 
-/** Holds a connection of its own on which it listens, and opens another when that is lost. */
-export function openHints({ db, url, replica, clock, random }: HintsOptions): Hints {
-  const heard = new Set<(hint: Hint) => void>();
-  const unsent = new Set<Hint>();
+/** Listens on a connection of its own, and opens another one when that is lost. */
+export function openWakeups({ db, url, replica, clock, random }: WakeupOptions): Wakeups {
+  const heard = new Set<(wakeup: Wakeup) => void>();
+  const unsent = new Set<Wakeup>();
   let client: pg.Client | null = null;
   let isClosed = false;
   let failures = 0;
@@ -58,7 +58,7 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
     const lose = () => {
       if (isLost) return;
       isLost = true;
-      // What is cut without a word does not end by itself.
+      // A connection that was cut without a word does not end on its own.
       mine.end().catch(() => {});
       cancel();
       connectLater();
@@ -72,8 +72,8 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
       .then(() => {
         failures = 0;
         cancel = clock.every(ASK_EVERY_MS, () => void mine.query('SELECT 1').catch(lose));
-        // What was told while nobody listened.
-        for (const hint of HINTS) tell(hint);
+        // Something may have been sent while this replica did not listen.
+        for (const wakeup of WAKEUPS) tell(wakeup);
       })
       .catch(lose);
   }
@@ -84,28 +84,28 @@ export function openHints({ db, url, replica, clock, random }: HintsOptions): Hi
     cancel = clock.after(delayMs, connect);
   }
 
-  function tell(hint: Hint): void {
-    for (const listener of heard) listener(hint);
+  function tell(wakeup: Wakeup): void {
+    for (const listener of heard) listener(wakeup);
   }
 
   function receive(payload: string): void {
     const [from, said] = payload.split(' ');
-    const hint = HINTS.find((one) => one === said);
-    if (from !== replica && hint !== undefined) tell(hint);
+    const wakeup = WAKEUPS.find((one) => one === said);
+    if (from !== replica && wakeup !== undefined) tell(wakeup);
   }
 
   async function flush(): Promise<void> {
-    const hints = [...unsent];
+    const wakeups = [...unsent];
     unsent.clear();
-    const sent = hints.map((hint) => db.once((tx) => tx.run(NOTIFY, { payload: `${replica} ${hint}` })));
-    // Whoever is not told looks by itself.
+    const sent = wakeups.map((wakeup) => db.once((tx) => tx.run(NOTIFY, { payload: `${replica} ${wakeup}` })));
+    // A replica that is not woken finds it by its poll.
     await Promise.allSettled(sent);
   }
 
   return {
-    send: (hint) => {
+    send: (wakeup) => {
       if (unsent.size === 0) clock.after(GATHER_MS, flush);
-      unsent.add(hint);
+      unsent.add(wakeup);
     },
     listen: (listener) => {
       heard.add(listener);

@@ -7,7 +7,7 @@ import { assertUsable } from './connection.ts';
 import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
 import { tlsFilesFault } from './faults.ts';
 import { intakeVerbs } from './intake.ts';
-import { HINTS, type Hints, openHints } from './notify.ts';
+import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
 import { type InstanceOptions, openDatabase } from './open.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { claimVerbs, counterVerbs, feedVerbs } from './verbs.ts';
@@ -19,7 +19,7 @@ export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assert
 export type OpenedPostgresStore = OpenedEngine & {
   /** The database's: the same for all replicas. */
   clock: DatabaseClock;
-  hints: Hints;
+  wakeups: Wakeups;
 };
 
 /**
@@ -42,24 +42,24 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const nowMs = clock.nowMs();
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
     const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs, before });
-    const hints = openHints({ ...options, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, hints });
+    const wakeups = openWakeups({ ...options, db });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups });
     const abandon = () => {
       db.abandon();
       intake.abandon();
     };
-    return { store, opened, clock, hints, abandon };
+    return { store, opened, clock, wakeups, abandon };
   } catch (error) {
     await Promise.all([db.close(), intake.close()]);
     throw error;
   }
 }
 
-type StoreParts = Replica & { clock: DatabaseClock; hints: Hints };
+type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
-  const { clock, hints } = parts;
+  const { clock, wakeups } = parts;
   const gate = openGate();
   type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
   const write = (_: string, verb: unknown, args: readonly unknown[]) =>
@@ -89,8 +89,8 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     await gate.shut();
     // What is left is another replica's.
     await db.write(leave).catch(() => {});
-    for (const hint of HINTS) hints.send(hint);
-    await hints.close();
+    for (const wakeup of WAKEUPS) wakeups.send(wakeup);
+    await wakeups.close();
     await Promise.all([db.close(), intake.close()]);
   }
 }

@@ -12,19 +12,13 @@ export type Compiled = {
   keyColumn: string | null;
 };
 
-/**
- * PostgreSQL's words in SQLite's. Values are bound as `+?` (decision 0007). Row locks fall away: SQLite has one writer.
- * A LATERAL that looks rows up by a key is a CROSS JOIN, whose order SQLite keeps.
- */
+/** PostgreSQL's words in SQLite's. Values are bound as `+?` (decision 0007). Row locks fall away: SQLite has one writer. */
 function inSqlite(sql: string): string {
   return sql
     .replace(/::\w+(\[\])?/g, '')
     .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
-    .replace(
-      /\bCROSS JOIN LATERAL \(\s*SELECT [\w, ]+ FROM (\w+) WHERE (\w+) = ([\w.]+) OFFSET 0\) (\w+)/g,
-      'CROSS JOIN $1 $4 ON $4.$2 = $3',
-    )
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
+    .replace(/= ANY\(ARRAY\[([\w.]+)\]\)/g, '= $1')
     .replace(/\bILIKE\b/g, 'LIKE')
     .replace(/\bgreatest\(/g, 'max(')
     .replace(/\bleast\(/g, 'min(');

@@ -71,7 +71,7 @@ function wantsHolds({ kind, state }: Filter): boolean {
 
 /** Kinds of attention about money, as SQL lists them. */
 const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
-// LATERAL looks each order up by its key: however many matters PostgreSQL expects, it does not read all orders.
+// `= ANY(ARRAY[…])` can be no hash join: however many matters PostgreSQL expects, it looks each order up by its key.
 const SUMS = inAnyState(
   (condition) =>
     `WITH found AS (
@@ -87,12 +87,10 @@ const SUMS = inAnyState(
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
      ), line AS (
        SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
-       FROM counted c CROSS JOIN LATERAL (
-         SELECT currency, amount_minor FROM orders WHERE key = c.order_key OFFSET 0) o
+       FROM counted c CROSS JOIN orders o WHERE o.key = ANY(ARRAY[c.order_key])
        UNION ALL
        SELECT c.kind, c.reason, c.is_first, g.currency, NULL, g.amount_minor
-       FROM counted c CROSS JOIN LATERAL (
-         SELECT currency, amount_minor FROM ledger WHERE order_key = c.order_key OFFSET 0) g
+       FROM counted c CROSS JOIN ledger g WHERE g.order_key = ANY(ARRAY[c.order_key])
      )
      SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
        sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,

@@ -29,6 +29,10 @@ describe("PostgreSQL's words on SQLite", () => {
     ['SELECT least(key, 2) AS n FROM t WHERE key = 3', [{ n: 2 }]],
     ["SELECT '7'::text AS n", [{ n: '7' }]],
     ["SELECT key FROM t WHERE name ILIKE 'ONE'", [{ key: 1 }]],
+    [
+      'SELECT a.name FROM t b CROSS JOIN t a WHERE a.key = ANY(ARRAY[b.key]) AND b.flag = 0 AND b.key < 3',
+      [{ name: 'two' }],
+    ],
     ['SELECT key FROM t WHERE key = 1 FOR NO KEY UPDATE', [{ key: 1 }]],
     ['SELECT a.key FROM t a WHERE a.key = 1 FOR NO KEY UPDATE OF a SKIP LOCKED', [{ key: 1 }]],
     ['SELECT key FROM t WHERE key = 1 FOR KEY SHARE', [{ key: 1 }]],

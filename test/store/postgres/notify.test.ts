@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Hint } from '../../../src/store/postgres/notify.ts';
+import type { Wakeup } from '../../../src/store/postgres/notify.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { eventually } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
@@ -8,8 +8,8 @@ import { newDatabase, openTestPostgres } from './opening.ts';
 /** A replica, and what it heard. */
 async function replica(url: string) {
   const opened = await openTestPostgres(url);
-  const heard: Hint[] = [];
-  opened.hints.listen((hint) => heard.push(hint));
+  const heard: Wakeup[] = [];
+  opened.wakeups.listen((wakeup) => heard.push(wakeup));
   onTestFinished(() => opened.store.close());
   // A connection tells both once it listens: something may have been told before.
   await eventually(() => expect(heard).toEqual(['events', 'notices']));
@@ -26,13 +26,13 @@ function cutListeners(url: string): Promise<void> {
   );
 }
 
-describe('hints between replicas', () => {
+describe('wakeups between replicas', () => {
   it('reach the others, and not the one that tells', async () => {
     const url = await newDatabase();
     const [one, other] = [await replica(url), await replica(url)];
-    one.hints.send('notices');
+    one.wakeups.send('notices');
     await eventually(() => expect(other.heard).toEqual(['notices']));
-    other.hints.send('events');
+    other.wakeups.send('events');
     await eventually(() => expect(one.heard).toEqual(['events']));
     expect(other.heard).toEqual(['notices']);
   });
@@ -40,8 +40,8 @@ describe('hints between replicas', () => {
   it('go as one where many are told in a moment', async () => {
     const url = await newDatabase();
     const [one, other] = [await replica(url), await replica(url)];
-    for (let time = 0; time < 50; time++) one.hints.send('notices');
-    one.hints.send('events');
+    for (let time = 0; time < 50; time++) one.wakeups.send('notices');
+    one.wakeups.send('events');
     await eventually(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
   });
 
@@ -58,14 +58,14 @@ describe('hints between replicas', () => {
     await cutListeners(url);
     await eventually(() => expect(other.heard).toEqual(['events', 'notices']));
     await eventually(() => expect(one.heard).toEqual(['events', 'notices']));
-    one.hints.send('notices');
+    one.wakeups.send('notices');
     await eventually(() => expect(other.heard).toEqual(['events', 'notices', 'notices']));
   });
 
   it('are listened for at ever longer intervals while nothing answers, and no longer once closed', async () => {
     const delays: number[] = [];
     const url = await newDatabase();
-    const { hints, store } = await openTestPostgres(url, {
+    const { wakeups, store } = await openTestPostgres(url, {
       random: () => 1,
       clock: {
         ...systemClock,
@@ -76,7 +76,7 @@ describe('hints between replicas', () => {
       },
     });
     onTestFinished(() => store.close());
-    hints.listen(() => {});
+    wakeups.listen(() => {});
     await eventually(() => listening(url));
     const name = new URL(url).pathname.slice(1);
     const server = new URL(url);
@@ -84,7 +84,7 @@ describe('hints between replicas', () => {
     await runIn(server.href, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`);
     await runIn(server.href, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${name}'`);
     await eventually(() => expect(delays.slice(0, 6)).toEqual([200, 400, 800, 1600, 3200, 6400]));
-    await hints.close();
+    await wakeups.close();
     const { length } = delays;
     await runIn(server.href, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS true`);
     await expect(listening(url)).rejects.toThrow();
