@@ -69,8 +69,8 @@ describe('opening a store', () => {
     onTestFinished(() => opened.store.close());
     expect(opened.clock).toBe(systemClock);
     expect([opened.isShared, opened.skewMs()]).toEqual([false, 0]);
-    opened.hints.send('events');
-    opened.hints.listen(() => expect.unreachable('somebody told it'));
+    opened.wakeups.send('events');
+    opened.wakeups.listen(() => expect.unreachable('somebody told it'));
   });
 
   it('has a name of its own with PostgreSQL, each time', async () => {
