@@ -1,21 +1,12 @@
 import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
 import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
-import type { Queries, Stats } from '../contract_queries.ts';
-import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import type { Queries } from '../contract_queries.ts';
+import { type Answer, type InTransaction, statement, type Transaction } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
-import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
-import {
-  type Counted,
-  type Named,
-  readStats,
-  type Statuses,
-  statusesOf,
-  tally,
-  type WebhookWeek,
-  withDone,
-} from '../verbs/stats.ts';
+import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
+import { type Counters, countStatuses, readStats } from '../verbs/stats.ts';
 
 /*
  * The verbs of which PostgreSQL has a text of its own: replicas claim rows that others do not hold, the feed gives positions
@@ -65,9 +56,7 @@ const CLAIM_OPENINGS = statement(
      FROM due WHERE p.link_key = due.link_key
      RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
    )
-   SELECT p.link_key AS linkKey, p.attempt, o.reference, o.amount_minor AS amountMinor, o.currency, p.request, l.token,
-     l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
-     p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+   SELECT ${CLAIMED_OPENING}, p.attempt
    FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
    ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
 );
@@ -158,48 +147,30 @@ function feedPage(rows: readonly PageRow[]): FeedPage {
 
 type CountedTable = 'inbox' | 'outbox';
 
-const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
 const rowsOf = (table: CountedTable) =>
   `(SELECT n + (SELECT count(*) FROM ${table} WHERE key > to_key) FROM counted WHERE name = '${table}')`;
-const EVENTS = statusesOf('inbox', rowsOf('inbox'));
-const NOTICES = statusesOf('outbox', rowsOf('outbox'));
-// Each rank is the beginning of an index.
-const CHECKS = statement('SELECT rank, count(*) AS n, min(due_at_ms) AS dueAtMs FROM link_check GROUP BY rank');
-const COUNTS = statement(
-  `SELECT (SELECT count(*) FROM drift) AS drift,
-     (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
-       AS webhooksMissing`,
-);
-/** Notices without a position that are counted at most. If nobody reads the feed, no notice has a position. */
+/** Notices without a position that are counted at most. If no one reads the feed, no notice has a position. */
 const FRESH_MAX = 10_000;
-const FEED = statement(
-  `SELECT (SELECT coalesce(max(position), 0) FROM outbox)
-       + (SELECT count(*) FROM (SELECT 1 FROM outbox WHERE position IS NULL LIMIT ${FRESH_MAX}) AS fresh) AS newest,
-     generation, restored_from_ms AS restoredFromMs FROM instance`,
-);
-
-export const counterVerbs: InTransaction<Pick<Queries, 'stats'>> = {
-  stats: (tx, nowMs) => readStats(tx, nowMs, count),
+const COUNTERS: Counters = {
+  orders: statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state'),
+  events: countStatuses('inbox', rowsOf('inbox')),
+  notices: countStatuses('outbox', rowsOf('outbox')),
+  // Each rank is the beginning of an index.
+  checks: statement('SELECT rank, count(*) AS n, min(due_at_ms) AS dueAtMs FROM link_check GROUP BY rank'),
+  totals: statement(
+    `SELECT (SELECT count(*) FROM drift) AS drift,
+       (SELECT count(*) FROM settlement WHERE webhook_missing AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
+         AS webhooksMissing,
+       (SELECT coalesce(max(position), 0) FROM outbox)
+         + (SELECT count(*) FROM (SELECT 1 FROM outbox WHERE position IS NULL LIMIT ${FRESH_MAX}) AS fresh) AS newest,
+       generation, restored_from_ms AS restoredFromMs
+     FROM instance`,
+  ),
 };
 
-type Counts = Pick<Stats, 'drift' | 'webhooksMissing'>;
-
-function* count(tx: Transaction, week: WebhookWeek): Work<Counted> {
-  const orders = tx.all<Named>(ORDERS);
-  const events = tx.one<Statuses>(EVENTS);
-  const notices = tx.one<Statuses>(NOTICES);
-  const checks = tx.all<Counted['checks'][number]>(CHECKS);
-  const counts = tx.one<Counts>(COUNTS, week);
-  const feed = tx.one<Stats['feed']>(FEED);
-  return {
-    orders: tally(yield* orders),
-    events: withDone((yield* events) as Statuses),
-    notices: withDone((yield* notices) as Statuses),
-    checks: yield* checks,
-    ...((yield* counts) as Counts),
-    feed: (yield* feed) as Stats['feed'],
-  };
-}
+export const counterVerbs: InTransaction<Pick<Queries, 'stats'>> = {
+  stats: (tx, nowMs) => readStats(tx, nowMs, COUNTERS),
+};
 
 /** How many keys a count advances by in one step. */
 const STEP = 20_000;

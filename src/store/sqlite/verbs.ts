@@ -2,26 +2,14 @@ import type { Keeping, Sharing } from '../contract.ts';
 import type { ClaimedEvent, Delivery, Inbox, Intake, SealedCredentials } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
 import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
-import type { Queries, Stats } from '../contract_queries.ts';
+import type { Queries } from '../contract_queries.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
-import { type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
+import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
-import {
-  type Counted,
-  countLeases,
-  LEASES,
-  type LeaseRow,
-  type Named,
-  readStats,
-  type Statuses,
-  statusesOf,
-  tally,
-  type WebhookWeek,
-  withDone,
-} from '../verbs/stats.ts';
+import { type Counters, countLeases, countStatuses, LEASES, type LeaseRow, readStats } from '../verbs/stats.ts';
 
 /*
  * The verbs of which SQLite has a text of its own: one process writes, so claims lock no rows, keys are in the order of
@@ -77,9 +65,7 @@ export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = N
   WHERE status = 'leased'`;
 const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
 const DUE_OPENINGS = statement(
-  `SELECT p.link_key AS linkKey, p.attempt + 1 AS attempt, o.reference, o.amount_minor AS amountMinor, o.currency,
-     p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
-     l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+  `SELECT ${CLAIMED_OPENING}, p.attempt + 1 AS attempt
    FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
    WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`,
 );
@@ -138,41 +124,28 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
-// Triggers keep these counts.
-const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
-const NOTICES = statement('SELECT status AS name, n FROM notice_count');
-const CHECKS = statement(
-  `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
-);
-// Events and drift are never deleted, so the highest key is their number.
-const EVENTS = statusesOf('inbox', '(SELECT coalesce(max(key), 0) FROM inbox)');
-const COUNTS = statement(
-  `SELECT (SELECT coalesce(max(key), 0) FROM drift) AS drift,
-     (SELECT count(*) FROM settlement WHERE webhook_missing = 1 AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
-       AS webhooksMissing`,
-);
-const FEED = statement(
-  `SELECT (SELECT coalesce(max(key), 0) FROM outbox) AS newest, generation, restored_from_ms AS restoredFromMs
-   FROM instance`,
-);
-
-type Counts = Pick<Stats, 'drift' | 'webhooksMissing'>;
-
-function* count(tx: Transaction, week: WebhookWeek): Work<Counted> {
-  return {
-    orders: tally(yield* tx.all<Named>(ORDERS)),
-    events: withDone((yield* tx.one<Statuses>(EVENTS)) as Statuses),
-    notices: tally(yield* tx.all<Named>(NOTICES)),
-    checks: yield* tx.all<Counted['checks'][number]>(CHECKS),
-    ...((yield* tx.one<Counts>(COUNTS, week)) as Counts),
-    feed: (yield* tx.one<Stats['feed']>(FEED)) as Stats['feed'],
-  };
-}
+const COUNTERS: Counters = {
+  // Triggers keep these counts.
+  orders: statement('SELECT state AS name, n FROM order_count WHERE n > 0'),
+  notices: statement('SELECT status AS name, n FROM notice_count'),
+  checks: statement(
+    `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
+  ),
+  // Events, notices and drift are never deleted, so the highest key is their number.
+  events: countStatuses('inbox', '(SELECT coalesce(max(key), 0) FROM inbox)'),
+  totals: statement(
+    `SELECT (SELECT coalesce(max(key), 0) FROM drift) AS drift,
+       (SELECT count(*) FROM settlement WHERE webhook_missing = 1 AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
+         AS webhooksMissing,
+       (SELECT coalesce(max(key), 0) FROM outbox) AS newest, generation, restored_from_ms AS restoredFromMs
+     FROM instance`,
+  ),
+};
 
 const SERVER = statement('SELECT sqlite_version() AS version');
 
 export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
-  stats: (tx, nowMs) => readStats(tx, nowMs, count),
+  stats: (tx, nowMs) => readStats(tx, nowMs, COUNTERS),
   /** One process has the database to itself, so it has no replicas. */
   *storeState(tx, nowMs) {
     const server = yield* tx.one<{ version: string }>(SERVER);

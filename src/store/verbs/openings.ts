@@ -230,6 +230,11 @@ function readForeign(message: string): string | null {
   return FOREIGN.exec(message)?.[1] ?? null;
 }
 
+/** The columns of `ClaimedOpeningRow` but for the attempt, of an opening `p`, its link `l` and its order `o`. */
+export const CLAIMED_OPENING = `p.link_key AS linkKey, o.reference, o.amount_minor AS amountMinor, o.currency, p.request,
+  l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
+  p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs`;
+
 /** A row of an engine's claim. */
 export type ClaimedOpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
 

@@ -5,15 +5,35 @@ import { type Statement, statement, type Transaction, together, type Work } from
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';
 
-/** What each engine counts in its own way: counting every row would take too long. */
-export type Counted = Pick<Stats, 'orders' | 'events' | 'notices' | 'drift' | 'webhooksMissing' | 'feed'> & {
-  /** By rank, of the checks in the queue: how many there are, and when the oldest is due. */
-  checks: readonly { rank: number; n: number; dueAtMs: number | null }[];
+/** How an engine counts what it would take too long to count row by row. */
+export type Counters = {
+  /** A number for each state, or for each status: see `countStatuses`. */
+  orders: Statement;
+  events: Statement;
+  notices: Statement;
+  /** Of each rank in the queue: how many checks there are, and when the oldest is due. */
+  checks: Statement;
+  totals: Statement;
 };
 
-const OPENINGS = statement(
-  `SELECT ${['pending', 'leased', 'taken'].map((name) => `(SELECT count(*) FROM opening WHERE status = '${name}') AS ${name}`)}`,
-);
+type Named = { name: string; n: number };
+type CheckRank = { rank: number; n: number; dueAtMs: number | null };
+type Totals = Pick<Stats, 'drift' | 'webhooksMissing'> & Stats['feed'];
+
+const countsOf = (table: string, statuses: readonly string[]) =>
+  statuses.map((status) => `SELECT '${status}' AS name, count(*) AS n FROM ${table} WHERE status = '${status}'`);
+
+/**
+ * Counts the rows of each status but `done`, which each have an index of their own.
+ *
+ * @param every how many rows there are in all, as an expression
+ */
+export function countStatuses(table: 'inbox' | 'outbox', every: string): Statement {
+  const counts = [...countsOf(table, ['pending', 'leased', 'dead']), `SELECT 'every' AS name, ${every} AS n`];
+  return statement(counts.join(' UNION ALL '));
+}
+
+const OPENINGS = statement(countsOf('opening', ['pending', 'leased', 'taken']).join(' UNION ALL '));
 // Each time is the first entry of an index.
 const OLDEST = statement(
   `SELECT (SELECT min(due_at_ms) FROM inbox WHERE status = 'pending') AS eventMs,
@@ -28,23 +48,26 @@ const COUNTS = statement(
 
 type Counts = Pick<Stats, 'rejections' | 'shopFailures'>;
 
-/** The text of `Queries.stats` around the counters of an engine. */
-export function* readStats(
-  tx: Transaction,
-  nowMs: number,
-  count: (tx: Transaction, week: WebhookWeek) => Work<Counted>,
-): Work<Stats> {
-  const openings = tx.one<Stats['openings']>(OPENINGS);
+export function* readStats(tx: Transaction, nowMs: number, counters: Counters): Work<Stats> {
+  const openings = tx.all<Named>(OPENINGS);
   const oldest = tx.one<Oldest>(OLDEST);
   const counts = tx.one<Counts>(COUNTS);
-  const [{ checks, ...counted }, budget, matters] = yield* together(
-    count(tx, webhookWeek(nowMs)),
-    readBudget(tx, nowMs),
-    matterGroups(tx, { kind: null, state: null }),
-  );
+  const orders = tx.all<Named>(counters.orders);
+  const events = tx.all<Named>(counters.events);
+  const notices = tx.all<Named>(counters.notices);
+  const ranks = tx.all<CheckRank>(counters.checks);
+  const totals = tx.one<Totals>(counters.totals, webhookWeek(nowMs));
+  const [budget, matters] = yield* together(readBudget(tx, nowMs), matterGroups(tx, { kind: null, state: null }));
+  const checks = yield* ranks;
+  const { drift, webhooksMissing, ...feed } = (yield* totals) as Totals;
   return {
-    ...counted,
-    openings: (yield* openings) as Stats['openings'],
+    orders: tally(yield* orders),
+    events: tally(yield* events),
+    notices: tally(yield* notices),
+    drift,
+    webhooksMissing,
+    feed,
+    openings: tally(yield* openings),
     matters,
     ...checkCounts(checks),
     ...((yield* counts) as Counts),
@@ -53,16 +76,21 @@ export function* readStats(
   };
 }
 
+/** The numbers by their names; `every` becomes what is `done`. */
+function tally(rows: readonly Named[]): Record<string, number> {
+  const { every, ...counts } = Object.fromEntries(rows.map(({ name, n }) => [name, n]));
+  if (every === undefined) return counts;
+  return { ...counts, done: Object.values(counts).reduce((rest, n) => rest - n, every) };
+}
+
 const DAY_MS = 86_400_000;
 
 /** The week that ended a day ago: webhooks of orders that were paid in it should have come. */
-export type WebhookWeek = { afterMs: number; untilMs: number };
-
-function webhookWeek(nowMs: number): WebhookWeek {
+function webhookWeek(nowMs: number): { afterMs: number; untilMs: number } {
   return { afterMs: nowMs - 8 * DAY_MS, untilMs: nowMs - DAY_MS };
 }
 
-function checkCounts(checks: Counted['checks']): Pick<Stats, 'checks' | 'checksByClass'> {
+function checkCounts(checks: readonly CheckRank[]): Pick<Stats, 'checks' | 'checksByClass'> {
   const counts: Stats['checksByClass'] = { confirm: 0, hint: 0, janitor: 0 };
   for (const { class: name, from, to } of CHECK_CLASSES) {
     for (const { rank, n } of checks) if (rank >= from && rank <= to) counts[name] += n;
@@ -76,7 +104,7 @@ type Oldest = Record<'eventMs' | 'newNoticeMs' | 'triedNoticeMs' | 'scheduledMs'
 /** How long the oldest of each kind has been due. */
 function lags(
   oldest: Oldest,
-  checks: Counted['checks'],
+  checks: readonly CheckRank[],
   nowMs: number,
 ): Pick<Stats, 'lagMs' | 'noticesLagMs' | 'checksLagMs'> {
   const since = (...timesMs: (number | null)[]) => Math.max(0, ...timesMs.map((ms) => (ms === null ? 0 : nowMs - ms)));
@@ -87,32 +115,6 @@ function lags(
     }
   }
   return { lagMs: since(oldest.eventMs), noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs), checksLagMs };
-}
-
-/** A number for each name. */
-export type Named = { name: string; n: number };
-
-export function tally(rows: readonly Named[]): Record<string, number> {
-  return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
-}
-
-/**
- * Counts the rows of each status but `done`, which each have an index of their own.
- *
- * @param every how many rows there are in all, as an expression
- */
-export function statusesOf(table: 'inbox' | 'outbox', every: string): Statement {
-  const counts = ['pending', 'leased', 'dead'].map(
-    (name) => `(SELECT count(*) FROM ${table} WHERE status = '${name}') AS ${name}`,
-  );
-  return statement(`SELECT ${counts}, ${every} AS every`);
-}
-
-export type Statuses = Record<'pending' | 'leased' | 'dead' | 'every', number>;
-
-/** The counts of `statusesOf`, with the rest as `done`. */
-export function withDone({ every, ...counts }: Statuses): Record<string, number> {
-  return { ...counts, done: every - counts.pending - counts.leased - counts.dead };
 }
 
 /** Rows that are leased, by holder. */
