@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 
-/** Where the store is. `name` is what a person may see of it: the URL may hold a password, and is shown to nobody. */
+/** Where the store is. People see its `name` only, because the URL may hold a password. */
 export type StoreAddress = SqliteAddress | PostgresAddress;
 
 type SqliteAddress = { readonly engine: 'sqlite'; readonly path: string; readonly name: string };
@@ -10,7 +10,7 @@ export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };
 }
 
-/** By a name that is the same in whatever folder a process runs. */
+/** The store's name, independent of the folder in which a process runs. */
 export function wholeName(store: StoreAddress): string {
   return store.engine === 'sqlite' ? resolve(store.path) : store.name;
 }
@@ -21,7 +21,7 @@ export function storeFile(store: StoreAddress): string {
   throw new Error(`nothing is kept in files beside ${store.name}`);
 }
 
-/** Where the operator's token is kept when the configuration gives none. */
+/** Where the operator's token is kept if the configuration gives none. */
 export function operatorTokenPath(storePath: string): string {
   return `${storePath}.operator-token`;
 }
@@ -29,8 +29,8 @@ export function operatorTokenPath(storePath: string): string {
 type Parameter = { values: RegExp; remedy?: string };
 
 /**
- * What a URL of PostgreSQL may say beside user, password, host, port and database (libpq's names), and what it may say of
- * it. The driver takes some other values for others without a word, and would take `allow` for no encryption at all.
+ * The parameters that a URL of PostgreSQL may have (libpq's names), and their values. The driver silently treats some other
+ * values as different ones: it would take `allow` for no encryption at all.
  */
 const PARAMETERS: Readonly<Record<string, Parameter>> = {
   host: { values: /^/ },
@@ -111,7 +111,7 @@ function refuseParameters(given: URLSearchParams): void {
   }
 }
 
-/** The driver takes a list of servers, as libpq has it, for the name of one. */
+/** The driver takes a list of servers, which libpq allows, for the name of one. */
 function namesSeveral(url: string): boolean {
   const [, hosts = ''] = /^\w+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
   const given = new URLSearchParams(url.split('?')[1]).get('host') ?? '';

@@ -149,7 +149,7 @@ export type SettleResult =
   | { outcome: 'lost' }
   | { outcome: 'link_mismatch' }
   /**
-   * `outcome` and `rule` are of the last fact; `ignored` with rule null where the event held no fact. `learnedBy` says
+   * `outcome` and `rule` are of the last fact; `ignored` with rule null if the event held no fact. `learnedBy` says
    * that it made the order paid. `change`: null if the state stayed.
    */
   | {

@@ -34,9 +34,9 @@ export function stopped(): Fault {
 /** What a database says of itself. */
 export type Instance = {
   instanceId: string;
-  /** The ids of the keys under which its secrets may rest: more than one while the key is being changed. */
+  /** The ids of the keys under which its secrets may be sealed: more than one while the key is being changed. */
   secretsKeyIds: readonly string[];
-  /** While links made since are looked for: when the copy was made that took the place of the database. */
+  /** When the copy was made that replaced the database, while links made since are looked for. */
   restoredFromMs: number | null;
 };
 
@@ -44,13 +44,13 @@ export type Instance = {
 export type Opened = Instance & { created: boolean };
 
 export type KeysGiven = {
-  /** The database in a person's words: the path of its file, or its address without a password. */
+  /** The database in words for people: the path of its file, or its address without a password. */
   name: string;
   /** The id of the current secrets key. */
   secretsKeyId: string;
   /** Of keys that can be opened with as well. */
   olderKeyIds?: readonly string[];
-  /** Where the keys may be given, in a person's words. */
+  /** The places in which keys may be given, in words for people. */
   keyPlaces: { current: string; older: string };
   /** Opens the database although its secrets rest under a key that is lost. */
   adoptsKey?: boolean;
@@ -59,7 +59,7 @@ export type KeysGiven = {
 /** The ids of keys as an instance row holds them: the first, and the others with a space between two. */
 export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
 
-/** The keys under which secrets rest or will, the one before a change first. Throws where one of them is not given. */
+/** The keys under which secrets are sealed or will be, the one before a change first. Throws if one of them is not given. */
 export function keysInUse(given: KeysGiven, noted: KeysNoted): string[] {
   const ids = [given.secretsKeyId, ...(given.olderKeyIds ?? [])];
   const needed = [noted.secretsKeyId, ...noted.otherKeyIds.split(' ').filter((id) => id !== '')];
@@ -93,7 +93,7 @@ function wrongKey(
 export type KeysRead = {
   /** The current one first. */
   keyIds: readonly string[];
-  /** Where the current key is kept, in words for a person. */
+  /** The place in which the current key is kept, in words for people. */
   keyPlace: string;
 };
 
@@ -101,9 +101,9 @@ export type MigrateOptions = {
   store: StoreAddress;
   /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
   readKeys: (how: { makesFile: boolean }) => KeysRead;
-  /** Takes the database for a copy that took the place of the one before. */
+  /** Treats the database as a copy that replaced the one before. */
   isRestored: boolean;
-  /** Takes the key that is given for the database's own, and makes one where its file is gone. */
+  /** Takes the given key for the database's own, and makes one if its file is gone. */
   keyIsLost: boolean;
   clock: Clock;
 };
@@ -111,8 +111,8 @@ export type MigrateOptions = {
 export type Migrated = {
   /** The names of the migrations that it took. */
   applied: string[];
-  /** When the copy was made, where the links made since are still to be looked for. */
+  /** When the copy was made, while links made since are looked for. */
   restoredFromMs: number | null;
-  /** The current key, where it is to replace one that is lost, and how many secrets no key opens that is known. */
+  /** The current key if it replaces one that is lost, and how many secrets no known key opens. */
   newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
 };

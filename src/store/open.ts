@@ -9,11 +9,11 @@ import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
 
-/** A database that is started together with settled is waited for. */
+/** settled waits for a database that is started together with it. */
 const REACHABLE_WITHIN_MS = 30_000;
 const TRY_EVERY_MS = 500;
 
-/** What either engine needs. Whoever opens a store says which older keys there are, be it none. */
+/** What either engine needs. `olderKeyIds` has no default: leaving it out would refuse a key that is being changed. */
 export type OpenOptions = Omit<SqliteStoreOptions, 'path' | 'newInstanceId'> &
   Omit<PostgresStoreOptions, 'url' | 'name' | 'replica' | 'newInstanceId'> &
   Required<Pick<KeysGiven, 'olderKeyIds'>> & { log: Log };
@@ -21,13 +21,13 @@ export type OpenOptions = Omit<SqliteStoreOptions, 'path' | 'newInstanceId'> &
 export type OpenedStore = OpenedEngine & {
   /** The time by which leases and what is due are compared. */
   clock: Clock;
-  /** What replicas tell each other. */
+  /** By which replicas wake each other. */
   wakeups: Wakeups;
   /** How far this machine's clock is ahead of the store's. */
   skewMs: () => number;
   /** Whether other processes change it as well. */
   isShared: boolean;
-  /** What this process is called among those; null where it is alone. */
+  /** What this process is called among those; null if it is alone. */
   replica: string | null;
 };
 
@@ -46,10 +46,10 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true, replica };
 }
 
-/** One process has nobody to tell. */
+/** One process alone wakes no other. */
 const NO_WAKEUPS: Wakeups = { send: () => {}, listen: () => {}, close: async () => {} };
 
-/** A machine's name says where to look; what is added to it makes it this process's alone. */
+/** A machine's name says where to look; the addition makes the name unique to this process. */
 function replicaName(id: string): string {
   return `${hostname()}-${id.slice(-12)}`;
 }

@@ -19,14 +19,14 @@ export type BatchOptions<Call, Answer> = {
   together: (calls: readonly Call[]) => Promise<(Answer | Promise<Answer>)[]>;
   alone: (call: Call) => Promise<Answer>;
   clock: Clock;
-  /** A call unanswered for so long since it came is refused; where it was on its way, nobody knows what came of it. */
+  /** A call that is unanswered for this long is refused. If it was on its way, it may still be carried out. */
   timeoutMs: number;
 };
 
 /**
- * Carries out calls together: those of one turn of the event loop, and those that come while as many batches as may be are
- * under way, travel as one. Where a batch fails for a reason that may be one call's, each is carried out alone, so that
- * none suffers for another; where the way to the database is lost, so are the calls that wait for it.
+ * Carries out calls together: those of one turn of the event loop travel as one batch, and so do those that come while
+ * `UNDER_WAY_MAX` batches are under way. If a batch fails for a reason that may be one call's, each call is carried out
+ * alone. If the way to the database is lost, the calls that wait for it fail as well.
  */
 export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (call: Call) => Promise<Answer> {
   const { together, alone, clock, timeoutMs } = options;
@@ -69,7 +69,7 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
     const waits: Waiting<Call, Answer> = {
       call,
       resolve: (answer) => {
-        // Where the call was refused meanwhile, nobody hears how an answer ends that comes later.
+        // If the call was refused meanwhile, no one awaits an answer that comes later.
         if (answer instanceof Promise) answer.catch(() => {});
         resolve(answer);
       },

@@ -5,7 +5,7 @@ import { notDurable } from './faults.ts';
 
 /**
  * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
- * statement at the server, for its answer here (where the server does not run at all), and of a transaction that was left
+ * statement at the server, for its answer here (if the server does not run at all), and of a transaction that was left
  * open by a replica that is gone.
  */
 const TIMEOUTS = { connect: 3_000, lock: 2_000, statement: 4_000, answer: 5_000, idle: 10_000 } as const;
@@ -22,7 +22,7 @@ export function connectionOptions(url: string): pg.ClientConfig {
   };
 }
 
-/** Set by a statement, because a pooler that stands between refuses them where a connection begins. */
+/** Set by a statement, because a pooler refuses them as parameters of a new connection. */
 const SET_TIMEOUTS = `SELECT set_config('lock_timeout', '${TIMEOUTS.lock}', false),
   set_config('statement_timeout', '${TIMEOUTS.statement}', false),
   set_config('idle_in_transaction_session_timeout', '${TIMEOUTS.idle}', false)`;
@@ -64,7 +64,7 @@ class GatheringSocket extends Socket {
   }
 }
 
-/** Tells what every connection must be before it is used, and makes it so. */
+/** What is checked of every new connection. */
 const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
 const VERSION_MIN = 140_000;
@@ -72,9 +72,9 @@ const VERSION_MIN = 140_000;
 type Inspected = { fsync: string | null; version: number; encoding: string; isStandby: boolean };
 
 /**
- * Throws where a connection must not be used: its server is a standby, too old, or would acknowledge what a crash of its
- * machine undoes. Sets the timeouts of the connection. `synchronous_commit` is each transaction's own. All faults are transient: while settled serves, another
- * server may come to answer at the same address, and no event is given up for what that server is.
+ * Throws if a connection must not be used, because its server is a standby, too old, or would acknowledge what a crash of
+ * its machine undoes. Sets the timeouts of the connection; each transaction sets `synchronous_commit`. All faults are
+ * transient: while settled serves, another server may come to answer at the same address, and no event is given up for that.
  */
 export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
   void client.query(SET_TIMEOUTS).catch(() => {});

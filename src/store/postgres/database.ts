@@ -20,12 +20,12 @@ export type DatabaseOptions = Identity &
     /** How many there are at most. Work waits for one of them in the order in which it came. */
     connections: number;
     random: () => number;
-    /** Seen of each new connection, before anything else is sent: throws where it must not be used. */
+    /** Runs on each new connection before anything else is sent, and throws if it must not be used. */
     assertUsable: (client: pg.ClientBase) => Promise<void>;
   };
 
 type Verb<T> = (tx: Transaction) => Answer<T>;
-/** Over when it is answered or refused. */
+/** A call is over when it is answered or refused. */
 type Call = { isOver: boolean };
 
 /** The connections of one replica, and how work is carried out on them. */
@@ -52,14 +52,14 @@ export class Database {
       idleTimeoutMillis: 30_000,
       onConnect: options.assertUsable,
     });
-    // A connection that is lost while nobody uses it is replaced when one is needed; whoever uses it is told by its query.
+    // A connection that is lost while idle is replaced when one is needed. One that is in use fails its query.
     this.#pool.on('error', () => {});
     this.#pool.on('connect', (client) => client.on('error', () => {}));
   }
 
   /**
-   * Carries out work in one durable transaction. Where another transaction was in the way it is carried out again from the
-   * beginning, so it changes nothing but the database.
+   * Carries out work in one durable transaction. If another transaction was in the way, the work runs again from the
+   * beginning, so it must change nothing but the database.
    */
   write<T>(work: Verb<T>, calls = 1): Promise<T> {
     return this.#timed(calls, (call) => this.#transact(call, BEGIN_DURABLE, work));
@@ -95,7 +95,7 @@ export class Database {
     await this.#end();
   }
 
-  /** The pool waits for ever for a connection whose beginning threw an error. */
+  /** The pool never stops waiting for a connection that failed to open. */
   async #end(): Promise<void> {
     const late = Promise.withResolvers<void>();
     const cancel = this.#options.clock.after(END_WITHIN_MS, late.resolve);
@@ -165,7 +165,7 @@ export class Database {
         return value;
       } catch (error) {
         tx.end();
-        // On a connection that is lost this fails as well: then nothing was committed, or nobody knows.
+        // On a lost connection this fails as well; then the transaction may have been committed.
         await client.query('ROLLBACK').catch(() => {});
         throw tx.causeOf(error);
       }
@@ -185,7 +185,7 @@ export class Database {
   }
 
   async #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    // The pool would give up on who waits for as long as a new connection may take.
+    // The pool would give up on a caller after the time that a new connection may take.
     await this.#connections.take();
     try {
       return await this.#onConnection(call, work);
@@ -195,7 +195,7 @@ export class Database {
   }
 
   async #onConnection<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    // What was refused while it waited is not begun: nobody would hear of its end, and the store's would wait for it.
+    // A call that was refused while it waited is not begun: closing the store would wait for its unheard end.
     if (call.isOver) throw this.#refusal ?? stopped();
     const client = await this.#connect();
     let isUsable = true;
@@ -241,8 +241,8 @@ export type DatabaseClock = Clock & {
 
 /**
  * The time of the database, which is the same for all replicas: leases, slots of the API budget and what is due are compared
- * by it. Between two measurements it goes on with what this machine counts, and not with what its clock says: a clock that is
- * set moves nothing.
+ * by it. Between two measurements it advances by this machine's monotonic clock, so setting this machine's clock moves
+ * nothing.
  */
 export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock): Promise<DatabaseClock> {
   // Until more is known, this machine's clock is right.
@@ -254,7 +254,7 @@ export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock):
   async function measure(): Promise<void> {
     const sinceMs = machine.monotonicMs();
     const said = (await db.once((tx) => tx.one<{ nowMs: number }>(NOW))) as { nowMs: number };
-    // The database said it somewhere on the way, of which nobody knows the halves.
+    // The server's clock was read at an unknown point of the round trip.
     const halfMs = (machine.monotonicMs() - sinceMs) / 2;
     const measuredMs = said.nowMs - sinceMs - halfMs;
     if (Math.abs(measuredMs - startedAtMs) > halfMs) startedAtMs = measuredMs;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
 
-/** What is worth carrying out again from the beginning: another transaction was in the way, and nothing was kept. */
+/** Worth running again from the beginning: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
 
 /** Another transaction gave a link id to another order just now, which is seen from the beginning. */
@@ -31,8 +31,8 @@ export function isRefusedStatement(error: unknown): boolean {
 }
 
 /**
- * Names what hinders a connection from coming about, where what it is opened with has to be changed. While settled serves
- * that may pass as well: a certificate is replaced, or a parameter at the server.
+ * Names why a connection cannot be opened, if what it is opened with has to be changed. While settled serves, even that may
+ * pass: a certificate is replaced, or a parameter at the server.
  */
 export function connectionFault(error: unknown, { url, name }: { url: string; name: string }): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
@@ -78,10 +78,10 @@ const REFUSED_PARAMETER = new Set(['42704', '42601', '22023']);
 const FILE = /^(ENOENT|EISDIR|EACCES|EPERM)$/;
 const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
 const TLS = new RegExp(`^ERR_O?SSL_|${UNTRUSTED.source}`);
-/** What `pg` says where the server answers that it has none. */
+/** What `pg` says if the server offers no TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** Names what PostgreSQL or the way to it says, for errors that are theirs and not a bug. All of them may pass. */
+/** Turns errors of PostgreSQL, or of the way to it, into faults. All of them may pass. Other errors are bugs. */
 export function storeFault(error: unknown, name: string): unknown {
   if (error instanceof Fault) return error;
   const cause = { cause: error };
@@ -140,11 +140,11 @@ export function notDurable(name: string, cause?: ErrorOptions): Fault {
   return new Fault('transient', 'store_not_durable', detail, cause);
 }
 
-/** A statement was prepared already, or was not, in a session that is not the one of before. */
+/** A statement is prepared already, or is not, because the session is another one than before. */
 const UNPREPARED = new Set(['42P05', '26000']);
 
 const WHO = 'Check the user, the password and the database in SETTLED_STORE.';
-/** Of a server that lets in only whom a list names, by the way that it names. */
+/** For a server that lets in only those whom its pg_hba.conf names. */
 const HOW = 'Check sslmode, the user and the database in SETTLED_STORE, and the lines of pg_hba.conf.';
 
 function refused(name: string, why: string, remedy: string, cause: ErrorOptions): Fault {
@@ -180,7 +180,7 @@ const FILES = {
   sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
 } as const;
 
-/** What is wrong with the files of TLS that an address names; null where they are as they should be. */
+/** What is wrong with the TLS files that an address names; null if they can be used. */
 export function tlsFilesFault(url: string, name: string): Fault | null {
   const given = new URL(url).searchParams;
   for (const [parameter, { read, what }] of Object.entries(FILES)) {
@@ -202,7 +202,7 @@ export function tlsFilesFault(url: string, name: string): Fault | null {
   return null;
 }
 
-/** The first of those that a file holds. The driver takes a file without any for one that trusts nobody. */
+/** The first certificate of a file. The driver accepts a file without one, and then trusts no server. */
 function certificate(text: string): X509Certificate {
   if (!text.includes('-----BEGIN ')) throw new Error('not PEM');
   return new X509Certificate(text);

@@ -7,7 +7,7 @@ import { type BatchOptions, batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { WAIT_FOR_DISK } from './transaction.ts';
 
-/** Together they leave a delivery that has to wait for both some seconds of the twenty that its sender gives it. */
+/** A delivery may wait for both: that leaves some of the twenty seconds that its sender gives it. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
 /** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
@@ -121,7 +121,7 @@ function columnsOf(deliveries: readonly Delivery[]): object {
   };
 }
 
-/** Where each begins when they stand one after the other, counted from 1, and how long it is. */
+/** The position of each part in their concatenation, counted from 1, and its length. */
 function places(parts: readonly Uint8Array[]): [number[], number[]] {
   let next = 1;
   const froms = parts.map(({ length }) => {
@@ -132,8 +132,8 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
   return [froms, parts.map(({ length }) => length)];
 }
 
-// The first content of the id, and this one if it came later: two rows at most, as the index inbox_once has them, of any
-// number of contents.
+// The first content of the id, and this one if it came later: two rows at most, by the index inbox_once, of any number of
+// contents.
 const FIND_SAME_ID = statement(
   `SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
      AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)

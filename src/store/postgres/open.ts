@@ -19,7 +19,7 @@ import { connectionFault, storeFault, tlsFilesFault } from './faults.ts';
 import { BEGIN_DURABLE } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
-  /** Looked at before the instance row is: throws where the database must not be opened. */
+  /** Runs before the instance row is read, and throws if the database must not be opened. */
   before?: (tx: Transaction) => Answer<unknown>;
 };
 
@@ -46,7 +46,7 @@ type MigrationOptions = Pick<MigrateOptions, 'isRestored' | 'keyIsLost' | 'clock
 
 type DatabaseMigrated = Omit<Migrated, 'newKey'> & { undecipherable: number };
 
-/** All that a process which only migrates does is done by one call after the other. */
+/** A process that only migrates makes one call after the other. */
 const CALL_TIMEOUT_MS = 60_000;
 
 /** `settled migrate`, of a database that may be empty. */
@@ -85,7 +85,7 @@ export async function migratePostgres(options: MigrationOptions): Promise<Databa
   }
 }
 
-/** What a serving replica knows of keys and of the feed it would go on by. */
+/** A replica that serves would go on with the keys and the feed that it knows. */
 function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {
   const serving = yield* aliveReplicas(tx, nowMs);
   if (serving.length === 0) return;
@@ -130,7 +130,7 @@ async function migrate(url: string, name: string): Promise<string[]> {
   });
 }
 
-/** A table of ours that is another program's would be used as if it were ours. */
+/** A table of another program that has the name of one of ours would be used as ours. */
 async function refuseForeign(run: Run, name: string): Promise<void> {
   const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
     tablename: string;
@@ -175,7 +175,7 @@ export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
   nowMs: number;
   /** The name of a database that is made now. */
   newInstanceId: string;
-  /** Takes it for a copy that took the place of the database: nothing in it says so by itself. */
+  /** Treats it as a copy that replaced the database: nothing in it says so. */
   isRestored?: boolean;
 };
 
@@ -203,8 +203,8 @@ const PUT_TO_USE = statement(
 );
 
 /**
- * Reads the instance row, or writes it where the database is new; refuses a database whose secrets cannot be opened. The
- * row names a key before any secret is sealed under it.
+ * Reads the instance row, or writes it if the database is new. Refuses a database whose secrets cannot be opened. The row
+ * names a key before any secret is sealed under it.
  */
 export function* openInstance(tx: Transaction, options: InstanceOptions): Work<Instance & { created: boolean }> {
   const { nowMs, isRestored = false } = options;

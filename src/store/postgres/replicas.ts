@@ -28,7 +28,7 @@ const BEAT = statement(
 );
 const FORGET = statement('DELETE FROM replica WHERE alive_at_ms < @untilMs');
 const LAST = statement('SELECT alive_at_ms AS aliveAtMs FROM instance FOR NO KEY UPDATE');
-// Kept, because whoever finds the outage may end, or never hear of it, before links are made due.
+// Kept, because the replica that finds the outage may stop before links are made due.
 const ALIVE = statement(
   `UPDATE instance SET alive_at_ms = @atMs::bigint,
      outage_ms = CASE WHEN @atMs - alive_at_ms > ${OUTAGE_MS} THEN @atMs - alive_at_ms ELSE outage_ms END`,
@@ -37,7 +37,7 @@ const OUTAGE = statement('SELECT outage_ms AS outageMs FROM instance');
 // After another outage meanwhile, links are to be made due again.
 const END_OUTAGE = statement('UPDATE instance SET outage_ms = NULL WHERE outage_ms = @outageMs');
 
-/** A replica begins: no secrets key is given up that it seals under. */
+/** Announces a replica: from now on the others do not give up the secrets key that it seals under. */
 export function arrive(tx: Transaction, beat: Beat, atMs: number): Answer<number> {
   return tx.run(BEAT, rowOf(beat, atMs));
 }
@@ -55,12 +55,12 @@ export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awai
   return { gapMs: Math.max(0, gapMs, outageMs ?? 0), aheadMs: Math.max(0, -gapMs) };
 }
 
-/** The length of an outage after which links were not made due; null where there is none. */
+/** The length of an outage after which links were not made due; null if there was none. */
 function* findOutage(tx: Transaction): Work<number | null> {
   return (yield* tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
 }
 
-/** Links were made due after an outage. */
+/** Notes that links were made due after an outage. */
 function endOutage(tx: Transaction, outageMs: number): Answer<number> {
   return tx.run(END_OUTAGE, { outageMs });
 }
@@ -70,7 +70,7 @@ function rowOf(beat: Beat, atMs: number): object {
 }
 
 const LEAVE = statement('DELETE FROM replica WHERE name = @replica');
-// The time at which a lease would have lapsed must not delay the row.
+// The time at which a lease would have expired must not delay the row.
 const GIVE_BACK = [
   statement(
     `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms
@@ -87,7 +87,7 @@ const GIVE_BACK = [
   ),
 ];
 
-/** A replica ends: nobody need wait for a sign of life of it, nor for its leases to lapse. */
+/** Takes leave of the other replicas, which need not wait for a sign of life, nor for leases to expire. */
 export function* leave(tx: Transaction): Work<void> {
   const { replica } = tx;
   for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });

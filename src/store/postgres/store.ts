@@ -23,8 +23,7 @@ export type OpenedPostgresStore = OpenedEngine & {
 };
 
 /**
- * Connections of a replica. Deliveries have some of their own: they wait for nobody else's work, and a long list in
- * somebody's hands holds up none of them.
+ * Connections of a replica. Deliveries have some of their own, so that they wait for no other work, such as a long list.
  */
 const CONNECTIONS = { intake: 6, work: 6 } as const;
 
@@ -87,7 +86,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
 
   async function close(): Promise<void> {
     await gate.shut();
-    // What is left is another replica's.
+    // If it fails, the leases expire, and another replica takes over.
     await db.write(leave).catch(() => {});
     for (const wakeup of WAKEUPS) wakeups.send(wakeup);
     await wakeups.close();

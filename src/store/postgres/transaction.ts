@@ -17,7 +17,7 @@ export const WAIT_FOR_DISK = `set_config('synchronous_commit',
 /** Begins a transaction whose commit is on the disk when it is answered. */
 export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
 
-/** A transaction on a connection that nobody else uses. */
+/** A transaction on a connection of its own. */
 export class OpenTransaction implements Transaction {
   readonly replica: string;
   readonly hasReplicas = true;
@@ -52,7 +52,7 @@ export class OpenTransaction implements Transaction {
     this.run(statement, values);
   }
 
-  /** Nothing is sent before it is answered: where it fails, what came after it would be kept at once, each for itself. */
+  /** Nothing is sent before it is answered: if it failed, each later statement would be committed alone. */
   async begin(sql: string): Promise<void> {
     await this.#client.query(sql);
   }
@@ -67,7 +67,7 @@ export class OpenTransaction implements Transaction {
     if (command !== 'COMMIT') throw this.#failure ?? new Error(`the transaction ended by ${command}`);
   }
 
-  /** What made the transaction fail: where one statement fails, those after it say only that one had. */
+  /** What made the transaction fail: the statements after one that failed only say that one had. */
   causeOf(error: unknown): unknown {
     return isAfterFailure(error) ? (this.#failure ?? error) : error;
   }

@@ -174,7 +174,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'>> = {
 
 /** How many keys a count advances by in one step. */
 const STEP = 20_000;
-/** No transaction takes so long: every row with a smaller key than a row of this age is committed. */
+/** No transaction takes this long: every row with a smaller key than a row of this age is committed. */
 const COMMITTED_AFTER_MS = 600_000;
 const countOn = (table: CountedTable, atMs: string) =>
   statement(

@@ -10,9 +10,7 @@ export function storeFault(error: unknown, path: string): unknown {
   if (!(error instanceof Database.SqliteError)) return error;
   const { code, message } = error;
   const cause = { cause: error };
-  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') {
-    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, cause);
-  }
+  if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return full(path, cause);
   if (code.startsWith('SQLITE_READONLY') || code === 'SQLITE_PERM') {
     return new Fault('transient', 'store_unwritable', `${path} cannot be written (${message}). ${UNWRITABLE}`, cause);
   }
@@ -23,16 +21,10 @@ export function storeFault(error: unknown, path: string): unknown {
     return new Fault('terminal', 'store_unwritable', `${path} cannot be opened (${message}). ${UNWRITABLE}`, cause);
   }
   if (code.startsWith('SQLITE_IOERR')) {
-    return new Fault(
-      'terminal',
-      'store_failed',
-      `The disk failed under ${path} (${code}: ${message}). Check the disk, then start again.`,
-      cause,
-    );
+    const what = `The disk failed under ${path} (${code}: ${message}). Check the disk, then start again.`;
+    return new Fault('terminal', 'store_failed', what, cause);
   }
-  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') {
-    return corrupt(path, message, cause);
-  }
+  if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return corrupt(path, message, cause);
   return error;
 }
 
@@ -48,38 +40,26 @@ export function corrupt(path: string, why: string, cause?: ErrorOptions): Fault 
   );
 }
 
-/** What the system answers where a folder or file cannot be made; EEXIST: a file stands where a folder should. */
+/** What the system answers if a folder or file cannot be made; EEXIST: a file stands in a folder's place. */
 const NO_WAY_IN: ReadonlySet<string> = new Set(['EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST']);
 
 /** Names what kept a file of the store from being opened or made. */
 export function asOpenFault(error: unknown, path: string): unknown {
   const { code = '' } = error as NodeJS.ErrnoException;
-  if (NO_WAY_IN.has(code)) {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`,
-      { cause: error },
-    );
-  }
-  if (code === 'EISDIR') {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `${path} is a folder, and should be a file. Remove the folder, or put the file back in its place.`,
-      { cause: error },
-    );
-  }
-  if (code === 'ENOENT') {
-    return new Fault(
-      'terminal',
-      'store_unwritable',
-      `The folder of ${path} cannot be made: a link on its way leads nowhere. If it is on a volume, mount the volume.`,
-      { cause: error },
-    );
-  }
-  if (code === 'ENOSPC') {
-    return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, { cause: error });
-  }
-  return storeFault(error, path);
+  const cause = { cause: error };
+  if (code === 'ENOSPC') return full(path, cause);
+  const what = NO_WAY_IN.has(code)
+    ? `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`
+    : NOT_OPENED[code]?.(path);
+  return what === undefined ? storeFault(error, path) : new Fault('terminal', 'store_unwritable', what, cause);
+}
+
+const NOT_OPENED: Readonly<Record<string, (path: string) => string>> = {
+  EISDIR: (path) => `${path} is a folder, and should be a file. Remove the folder, or put the file back in its place.`,
+  ENOENT: (path) =>
+    `The folder of ${path} cannot be made: a link on its way leads nowhere. If it is on a volume, mount the volume.`,
+};
+
+function full(path: string, cause: ErrorOptions): Fault {
+  return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, cause);
 }

@@ -34,7 +34,7 @@ function foreign(message: string): Fault {
 export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   path: string;
   nowMs: number;
-  /** Takes it for a copy that took the place of the database, whatever it says of itself. */
+  /** Treats it as a copy that replaced the database, whatever it says of itself. */
   isRestored?: boolean;
 };
 
@@ -58,7 +58,7 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   const secretsKeyIds = keysInUse(keysGiven(options), row);
   const [restsUnder, ...others] = secretsKeyIds;
   // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
-  // is to find for how long nobody was alive. The row names a key before any secret is sealed under it.
+  // is to find how long no process was alive. The row names a key before any secret is sealed under it.
   db.prepare('UPDATE instance SET alive_at_ms = alive_at_ms + 1, secrets_key_id = ?, secrets_key_others = ?').run(
     restsUnder,
     others.join(' '),

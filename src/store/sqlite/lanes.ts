@@ -21,7 +21,7 @@ const OTHER_BESIDE_INTAKE_MAX = 64;
 /** Batches without a delivery after which none is expected. */
 const QUIET_BATCHES = 8;
 
-/** Where calls wait for their batch, each lane in the order in which it came. */
+/** The queues in which calls wait for their batch, each in the order in which they came. */
 export type Lanes<Call> = {
   add(call: Call): void;
   /** Takes the next batch; empty if nothing waits. */

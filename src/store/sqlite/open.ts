@@ -44,7 +44,7 @@ export function openForWriting(options: OpenOptions, lock = lockStore(options.pa
   }
 }
 
-/** Takes the lock of a database that may be there: nobody else works on it until it is closed. */
+/** Takes the lock of a database that may be there: no other process works on it until the lock is closed. */
 function lockStore(path: string): Database.Database {
   try {
     makeFolder(dirname(path));
@@ -94,7 +94,7 @@ function openLocked(options: OpenOptions, lock: Database.Database): OpenedDataba
   }
 }
 
-/** One process per file, so at its start nobody holds a lease. The time of its lapse must not delay the row. */
+/** One process per file, so at its start no process holds a lease. The time of a lease's end must not delay the row. */
 function voidLeases(db: Database.Database): void {
   db.exec(`
     UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms WHERE status = 'leased';
@@ -141,13 +141,13 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOption
   try {
     db.pragma(`application_id = ${APPLICATION_ID}`);
     db.pragma('journal_mode = WAL');
-    // Nobody relies on the draft before it is whole; then it is synced at once.
+    // Nothing relies on the draft before it is whole; then it is synced at once.
     db.pragma('synchronous = OFF');
     migrate(db, path);
     db.prepare(
       'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, ?, ?)',
     ).run(newInstanceId, secretsKeyId, nowMs, nowMs);
-    // Closing would do the same, but keep silent where it fails.
+    // Closing would do the same, but would not report a failure.
     db.pragma('wal_checkpoint(TRUNCATE)');
   } finally {
     db.close();
@@ -245,7 +245,7 @@ export function migrate(db: Database.Database, path: string): string[] {
   return missing.map((migration) => migration.name);
 }
 
-/** A migration may also change the text of the schema, where what is stored stays as it is. */
+/** A migration may also change the text of the schema, if what is stored stays as it is. */
 function change(db: Database.Database, sql: string): void {
   db.unsafeMode(true);
   try {

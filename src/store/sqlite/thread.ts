@@ -91,7 +91,7 @@ function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): Num
   return calls;
 }
 
-/** Posts the answers; true where one of them is a fault after which this database must not be used. */
+/** Posts the answers; true if one of them is a fault after which this database must not be used. */
 function answer(batch: readonly NumberedCall[], given: readonly Answer[], seconds: number): boolean {
   let fatal: unknown;
   const answers = given.map((one, index): NumberedAnswer => {

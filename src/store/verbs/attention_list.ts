@@ -29,7 +29,7 @@ export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx,
   return { groups: withSums(groups, sums), money: totalMoney(groups, sums), rows };
 };
 
-/** The kinds of which a page may hold rows, in the order of the list: those from the place where the last page ended. */
+/** The kinds of which a page may hold rows, in the order of the list: those from the end of the page before. */
 function kindsFrom(groups: readonly GroupRow[], { after }: MatterPage): MatterKind[] {
   const kinds = [...new Set(groups.map(({ kind }) => kind))];
   return after === null ? kinds : kinds.filter((kind) => compareKinds(kind, after.kind) >= 0);

@@ -11,7 +11,7 @@ import type { ApiBudget } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 
-/** Whoever takes a slot or gives one back holds this row: one after the other, over all replicas. */
+/** Taking a slot and giving one back lock this row, so they happen one after the other, over all replicas. */
 const HOLD = statement('SELECT last_request AS lastRequest FROM api_state FOR NO KEY UPDATE');
 const FREE = statement('DELETE FROM api_request WHERE free_at_ms <= @nowMs');
 const COUNT_UP = statement('UPDATE api_state SET last_request = @number');
@@ -31,7 +31,7 @@ const STEP_BACK_PAUSES = statement(
    WHERE greatest(paused_until_ms, asking_paused_until_ms) > @pauseMs OR foreign_until_ms > @foreignMs`,
 );
 
-/** Where the clock was set back, slots and pauses would last for as long as it was. */
+/** If the clock was set back, slots and pauses would last longer by as much. */
 function stepBack(tx: Transaction, nowMs: number, freeAtMs: number): void {
   tx.send(STEP_BACK_SLOTS, { nowMs, freeAtMs });
   tx.send(STEP_BACK_PAUSES, { pauseMs: nowMs + PAUSE_MS_MAX, foreignMs: nowMs + BUDGET_WINDOW_MS });

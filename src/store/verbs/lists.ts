@@ -7,7 +7,7 @@ import { completeAll, loadOrder, ORDER, type OrderRow } from './orders.ts';
 /** Lists go from the newest key down; this is the one above them all. */
 export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Where a clock was set back by so much at most, a list of what came since a time misses no row. */
+/** If a clock was set back by at most this much, a list of what came since a time misses no row. */
 const CLOCK_STEP_MS = 3_600_000;
 
 /** Rows from the first key since this time on came after a time, even if the clock was set back. */
@@ -15,7 +15,7 @@ function firstMsAfter(untilMs: number): number {
   return untilMs + 2 * CLOCK_STEP_MS + 1;
 }
 
-/** A pattern for LIKE, with `\` as its escape character, that finds a text wherever it stands. */
+/** A pattern for LIKE, with `\` as its escape character, that finds a text anywhere in another. */
 function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`;
 }
