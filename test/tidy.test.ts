@@ -14,8 +14,8 @@ const MEDIAN_LINES_MIN = 95;
  * lowers its limit as well. In the end the first two are 190 and 24 000, and all others 0.
  */
 const LIMITS = {
-  files: 204,
-  lines: 29_810,
+  files: 187,
+  lines: 29_312,
   linesMissingInMedian: 0,
   shortFiles: 5,
   filesOfNoRoom: 0,

@@ -158,7 +158,7 @@ function overview(): Report {
 }
 
 /** The error that lists the commands: those of a group if its first word is known, else all. */
-export function noSuchCommand([first = '']: readonly string[]): UsageError {
+function noSuchCommand([first = '']: readonly string[]): UsageError {
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
   if (group.length > 0) {
     const list = group.map(({ name }) => `settled ${name}`).join(', ');
