@@ -107,6 +107,10 @@ export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReaso
 export type QueuedCheck = WatchedLink & {
   rank: number;
   reason: CheckReason;
+  /** The strongest of its reasons that stays if its order is settled. */
+  lastingReason: CheckReason | null;
+  /** Of its order. */
+  state: OrderState;
   dueAtMs: number;
   failures: number;
   /** When a hint to the link was followed last. */
@@ -115,9 +119,6 @@ export type QueuedCheck = WatchedLink & {
 
 /** A link whose scheduled time has come. */
 export type ScheduledCheck = WatchedLink & { failures: number; settledAtMs: number | null; plannedMs: number };
-
-/** What is due, each in the order in which it came to be due. */
-export type DueChecks = { ofRank(rank: number): readonly QueuedCheck[]; bySchedule: readonly ScheduledCheck[] };
 
 type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
 
@@ -144,28 +145,56 @@ export type ClaimPlan = {
   followed: number[];
   putOff: PutOff[];
   putOffInSchedule: PutOff[];
+  /** Links whose strongest reason is moot. */
+  moot: number[];
 };
 
-/** Plans which of the checks that are due are claimed, the strongest first, and which are put off. Changes nothing. */
-export function planClaim(due: DueChecks, rooms: ClaimRooms, nowMs: number): ClaimPlan {
-  const plan: ClaimPlan = { claimed: [], followed: [], putOff: [], putOffInSchedule: [] };
+/**
+ * Plans which of the checks that are due are claimed, the strongest first, and which are put off. Changes nothing.
+ *
+ * @param bySchedule in the order in which they came to be due
+ */
+export function planClaim(
+  inQueue: readonly QueuedCheck[],
+  bySchedule: readonly ScheduledCheck[],
+  rooms: ClaimRooms,
+  nowMs: number,
+): ClaimPlan {
+  const moot = inQueue.filter(({ reason, state }) => isMoot(reason, state)).map(({ linkKey }) => linkKey);
+  const plan: ClaimPlan = { claimed: [], followed: [], putOff: [], putOffInSchedule: [], moot };
   const { claimed, followed } = plan;
+  const standing = inQueue
+    .flatMap((check) => (isMoot(check.reason, check.state) ? withoutMoot(check) : [check]))
+    .sort((one, other) => one.dueAtMs - other.dueAtMs || one.linkKey - other.linkKey);
   for (const { class: requestClass, from, to } of CHECK_CLASSES) {
     for (let rank: number = to; rank >= from; rank--) {
       const hasRoom = () => hasRoomFor(rank, rooms[requestClass] - claimed.length, rooms.forged - followed.length);
-      for (const check of due.ofRank(rank)) {
+      for (const check of standing) {
+        if (check.rank !== rank) continue;
         if (!hasRoom()) break;
         planQueued(plan, check, requestClass, nowMs);
       }
     }
   }
   if (claimed.length >= rooms.janitor) return plan;
-  const inQueue = new Set(claimed.map(({ linkKey }) => linkKey));
-  for (const check of due.bySchedule) {
+  const fromQueue = new Set(claimed.map(({ linkKey }) => linkKey));
+  for (const check of bySchedule) {
     if (claimed.length >= rooms.janitor) break;
-    if (!inQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
+    if (!fromQueue.has(check.linkKey)) planScheduled(plan, check, nowMs);
   }
   return plan;
+}
+
+/** A check as it is without its moot reasons: none, if it has no other. Their failures do not count against the others. */
+function withoutMoot(check: QueuedCheck): QueuedCheck[] {
+  const { lastingReason: reason } = check;
+  return reason === null ? [] : [{ ...check, reason, rank: checkRank(reason), failures: 0 }];
+}
+
+/** The links that a claim changes anything of. */
+export function linksOf({ claimed, putOff, putOffInSchedule, moot }: ClaimPlan): Set<number> {
+  const rows = [...claimed, ...putOff, ...putOffInSchedule];
+  return new Set([...rows.map(({ linkKey }) => linkKey), ...moot]);
 }
 
 /** @param left room in the class of the rank; `forged`: for what can be forged */

@@ -62,6 +62,9 @@ export type MatterGroup = {
   readonly sums: readonly MoneySum[];
 };
 
+/** Matters that are alike, before their money is summed. */
+export type CountedMatters = Omit<MatterGroup, 'sums'>;
+
 /** The order of kinds in lists. A kind that a later version wrote comes last. */
 export function compareKinds(a: MatterKind, b: MatterKind): number {
   const rank = (kind: MatterKind) => MATTER_KINDS.indexOf(kind) + 1 || MATTER_KINDS.length + 1;
@@ -83,6 +86,67 @@ export type MatterMoney = {
   /** Whether `sums` covers all these orders, or only the oldest because there are too many to read. */
   readonly isWhole: boolean;
 };
+
+/** Sums cover at most this many held orders, and as many matters about money: reading more would take too long. */
+export const SUMMED_MAX = 10_000;
+
+/**
+ * What orders of one kind and reason ask and hold in one currency. Rows with `isFirst` have each order once, even if several
+ * matters are about it. Sums are in two parts, each of which stays exact: millions of minor units, and the rest. They are
+ * null if nothing was added.
+ */
+export type SummedMoney = {
+  kind: MatterKind;
+  reason: HoldReason | null;
+  isFirst: boolean;
+  currency: string;
+  /** That ask in this currency. */
+  orders: number;
+  askedMillions: number | null;
+  askedRest: number | null;
+  balanceMillions: number | null;
+  balanceRest: number | null;
+};
+
+/** Groups with what their orders ask and hold. */
+export function withSums(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterGroup[] {
+  return groups.map((group) => {
+    const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
+    return { ...group, sums: addUp(own) };
+  });
+}
+
+/** The money of all orders that need a person for money. */
+export function totalMoney(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterMoney {
+  const all = rows.filter(({ isFirst }) => isFirst);
+  const count = (isCounted: (kind: MatterKind) => boolean) =>
+    groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
+  return {
+    orders: all.reduce((sum, { orders }) => sum + orders, 0),
+    sums: addUp(all),
+    isWhole:
+      count((kind) => kind === 'hold') <= SUMMED_MAX &&
+      count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
+  };
+}
+
+/** One sum for each currency. */
+function addUp(rows: readonly SummedMoney[]): MoneySum[] {
+  const sums = new Map<string, MoneySum>();
+  for (const { currency, ...parts } of rows) {
+    const before = sums.get(currency) ?? { currency, asked: 0n, balance: 0n };
+    sums.set(currency, {
+      currency,
+      asked: before.asked + whole(parts.askedMillions, parts.askedRest),
+      balance: before.balance + whole(parts.balanceMillions, parts.balanceRest),
+    });
+  }
+  return [...sums.values()];
+}
+
+function whole(millions: number | null, rest: number | null): bigint {
+  return BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
+}
 
 /**
  * What a matter of attention keeps beside its subject, by kind: plain JSON and never a sentence for people, which

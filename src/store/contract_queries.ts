@@ -1,5 +1,5 @@
 import type { RequestClass } from '../domain/budget.ts';
-import type { MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
+import type { CountedMatters, MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
 import type { OpeningState } from '../domain/opening.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
@@ -185,7 +185,7 @@ export type Stats = {
   events: Record<string, number>;
   notices: Record<string, number>;
   /** What needs a person, in the order of its list. */
-  matters: Omit<MatterGroup, 'sums'>[];
+  matters: CountedMatters[];
   /** Links in the queue of checks: all of them, and by the class of their requests. Scheduled checks do not count. */
   checks: number;
   checksByClass: Record<Exclude<RequestClass, 'create'>, number>;

@@ -1,20 +1,19 @@
 import {
+  type CountedMatters,
   compareKinds,
   inOrder,
-  type MatterGroup,
   type MatterKind,
-  type MatterMoney,
   MONEY_KINDS,
-  type MoneySum,
+  SUMMED_MAX,
+  type SummedMoney,
+  totalMoney,
+  withSums,
 } from '../../domain/matter.ts';
 import type { HoldReason, Order } from '../../domain/order.ts';
 import type { ListedMatter, MatterPage, Queries } from '../contract_queries.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
-
-/** The sums count at most this many held orders, and as many matters about money: reading more would take too long. */
-export const SUMMED_MAX = 10_000;
 
 type Filter = Pick<MatterPage, 'kind' | 'state'>;
 
@@ -30,7 +29,7 @@ export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx,
 };
 
 /** The kinds of which a page may hold rows, in the order of the list: those from the end of the page before. */
-function kindsFrom(groups: readonly GroupRow[], { after }: MatterPage): MatterKind[] {
+function kindsFrom(groups: readonly CountedMatters[], { after }: MatterPage): MatterKind[] {
   const kinds = [...new Set(groups.map(({ kind }) => kind))];
   return after === null ? kinds : kinds.filter((kind) => compareKinds(kind, after.kind) >= 0);
 }
@@ -55,12 +54,10 @@ const ATTENTION_GROUPS = inAnyState(
      FROM attention a WHERE ${OPEN}${condition} GROUP BY a.kind`,
 );
 
-export type GroupRow = { kind: MatterKind; reason: HoldReason | null; count: number; oldestAtMs: number };
-
 /** What needs a person, by kind. */
-export function* matterGroups(tx: Transaction, filter: Filter): Work<GroupRow[]> {
-  const holds = wantsHolds(filter) ? tx.all<GroupRow>(HOLD_GROUPS) : null;
-  const attention = tx.all<GroupRow>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter);
+export function* matterGroups(tx: Transaction, filter: Filter): Work<CountedMatters[]> {
+  const holds = wantsHolds(filter) ? tx.all<CountedMatters>(HOLD_GROUPS) : null;
+  const attention = tx.all<CountedMatters>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter);
   return inOrder([...(holds === null ? [] : yield* holds), ...(yield* attention)]);
 }
 
@@ -98,66 +95,12 @@ const SUMS = inAnyState(
      FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 
-/**
- * What orders of one kind and reason ask and hold in one currency. `isFirst`: of orders that no other such row counts as
- * first, so that these are each order once. Sums are in two parts, each of which stays exact: millions of minor units, and
- * the rest. They are null if nothing was added.
- */
-type SumRow = {
-  kind: MatterKind;
-  reason: HoldReason | null;
-  isFirst: boolean;
-  currency: string;
-  /** That ask in this currency. */
-  orders: number;
-  askedMillions: number | null;
-  askedRest: number | null;
-  balanceMillions: number | null;
-  balanceRest: number | null;
-};
-
 /** Sums the money of the orders that the filter lets through, kind by kind and in all. */
-function* readSums(tx: Transaction, filter: Filter): Work<SumRow[]> {
-  return yield* tx.all<SumRow>(SUMS[filter.state === null ? 'any' : 'one'], { ...filter, holds: wantsHolds(filter) });
-}
-
-function withSums(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterGroup[] {
-  return groups.map((group) => {
-    const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
-    return { ...group, sums: addUp(own) };
+function* readSums(tx: Transaction, filter: Filter): Work<SummedMoney[]> {
+  return yield* tx.all<SummedMoney>(SUMS[filter.state === null ? 'any' : 'one'], {
+    ...filter,
+    holds: wantsHolds(filter),
   });
-}
-
-/** The money of all orders that need a person for money. */
-export function totalMoney(groups: readonly GroupRow[], rows: readonly SumRow[]): MatterMoney {
-  const all = rows.filter(({ isFirst }) => isFirst);
-  const count = (isCounted: (kind: MatterKind) => boolean) =>
-    groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
-  return {
-    orders: all.reduce((sum, { orders }) => sum + orders, 0),
-    sums: addUp(all),
-    isWhole:
-      count((kind) => kind === 'hold') <= SUMMED_MAX &&
-      count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
-  };
-}
-
-/** One sum for each currency. */
-function addUp(rows: readonly SumRow[]): MoneySum[] {
-  const sums = new Map<string, MoneySum>();
-  for (const { currency, ...parts } of rows) {
-    const before = sums.get(currency) ?? { currency, asked: 0n, balance: 0n };
-    sums.set(currency, {
-      currency,
-      asked: before.asked + whole(parts.askedMillions, parts.askedRest),
-      balance: before.balance + whole(parts.balanceMillions, parts.balanceRest),
-    });
-  }
-  return [...sums.values()];
-}
-
-function whole(millions: number | null, rest: number | null): bigint {
-  return BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
 }
 
 const HELD_ROWS = statement(

@@ -1,18 +1,14 @@
 import {
-  type CheckReason,
   type ClaimPlan,
-  type ClaimRooms,
-  checkRank,
   claimRooms,
   HINT_WINDOW_MS,
-  isMoot,
+  linksOf,
   planClaim,
   type QueuedCheck,
   ranksWithRoom,
   type ScheduledCheck,
   type WatchedLink,
 } from '../../domain/check_queue.ts';
-import type { OrderState } from '../../domain/order.ts';
 import type { Checks } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction } from '../transaction.ts';
 import { readBudget } from './budget.ts';
@@ -67,7 +63,7 @@ const LOCK_ORDERS = statement(
 );
 
 type OfOrder = { orderKey: number };
-type QueuedRow = QueuedCheck & OfOrder & { lastingReason: CheckReason | null; state: OrderState };
+type QueuedRow = QueuedCheck & OfOrder;
 type ScheduledRow = ScheduledCheck & OfOrder;
 
 export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>> = {
@@ -89,7 +85,7 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     const inQueue: QueuedRow[] = [];
     for (const ofRank of ofRanks) inQueue.push(...(yield* ofRank));
     const inSchedule = bySchedule === null ? [] : yield* bySchedule;
-    const touched = linksOf(planTurns(inQueue, inSchedule, rooms, nowMs));
+    const touched = linksOf(planClaim(inQueue, inSchedule, rooms, nowMs));
     if (touched.size === 0) return [];
 
     const linkKeys = [...touched];
@@ -101,40 +97,11 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
     const queuedNow = (yield* again).filter(isHeld);
     const scheduledNow = scheduledAgain === null ? [] : (yield* scheduledAgain).filter(isHeld);
-    const turns = planTurns(queuedNow, scheduledNow, rooms, nowMs);
+    const turns = planClaim(queuedNow, scheduledNow, rooms, nowMs);
     carryOut(tx, turns, nowMs, leaseMs);
     return turns.claimed;
   },
 };
-
-/** What one claim does; `moot`: links whose strongest reason is moot. */
-type Turns = ClaimPlan & { moot: number[] };
-
-function planTurns(
-  inQueue: readonly QueuedRow[],
-  inSchedule: readonly ScheduledRow[],
-  rooms: ClaimRooms,
-  nowMs: number,
-): Turns {
-  const moot = inQueue.filter(({ reason, state }) => isMoot(reason, state));
-  const standing = inQueue.flatMap((row) => (isMoot(row.reason, row.state) ? withoutMoot(row) : [row]));
-  standing.sort((one, other) => one.dueAtMs - other.dueAtMs || one.linkKey - other.linkKey);
-  const ofRank = (rank: number) => standing.filter((row) => row.rank === rank);
-  const plan = planClaim({ ofRank, bySchedule: inSchedule }, rooms, nowMs);
-  return { ...plan, moot: moot.map(({ linkKey }) => linkKey) };
-}
-
-/** A check as it is without its moot reasons: none, if it has no other. Their failures do not count against the others. */
-function withoutMoot(row: QueuedRow): QueuedRow[] {
-  const { lastingReason: reason } = row;
-  return reason === null ? [] : [{ ...row, reason, rank: checkRank(reason), failures: 0 }];
-}
-
-/** The links that a claim changes anything of. */
-function linksOf({ claimed, putOff, putOffInSchedule, moot }: Turns): Set<number> {
-  const rows = [...claimed, ...putOff, ...putOffInSchedule];
-  return new Set([...rows.map(({ linkKey }) => linkKey), ...moot]);
-}
 
 const PUT_OFF = statement(
   `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs)
@@ -153,7 +120,7 @@ const LEASE_IN_SCHEDULE = statement(
 );
 
 /** A claimed link is due again only when its lease expires, in the queue and in the schedule. */
-function carryOut(tx: Transaction, turns: Turns, nowMs: number, leaseMs: number): void {
+function carryOut(tx: Transaction, turns: ClaimPlan, nowMs: number, leaseMs: number): void {
   const { claimed, followed, putOff, putOffInSchedule, moot } = turns;
   if (moot.length > 0) endMoot(tx, moot);
   for (const later of putOff) tx.send(PUT_OFF, { ...later, nowMs });

@@ -1,4 +1,3 @@
-import type { AttentionParams } from '../../domain/matter.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import type { ClaimRef, Inbox } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
@@ -62,31 +61,20 @@ type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: n
 /** Retires a leased row and raises attention; false if the lease is no longer the caller's. */
 export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Work<boolean> {
   const { replica } = tx;
-  const { fault, nowMs } = burial;
+  const { fault, kind, nowMs: atMs } = burial;
   type Retired = { linkKey: number; reading: number | null; reference: string };
-  const row = yield* tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs, ...fault });
+  const row = yield* tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs: atMs, ...fault });
   if (row === undefined) return false;
   const { linkKey, reading, reference } = row;
-  const { kind, subject, params } = burialMatter(eventKey, reference, burial);
-  attention.raiseForLink(tx, kind, { subject, params, linkKey, atMs: nowMs });
-  // The check that its receipt queued may have been answered before there was a matter to end.
-  if (kind === 'event_not_understood' && reading === null) {
-    requestCheck(tx, { linkKey, reason: 'unreadable', atMs: nowMs });
-  }
-  return true;
-}
-
-type BurialMatter =
-  | { kind: Burial['kind']; subject: string; params: AttentionParams[Burial['kind']] }
-  | { kind: 'event_not_understood'; subject: string; params: AttentionParams['event_not_understood'] };
-
-/**
- * The matter that a dead row is for a person. What is no JSON belongs to the one matter of its link's events that were
- * not understood, so that neither one delivery raises two, nor many deliveries many.
- */
-function burialMatter(eventKey: number, reference: string, { fault, kind }: Burial): BurialMatter {
   const { code, message } = fault;
-  if (code !== 'unreadable_event') return { kind, subject: String(eventKey), params: { code, message } };
-  const event = { key: eventKey, why: null, isUnanswered: false };
-  return { kind: 'event_not_understood', subject: reference, params: { event, paidByEvent: null } };
+  if (code !== 'unreadable_event') {
+    attention.raiseForLink(tx, kind, { subject: String(eventKey), params: { code, message }, linkKey, atMs });
+    return true;
+  }
+  // One matter for all events of the link that were not understood: many deliveries do not raise many.
+  const params = { event: { key: eventKey, why: null, isUnanswered: false }, paidByEvent: null };
+  attention.raiseForLink(tx, 'event_not_understood', { subject: reference, params, linkKey, atMs });
+  // The check that its receipt queued may have been answered before there was a matter to end.
+  if (reading === null) requestCheck(tx, { linkKey, reason: 'unreadable', atMs });
+  return true;
 }
