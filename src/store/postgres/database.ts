@@ -5,7 +5,7 @@ import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
 import { type Answer, statement, type Transaction } from '../transaction.ts';
 import { connectionOptions } from './connection.ts';
 import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
-import { BEGIN_DURABLE, finish, type Identity, OpenTransaction } from './transaction.ts';
+import { BEGIN_DURABLE, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
 /** When nothing is under way any more. */
 const END_WITHIN_MS = 400;
@@ -172,8 +172,8 @@ export class Database {
     });
   }
 
-  #transaction(client: pg.ClientBase): OpenTransaction {
-    return new OpenTransaction(client, this.#options);
+  #transaction(client: pg.ClientBase): PostgresTransaction {
+    return new PostgresTransaction(client, this.#options);
   }
 
   async #connect(): Promise<pg.PoolClient> {

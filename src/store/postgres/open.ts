@@ -23,7 +23,7 @@ type OpenOptions = InstanceOptions & {
   before?: (tx: Transaction) => Answer<unknown>;
 };
 
-export type OpenedDatabase = Opened & {
+type OpenedDatabase = Opened & {
   /** The names of the migrations that it was brought forward with. */
   migrated: string[];
 };
@@ -171,7 +171,7 @@ async function alone<T>(url: string, name: string, work: (run: Run) => Promise<T
   }
 }
 
-export type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
+type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
   nowMs: number;
   /** The name of a database that is made now. */
   newInstanceId: string;

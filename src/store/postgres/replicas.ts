@@ -60,11 +60,6 @@ function* findOutage(tx: Transaction): Work<number | null> {
   return (yield* tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
 }
 
-/** Notes that links were made due after an outage. */
-function endOutage(tx: Transaction, outageMs: number): Answer<number> {
-  return tx.run(END_OUTAGE, { outageMs });
-}
-
 function rowOf(beat: Beat, atMs: number): object {
   return { ...beat, settings: JSON.stringify(beat.settings()), atMs };
 }
@@ -159,6 +154,6 @@ export async function catchUp(
     links += made.links;
     afterKey = made.links < LINKS_MAX ? null : made.lastKey;
   }
-  if (outageMs !== null) await db.write((tx) => endOutage(tx, outageMs));
+  if (outageMs !== null) await db.write((tx) => tx.run(END_OUTAGE, { outageMs }));
   return { links };
 }

@@ -1,6 +1,6 @@
 import { Fault } from '../../fault.ts';
 import type { Store } from '../contract.ts';
-import { type OpenedEngine, stopped } from '../engine.ts';
+import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { assertUsable } from './connection.ts';
@@ -8,13 +8,13 @@ import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } fro
 import { tlsFilesFault } from './faults.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
-import { type InstanceOptions, openDatabase } from './open.ts';
+import { openDatabase } from './open.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { claimVerbs, counterVerbs, feedVerbs } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
-  Pick<InstanceOptions, 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
-  Pick<Replica, 'version' | 'settings'>;
+  Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
+  Pick<Replica, 'version' | 'settings'> & { newInstanceId: string };
 
 export type OpenedPostgresStore = OpenedEngine & {
   /** The database's: the same for all replicas. */

@@ -18,7 +18,7 @@ export const WAIT_FOR_DISK = `set_config('synchronous_commit',
 export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
 
 /** A transaction on a connection of its own. */
-export class OpenTransaction implements Transaction {
+export class PostgresTransaction implements Transaction {
   readonly replica: string;
   readonly hasReplicas = true;
   readonly newId: () => string;

@@ -17,7 +17,7 @@ import {
   type ToThread,
   unpack,
 } from './messages.ts';
-import type { OpenOptions } from './open.ts';
+import type { WriterOptions } from './open.ts';
 
 const DEADLINE_CHECK_MS = 250;
 /**
@@ -27,7 +27,7 @@ const DEADLINE_CHECK_MS = 250;
  */
 const MESSAGE_CALLS = 16;
 
-export type SqliteStoreOptions = Pick<OpenOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
+export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
   Omit<ThreadClientOptions, 'start'>;
 
 type ThreadClientOptions = CallOptions & {

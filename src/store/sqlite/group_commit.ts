@@ -6,11 +6,11 @@ import type { Transaction, Work } from '../transaction.ts';
 import { storeFault } from './faults.ts';
 import { openForReading } from './file.ts';
 import { LANES } from './lanes.ts';
-import { type OpenedDatabase, type OpenOptions, openForWriting } from './open.ts';
-import { type Connection, connection, finish, OpenTransaction } from './transaction.ts';
+import { type OpenedDatabase, openForWriting, type WriterOptions } from './open.ts';
+import { type Connection, connection, finish, SqliteTransaction } from './transaction.ts';
 
 export type Call = { verb: string; args: readonly unknown[] };
-export type Answer = { ok: true; value: unknown } | { ok: false; error: unknown };
+export type CallAnswer = { ok: true; value: unknown } | { ok: false; error: unknown };
 
 type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
 
@@ -18,12 +18,12 @@ type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
 export type Writer = {
   readonly opened: Opened;
   /** Runs every call in one durable transaction. A call that fails takes back its own work only. */
-  run(calls: readonly Call[]): Answer[];
+  run(calls: readonly Call[]): CallAnswer[];
   close(): void;
 };
 
 export function openWriter(
-  options: OpenOptions & { newId: () => string },
+  options: WriterOptions & { newId: () => string },
   opened: OpenedDatabase = openForWriting(options),
 ): Writer {
   const { path, newId } = options;
@@ -40,7 +40,7 @@ export function openWriter(
 }
 
 /** The reading half. */
-export type Reader = { run(call: Call): Answer; close(): void };
+export type Reader = { run(call: Call): CallAnswer; close(): void };
 
 /** Each call sees one moment of the database: an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database = openForReading(path)): Reader {
@@ -66,7 +66,7 @@ function noIds(): never {
  * Runs every call of a batch in one durable transaction, one after the other. A call that fails takes back its own work
  * only. A terminal fault, in a call or in the commit, fails the whole batch: the writer must not go on.
  */
-export function groupCommit(of: Connection, verbs: object, path: string): (calls: readonly Call[]) => Answer[] {
+export function groupCommit(of: Connection, verbs: object, path: string): (calls: readonly Call[]) => CallAnswer[] {
   const { db } = of;
   const begin = db.prepare('BEGIN IMMEDIATE');
   const commit = db.prepare('COMMIT');
@@ -75,9 +75,9 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
   const assertInPlace = placeOf(path);
-  const run = (call: Call): Answer => ({ ok: true, value: carryOut(of, verbs, call) });
+  const run = (call: Call): CallAnswer => ({ ok: true, value: carryOut(of, verbs, call) });
 
-  function runGuarded(call: Call): Answer {
+  function runGuarded(call: Call): CallAnswer {
     savepoint.run();
     try {
       const answer = run(call);
@@ -94,7 +94,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
     }
   }
 
-  function commitAll(calls: readonly Call[], runOne: (call: Call) => Answer): Answer[] {
+  function commitAll(calls: readonly Call[], runOne: (call: Call) => CallAnswer): CallAnswer[] {
     begin.run();
     const answers = calls.map(runOne);
     assertInPlace();
@@ -104,9 +104,9 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   }
 
   /** Null if a call failed for a reason of its own: then nothing was kept. */
-  function tryUnguarded(calls: readonly Call[]): Answer[] | null {
+  function tryUnguarded(calls: readonly Call[]): CallAnswer[] | null {
     let failedInCall = false;
-    const runOne = (call: Call): Answer => {
+    const runOne = (call: Call): CallAnswer => {
       failedInCall = true;
       const answer = run(call);
       failedInCall = false;
@@ -138,7 +138,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
 /** Runs one call to its end, in a transaction object of its own, which ends with it. */
 function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown {
   if (!Object.hasOwn(verbs, verb)) throw new Error(`the store has no verb ${verb}`);
-  const tx = new OpenTransaction(of);
+  const tx = new SqliteTransaction(of);
   try {
     return finish((verbs as Record<string, Verb>)[verb]?.(tx, ...args) as Work<unknown>) ?? null;
   } finally {

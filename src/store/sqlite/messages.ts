@@ -1,12 +1,12 @@
 import { Fault, type FaultCode } from '../../fault.ts';
 import type { Opened } from '../engine.ts';
 import type { Call } from './group_commit.ts';
-import type { OpenOptions } from './open.ts';
+import type { WriterOptions } from './open.ts';
 
 /** What travels between the thread that holds the database and the rest of the process. */
 type ThreadRole = 'writer' | 'reader' | 'backup';
 
-export type ThreadStart = OpenOptions & { role: ThreadRole; backupTo: string | null };
+export type ThreadStart = WriterOptions & { role: ThreadRole; backupTo: string | null };
 
 export type NumberedCall = Call & { id: number };
 export type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };

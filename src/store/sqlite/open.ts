@@ -8,7 +8,7 @@ import { countUnopenable } from '../verbs/secrets.ts';
 import { asOpenFault } from './faults.ts';
 import { BUSY_TIMEOUT_MS, isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './file.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
-import { connection, finish, OpenTransaction } from './transaction.ts';
+import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { LAPSE_OPENINGS } from './verbs.ts';
 
 /** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
@@ -17,7 +17,7 @@ const PAGE_CACHE_KIB = 16_384;
 const CHECKPOINT_PAGES = 4_000;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 
-export type OpenOptions = InstanceOptions & {
+export type WriterOptions = InstanceOptions & {
   /** The name of a database that is made now. */
   newInstanceId: string;
 };
@@ -35,7 +35,7 @@ export type OpenedDatabase = Opened & {
  * that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a forgotten
  * volume must not look like an empty shop.
  */
-export function openForWriting(options: OpenOptions, lock = lockStore(options.path)): OpenedDatabase {
+export function openForWriting(options: WriterOptions, lock = lockStore(options.path)): OpenedDatabase {
   try {
     return openLocked(options, lock);
   } catch (error) {
@@ -66,7 +66,7 @@ function refuseLink(path: string): void {
   );
 }
 
-function openLocked(options: OpenOptions, lock: Database.Database): OpenedDatabase {
+function openLocked(options: WriterOptions, lock: Database.Database): OpenedDatabase {
   const { path } = options;
   const created = !existsSync(path);
   const known = lock.pragma('user_version', { simple: true }) !== 0;
@@ -134,7 +134,7 @@ function takeLock(lockPath: string, path: string): Database.Database {
 }
 
 /** Made under another name and renamed when whole, so that a crash never leaves half a database under the real one. */
-function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: OpenOptions): void {
+function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOptions): void {
   const draft = `${path}.new`;
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
   const db = new Database(draft);
@@ -206,7 +206,7 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
     const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
     const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
     const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
-    const tx = new OpenTransaction(connection(db, { replica: 'migrate', newId: () => '' }));
+    const tx = new SqliteTransaction(connection(db, { replica: 'migrate', newId: () => '' }));
     const newKey = { keyId, keyPlace, undecipherable: finish(countUnopenable(tx, keyIds)) };
     db.close();
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };

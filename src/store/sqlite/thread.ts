@@ -4,7 +4,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
 import { backUp } from './file.ts';
-import { type Answer, openReader, openWriter } from './group_commit.ts';
+import { type CallAnswer, openReader, openWriter } from './group_commit.ts';
 import { openLanes } from './lanes.ts';
 import {
   type FromThread,
@@ -92,7 +92,7 @@ function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): Num
 }
 
 /** Posts the answers; true if one of them is a fault after which this database must not be used. */
-function answer(batch: readonly NumberedCall[], given: readonly Answer[], seconds: number): boolean {
+function answer(batch: readonly NumberedCall[], given: readonly CallAnswer[], seconds: number): boolean {
   let fatal: unknown;
   const answers = given.map((one, index): NumberedAnswer => {
     const id = (batch[index] as NumberedCall).id;

@@ -16,7 +16,7 @@ export function connection(db: Database, names: Pick<Transaction, 'replica' | 'n
 }
 
 /** The transaction of one call. It ends with the call; a statement after that is a bug that stops the writer. */
-export class OpenTransaction implements Transaction {
+export class SqliteTransaction implements Transaction {
   readonly replica: string;
   readonly hasReplicas = false;
   readonly newId: () => string;

@@ -32,7 +32,6 @@ function* findSameId(tx: Transaction, delivery: Delivery): Work<SameId[]> {
   return [first, ...(yield* tx.all<SameId>(FIND_SAME, delivery))];
 }
 
-/** Verbs that a delivery's answer waits for. */
 export const intakeVerbs: InTransaction<Intake> = {
   *findCredentials(tx, by) {
     const asked = 'token' in by ? BY_TOKEN : 'linkId' in by ? BY_LINK_ID : 'linkKey' in by ? BY_LINK_KEY : BY_REFERENCE;

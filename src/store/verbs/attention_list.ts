@@ -54,7 +54,6 @@ const ATTENTION_GROUPS = inAnyState(
      FROM attention a WHERE ${OPEN}${condition} GROUP BY a.kind`,
 );
 
-/** What needs a person, by kind. */
 export function* matterGroups(tx: Transaction, filter: Filter): Work<CountedMatters[]> {
   const holds = wantsHolds(filter) ? tx.all<CountedMatters>(HOLD_GROUPS) : null;
   const attention = tx.all<CountedMatters>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter);

@@ -45,7 +45,6 @@ const IN_USE = statement(
   'SELECT class AS requestClass, free_at_ms AS freeAtMs FROM api_request WHERE free_at_ms > @nowMs ORDER BY free_at_ms',
 );
 
-/** How the budget is used at a moment. */
 export function* readBudget(tx: Transaction, nowMs: number): Work<BudgetUse> {
   const state = tx.one<ApiState>(STATE);
   const taken = tx.all<SlotInUse>(IN_USE, { nowMs });

@@ -90,12 +90,10 @@ export const LASTING_REASON = `(SELECT r.reason FROM check_reason r
 export const COMPLETION_AWAITED = `EXISTS (
   SELECT 1 FROM link_check WHERE link_key = @linkKey AND confirm_since_ms IS NOT NULL)`;
 
-type WatchedRow = Omit<Watched, 'mayBePaid'> & { status: string | null };
-
-const WATCHED = statement(
-  `SELECT l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, s.paid_at_ms AS settledAtMs, l.status
-   FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key WHERE l.key = @linkKey`,
-);
+/** The columns of `Watched`, of each link `l`: a statement without its conditions, to which columns may be added in front. */
+export const WATCHED = `l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, s.paid_at_ms AS settledAtMs,
+  coalesce(l.status = 'ACTIVE', false) AS mayBePaid FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key`;
+const FIND_WATCHED = statement(`SELECT ${WATCHED} WHERE l.key = @linkKey`);
 const SCHEDULE = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
 const BEGIN_TAIL = statement(
   'UPDATE link SET next_check_at_ms = @nextAtMs WHERE order_key = @orderKey AND next_check_at_ms IS NULL',
@@ -105,9 +103,8 @@ const BEGIN_TAIL = statement(
 export const checkSchedule = {
   /** Sets a link's next time after `afterMs`, or none if the schedule is over. */
   *plan(tx: Transaction, linkKey: number, afterMs: number): Work<void> {
-    const { status, ...row } = (yield* tx.one<WatchedRow>(WATCHED, { linkKey })) as WatchedRow;
-    const nextAtMs = nextCheckFromNowMs({ ...row, mayBePaid: status === 'ACTIVE' }, afterMs);
-    tx.send(SCHEDULE, { nextAtMs, linkKey });
+    const watched = (yield* tx.one<Watched>(FIND_WATCHED, { linkKey })) as Watched;
+    tx.send(SCHEDULE, { nextAtMs: nextCheckFromNowMs(watched, afterMs), linkKey });
   },
   /** Begins the schedule of an order that was just paid, if that of its open link was over already. */
   beginTail(tx: Transaction, orderKey: number, settledAtMs: number): void {

@@ -13,7 +13,6 @@ const NEWEST = statement(
 
 type IntentColumns = { linkKey: number; request: string | null };
 
-/** The beginning of an opening. */
 export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, intent) {
   const { reference } = intent;
   lockReference(tx, reference);
@@ -89,7 +88,6 @@ const FORGET_ORDER = ['history', 'attention', 'link'].map((table) =>
 );
 const FORGET = statement('DELETE FROM orders WHERE key = @orderKey');
 
-/** The end of an opening whose link the service refuses to make. */
 export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (tx, { linkKey, attempt, nowMs }) {
   const lease = { linkKey, attempt, replica: tx.replica };
   tx.lock(LOCK_WHOLE, { linkKey });

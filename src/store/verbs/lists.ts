@@ -22,7 +22,6 @@ function containing(text: string): string {
 
 type Lists = Pick<Queries, 'findOrder' | 'listOrders' | 'listEvents' | 'findEvent' | 'listRejections'>;
 
-/** Lists for people, newest first. */
 export const listVerbs: InTransaction<Lists> = {
   *findOrder(tx, reference) {
     return (yield* loadOrder.byReference(tx, reference))?.order ?? null;
@@ -79,7 +78,7 @@ function orderList({ state, search, sinceMs, untilMs }: OrderFilter) {
   const conditions = ['key < @before'];
   if (state !== null) conditions.push('state = @state');
   if (search !== null) conditions.push(BY_SEARCH);
-  if (sinceMs !== null) conditions.push(`key >= ${firstKeySince('orders', '@sinceMs')}`, 'created_at_ms >= @sinceMs');
+  if (sinceMs !== null) conditions.push(cameSince('orders', 'orders'));
   if (untilMs !== null) conditions.push(`key < ${firstKeySince('orders', '@afterMs')}`, 'created_at_ms <= @untilMs');
   return statement(`${ORDER} WHERE ${conditions.join(' AND ')} ORDER BY key DESC LIMIT @limit`);
 }
@@ -120,8 +119,7 @@ function eventList({ status, reference, sinceMs }: EventFilter) {
   const conditions = ['i.key < @before'];
   // Written out, because a partial index is used only for its own literal.
   if (status !== null) conditions.push(STATUS_IS[status]);
-  if (sinceMs !== null)
-    conditions.push(`i.key >= ${firstKeySince('inbox', '@sinceMs')}`, 'i.received_at_ms >= @sinceMs');
+  if (sinceMs !== null) conditions.push(cameSince('inbox', 'i'));
   const list =
     reference === null
       ? `SELECT ${EVENT_COLUMNS} FROM ${EVENTS} WHERE ${conditions.join(' AND ')} ORDER BY i.key DESC`
@@ -149,13 +147,18 @@ const REJECTIONS_OF_ORDER = statement(
   `${REJECTION} WHERE r.key < @before AND o.reference = @reference ORDER BY r.key DESC LIMIT @limit`,
 );
 
+/** Rows of a table that came since @sinceMs, as a condition: the key finds them, and the time is looked at then. */
+export function cameSince(table: keyof typeof TIME_COLUMN, alias: string): string {
+  return `${alias}.key >= ${firstKeySince(table, '@sinceMs')} AND ${alias}.${TIME_COLUMN[table]} >= @sinceMs`;
+}
+
 const TIME_COLUMN = { inbox: 'received_at_ms', outbox: 'created_at_ms', orders: 'created_at_ms' };
 
 /**
  * A key below which every row is older than a time, as an expression. Keys grow with time, so halving finds it without an
  * index: `step` halves from 2^40, more than any table has rows.
  */
-export function firstKeySince(table: keyof typeof TIME_COLUMN, sinceMs: string): string {
+function firstKeySince(table: keyof typeof TIME_COLUMN, sinceMs: string): string {
   return `(WITH RECURSIVE halving (first, step) AS (
       SELECT 1::bigint, 1099511627776
       UNION ALL

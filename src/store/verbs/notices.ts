@@ -12,7 +12,7 @@ import type {
 } from '../contract_notices.ts';
 import { type InTransaction, statement } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { firstKeySince, KEY_MAX } from './lists.ts';
+import { cameSince, KEY_MAX } from './lists.ts';
 import { attemptColumns, countFailure, endFailures, raiseOldFailures, readShopFailures } from './shop_failures.ts';
 
 /** Notices that died are one matter: a shop that is gone fails all of them. */
@@ -235,8 +235,7 @@ function noticeList({ status, reference, sinceMs }: NoticeFilter) {
   // Written out, because a partial index is used only for its own literal.
   if (status !== null) conditions.push(`n.status = '${status}'`);
   if (reference !== null) conditions.push('n.order_key = (SELECT key FROM orders WHERE reference = @reference)');
-  if (sinceMs !== null)
-    conditions.push(`n.key >= ${firstKeySince('outbox', '@sinceMs')}`, 'n.created_at_ms >= @sinceMs');
+  if (sinceMs !== null) conditions.push(cameSince('outbox', 'n'));
   return statement(
     `SELECT ${NOTICE_COLUMNS} FROM outbox n ${narrowest({ status, reference })} ${TO_ITS_ORDER}
      WHERE ${conditions.join(' AND ')} ORDER BY n.key DESC LIMIT @limit`,

@@ -104,7 +104,6 @@ const HOLDS = statement(
   'SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
 );
 
-/** Completes an order's row from the tables beside it. */
 export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   const { key, state, hasMatters } = row;
   const link = tx.one<OrderLink>(LINK, { key });

@@ -101,7 +101,6 @@ function checkCounts(checks: readonly CheckRank[]): Pick<Stats, 'checks' | 'chec
 /** When the oldest of each kind became due; null if there is none. */
 type Oldest = Record<'eventMs' | 'newNoticeMs' | 'triedNoticeMs' | 'scheduledMs', number | null>;
 
-/** How long the oldest of each kind has been due. */
 function lags(
   oldest: Oldest,
   checks: readonly CheckRank[],

@@ -1,6 +1,7 @@
 import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import type { BodiesDropped, BodyDrop, Keeping } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { WATCHED } from './check_queue.ts';
 
 /** What keeps rows in order as time passes, and when the clock steps. */
 export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
@@ -146,9 +147,7 @@ const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SEL
 const PLANNED_AHEAD_MS = 60_000;
 
 const PUT_OFF = statement(
-  `SELECT l.key AS linkKey, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, l.status,
-     l.next_check_at_ms AS plannedMs, s.paid_at_ms AS settledAtMs
-   FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key WHERE l.key > @after AND l.key <= @to
+  `SELECT l.key AS linkKey, l.next_check_at_ms AS plannedMs, ${WATCHED} WHERE l.key > @after AND l.key <= @to
      AND (l.next_check_at_ms > @nowMs::bigint + ${PLANNED_AHEAD_MS}
        OR (l.next_check_at_ms IS NULL AND l.checked_at_ms > @nowMs))
    ORDER BY l.key FOR NO KEY UPDATE OF l`,
@@ -156,12 +155,12 @@ const PUT_OFF = statement(
 const PLAN = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
 
 /** A link whose schedule a clock that was ahead may have put off, or ended. */
-type PutOffLink = Omit<Watched, 'mayBePaid'> & { linkKey: number; status: string | null; plannedMs: number | null };
+type PutOffLink = Watched & { linkKey: number; plannedMs: number | null };
 
 /** When settled asks about such links next, of those that it would ask about later, or never again. */
 function linksToMend(links: readonly PutOffLink[], nowMs: number): { linkKey: number; nextAtMs: number }[] {
-  return links.flatMap(({ linkKey, status, plannedMs, ...watched }) => {
-    const nextAtMs = nextCheckFromNowMs({ ...watched, mayBePaid: status === 'ACTIVE' }, nowMs);
+  return links.flatMap(({ linkKey, plannedMs, ...watched }) => {
+    const nextAtMs = nextCheckFromNowMs(watched, nowMs);
     return nextAtMs !== null && (plannedMs === null || nextAtMs < plannedMs) ? [{ linkKey, nextAtMs }] : [];
   });
 }

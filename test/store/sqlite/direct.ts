@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Store } from '../../../src/store/contract.ts';
 import { storeVerbs } from '../../../src/store/sqlite/client.ts';
-import { type Answer, type Call, openReader, openWriter } from '../../../src/store/sqlite/group_commit.ts';
+import { type Call, type CallAnswer, openReader, openWriter } from '../../../src/store/sqlite/group_commit.ts';
 import {
   type NumberedAnswer,
   type NumberedCall,
@@ -22,13 +22,13 @@ export function openWithoutThreads(path: string, nowMs?: number): Store {
   const at = nowMs === undefined ? {} : { nowMs };
   const writer = openWriter({ ...openOptions(path, at), newId: randomUUID });
   const reader = openReader(path);
-  const caller = (run: (call: Call) => Answer) => ({
+  const caller = (run: (call: Call) => CallAnswer) => ({
     call: async (verb: string, args: readonly unknown[]) => received(run(sent({ id: 0, verb, args }))),
   });
   return {
     ...storeVerbs({
       reader: caller((call) => reader.run(call)),
-      writer: caller((call) => writer.run([call])[0] as Answer),
+      writer: caller((call) => writer.run([call])[0] as CallAnswer),
     }),
     close: async () => {
       reader.close();
@@ -44,7 +44,7 @@ function sent(call: NumberedCall): Call {
   return message.calls[0] as Call;
 }
 
-function received(answer: Answer): unknown {
+function received(answer: CallAnswer): unknown {
   if (!answer.ok) throw receiveError(structuredClone(sendError(answer.error)));
   const answers: NumberedAnswer[] = [{ id: 0, ok: true, value: answer.value }];
   const packed = pack(recordsOfAnswers(answers));

@@ -5,7 +5,13 @@ import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { SealedCredentials } from '../../../src/store/contract_inbox.ts';
 import { openForReading } from '../../../src/store/sqlite/file.ts';
-import { type Answer, type Call, openReader, openWriter, type Writer } from '../../../src/store/sqlite/group_commit.ts';
+import {
+  type Call,
+  type CallAnswer,
+  openReader,
+  openWriter,
+  type Writer,
+} from '../../../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
 import { type ContractStore, said, World } from '../contract/world.ts';
@@ -28,7 +34,7 @@ describe('the SQLite engine', () => {
     linkKey = newLink();
   });
 
-  function ran(...calls: Call[]): Answer[] {
+  function ran(...calls: Call[]): CallAnswer[] {
     return writer.run(calls);
   }
 
@@ -66,7 +72,7 @@ describe('the SQLite engine', () => {
     }
   }
 
-  const codeOf = (answer: Answer | undefined) =>
+  const codeOf = (answer: CallAnswer | undefined) =>
     answer?.ok === false ? (answer.error as { code?: string }).code : 'ok';
 
   describe('a batch', () => {
@@ -125,11 +131,11 @@ describe('the SQLite engine', () => {
     }
 
     /** Records until it is refused; returns what was acknowledged, and the refusal. */
-    function fill(): { acknowledged: number[]; refusal: Answer } {
+    function fill(): { acknowledged: number[]; refusal: CallAnswer } {
       const acknowledged: number[] = [];
       for (;;) {
         const [answer] = ran(delivery(bytes()));
-        if (answer?.ok !== true) return { acknowledged, refusal: answer as Answer };
+        if (answer?.ok !== true) return { acknowledged, refusal: answer as CallAnswer };
         acknowledged.push((answer.value as { eventKey: number }).eventKey);
       }
     }

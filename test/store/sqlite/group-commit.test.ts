@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { type Answer, type Call, groupCommit } from '../../../src/store/sqlite/group_commit.ts';
+import { type Call, type CallAnswer, groupCommit } from '../../../src/store/sqlite/group_commit.ts';
 import { connection } from '../../../src/store/sqlite/transaction.ts';
 import { statement, type Transaction, type Work } from '../../../src/store/transaction.ts';
 import { testFolder } from '../../support/app.ts';
@@ -12,7 +12,7 @@ const COUNT = statement('SELECT count(*) AS n FROM t');
 
 describe('a batch of calls', () => {
   let db: Database.Database;
-  let run: (calls: readonly Call[]) => Answer[];
+  let run: (calls: readonly Call[]) => CallAnswer[];
   let leaked: Transaction | null;
 
   const verbs = {
@@ -54,7 +54,7 @@ describe('a batch of calls', () => {
 
   const rows = () => db.prepare('SELECT n FROM t ORDER BY n').pluck().all();
   const call = (verb: string, ...args: unknown[]): Call => ({ verb, args });
-  const failure = ({ ...answer }: Answer | undefined = { ok: true, value: null }) =>
+  const failure = ({ ...answer }: CallAnswer | undefined = { ok: true, value: null }) =>
     answer.ok ? null : (answer.error as Error);
 
   it('is carried out in its order, each call seeing those before it', () => {

@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import type { MatterPage } from '../../../src/store/contract_queries.ts';
-import { connection, finish, OpenTransaction } from '../../../src/store/sqlite/transaction.ts';
+import { connection, finish, SqliteTransaction } from '../../../src/store/sqlite/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { testFolder } from '../../support/app.ts';
 import { fillingStatements } from '../../support/many_matters.ts';
@@ -21,7 +21,7 @@ it('reads what needs a person by index, whatever is asked for, and no table as a
   ))
     db.exec(sql);
   const of = connection(db, { replica: '', newId: () => '' });
-  const list = (page: MatterPage) => finish(listMatters(new OpenTransaction(of), page));
+  const list = (page: MatterPage) => finish(listMatters(new SqliteTransaction(of), page));
   statements.length = 0;
   const every = { limit: 50, after: null, kind: null, state: null };
   const whole = list(every);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import type { OpenedEngine } from '../../../src/store/engine.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/client.ts';
-import { type OpenOptions, openForWriting } from '../../../src/store/sqlite/open.ts';
+import { openForWriting, type WriterOptions } from '../../../src/store/sqlite/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 
 /** Opens the embedded store as the tests of it do. */
@@ -20,7 +20,7 @@ export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = 
   });
 }
 
-export function openOptions(path: string, over: Partial<OpenOptions> = {}): OpenOptions {
+export function openOptions(path: string, over: Partial<WriterOptions> = {}): WriterOptions {
   return { path, secretsKeyId: 'key-1', newInstanceId: 'instance-1', nowMs: 1_700_000_000_000, ...over };
 }
 
