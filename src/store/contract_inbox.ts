@@ -116,16 +116,11 @@ export type Inbox = {
 
 export type ClaimRef = { eventKey: number; attempt: number };
 
-export type ClaimedEvent = ClaimRef & {
-  linkKey: number;
-  body: Uint8Array;
-  timestamp: string;
-  /** The signature that was verified; of a reading, the SHA-256 of its body. */
-  mac: Uint8Array;
-  receivedAtMs: number;
-  /** The number of a reading; null for an event. */
-  reading: number | null;
-};
+export type ClaimedEvent = ClaimRef &
+  Pick<Delivery, 'linkKey' | 'body' | 'timestamp' | 'mac' | 'receivedAtMs'> & {
+    /** The number of a reading, whose `mac` is the SHA-256 of its body; null for an event. */
+    reading: number | null;
+  };
 
 export type SettleJob = ClaimRef & {
   linkIds: readonly string[];

@@ -141,20 +141,15 @@ export type Intended =
 
 export type OpeningRef = { linkKey: number; attempt: number };
 
-export type ClaimedOpening = OpeningRef & {
-  reference: string;
-  amount: Money;
-  request: string;
-  token: string;
-  returnToken: string | null;
-  sealedSecret: Uint8Array;
-  keyId: string;
-  /** Known already if an authentic event brought it. */
-  linkId: string | null;
-  mayExist: boolean;
-  createdAtMs: number;
-  expiresAtMs: number;
-};
+export type ClaimedOpening = OpeningRef &
+  Pick<Intent, 'reference' | 'amount' | 'request' | 'token' | 'returnToken' | 'expiresAtMs'> & {
+    sealedSecret: Uint8Array;
+    keyId: string;
+    /** Known already if an authentic event brought it. */
+    linkId: string | null;
+    mayExist: boolean;
+    createdAtMs: number;
+  };
 
 export type Checks = {
   /**

@@ -101,7 +101,10 @@ export type MigrateOptions = {
   store: StoreAddress;
   /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
   readKeys: (how: { makesFile: boolean }) => KeysRead;
-  /** Treats the database as a copy that replaced the one before. */
+  /**
+   * Treats the database as a copy that replaced the one before: positions of the feed, versions of orders, and what was
+   * done since the copy was made, are another store's.
+   */
   isRestored: boolean;
   /** Takes the given key for the database's own, and makes one if its file is gone. */
   keyIsLost: boolean;

@@ -81,11 +81,8 @@ async function whenReachable(
  * `store_missing`, `store_in_use`, and those of `openStore`.
  */
 export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
-  const { store, keyIsLost } = options;
+  const { store } = options;
   if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
-  const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
   const { migratePostgres } = await import('./postgres/open.ts');
-  const { applied, restoredFromMs, undecipherable } = await migratePostgres({ ...options, ...store, keyIds });
-  const newKey = { keyId: keyIds[0] as string, keyPlace, undecipherable };
-  return { applied, restoredFromMs, newKey: keyIsLost ? newKey : null };
+  return migratePostgres({ ...options, ...store });
 }

@@ -78,7 +78,7 @@ type Inspected = { fsync: string | null; version: number; encoding: string; isSt
  */
 export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
   void client.query(SET_TIMEOUTS).catch(() => {});
-  const found = await inspect(client);
+  const found = (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
   if (found.isStandby) {
     throw new Fault(
       'transient',
@@ -95,8 +95,4 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.fsync === 'off') throw notDurable(name);
-}
-
-async function inspect(client: pg.ClientBase): Promise<Inspected> {
-  return (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
 }

@@ -10,7 +10,7 @@ import { WAIT_FOR_DISK } from './transaction.ts';
 /** A delivery may wait for both: that leaves some of the twenty seconds that its sender gives it. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
-/** What stands between a delivery and its acknowledgement: one statement, and one round trip, for all of a moment. */
+/** What a delivery's acknowledgement waits for: one statement, and one round trip, for all calls of a moment. */
 export function intakeVerbs(db: Database, clock: Clock): Intake {
   const find = <Key extends string | number>(by: Statement, keyOf: (found: Found) => Key | null) =>
     batched({ ...finder(db, by, keyOf), clock, timeoutMs: TIMEOUTS.find });

@@ -23,13 +23,15 @@ type OpenOptions = InstanceOptions & {
   before?: (tx: Transaction) => Answer<unknown>;
 };
 
-type OpenedDatabase = Opened & {
-  /** The names of the migrations that it was brought forward with. */
-  migrated: string[];
-};
-
-/** Migrates a database and reads its instance row. Faults: those of `assertUsable`, `store_foreign`, `store_newer`. */
-export async function openDatabase(db: Database, url: string, options: OpenOptions): Promise<OpenedDatabase> {
+/**
+ * Migrates a database and reads its instance row. `migrated`: the names of the migrations that it applied. Faults: those of
+ * `assertUsable`, `store_foreign`, `store_newer`.
+ */
+export async function openDatabase(
+  db: Database,
+  url: string,
+  options: OpenOptions,
+): Promise<Opened & { migrated: string[] }> {
   const migrated = await migrate(url, options.name);
   const opened = await db.write(function* (tx) {
     if (options.before !== undefined) yield* options.before(tx);
@@ -38,20 +40,16 @@ export async function openDatabase(db: Database, url: string, options: OpenOptio
   return { ...opened, migrated };
 }
 
-type MigrationOptions = Pick<MigrateOptions, 'isRestored' | 'keyIsLost' | 'clock'> &
-  Pick<DatabaseOptions, 'url' | 'name'> & {
-    /** The current one first. */
-    keyIds: readonly string[];
-  };
-
-type DatabaseMigrated = Omit<Migrated, 'newKey'> & { undecipherable: number };
-
 /** A process that only migrates makes one call after the other. */
 const CALL_TIMEOUT_MS = 60_000;
 
 /** `settled migrate`, of a database that may be empty. */
-export async function migratePostgres(options: MigrationOptions): Promise<DatabaseMigrated> {
-  const { url, name, keyIds, isRestored, keyIsLost, clock: machine } = options;
+export async function migratePostgres(
+  options: MigrateOptions & Pick<DatabaseOptions, 'url' | 'name'>,
+): Promise<Migrated> {
+  const { url, name, isRestored, keyIsLost, clock: machine } = options;
+  const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
+  const keyId = keyIds[0] as string;
   const unusable = tlsFilesFault(url, name);
   if (unusable !== null) throw unusable;
   const db = new Database({
@@ -71,15 +69,15 @@ export async function migratePostgres(options: MigrationOptions): Promise<Databa
     const { migrated, restoredFromMs } = await openDatabase(db, url, {
       name,
       nowMs: nowMs(),
-      secretsKeyId: keyIds[0] as string,
+      secretsKeyId: keyId,
       olderKeyIds: keyIds.slice(1),
       newInstanceId: crypto.randomUUID(),
       adoptsKey: keyIsLost,
       isRestored,
       ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
     });
-    const undecipherable = await db.read((tx) => countUnopenable(tx, keyIds));
-    return { applied: migrated, restoredFromMs, undecipherable };
+    const newKey = { keyId, keyPlace, undecipherable: await db.read((tx) => countUnopenable(tx, keyIds)) };
+    return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {
     await db.close();
   }
@@ -192,10 +190,7 @@ const INSERT = statement(
    VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`,
 );
 const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secrets_key_others = @others');
-/*
- * Positions of the feed, versions of orders, and what was done since the copy was made, are another store's. The generation
- * is taken from the time, because a copy that is restored twice must not get the same one twice.
- */
+// The generation is taken from the time: a copy that is restored twice must not get the same one twice.
 const PUT_TO_USE = statement(
   `UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
      restored_from_ms = least(restored_from_ms, alive_at_ms)

@@ -55,7 +55,7 @@ export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awai
   return { gapMs: Math.max(0, gapMs, outageMs ?? 0), aheadMs: Math.max(0, -gapMs) };
 }
 
-/** The length of an outage after which links were not made due; null if there was none. */
+/** The length of an outage after which links were not made due yet; null if there was none. */
 function* findOutage(tx: Transaction): Work<number | null> {
   return (yield* tx.one<{ outageMs: number | null }>(OUTAGE))?.outageMs ?? null;
 }

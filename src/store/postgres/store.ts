@@ -80,7 +80,13 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
         await clock.measure();
         return intake.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
       }),
-    backup: () => Promise.reject(notOursToCopy(db.name)),
+    backup: async () => {
+      throw new Fault(
+        'terminal',
+        'configuration_invalid',
+        `settled does not copy ${db.name}. Use pg_dump or your provider's backups: see Back up in docs/postgres.md.`,
+      );
+    },
     close: () => (closed ??= close()),
   };
 
@@ -92,14 +98,6 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     await wakeups.close();
     await Promise.all([db.close(), intake.close()]);
   }
-}
-
-function notOursToCopy(name: string): Fault {
-  return new Fault(
-    'terminal',
-    'configuration_invalid',
-    `settled does not copy ${name}. Use pg_dump or your provider's backups: see Back up in docs/postgres.md.`,
-  );
 }
 
 /** Lets the verbs of a store in until it is closed. */

@@ -76,10 +76,7 @@ function keysGiven({ path, ...options }: InstanceOptions): KeysGiven {
   return { ...options, name: path, keyPlaces };
 }
 
-/**
- * Positions of the feed, versions of orders, and what was done since the copy was made, are another store's. The generation
- * is taken from the time, because a copy that is restored twice must not get the same one twice.
- */
+/** The generation is taken from the time: a copy that is restored twice must not get the same one twice. */
 function putToUse(db: Database, nowMs: number): void {
   db.prepare(
     `UPDATE instance SET is_copy = 0, generation = max(generation + 1, ? / 1000),
@@ -87,7 +84,7 @@ function putToUse(db: Database, nowMs: number): void {
   ).run(BigInt(Math.trunc(nowMs)));
 }
 
-/** Says in a copy that it is one. The caller makes it durable. */
+/** Notes in a copy that it is one. The caller makes it durable. */
 export function markCopy(copy: Database): void {
   copy.prepare('UPDATE instance SET is_copy = 1').run();
 }

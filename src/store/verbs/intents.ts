@@ -11,12 +11,10 @@ const NEWEST = statement(
    WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
 );
 
-type IntentColumns = { linkKey: number; request: string | null };
-
 export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, intent) {
   const { reference } = intent;
   lockReference(tx, reference);
-  const newest = tx.one<OpeningColumns & IntentColumns>(NEWEST, { reference });
+  const newest = tx.one<OpeningColumns & { linkKey: number; request: string | null }>(NEWEST, { reference });
   const loaded = yield* loadOrder.byReference(tx, reference);
   const found = yield* newest;
   if (loaded === null || found === undefined) {

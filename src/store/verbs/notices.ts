@@ -1,5 +1,4 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
-import { faultNote } from '../../domain/retry.ts';
 import type {
   ClaimedNotice,
   FeedPage,
@@ -13,7 +12,16 @@ import type {
 import { type InTransaction, statement } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { cameSince, KEY_MAX } from './lists.ts';
-import { attemptColumns, countFailure, endFailures, raiseOldFailures, readShopFailures } from './shop_failures.ts';
+import {
+  ATTEMPT,
+  type AttemptRow,
+  attemptColumns,
+  countFailure,
+  endFailures,
+  raiseOldFailures,
+  readAttempt,
+  readShopFailures,
+} from './shop_failures.ts';
 
 /** Notices that died are one matter: a shop that is gone fails all of them. */
 const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
@@ -159,31 +167,19 @@ type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
 type HeldNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
 
 /** A row of `NOTICE`. */
-export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & {
-  random: string;
-  faultCode: string | null;
-  faultMessage: string | null;
-  answerStatus: number | null;
-  answerBody: string | null;
-};
+export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & AttemptRow & { random: string };
 
 const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
   n.created_at_ms AS createdAtMs, CASE WHEN n.status = 'pending' THEN n.due_at_ms END AS dueAtMs,
-  n.ended_at_ms AS endedAtMs, n.fault_code AS faultCode, n.fault_message AS faultMessage,
-  n.answer_status AS answerStatus, n.answer_body AS answerBody`;
+  n.ended_at_ms AS endedAtMs, ${ATTEMPT}`;
 const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';
 
 /** Notices with the references of their orders: a statement without its conditions. */
 export const NOTICE = `SELECT ${NOTICE_COLUMNS} FROM outbox n ${TO_ITS_ORDER}`;
 
 export function noticeSummary(row: NoticeRow): NoticeSummary {
-  const { random, faultCode, faultMessage, answerStatus, answerBody, ...notice } = row;
-  return {
-    ...notice,
-    id: noticeName(notice.key, random),
-    fault: faultNote(faultCode, faultMessage),
-    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
-  };
+  const { random, ...notice } = readAttempt(row);
+  return { ...notice, id: noticeName(notice.key, random) };
 }
 
 const FIND_WHOLE = statement(

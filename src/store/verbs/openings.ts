@@ -17,6 +17,70 @@ import { checkSchedule, requestCheck } from './check_queue.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { holdSecretsKey } from './secrets.ts';
 
+export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
+  *finishOpening(tx, { link, withheld, answerLost = false, nowMs, ...opening }) {
+    const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
+    if (row === null) return 'lost';
+    const { orderKey, reference } = row;
+    const refusal = bindingRefusal(row, link.id, owner);
+    if (refusal !== null) {
+      yield* park(tx, row, { fault: notItsLink(row, link.id, refusal), linkId: link.id, isForeign: false, nowMs });
+      return 'taken';
+    }
+    yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
+    attention.end(tx, 'link_not_opened', reference, nowMs);
+    if (withheld !== null) {
+      const params = { linkId: link.id, why: withheld };
+      attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, params, atMs: nowMs });
+    }
+    return 'bound';
+  },
+  *keepServiceSecret(tx, { linkKey, token, secret, flaw, nowMs }) {
+    lockOrderOfLink(tx, linkKey);
+    const row = yield* tx.one<Keeping>(FIND_SECRET, { linkKey, token });
+    if (row === undefined || row.isKnown) return;
+    if (secret !== null) {
+      yield* holdSecretsKey(tx, secret.keyId);
+      tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
+    } else {
+      tx.send(KEEP_FLAW, { linkKey, flaw });
+      const params = { reference: row.reference, flaw: flaw ?? '' };
+      attention.raiseForNoOrder(tx, 'secret_unusable', { subject: SECRET_SUBJECT, params, atMs: nowMs });
+    }
+    noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
+  },
+  *retryOpening(tx, { dueAtMs, mayExist, waits, fault, needsId = false, nowMs, ...opening }) {
+    const row = yield* findLeased(tx, opening);
+    if (row === null) return;
+    const { linkKey, orderKey, reference } = row;
+    tx.send(RELEASE, { linkKey, dueAtMs, mayExist, needsId, ...fault });
+    if (!waits) return;
+    const { code, message } = fault;
+    const params = { code, message, needsId };
+    attention.raiseForOrder(tx, 'link_not_opened', { subject: reference, orderKey, params, atMs: nowMs });
+  },
+  *parkOpening(tx, { fault, foreignId, nowMs, ...opening }) {
+    const row = yield* findLeased(tx, opening);
+    if (row !== null) yield* park(tx, row, { fault, linkId: foreignId, isForeign: true, nowMs });
+  },
+  *adoptLink(tx, { reference, link, nowMs }) {
+    lockReference(tx, reference);
+    const newest = tx.one<FoundOpening>(FIND_NEWEST, { reference });
+    const owner = yield* ownerOf(tx, link);
+    const row = yield* newest;
+    if (row === undefined) return 'not_parked';
+    if (!isOpen(row.state)) return 'not_open';
+    if (!isAdoptable(row)) return 'not_parked';
+    if (bindingRefusal(row, link.id, owner) !== null) return 'taken';
+    const { linkKey } = row;
+    tx.send(FENCE, { linkKey });
+    yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
+    requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
+    for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
+    return 'adopted';
+  },
+};
+
 const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
   p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
 // The row is held as well as the order: claims hold no order.
@@ -26,33 +90,10 @@ const FIND_LEASED = statement(
 );
 
 /** Locks the order of an opening; null if its lease is no longer the caller's. */
-function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<(FoundOpening & OpeningRef) | null> {
-  const { replica } = tx;
+function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<FoundOpening | null> {
   lockOrderOfLink(tx, linkKey);
-  const row = yield* tx.one<FoundOpening>(FIND_LEASED, { linkKey, attempt, replica });
-  return row === undefined ? null : { ...row, attempt };
+  return (yield* tx.one<FoundOpening>(FIND_LEASED, { linkKey, attempt, replica: tx.replica })) ?? null;
 }
-
-const finishOpening: InTransaction<Openings>['finishOpening'] = function* (
-  tx,
-  { link, withheld, answerLost = false, nowMs, ...opening },
-) {
-  const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
-  if (row === null) return 'lost';
-  const { orderKey, reference } = row;
-  const refusal = bindingRefusal(row, link.id, owner);
-  if (refusal !== null) {
-    yield* park(tx, row, { fault: notItsLink(row, link.id, refusal), linkId: link.id, isForeign: false, nowMs });
-    return 'taken';
-  }
-  yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
-  attention.end(tx, 'link_not_opened', reference, nowMs);
-  if (withheld !== null) {
-    const params = { linkId: link.id, why: withheld };
-    attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, params, atMs: nowMs });
-  }
-  return 'bound';
-};
 
 /** The subject of the matter that the service names secrets that cannot be used: there is one for all links. */
 const SECRET_SUBJECT = 'webhookSecret';
@@ -66,24 +107,6 @@ const FIND_SECRET = statement(
    FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey AND l.token = @token`,
 );
 type Keeping = { orderKey: number; reference: string; isKnown: boolean };
-
-const keepServiceSecret: InTransaction<Openings>['keepServiceSecret'] = function* (
-  tx,
-  { linkKey, token, secret, flaw, nowMs },
-) {
-  lockOrderOfLink(tx, linkKey);
-  const row = yield* tx.one<Keeping>(FIND_SECRET, { linkKey, token });
-  if (row === undefined || row.isKnown) return;
-  if (secret !== null) {
-    yield* holdSecretsKey(tx, secret.keyId);
-    tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
-  } else {
-    tx.send(KEEP_FLAW, { linkKey, flaw });
-    const params = { reference: row.reference, flaw: flaw ?? '' };
-    attention.raiseForNoOrder(tx, 'secret_unusable', { subject: SECRET_SUBJECT, params, atMs: nowMs });
-  }
-  noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
-};
 
 const OWNER = statement('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id');
 
@@ -133,25 +156,6 @@ const RELEASE = statement(
    WHERE link_key = @linkKey`,
 );
 
-const retryOpening: InTransaction<Openings>['retryOpening'] = function* (
-  tx,
-  { dueAtMs, mayExist, waits, fault, needsId = false, nowMs, ...opening },
-) {
-  const row = yield* findLeased(tx, opening);
-  if (row === null) return;
-  const { linkKey, orderKey, reference } = row;
-  tx.send(RELEASE, { linkKey, dueAtMs, mayExist, needsId, ...fault });
-  if (!waits) return;
-  const { code, message } = fault;
-  const params = { code, message, needsId };
-  attention.raiseForOrder(tx, 'link_not_opened', { subject: reference, orderKey, params, atMs: nowMs });
-};
-
-const parkOpening: InTransaction<Openings>['parkOpening'] = function* (tx, { fault, foreignId, nowMs, ...opening }) {
-  const row = yield* findLeased(tx, opening);
-  if (row !== null) yield* park(tx, row, { fault, linkId: foreignId, isForeign: true, nowMs });
-};
-
 const PARK = statement(
   `UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message,
      foreign_id = @foreignId WHERE link_key = @linkKey`,
@@ -176,31 +180,6 @@ const FIND_NEWEST = statement(
   `${OPENING_ROWS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1 FOR NO KEY UPDATE OF p`,
 );
 const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key = @linkKey');
-
-const adoptLink: InTransaction<Openings>['adoptLink'] = function* (tx, { reference, link, nowMs }) {
-  lockReference(tx, reference);
-  const newest = tx.one<FoundOpening>(FIND_NEWEST, { reference });
-  const owner = yield* ownerOf(tx, link);
-  const row = yield* newest;
-  if (row === undefined) return 'not_parked';
-  if (!isOpen(row.state)) return 'not_open';
-  if (!isAdoptable(row)) return 'not_parked';
-  if (bindingRefusal(row, link.id, owner) !== null) return 'taken';
-  const { linkKey } = row;
-  tx.send(FENCE, { linkKey });
-  yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
-  requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
-  for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
-  return 'adopted';
-};
-
-export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
-  finishOpening,
-  keepServiceSecret,
-  retryOpening,
-  parkOpening,
-  adoptLink,
-};
 
 /** The columns of `OpeningColumns`, of an opening `p` and its link `l`. */
 export const OPENING_COLUMNS = `p.status, l.withheld, p.fault_code AS faultCode, p.fault_message AS faultMessage,

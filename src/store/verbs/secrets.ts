@@ -5,8 +5,6 @@ import type { Queries } from '../contract_queries.ts';
 import { ALIVE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 
-type SecretVerbs = Pick<Keeping, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
-
 /** Links' credentials as they rest, as `SealedCredentials` has them: a statement without its conditions. */
 export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
   l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
@@ -29,7 +27,9 @@ const ADD = statement(
 );
 const ADOPT = statement("UPDATE instance SET secrets_key_id = @keyId, secrets_key_others = ''");
 
-export const secretVerbs: InTransaction<SecretVerbs> = {
+type SecretVerbs = 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey';
+
+export const secretVerbs: InTransaction<Pick<Keeping, SecretVerbs>> = {
   *listSecrets(tx, page) {
     return yield* tx.all<SealedCredentials>(LIST, page);
   },

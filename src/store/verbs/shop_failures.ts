@@ -1,5 +1,5 @@
 import { REFUSES_AFTER, type ShopAnswer, type ShopFailures, shortAnswer } from '../../domain/notice.ts';
-import type { FaultNote } from '../../domain/retry.ts';
+import { type FaultNote, faultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, type Matter } from './attention.ts';
 
@@ -19,8 +19,20 @@ export function attemptColumns({ fault, answer }: Pick<AttemptEnd, 'fault' | 'an
   };
 }
 
-const FAILURES = `attempts, since_ms AS sinceMs, last_at_ms AS lastAtMs, fault_code AS faultCode,
-  fault_message AS faultMessage, answer_status AS answerStatus, answer_body AS answerBody`;
+/** The same columns, as they are read. */
+export const ATTEMPT = `fault_code AS faultCode, fault_message AS faultMessage, answer_status AS answerStatus,
+  answer_body AS answerBody`;
+export type AttemptRow = Record<'faultCode' | 'faultMessage' | 'answerBody', string | null> & {
+  answerStatus: number | null;
+};
+
+export function readAttempt<Row extends AttemptRow>(columns: Row) {
+  const { faultCode, faultMessage, answerStatus, answerBody, ...row } = columns;
+  const answer = answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' };
+  return { ...row, fault: faultNote(faultCode, faultMessage), answer };
+}
+
+const FAILURES = `attempts, since_ms AS sinceMs, last_at_ms AS lastAtMs, ${ATTEMPT}`;
 
 /*
  * The attempts that failed in a row are one row, which all replicas share. A transaction that changes it has locked its
@@ -78,28 +90,15 @@ const READ = statement(`SELECT ${FAILURES} FROM shop_failure`);
 
 export function* readShopFailures(tx: Transaction): Work<ShopFailures | null> {
   const row = yield* tx.one<FailuresRow>(READ);
-  return row === undefined ? null : shopFailures(row);
+  return row === undefined ? null : (readAttempt(row) as ShopFailures);
 }
 
-type FailuresRow = Pick<ShopFailures, 'attempts' | 'sinceMs' | 'lastAtMs'> & {
-  faultCode: string;
-  faultMessage: string;
-  answerStatus: number | null;
-  answerBody: string | null;
-};
+type FailuresRow = Pick<ShopFailures, 'attempts' | 'sinceMs' | 'lastAtMs'> & AttemptRow;
 
 /** The matter as the last attempt leaves it. */
 function refusalMatter(row: FailuresRow, atMs: number): Matter<'shop_refuses_notices'> {
-  const { attempts, sinceMs, lastAtMs, fault, answer } = shopFailures(row);
+  const { attempts, sinceMs, lastAtMs, fault, answer } = readAttempt(row) as ShopFailures;
   const short = answer === null ? null : { status: answer.status, body: shortAnswer(answer.body) };
   const params = { attempts, sinceMs, lastAtMs, fault, answer: short };
   return { subject: SHOP_REFUSES.subject, params, atMs };
-}
-
-function shopFailures({ faultCode, faultMessage, answerStatus, answerBody, ...counted }: FailuresRow): ShopFailures {
-  return {
-    ...counted,
-    fault: { code: faultCode, message: faultMessage },
-    answer: answerStatus === null ? null : { status: answerStatus, body: answerBody ?? '' },
-  };
 }

@@ -45,7 +45,6 @@ const COUNTS = statement(
   `SELECT (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
      (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures`,
 );
-
 type Counts = Pick<Stats, 'rejections' | 'shopFailures'>;
 
 export function* readStats(tx: Transaction, nowMs: number, counters: Counters): Work<Stats> {

@@ -5,7 +5,6 @@ import { type Answer, type InTransaction, statement, type Transaction, type Work
 import { attention, END_SEARCH } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 
-/** Compares the service's list of links with what is known. */
 export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>> = {
   *sweepBounds(tx, { nowMs }) {
     const oldest = tx.one<{ oldestOpenMs: number | null }>(OLDEST, { nowMs });

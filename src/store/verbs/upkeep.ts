@@ -3,7 +3,6 @@ import type { BodiesDropped, BodyDrop, Keeping } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { WATCHED } from './check_queue.ts';
 
-/** What keeps rows in order as time passes, and when the clock steps. */
 export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
   *dropBodies(tx, drop) {
     // Replicas drop one after the other: while another one does, it is its round.
