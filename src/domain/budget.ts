@@ -92,7 +92,7 @@ export type SlotInUse = { requestClass: RequestClass; freeAtMs: number };
 export type BudgetUse = {
   slotsInUse: number;
   pausedUntilMs: number | null;
-  /** Until when nothing of a class is sent; null where there is no pause. */
+  /** Until when nothing of a class is sent; null if there is no pause. */
   pauseOf(requestClass: RequestClass): number | null;
   /** Slots that a class may still take now. */
   left(requestClass: RequestClass, slots: number): number;
