@@ -14,7 +14,7 @@ type Waiting<Call, Answer> = {
   isOver: boolean;
 };
 
-export type BatchOptions<Call, Answer> = {
+type BatchOptions<Call, Answer> = {
   /** Answers each call, some of them later: those do not hold up the next batch. */
   together: (calls: readonly Call[]) => Promise<(Answer | Promise<Answer>)[]>;
   alone: (call: Call) => Promise<Answer>;

@@ -3,7 +3,7 @@ import type { Delivery, Intake, Recorded, SealedCredentials } from '../contract_
 import { type Answer, type Statement, statement, type Transaction } from '../transaction.ts';
 import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
-import { type BatchOptions, batched } from './batches.ts';
+import { batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { WAIT_FOR_DISK } from './transaction.ts';
 
@@ -12,15 +12,13 @@ const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
 /** What a delivery's acknowledgement waits for: one statement, and one round trip, for all calls of a moment. */
 export function intakeVerbs(db: Database, clock: Clock): Intake {
-  const find = <Key extends string | number>(by: Statement, keyOf: (found: Found) => Key | null) =>
-    batched({ ...finder(db, by, keyOf), clock, timeoutMs: TIMEOUTS.find });
-  const byToken = find(BY_TOKEN, ({ token }) => token);
-  const byLinkId = find(BY_LINK_ID, ({ linkId }) => linkId);
-  const byLinkKey = find(BY_LINK_KEY, ({ linkKey }) => linkKey);
-  const byReference = find(BY_REFERENCE, ({ reference }) => reference);
+  const byToken = finder(db, clock, BY_TOKEN, ({ token }) => token);
+  const byLinkId = finder(db, clock, BY_LINK_ID, ({ linkId = null }) => linkId);
+  const byLinkKey = finder(db, clock, BY_LINK_KEY, ({ linkKey }) => linkKey);
+  const byReference = finder(db, clock, BY_REFERENCE, ({ reference }) => reference);
   const record = batched({
     together: (deliveries: readonly Delivery[]) => recordAll(db, deliveries),
-    alone: (delivery) => db.write((tx) => recordOne(tx, delivery, findSameId)),
+    alone: (delivery) => recordAlone(db, delivery),
     clock,
     timeoutMs: TIMEOUTS.record,
   });
@@ -31,8 +29,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
       return 'linkKey' in by ? byLinkKey(by.linkKey) : byReference(by.reference);
     },
     // What cannot be read asks for a check as well, which belongs to the same transaction.
-    recordDelivery: (delivery) =>
-      delivery.readable ? record(delivery) : db.write((tx) => recordOne(tx, delivery, findSameId)),
+    recordDelivery: (delivery) => (delivery.readable ? record(delivery) : recordAlone(db, delivery)),
     recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
     recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
   };
@@ -45,20 +42,20 @@ const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');
 const BY_REFERENCE = findBy('o.reference', 'text');
 
-type Found = SealedCredentials & { linkId: string | null };
-
 /** Looks credentials up by a column: those that are asked for in a moment together. */
 function finder<Key extends string | number>(
   db: Database,
+  clock: Clock,
   by: Statement,
-  keyOf: (found: Found) => Key | null,
-): Pick<BatchOptions<Key, SealedCredentials | null>, 'together' | 'alone'> {
+  keyOf: (found: SealedCredentials) => Key | null,
+): (key: Key) => Promise<SealedCredentials | null> {
   const together = async (keys: readonly Key[]) => {
-    const rows = await db.once((tx) => tx.all<Found>(by, { keys }), keys.length);
+    const rows = await db.once((tx) => tx.all<SealedCredentials>(by, { keys }), keys.length);
     const found = new Map(rows.map((row) => [keyOf(row), row]));
     return keys.map((key) => found.get(key) ?? null);
   };
-  return { together, alone: async (key) => (await together([key]))[0] ?? null };
+  const alone = async (key: Key) => (await together([key]))[0] ?? null;
+  return batched({ together, alone, clock, timeoutMs: TIMEOUTS.find });
 }
 
 /*
@@ -90,16 +87,18 @@ const INSERT_NEW = statement(
 
 /** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
 async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<(Recorded | Promise<Recorded>)[]> {
-  const rows = await db.once(
-    (tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columnsOf(deliveries)),
-    deliveries.length,
-  );
+  const columns = columnsOf(deliveries);
+  const rows = await db.once((tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columns), deliveries.length);
   const keys = new Map(rows.map(({ key, n }) => [n - 1, key]));
   return deliveries.map((delivery, index) => {
     const eventKey = keys.get(index);
     if (eventKey !== undefined) return { outcome: 'recorded', eventKey };
-    return db.write((tx) => recordOne(tx, delivery, findSameId));
+    return recordAlone(db, delivery);
   });
+}
+
+function recordAlone(db: Database, delivery: Delivery): Promise<Recorded> {
+  return db.write((tx) => recordOne(tx, delivery, findSameId));
 }
 
 function columnsOf(deliveries: readonly Delivery[]): object {
