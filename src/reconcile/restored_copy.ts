@@ -15,7 +15,7 @@ type RestoreOptions = { store: Pick<Store, 'endRestore' | 'noteNoList'>; clock: 
 
 /** Logs that the store is a restored copy. If no API is configured, a person must look for the links made since. */
 export function announceRestore(
-  options: Omit<RestoreOptions, 'store'> & { store: Pick<Store, 'noteNoList'> },
+  options: RestoreOptions,
   { restoredFromMs, canAsk }: { restoredFromMs: number | null; canAsk: boolean },
 ): void {
   const { log } = options;
@@ -28,10 +28,7 @@ export function announceRestore(
 }
 
 /** Notes for a person that the service's list cannot show the links that a restored store lacks. */
-export function noteUnsearchable(
-  { store, clock }: { store: Pick<Store, 'noteNoList'>; clock: Clock },
-  why: string,
-): Promise<void> {
+export function noteUnsearchable({ store, clock }: RestoreOptions, why: string): Promise<void> {
   return store.noteNoList({ why, nowMs: clock.nowMs() });
 }
 

@@ -79,19 +79,19 @@ async function sweepOnce(options: SweepOptions, may: LoopTurn, isAskedFor: boole
 
 /** `isAskedFor`: read it even if it is the turn of another replica. */
 async function readList(options: SweepOptions, may: LoopTurn, isAskedFor: boolean): Promise<void> {
-  const { service, store, clock, log } = options;
+  const { store, clock, log } = options;
   const { isOurTurn, oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
   if (!isOurTurn && !isAskedFor) return;
   let pagesMax = PAGES_MAX;
   const seen = new Set<string>();
   for (let number = 1; number <= pagesMax && !may.isStopping(); ) {
-    const page = await listWithinBudget(service, number, clock);
+    const page = await listWithinBudget(options, number);
     if ('retryAtMs' in page) {
       await may.rest(Math.max(1_000, page.retryAtMs - clock.nowMs()));
       continue;
     }
     if (isRepeated(page, seen)) return await stopRepeated(options, number);
-    const compared = await compare(options, page);
+    const compared = await compare(options, page.links);
     logDifferences(log, compared);
     const isLast = page.links.length === 0 || (page.totalPages !== null && number >= page.totalPages);
     const isPast = (ms: number | null) => isLast || ms === null || page.links.some(isBefore(ms - CLOCKS_APART_MS));
@@ -105,14 +105,7 @@ async function readList(options: SweepOptions, may: LoopTurn, isAskedFor: boolea
   }
 }
 
-function compare({ store, clock }: Pick<SweepOptions, 'store' | 'clock'>, { links }: Pick<ListPage, 'links'>) {
-  const items = links.map(({ id, reference, status, money, createdAtMs }) => ({
-    id,
-    reference,
-    status,
-    money,
-    createdAtMs,
-  }));
+function compare({ store, clock }: SweepOptions, items: ListPage['links']): Promise<Compared> {
   return store.compareListed({ items, toleranceMs: CLOCKS_APART_MS, nowMs: clock.nowMs() });
 }
 
@@ -127,7 +120,7 @@ function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
 /** Further pages would show the same. Older links are left to their schedule; after a restore a person must look for them. */
 async function stopRepeated(options: SweepOptions, number: number): Promise<void> {
   options.log.warn({ page: number }, "the service's list of links repeats its pages; it is read no further");
-  const { restoredFromMs } = await compare(options, { links: [] });
+  const { restoredFromMs } = await compare(options, []);
   if (restoredFromMs !== null) await noteUnsearchable(options, 'its pages repeat, so that older links cannot be seen');
 }
 
@@ -140,16 +133,12 @@ function logDifferences(log: Log, { differing, notKnown }: Compared): void {
   }
 }
 
-async function listWithinBudget(
-  service: SweepOptions['service'],
-  page: number,
-  clock: Clock,
-): Promise<ListPage | { retryAtMs: number }> {
+async function listWithinBudget(options: SweepOptions, page: number): Promise<ListPage | { retryAtMs: number }> {
   try {
-    return (await service.listLinks(page, 'janitor')).value;
+    return (await options.service.listLinks(page, 'janitor')).value;
   } catch (error) {
     if (!(error instanceof ServiceFault) || error.code !== 'api_budget_spent') throw error;
-    return { retryAtMs: error.retryAtMs ?? clock.nowMs() };
+    return { retryAtMs: error.retryAtMs ?? options.clock.nowMs() };
   }
 }
 
