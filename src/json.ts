@@ -85,7 +85,7 @@ function build(text: string, number: (characters: string) => unknown): unknown {
     const into = open.at(-1) as object;
     if (Array.isArray(into)) into.push(value);
     // Assigned, a field of the name `__proto__` would be no field.
-    else Object.defineProperty(into, name ?? '', { ...FIELD, value });
+    else Object.defineProperty(into, name ?? '', { value, writable: true, enumerable: true, configurable: true });
     name = null;
   };
   for (const part of jsonParts(text)) {
@@ -101,17 +101,13 @@ function build(text: string, number: (characters: string) => unknown): unknown {
   return whole[0];
 }
 
-const FIELD = { writable: true, enumerable: true, configurable: true } as const;
-
 /** A number; or its own characters, if JavaScript has no number that is the same. */
 export function numberOrExact(characters: string): number | ExactNumber {
   const number = Number(characters);
-  return isSameNumber(characters, String(number)) ? number : new ExactNumber(characters);
-}
-
-/** Whether two decimals in JSON's grammar are the same number: `33.330` and `33.33`, `1e2` and `100`. */
-function isSameNumber(one: string, other: string): boolean {
-  return one === other || normalised(one) === normalised(other);
+  const spelled = String(number);
+  // `33.330` and `33.33` are the same number, and so are `1e2` and `100`.
+  const isSame = spelled === characters || normalised(spelled) === normalised(characters);
+  return isSame ? number : new ExactNumber(characters);
 }
 
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;

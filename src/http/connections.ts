@@ -90,7 +90,11 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   }
 
   function makeRoom(): boolean {
-    const { why, closable } = findClosable([...open.values()], clock.monotonicMs() - IDLE_AFTER_MS);
+    const idleSinceMs = clock.monotonicMs() - IDLE_AFTER_MS;
+    const all = [...open.values()].sort((one, other) => one.sinceMs - other.sinceMs);
+    const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
+    const why = idle.length > 0 ? 'idle' : 'slow';
+    const closable = idle.length > 0 ? idle : all.filter(mayLose);
     // If only a few may be closed, most of them are not to blame.
     const count = Math.min(Math.ceil(max * CLOSED_AT_ONCE), Math.ceil(closable.length / 4));
     for (const { socket } of closable.slice(0, count)) {
@@ -141,16 +145,6 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
         ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`
         : null,
   };
-}
-
-/** The connections to close when they run out, in this order. */
-function findClosable(
-  connections: Connection[],
-  idleSinceMs: number,
-): { why: 'idle' | 'slow'; closable: Connection[] } {
-  const all = connections.sort((one, other) => one.sinceMs - other.sinceMs);
-  const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
-  return idle.length > 0 ? { why: 'idle', closable: idle } : { why: 'slow', closable: all.filter(mayLose) };
 }
 
 function hasRequest(connection: Connection | undefined): boolean {

@@ -59,16 +59,6 @@ export function sendProblem(response: Response, problem: Problem): void {
   if (response.headersSent) return;
   if (status === 503 && !NEEDS_RESTART.has(code)) response.setHeader('retry-after', String(retryAfterSeconds));
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="settled"');
-  response
-    .status(status)
-    .type('application/problem+json')
-    .send(
-      JSON.stringify({
-        type: `urn:settled:problem:${code}`,
-        title: code,
-        status,
-        detail,
-        ...(errors ? { errors } : {}),
-      }),
-    );
+  const body = { type: `urn:settled:problem:${code}`, title: code, status, detail, ...(errors ? { errors } : {}) };
+  response.status(status).type('application/problem+json').send(JSON.stringify(body));
 }

@@ -38,7 +38,11 @@ export async function openOne(
   tell: (end: End) => void,
 ): Promise<void> {
   try {
-    const end = await conclude(options, opening, await attemptOpening(options, opening));
+    const attempted = await attemptOpening(options, opening);
+    let end: End | null;
+    if (attempted.found === 'link') end = await finish(options, opening, attempted);
+    else if (attempted.found === 'foreign') end = await park(options, opening, attempted.id);
+    else end = await close(options, opening, attempted.fault);
     if (end === null) return;
     const { outcome } = end;
     options.onEnded(outcome === 'opened' || outcome === 'refused' ? outcome : 'taken', opening);
@@ -50,18 +54,7 @@ export async function openOne(
   }
 }
 
-/** Writes what an attempt found. Null if that does not end the opening, or if another process holds it by now. */
-function conclude(options: OpeningOptions, opening: ClaimedOpening, attempted: AttemptResult): Promise<End | null> {
-  switch (attempted.found) {
-    case 'link':
-      return finish(options, opening, attempted);
-    case 'foreign':
-      return park(options, opening, attempted.id);
-    case 'refusal':
-      return close(options, opening, attempted.fault);
-  }
-}
-
+/** Writes the link that an attempt found. Null if another process holds the opening by now. */
 async function finish(
   { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
@@ -92,6 +85,7 @@ async function park(
   return { outcome: 'taken', detail, foreignId };
 }
 
+/** Null if the opening goes on: settled heard of the link. */
 async function close(
   { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,

@@ -62,7 +62,8 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
     if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {
-    fault = error instanceof Fault ? error : bug(error);
+    const message = `The notice could not be sent: ${noteOf(error).message}`;
+    fault = error instanceof Fault ? error : new Fault('transient', 'shop_unreachable', message, { cause: error });
   }
   const seconds = (clock.monotonicMs() - startedMs) / 1000;
   try {
@@ -111,11 +112,6 @@ function faultOf({ status }: ShopAnswer): Fault | null {
   const hint = status === 401 || status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
   const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
   return new Fault('transient', 'shop_refused', message);
-}
-
-function bug(error: unknown): Fault {
-  const message = error instanceof Error ? error.message : String(error);
-  return new Fault('transient', 'shop_unreachable', `The notice could not be sent: ${message}`, { cause: error });
 }
 
 /** Writes the result of an attempt; null if another process has the lease by now. */

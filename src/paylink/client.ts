@@ -1,4 +1,5 @@
 import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
+import { httpDateMs } from '../domain/retry.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
 import {
@@ -11,7 +12,7 @@ import {
   ServiceFault,
   send,
 } from './service.ts';
-import { judge, readDate, type ServiceCall, type Verdict } from './verdict.ts';
+import { judge, type ServiceCall, type Verdict } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
 /** Tokens have 128 random bits: 22 characters of base64url. */
@@ -176,7 +177,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   onStarted?.();
   try {
     const reply = await send({ ...request(options.url, call, key), deadlineMs, deadlineClock, closing });
-    const dateMs = readDate(reply.headers);
+    const dateMs = httpDateMs(reply.headers.get('date'));
     if (dateMs !== null) onDated?.(dateMs - clock.nowMs());
     const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
     const { result } = judged;

@@ -39,7 +39,9 @@ export function judge<T>(call: ServiceCall<T>, reply: Reply, context: Context): 
   const { status } = reply;
   // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
   const seen = status === 429 ? null : readRate(reply.headers, context.nowMs);
-  const reset = pauseUntilReset(seen, context.nowMs);
+  // If nothing is left of the limit: a pause until it is reset.
+  const untilMs = seen?.resetAtMs ?? context.nowMs;
+  const reset = untilMs <= context.nowMs ? null : ({ untilMs, spares: null } as const);
   if (status >= 200 && status < 300) {
     const result = readAnswer(call, reply);
     return { result, seen, pause: reset, standing: result.ok ? 'well' : 'unknown' };
@@ -163,15 +165,9 @@ function readReset(headers: Headers, nowMs: number): number | null {
   const reset = wholeNumber(headers.get('x-ratelimit-reset'));
   if (reset === null) return null;
   // Epochs are compared with the service's own clock: ours may be wrong.
-  const serviceMs = readDate(headers) ?? nowMs;
+  const serviceMs = httpDateMs(headers.get('date')) ?? nowMs;
   const inMs = reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
   return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
-}
-
-/** If nothing is left of the limit: a pause until it is reset. */
-function pauseUntilReset(seen: RateSeen | null, nowMs: number): ApiPause | null {
-  const untilMs = seen?.resetAtMs ?? nowMs;
-  return untilMs <= nowMs ? null : { untilMs, spares: null };
 }
 
 /** When `Retry-After` (RFC 9110 §10.2.3) allows a retry: between a second and an hour; null without one. */
@@ -182,11 +178,6 @@ function readRetryAfter(headers: Headers, nowMs: number): number | null {
 
 function wholeNumber(text: string | null): number | null {
   return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
-}
-
-/** The service's clock in epoch milliseconds, from `Date`; null if the answer has none. */
-export function readDate(headers: Headers): number | null {
-  return httpDateMs(headers.get('date'));
 }
 
 /** The service's own words, as printable text of 300 characters at most; null if there are none. */

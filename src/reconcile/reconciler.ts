@@ -132,7 +132,7 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
     // One link may be forbidden. The profile tells whether all are, and then pauses all checks.
     if (fault?.code === 'service_forbidden') await options.service.profile('janitor').catch(() => {});
     const missing = fault !== null && isMissing(fault);
-    const dueAtMs = fault?.retryAtMs ?? laterMs();
+    const dueAtMs = fault?.retryAtMs ?? clock.nowMs() + (retryDelayMs(RETRY, failures + 1, random()) ?? RETRY.maxMs);
     await fail({ dueAtMs, missing, sent: !spent }).catch((second: unknown) => {
       log.warn({ order: reference, fault: second }, 'a failed check keeps its lease until it lapses');
     });
@@ -141,10 +141,6 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
   async function fail(failure: { dueAtMs: number | null; missing: boolean; sent: boolean }): Promise<void> {
     const change = await store.failCheck({ ...failure, linkKey, nowMs: clock.nowMs() });
     if (change !== null) logChange(log, { order: reference, to: 'held', ...change, by: 'reconciliation' });
-  }
-
-  function laterMs(): number {
-    return clock.nowMs() + (retryDelayMs(RETRY, failures + 1, random()) ?? RETRY.maxMs);
   }
 }
 
