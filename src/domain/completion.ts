@@ -141,7 +141,8 @@ function moneyNeedsAPerson(order: Order, fact: PaymentFact, reason: HoldReason &
 function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decision {
   const adopted = adoption(known, fact);
   if (known.status === 'completed') return completeCounted(order, fact, known, adopted);
-  if (isNewerReading(order, fact)) {
+  // `decide` lets only newer readings through.
+  if (fact.authority.by === 'reading') {
     return known.status === 'disputed' ? winAndName(order, fact, known, adopted) : disagree(order, adopted);
   }
   if (adopted.length > 0) {
@@ -149,10 +150,6 @@ function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decisio
     return decision(order, 'applied', 'payment_id_adopted', { effects: [...adopted, { do: 'check' }] });
   }
   return decision(order, 'already_applied', 'payment_moves_forward_only');
-}
-
-function isNewerReading(order: Order, { authority }: PaymentFact): boolean {
-  return authority.by === 'reading' && (order.lastReading === null || authority.number > order.lastReading);
 }
 
 /** A reading that says that a dispute was won may also name its money for the first time: both are one decision. */

@@ -2,7 +2,7 @@ import { type Agreement, agreement } from './comparison.ts';
 import { clear, type Decision, decision, type Effect, raise } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { isWorth, nextEntry, type Payment } from './ledger.ts';
-import type { Money } from './money.ts';
+import { isSameMoney } from './money.ts';
 import type { Order } from './order.ts';
 
 /*
@@ -87,8 +87,4 @@ function correct(order: Order, known: Payment, { captured, customerPaid }: Agree
     { do: 'entry', entry: away },
     { do: 'entry', entry },
   ];
-}
-
-function isSameMoney(one: Money, other: Money): boolean {
-  return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }

@@ -69,6 +69,10 @@ export function payments(books: Books): Payment[] {
   return [...found.values()];
 }
 
+export function completedPayments(books: Books): Payment[] {
+  return payments(books).filter(({ status }) => status === 'completed');
+}
+
 /** How many payments a document or a sentence names one by one; one order may have any number. */
 export const PAYMENTS_LISTED_MAX = 20;
 

@@ -1,4 +1,4 @@
-import { covers, listed, PAYMENTS_LISTED_MAX, type Payment, payments, sums } from './ledger.ts';
+import { completedPayments, covers, listed, PAYMENTS_LISTED_MAX, type Payment, payments, sums } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
 import type { DecidedAttention, HoldReason, Order } from './order.ts';
@@ -255,7 +255,7 @@ const DECIDED: { readonly [K in DecidedAttention]: (order: Order) => AttentionPa
   duplicate_payment: refundOwed,
   link_disabled: () => ({}),
   money_unnamed: ({ amount }) => ({ amount }),
-  refund_due: (order) => ({ payments: listPayments(completed(order)) }),
+  refund_due: (order) => ({ payments: listPayments(completedPayments(order)) }),
   service_disagrees: ofAll,
   status_unclear: ofAll,
 };
@@ -263,7 +263,7 @@ const DECIDED: { readonly [K in DecidedAttention]: (order: Order) => AttentionPa
 /** The payment that pays the order stays; if its money counts as gone, none of them does. */
 function refundOwed(order: Order): RefundOwed {
   const { state, settlement } = order;
-  const there = completed(order);
+  const there = completedPayments(order);
   if (state === 'held') return { isHeld: true, owed: listPayments(there), kept: null };
   const isWanted = state !== 'refunded' && state !== 'disputed';
   const kept = !isWanted
@@ -273,10 +273,6 @@ function refundOwed(order: Order): RefundOwed {
       there[0]);
   const owed = listPayments(there.filter((payment) => payment !== kept));
   return { isHeld: false, owed, kept: kept === undefined ? null : listPayments([kept]) };
-}
-
-function completed(order: Order): Payment[] {
-  return payments(order).filter(({ status }) => status === 'completed');
 }
 
 /** Currencies of which a list keeps the sum. */

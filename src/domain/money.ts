@@ -72,6 +72,10 @@ export function formatAmount({ amountMinor, currency }: { amountMinor: number | 
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }
 
+export function isSameMoney(one: Money, other: Money): boolean {
+  return one.amountMinor === other.amountMinor && one.currency === other.currency;
+}
+
 /** Throws if `amountMinor` is not an amount that the ledger may hold. */
 export function assertAmountMinor(amountMinor: number): void {
   if (!Number.isSafeInteger(amountMinor) || Math.abs(amountMinor) > AMOUNT_MINOR_MAX) {

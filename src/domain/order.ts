@@ -1,23 +1,11 @@
 import type { LedgerEntry } from './ledger.ts';
 import type { Money } from './money.ts';
 
-export const ORDER_STATES = [
-  'awaiting_payment',
-  'payment_pending',
-  'paid',
-  'held',
-  'expired',
-  'cancelled',
-  'refunded',
-  'disputed',
-] as const;
-export type OrderState = (typeof ORDER_STATES)[number];
-
 /**
  * The states that may follow each state. A payment first heard of as refunded or disputed passes through `paid` inside
  * one decision, so the open states reach those two as well.
  */
-export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = {
+const NEXT_STATES = {
   awaiting_payment: ['payment_pending', 'paid', 'held', 'expired', 'cancelled', 'refunded', 'disputed'],
   payment_pending: ['paid', 'held', 'refunded', 'disputed'],
   paid: ['refunded', 'disputed'],
@@ -26,7 +14,11 @@ export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = 
   cancelled: ['held'],
   refunded: ['held'],
   disputed: ['paid', 'refunded', 'held'],
-};
+} as const;
+
+export type OrderState = keyof typeof NEXT_STATES;
+export const ORDER_STATES = Object.keys(NEXT_STATES) as readonly OrderState[];
+export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = NEXT_STATES;
 
 /** Throws if the transition table does not allow the move. */
 export function assertTransition(from: OrderState, to: OrderState): void {

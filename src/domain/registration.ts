@@ -1,4 +1,4 @@
-import type { Money } from './money.ts';
+import { isSameMoney, type Money } from './money.ts';
 import { isOpen, type Order } from './order.ts';
 
 /** What a shop registers, or corrects: an order's money, its link's id and its signing secret. */
@@ -46,9 +46,7 @@ export function compareRegistration(
 ): LinkChange | RegistrationRefusal {
   // If settled opens an order, settled makes its link and the link's secret.
   if (link.isOpened) return 'opened_by_settled';
-  if (order.amount.amountMinor !== amount.amountMinor || order.amount.currency !== amount.currency) {
-    return 'reference_conflict';
-  }
+  if (!isSameMoney(order.amount, amount)) return 'reference_conflict';
   const correctsId = linkId !== null && link.linkId !== null && link.linkId !== linkId;
   // An open order has no ledger: no money was counted by the id that it has.
   if (correctsId && !isOpen(order.state)) return 'link_id_conflict';

@@ -14,7 +14,7 @@ import {
   settleOnce,
 } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
-import { payments } from './ledger.ts';
+import { completedPayments, payments } from './ledger.ts';
 import { isOpen, mayBeUnconfirmed, ORDER_STATES, type Order, type OrderState } from './order.ts';
 import { reversed } from './reversal.ts';
 
@@ -117,9 +117,8 @@ function cancel(order: Order): Decision {
 /** A person accepts held money as it was captured: the order is paid. */
 function accept(order: Order, fact: PaymentFact): Decision {
   if (order.state !== 'held') return notHeld(order, 'accept');
-  const counted = payments(order);
-  const left = counted.filter((payment) => payment.status === 'completed');
-  if (counted.length > 0 && left.length === 0) return decision(order, 'ignored', 'nothing_left_to_accept');
+  const left = completedPayments(order);
+  if (left.length === 0 && payments(order).length > 0) return decision(order, 'ignored', 'nothing_left_to_accept');
   return decision(order, 'applied', 'hold_accepted', {
     state: 'paid',
     effects: [
@@ -136,7 +135,7 @@ function accept(order: Order, fact: PaymentFact): Decision {
 /** A person rejects held money: the order is cancelled, and what was captured is to be refunded. */
 function reject(order: Order): Decision {
   if (order.state !== 'held') return notHeld(order, 'reject');
-  const owed = payments(order).some((payment) => payment.status === 'completed');
+  const owed = completedPayments(order).length > 0;
   return decision(order, 'applied', 'hold_rejected', {
     state: 'cancelled',
     effects: [
