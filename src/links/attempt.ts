@@ -37,6 +37,7 @@ export type AttemptOptions = KeepOptions & {
  */
 export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<AttemptResult> {
   const { service, publicUrl, publicUrlReaches } = options;
+  const { reference } = opening;
   const as = classOf(opening);
   if (opening.linkId !== null) {
     return agreed(opening, await show(service, opening.linkId, as), { answerLost: true });
@@ -54,7 +55,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     if (error.code === 'service_conflict') {
       const own = await existing(findOwn(service, opening));
       // The service's list may be late.
-      if (own === null) throw unclear(`The service says that ${named(opening)} exists, and lists no link of it`);
+      if (own === null) throw unclear(`The service says that reference ${reference} exists, and lists no link of it`);
       return own;
     }
     // A refusal says nothing about an earlier request whose answer was lost.
@@ -114,7 +115,8 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
 /** Looks the reference up; null if the service lists no link with it. */
 async function findOwn(service: Service, opening: ClaimedOpening): Promise<AttemptResult | null> {
   const as = classOf(opening);
-  const { value: listed, isWhole } = await service.findLinks(opening.reference, as);
+  const { reference } = opening;
+  const { value: listed, isWhole } = await service.findLinks(reference, as);
   for (const { id } of listed.slice(0, LINKS_LOOKED_AT_MAX)) {
     const link = await show(service, id, as);
     if (carriesToken(link, opening.token)) return agreed(opening, link, { answerLost: true });
@@ -123,11 +125,8 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
   if (other !== undefined) return { found: 'foreign', id: other.id };
   if (isWhole) return null;
   // The link may exist although it is not among the listed ones.
-  throw unclear(`The service lists other links than those of ${named(opening)}, and its link is not among the newest`);
-}
-
-function named({ reference }: ClaimedOpening): string {
-  return `reference ${reference}`;
+  const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
+  throw unclear(what);
 }
 
 /** The link; withheld if a customer would pay something else there than the order asks for. */
