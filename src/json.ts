@@ -186,7 +186,7 @@ export function jsonParts(text: string): readonly string[] {
   return text.match(PARTS) ?? [];
 }
 
-/** Where the string that begins at `start` ends: at its closing quote, or with the text if it has none. */
+/** The index at which the string that begins at `start` ends: at its closing quote, or with the text if it has none. */
 function stringEnd(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end > 0; end = text.indexOf('"', end + 1)) {
     let before = end - 1;

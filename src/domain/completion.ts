@@ -10,6 +10,7 @@ import {
   decision,
   disagree,
   type Effect,
+  enter,
   hold,
   openHold,
   paymentKey,
@@ -19,7 +20,7 @@ import {
   settleOnce,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { covers, nextEntry, type Payment, payments, UNNAMED } from './ledger.ts';
+import { covers, type Payment, payments, UNNAMED } from './ledger.ts';
 import type { HoldReason, Order, OrderState } from './order.ts';
 
 /** What a completed payment means, state by state. */
@@ -164,8 +165,7 @@ function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: re
 /** The disputed money is back: it pays the order again, or needs a person if the order no longer wants it. */
 function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const { isAssumed } = known;
-  const entry = nextEntry(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed });
-  const effects: Effect[] = [...adopted, { do: 'entry', entry }];
+  const effects = [...adopted, enter(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed })];
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const duplicate = others.some((payment) => payment.status === 'completed') ? raise('duplicate_payment') : [];
   switch (order.state) {

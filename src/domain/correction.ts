@@ -1,5 +1,5 @@
 import { type Agreement, agreement } from './comparison.ts';
-import { clear, type Decision, decision, type Effect, raise } from './decision.ts';
+import { clear, type Decision, decision, type Effect, enter, raise } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { isWorth, nextEntry, type Payment } from './ledger.ts';
 import { isSameMoney } from './money.ts';
@@ -36,8 +36,8 @@ export function learnCustomerPaid(
   if (isKnown || (before !== null && authority.by !== 'reading')) return [];
   const { currency } = known.captured;
   const { isAssumed } = known;
-  const entry = { paymentKey: known.key, kind: 'captured', amountMinor: 0, currency } as const;
-  return [{ do: 'entry', entry: nextEntry(order, { ...entry, isAssumed, customerPaid }) }];
+  const of = { paymentKey: known.key, kind: 'captured', amountMinor: 0, currency } as const;
+  return [enter(order, { ...of, isAssumed, customerPaid })];
 }
 
 /**
@@ -77,14 +77,9 @@ function correct(order: Order, known: Payment, { captured, customerPaid }: Agree
   if (captured.currency === currency) {
     const missing = captured.amountMinor - amountMinor;
     if (missing === 0 && said === null && !known.isAssumed) return [];
-    const entry = nextEntry(order, { ...of, amountMinor: missing, currency, customerPaid: said });
-    return [{ do: 'entry', entry }];
+    return [enter(order, { ...of, amountMinor: missing, currency, customerPaid: said })];
   }
   const away = nextEntry(order, { ...of, amountMinor: 0 - amountMinor, currency });
   const books = { ...order, entries: [...order.entries, away] };
-  const entry = nextEntry(books, { ...of, ...captured, customerPaid: said });
-  return [
-    { do: 'entry', entry: away },
-    { do: 'entry', entry },
-  ];
+  return [{ do: 'entry', entry: away }, enter(books, { ...of, ...captured, customerPaid: said })];
 }

@@ -1,6 +1,6 @@
 import type { Agreement } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
-import { isWorth, type LedgerEntry, nextEntry, UNNAMED } from './ledger.ts';
+import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, UNNAMED } from './ledger.ts';
 import {
   assertTransition,
   type DecidedAttention,
@@ -208,8 +208,13 @@ export function capture(
   isAssumed: boolean,
 ): Effect {
   const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;
-  const entry = { paymentKey: paymentKey(fact), kind: 'captured', ...captured, isAssumed } as const;
-  return { do: 'entry', entry: nextEntry(order, { ...entry, customerPaid: said }) };
+  const of = { paymentKey: paymentKey(fact), kind: 'captured', ...captured } as const;
+  return enter(order, { ...of, isAssumed, customerPaid: said });
+}
+
+/** The effect that adds the next entry for a payment. */
+export function enter(books: Books, entry: NewEntry): Effect {
+  return { do: 'entry', entry: nextEntry(books, entry) };
 }
 
 /** The effects that open a hold. Its id is the number of the version that it makes, so it never repeats. */

@@ -43,7 +43,7 @@ export type Payment = {
   readonly customerPaid: CustomerPaid | null;
 };
 
-type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
+export type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
 
 /** The order's payments, in the order in which they were first counted. */
 export function payments(books: Books): Payment[] {
@@ -112,12 +112,11 @@ export function covers({ key, status, balance }: Payment, { amount, settlement }
   return isWorthIt || key === settlement?.paymentKey;
 }
 
+export type NewEntry = Pick<LedgerEntry, 'paymentKey' | 'kind' | 'amountMinor' | 'currency'> &
+  Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid'>>;
+
 /** The next entry for a payment: numbered after those of its kind, its amount checked. */
-export function nextEntry(
-  books: Books,
-  entry: Pick<LedgerEntry, 'paymentKey' | 'kind' | 'amountMinor' | 'currency'> &
-    Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid'>>,
-): LedgerEntry {
+export function nextEntry(books: Books, entry: NewEntry): LedgerEntry {
   assertAmountMinor(entry.amountMinor);
   const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);
   return { isAssumed: false, customerPaid: null, ...entry, occurrence: earlier.length + 1 };

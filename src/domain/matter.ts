@@ -150,7 +150,7 @@ function whole(millions: number | null, rest: number | null): bigint {
 
 /**
  * What a matter of attention keeps beside its subject, by kind: plain JSON and never a sentence for people, which
- * src/explain makes of it when somebody reads the matter. Stored rows keep the form in which they were written, so a field
+ * src/explain makes of it when a person reads the matter. Stored rows keep the form in which they were written, so a field
  * may be added, and none may change its meaning.
  */
 export type AttentionParams = {

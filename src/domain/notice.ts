@@ -117,7 +117,7 @@ export type ShopRefusal = { fault: FaultNote; answer: ShopAnswer | null };
 /** What the shop answered: its status, and the beginning of its body as text. */
 export type ShopAnswer = { status: number; body: string };
 
-/** A person is told after this many attempts in a row, or this long after the first of them. */
+/** settled tells a person after this many attempts in a row, or this long after the first of them. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
 
 /** Whether the shop refuses notices, and did not only stumble once. */

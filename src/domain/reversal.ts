@@ -11,10 +11,11 @@ import {
   decision,
   disagree,
   type Effect,
+  enter,
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { covers, nextEntry, type Payment, payments } from './ledger.ts';
+import { covers, type Payment, payments } from './ledger.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 
 type ReversalKind = 'refunded' | 'disputed';
@@ -59,10 +60,7 @@ function recordWholeLife(order: Order, fact: PaymentFact): Decision {
 
 function takeBack(order: Order, known: Payment, kind: ReversalKind): Effect {
   const { amountMinor, currency } = known.balance;
-  return {
-    do: 'entry',
-    entry: nextEntry(order, { paymentKey: known.key, kind, amountMinor: 0 - amountMinor, currency }),
-  };
+  return enter(order, { paymentKey: known.key, kind, amountMinor: 0 - amountMinor, currency });
 }
 
 function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: SettlementPolicy): Decision {
