@@ -1,11 +1,11 @@
-import { agreement } from './comparison.ts';
-import { differs, learnCustomerPaid, nameMoney } from './correction.ts';
+import { type Agreement, agreement } from './comparison.ts';
 import {
   apply,
   ask,
   type Cell,
   canBeAsked,
   capture,
+  clear,
   type Decision,
   decision,
   disagree,
@@ -20,7 +20,8 @@ import {
   settleOnce,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { covers, type Payment, payments, UNNAMED } from './ledger.ts';
+import { covers, isWorth, nextEntry, type Payment, payments, UNNAMED } from './ledger.ts';
+import { isSameMoney } from './money.ts';
 import type { HoldReason, Order, OrderState } from './order.ts';
 
 /** What a completed payment means, state by state. */
@@ -168,27 +169,22 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
   const effects = [...adopted, enter(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed })];
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const duplicate = others.some((payment) => payment.status === 'completed') ? raise('duplicate_payment') : [];
-  switch (order.state) {
-    case 'disputed': {
-      const won: Payment = { ...known, status: 'completed', balance: known.captured };
-      if (others.some((payment) => payment.status === 'disputed') && !covers(won, order)) {
-        return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...raise('duplicate_payment')] });
-      }
-      const settled = settleOnce(order, fact.authority, known.key);
-      return decision(order, 'applied', 'dispute_won', {
-        state: 'paid',
-        effects: [...effects, ...settled, ...duplicate, { do: 'notice', type: 'order.paid' }],
-      });
-    }
-    case 'refunded':
-      return hold(order, 'payment_after_refund', 'payment_after_refund', effects);
-    case 'cancelled':
-      return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...raise('refund_due')] });
-    case 'paid':
-      return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...duplicate] });
-    default:
-      return decision(order, 'applied', 'dispute_won', { effects });
+  if (order.state === 'refunded') return hold(order, 'payment_after_refund', 'payment_after_refund', effects);
+  const won: Payment = { ...known, status: 'completed', balance: known.captured };
+  const isWhole = covers(won, order) || !others.some((payment) => payment.status === 'disputed');
+  if (order.state === 'disputed' && isWhole) {
+    const settled = settleOnce(order, fact.authority, known.key);
+    return decision(order, 'applied', 'dispute_won', {
+      state: 'paid',
+      effects: [...effects, ...settled, ...duplicate, { do: 'notice', type: 'order.paid' }],
+    });
   }
+  const owed: Partial<Record<OrderState, readonly Effect[]>> = {
+    disputed: raise('duplicate_payment'),
+    cancelled: raise('refund_due'),
+    paid: duplicate,
+  };
+  return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...(owed[order.state] ?? [])] });
 }
 
 /** The same completion again: nothing is counted twice, but it may bring the id or the money that was missing. */
@@ -203,4 +199,83 @@ function completeCounted(order: Order, fact: PaymentFact, known: Payment, adopte
   if (learned.length > 0) return decision(order, 'applied', 'customer_paid_named', { effects });
   if (attention.length > 0) return decision(order, 'ignored', 'counted_money_differs', { effects });
   return decision(order, 'already_applied', 'completion_already_counted');
+}
+
+/*
+ * What a later fact says about the money of a counted payment: it may name what was assumed, say what the customer
+ * paid, or differ.
+ */
+
+/** Whether a completion names other money than was counted. The link's amount alone does not say what was captured. */
+function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
+  if (verdict === 'unnamed') return false;
+  // Earlier versions counted what the customer paid.
+  if (customerPaid !== null && isWorth(known.captured, customerPaid)) return false;
+  if (captured.currency !== known.captured.currency) return true;
+  const isSaid = fact.quoteMoney !== null || verdict === 'amount_mismatch';
+  return isSaid && captured.amountMinor !== known.captured.amountMinor;
+}
+
+/** An event tells what the customer paid if that is not known; a reading corrects it. */
+function learnCustomerPaid(
+  order: Order,
+  { authority }: PaymentFact,
+  known: Payment,
+  { customerPaid }: Agreement,
+): Effect[] {
+  if (customerPaid === null) return [];
+  const before = known.customerPaid;
+  const isKnown =
+    before === null
+      ? isWorth(known.captured, customerPaid)
+      : before.amount === customerPaid.amount && before.currency === customerPaid.currency;
+  if (isKnown || (before !== null && authority.by !== 'reading')) return [];
+  const { currency } = known.captured;
+  const { isAssumed } = known;
+  const of = { paymentKey: known.key, kind: 'captured', amountMinor: 0, currency } as const;
+  return [enter(order, { ...of, isAssumed, customerPaid })];
+}
+
+/**
+ * Corrects the ledger when a fact names the money of a completed payment that was assumed until now. Null if it was
+ * known, or is still not named.
+ */
+export function nameMoney(
+  order: Order,
+  fact: PaymentFact,
+  known: Payment,
+  adopted: readonly Effect[],
+): Decision | null {
+  const said = agreement(order, fact);
+  const pays = known.key === order.settlement?.paymentKey;
+  const isFlagged = pays && order.flags.includes('money_unnamed');
+  if (!(isFlagged || known.isAssumed) || !said.isNamed) return null;
+  const corrected = correct(order, known, said);
+  const changes = !isSameMoney(known.captured, said.captured);
+  return decision(order, 'applied', 'money_named', {
+    effects: [
+      ...adopted,
+      ...(isFlagged ? clear('money_unnamed') : []),
+      ...corrected,
+      ...(pays && said.verdict !== 'equal' ? ([{ do: 'attention', kind: 'amount_mismatch' }] as const) : []),
+      // These matters name what is to be refunded.
+      ...(changes && order.flags.includes('duplicate_payment') ? raise('duplicate_payment') : []),
+      ...(changes && order.flags.includes('refund_due') ? raise('refund_due') : []),
+    ],
+  });
+}
+
+/** The entries that correct the assumed money of a payment. If no flag ends the assumption, an entry of zero does. */
+function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {
+  const of = { paymentKey: known.key, kind: 'captured' } as const;
+  const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;
+  const { amountMinor, currency } = known.captured;
+  if (captured.currency === currency) {
+    const missing = captured.amountMinor - amountMinor;
+    if (missing === 0 && said === null && !known.isAssumed) return [];
+    return [enter(order, { ...of, amountMinor: missing, currency, customerPaid: said })];
+  }
+  const away = nextEntry(order, { ...of, amountMinor: 0 - amountMinor, currency });
+  const books = { ...order, entries: [...order.entries, away] };
+  return [{ do: 'entry', entry: away }, enter(books, { ...of, ...captured, customerPaid: said })];
 }

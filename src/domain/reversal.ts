@@ -1,6 +1,5 @@
 import { agreement } from './comparison.ts';
-import { adoption, completed, countedPayment } from './completion.ts';
-import { nameMoney } from './correction.ts';
+import { adoption, completed, countedPayment, nameMoney } from './completion.ts';
 import {
   apply,
   ask,
