@@ -1,4 +1,4 @@
-import type { BudgetTaken, RequestClass } from '../domain/budget.ts';
+import type { BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import { httpDateMs } from '../domain/retry.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
@@ -12,7 +12,7 @@ import {
   ServiceFault,
   send,
 } from './service.ts';
-import { judge, type ServiceCall, type Verdict } from './verdict.ts';
+import { judge, type ServiceCall } from './verdict.ts';
 
 const DEADLINE_MS = 10_000;
 /** Tokens have 128 random bits: 22 characters of base64url. */
@@ -161,9 +161,13 @@ type Asked<T> = {
   hasAnother?: (refused: string) => boolean;
 };
 
-/** Sends a call within a slot of its own, and always gives the slot back. Null: the key was refused, and there is another. */
+/**
+ * Sends a call within a slot of its own, and always gives the slot back. A slot that cannot be given back must not hide the
+ * answer: it becomes free a minute after the deadline. Null: the key was refused, and there is another.
+ */
 async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
-  const { budget, slots, clock, deadlineClock, deadlineMs = DEADLINE_MS, onStarted, onAnswered, onDated } = options;
+  const { budget, slots, clock, deadlineClock, deadlineMs = DEADLINE_MS } = options;
+  const { onStarted, onAnswered, onDated, onSlotLost = () => {} } = options;
   const { call, as, key, closing, hasAnother } = asked;
   if (closing.aborted) {
     const message = `${call.name} was not sent: settled is stopping.`;
@@ -172,21 +176,21 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   const taken = await budget.takeBudget({ class: as, slots, deadlineMs, nowMs: clock.nowMs() });
   if (taken.outcome === 'spent') throw budgetSpent(call, as, taken);
   const startedMs = clock.monotonicMs();
-  let verdict: Omit<Verdict<T>, 'result'> = NOTHING_LEARNT;
+  let learnt: Pick<BudgetReturn, 'seen' | 'pause' | 'standing'> = { seen: null, pause: null, standing: 'unknown' };
   let outcome = 'bug';
   onStarted?.();
   try {
     const reply = await send({ ...request(options.url, call, key), deadlineMs, deadlineClock, closing });
     const dateMs = httpDateMs(reply.headers.get('date'));
     if (dateMs !== null) onDated?.(dateMs - clock.nowMs());
-    const judged = judge({ ...call, secrets: [key, ...call.secrets] }, reply, { as, nowMs: clock.nowMs() });
-    const { result } = judged;
+    const asSent = { ...call, secrets: [key, ...call.secrets] };
+    const { result, ...judged } = judge(asSent, reply, { as, nowMs: clock.nowMs() });
     outcome = result.ok ? 'ok' : result.fault.code;
     if (reply.status === 401 && hasAnother?.(key) === true) {
-      verdict = { ...NOTHING_LEARNT, seen: judged.seen };
+      learnt = { ...learnt, seen: judged.seen };
       return null;
     }
-    verdict = judged;
+    learnt = judged;
     if (!result.ok) throw result.fault;
     return { number: taken.number, value: result.value, body: reply.body, dateMs };
   } catch (error) {
@@ -194,11 +198,9 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
     throw error;
   } finally {
     onAnswered?.(call.name, outcome, (clock.monotonicMs() - startedMs) / 1_000);
-    await giveBack(options, taken.number, verdict);
+    await budget.returnBudget({ number: taken.number, ...learnt, nowMs: clock.nowMs() }).catch(onSlotLost);
   }
 }
-
-const NOTHING_LEARNT = { seen: null, pause: null, standing: 'unknown' } as const;
 
 function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {
   const headers = {
@@ -233,17 +235,4 @@ function budgetSpent(
 
 function time(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** A slot that cannot be given back must not hide the answer: it becomes free a minute after the deadline. */
-async function giveBack(
-  { budget, clock, onSlotLost }: ServiceOptions,
-  number: number,
-  { seen, pause, standing }: Omit<Verdict<unknown>, 'result'>,
-): Promise<void> {
-  try {
-    await budget.returnBudget({ number, seen, pause, standing, nowMs: clock.nowMs() });
-  } catch (error) {
-    onSlotLost?.(error);
-  }
 }

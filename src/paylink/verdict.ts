@@ -1,4 +1,4 @@
-import type { ApiPause, ApiStanding, RateSeen, RequestClass } from '../domain/budget.ts';
+import type { ApiPause, ApiStanding, BudgetReturn, RateSeen, RequestClass } from '../domain/budget.ts';
 import { httpDateMs, retryAfterMs } from '../domain/retry.ts';
 import type { FaultCode } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
@@ -21,11 +21,8 @@ export type ServiceCall<T> = {
 };
 
 /** What an answer says, and what the budget learns when the slot is given back. */
-export type Verdict<T> = {
+export type Verdict<T> = Pick<BudgetReturn, 'seen' | 'pause' | 'standing'> & {
   result: { ok: true; value: T } | { ok: false; fault: ServiceFault };
-  seen: RateSeen | null;
-  pause: ApiPause | null;
-  standing: ApiStanding;
 };
 
 const KEY_PAUSE_MS = 60_000;
