@@ -8,8 +8,7 @@ import express, {
 } from 'express';
 import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
-import { sendProblem } from './problem.ts';
-import { requestId } from './server.ts';
+import { type ProblemCode, sendProblem } from './problem.ts';
 
 /** An Express application that says little about itself, with its own answers for unknown addresses and for failures. */
 export function createApp(options: { routers: readonly Router[]; log: Log; newId: () => string }): Express {
@@ -27,9 +26,12 @@ export function createApp(options: { routers: readonly Router[]; log: Log; newId
   return app;
 }
 
+/** Gives an answer the id that ties it to the log: the caller's own if it is plain, otherwise a new one. */
 function identify(newId: () => string): RequestHandler {
-  return (request, response, next) => {
-    response.setHeader('x-request-id', requestId(request, newId));
+  return ({ headers }, response, next) => {
+    const given = headers['x-request-id'];
+    const isPlain = typeof given === 'string' && /^[\w.-]{1,64}$/.test(given);
+    response.setHeader('x-request-id', isPlain ? given : newId());
     next();
   };
 }
@@ -38,27 +40,20 @@ function identify(newId: () => string): RequestHandler {
 function answerFault(log: Log): ErrorRequestHandler {
   return (error, request, response, _next) => {
     const { type, status } = error as { type?: string; status?: number };
-    if (type === 'entity.too.large') {
-      sendProblem(response, { status: 413, code: 'body_too_large', detail: 'The body has at most 65536 bytes.' });
-    } else if (status === 415) {
-      const detail = 'Send the body as JSON in UTF-8, without a content encoding.';
-      sendProblem(response, { status: 415, code: 'content_type', detail });
+    const answer = (status: number, code: ProblemCode, detail: string) =>
+      sendProblem(response, { status, code, detail });
+    if (type === 'entity.too.large') answer(413, 'body_too_large', 'The body has at most 65536 bytes.');
+    else if (status === 415) {
+      answer(415, 'content_type', 'Send the body as JSON in UTF-8, without a content encoding.');
     } else if (error instanceof URIError) {
-      const detail = 'The address cannot be read: percent-encode every part of it as UTF-8.';
-      sendProblem(response, { status: 400, code: 'invalid_request', detail });
+      answer(400, 'invalid_request', 'The address cannot be read: percent-encode every part of it as UTF-8.');
     } else if (status !== undefined && status >= 400 && status < 500) {
-      const detail = 'The body cannot be read as JSON.';
-      sendProblem(response, { status: 400, code: 'invalid_request', detail });
-    } else if (error instanceof Fault && error.kind === 'transient') {
-      sendProblem(response, { status: 503, code: 'unavailable', detail: error.message });
-    } else {
+      answer(400, 'invalid_request', 'The body cannot be read as JSON.');
+    } else if (error instanceof Fault && error.kind === 'transient') answer(503, 'unavailable', error.message);
+    else {
       const id = response.getHeader('x-request-id');
       log.error({ request: id, method: request.method, fault: error }, 'a request failed');
-      sendProblem(response, {
-        status: 500,
-        code: 'internal',
-        detail: `Something is wrong here; the log has request ${id}.`,
-      });
+      answer(500, 'internal', `Something is wrong here; the log has request ${id}.`);
     }
   };
 }

@@ -178,9 +178,3 @@ function closeServer(server: Server, clock: Clock): Promise<void> {
     server.closeIdleConnections();
   });
 }
-
-/** The id that ties an answer to the log: the caller's own if it is plain, otherwise a new one. */
-export function requestId(request: IncomingMessage, newId: () => string): string {
-  const given = request.headers['x-request-id'];
-  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : newId();
-}
