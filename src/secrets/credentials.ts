@@ -2,7 +2,7 @@ import { Fault, LinkFault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
 import type { CredentialsKey, SealedCredentials } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
-import type { Keyring } from './keyring.ts';
+import { type Keyring, type Resting, secretsOf } from './keyring.ts';
 
 /** The secrets that verify deliveries for one link. They are open: never log or return them. */
 export type LinkCredentials = {
@@ -94,17 +94,10 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
 
   function open(sealed: SealedCredentials): LinkCredentials {
     const { linkKey, reference, token, linkId = null, isProvisional } = sealed;
-    const { serviceSealedSecret, serviceKeyId: keyId } = sealed;
-    const opened = (open: () => string): string => {
-      try {
-        return open();
-      } catch (error) {
-        throw error instanceof Fault ? new LinkFault(sealed, error) : error;
-      }
-    };
+    const [ours, named] = secretsOf(sealed);
     let serviceSecret: string | undefined;
-    const openService = (sealedSecret: Uint8Array, keyId: string) => () => {
-      serviceSecret ??= opened(() => keyring.open({ sealedSecret, keyId, reference }, 'service'));
+    const openOnce = (one: Resting) => () => {
+      serviceSecret ??= openOne(one);
       return serviceSecret;
     };
     return {
@@ -112,10 +105,18 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       reference,
       token,
       linkId,
-      secret: opened(() => keyring.open(sealed)),
-      ...(serviceSealedSecret && keyId ? { serviceSecret: openService(serviceSealedSecret, keyId) } : {}),
+      secret: openOne(ours),
+      ...(named === undefined ? {} : { serviceSecret: openOnce(named) }),
       ...(isProvisional ? { isProvisional: true } : {}),
     };
+  }
+
+  function openOne(one: Resting): string {
+    try {
+      return keyring.open(one, one.whose);
+    } catch (error) {
+      throw error instanceof Fault ? new LinkFault(one, error) : error;
+    }
   }
 
   return {

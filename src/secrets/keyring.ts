@@ -43,6 +43,16 @@ export type Keyring = {
   change(key: Uint8Array): void;
 };
 
+/** One secret of a link as it is stored: ours, or the one that the service named. */
+export type Resting = Pick<SealedCredentials, 'linkKey' | 'reference' | 'sealedSecret' | 'keyId'> & { whose: Whose };
+
+export function secretsOf({ linkKey, reference, ...row }: SealedCredentials): [ours: Resting, ...named: Resting[]] {
+  const { sealedSecret, keyId, serviceSealedSecret, serviceKeyId } = row;
+  const ours: Resting = { linkKey, reference, whose: 'ours', sealedSecret, keyId };
+  if (!serviceSealedSecret || !serviceKeyId) return [ours];
+  return [ours, { linkKey, reference, whose: 'service', sealedSecret: serviceSealedSecret, keyId: serviceKeyId }];
+}
+
 /**
  * @param current 32 bytes
  * @param older keys under which secrets may still be sealed

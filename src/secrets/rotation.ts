@@ -2,11 +2,10 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { storeFile } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
-import type { SealedCredentials } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, secretsKeyPlace } from './key_files.ts';
-import { type Keyring, openKeyring } from './keyring.ts';
+import { type Keyring, openKeyring, type Resting, secretsOf } from './keyring.ts';
 
 /**
  * Secrets resealed together. To open and seal this many blocks the event loop for a millisecond, and their commit takes no
@@ -206,19 +205,6 @@ async function resealLinks({ store, keyring }: RotationOptions, may: LoopTurn, c
       throw error;
     }
   }
-}
-
-/** One secret of a link: ours, or the one that the service named. */
-type Resting = Pick<SealedCredentials, 'linkKey' | 'reference' | 'sealedSecret' | 'keyId'> & {
-  whose: 'ours' | 'service';
-};
-
-function secretsOf({ linkKey, reference, ...row }: SealedCredentials): Resting[] {
-  const { sealedSecret, keyId, serviceSealedSecret, serviceKeyId } = row;
-  const ours: Resting = { linkKey, reference, whose: 'ours', sealedSecret, keyId };
-  if (!serviceSealedSecret || !serviceKeyId) return [ours];
-  const beside = { sealedSecret: serviceSealedSecret, keyId: serviceKeyId };
-  return [ours, { linkKey, reference, whose: 'service', ...beside }];
 }
 
 function describeRotated({ keyring, source }: RotationOptions, previousKeyId: string, counts: Counts) {
