@@ -11,8 +11,7 @@ import {
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { explainMatter } from '../explain/attention_sentences.ts';
-import { summarizeAttention } from '../explain/attention_summary.ts';
+import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
 import {

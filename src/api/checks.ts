@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { shellWord } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
+import { shellWord } from '../explain/glossary.ts';
 import { logChange } from '../observe/log.ts';
 import type { LinkSeen } from '../paylink/service.ts';
 import type { CheckResult } from '../reconcile/reconciler.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { restoredSentence } from '../domain/advice.ts';
-import { summarizeAttention } from '../explain/attention_summary.ts';
+import { summarizeAttention } from '../explain/attention_sentences.ts';
+import { restoredSentence } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answers.ts';

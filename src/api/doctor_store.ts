@@ -1,6 +1,6 @@
-import { inARow, refusesNotices, type ShopFailures } from '../domain/notice.ts';
+import { refusesNotices, type ShopFailures } from '../domain/notice.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
-import { lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
+import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import type { ShopState } from '../store/contract_notices.ts';
 import type { Stats } from '../store/contract_queries.ts';

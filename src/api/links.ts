@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Response } from 'express';
 import { z } from 'zod';
-import { adoptCommand } from '../domain/advice.ts';
 import { parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
-import { inMoney } from '../explain/glossary.ts';
+import { adoptCommand, inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered, Registration } from '../store/contract_links.ts';

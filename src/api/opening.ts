@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { adoptCommand } from '../domain/advice.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { bringId } from '../explain/attention_sentences.ts';
-import { firstLine, iso } from '../explain/glossary.ts';
+import { adoptCommand, firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
 import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
 import { OPEN, order, orderAnswer } from './order.ts';

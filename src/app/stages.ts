@@ -1,9 +1,10 @@
 import { currentApiKey } from '../config/config.ts';
+import { restoredSentence } from '../explain/glossary.ts';
 import { startOpener } from '../links/opener.ts';
 import { startNotifier } from '../notify/notifier.ts';
 import { openService } from '../paylink/client.ts';
 import { startReconciler } from '../reconcile/reconciler.ts';
-import { announceRestore } from '../reconcile/restored_copy.ts';
+import { noteUnsearchable } from '../reconcile/restored_copy.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
@@ -19,7 +20,7 @@ export type Stages = ReturnType<typeof startStages>;
  */
 export function startStages(context: Context) {
   const { config, events, checks, notices } = context;
-  announceRestore(context, { restoredFromMs: context.restoredFromMs, canAsk: config.apiUrl !== null });
+  announceRestore(context);
   const settler = startSettler({
     ...context,
     policy: { asks: config.apiUrl === null ? 'never' : config.confirm },
@@ -40,6 +41,17 @@ export function startStages(context: Context) {
     retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs }),
     rotation: startRotation({ ...context, source: config }),
   };
+}
+
+/** Logs that the store is a restored copy. If no API is configured, a person must look for the links made since. */
+function announceRestore(context: Context): void {
+  const { restoredFromMs, config, log } = context;
+  if (restoredFromMs === null) return;
+  log.warn(restoredSentence(restoredFromMs));
+  if (config.apiUrl !== null) return;
+  noteUnsearchable(context, 'no API is configured (SETTLED_API_URL)').catch((fault: unknown) => {
+    log.warn({ fault }, 'links that the restored store may lack could not be noted');
+  });
 }
 
 /** What follows after an event was settled or failed. */

@@ -1,5 +1,5 @@
-import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
+import { shellWord } from '../explain/glossary.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
 import { count, record } from './output.ts';

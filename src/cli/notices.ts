@@ -1,4 +1,4 @@
-import { inARow } from '../domain/notice.ts';
+import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { type Columns, printable, printableLines, record, table } from './output.ts';

@@ -1,6 +1,6 @@
-import { shellWord } from '../domain/advice.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
+import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';

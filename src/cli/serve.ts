@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { resolve } from 'node:path';
 import type { App } from '../app/app.ts';
 import type { Config } from '../config/config.ts';
-import { restoredSentence } from '../domain/advice.ts';
+import { restoredSentence } from '../explain/glossary.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';

@@ -1,7 +1,6 @@
-import { inSum } from './advice.ts';
 import type { Decision, Effect } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
+import { inSum, type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 

@@ -98,6 +98,16 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
   return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
 }
 
+/** How many payments there are, and what they brought, in words. */
+export function inSum(counted: readonly Payment[]): string {
+  const brought = sums(counted, '').map(
+    ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
+  );
+  return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ')} in all`;
+}
+
+const CURRENCIES_SAID = 5;
+
 /** Whether what the customer paid is the same money. */
 export function isWorth(money: Money, { amount, currency }: CustomerPaid): boolean {
   return currency === money.currency && amount === formatAmount(money);

@@ -132,9 +132,3 @@ const ANSWER_SHOWN = 120;
 export function shortAnswer(body: string): string {
   return body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
 }
-
-/** How many attempts failed, and since when. */
-export function inARow({ attempts, sinceMs }: Pick<ShopFailures, 'attempts' | 'sinceMs'>): string {
-  const since = new Date(sinceMs).toISOString();
-  return attempts === 1 ? `1 attempt failed, at ${since}` : `${attempts} attempts in a row failed since ${since}`;
-}

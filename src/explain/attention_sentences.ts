@@ -1,20 +1,84 @@
-import { adoptCommand, restoredSentence, shellWord } from '../domain/advice.ts';
+import { inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import {
   type AttentionKind,
   type AttentionParams,
+  concernOf,
   isWholeSentence,
+  type MatterGroup,
   type PaymentList,
   type UnreadableList,
 } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
-import { inARow } from '../domain/notice.ts';
+import type { HoldReason, Order } from '../domain/order.ts';
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { AttentionSummary, ListedMatter } from '../store/contract_queries.ts';
-import { explainHold } from './attention_summary.ts';
-import { inMoney, sentence, words } from './glossary.ts';
-import { lastAttempt, refusalAdvice } from './shop_status.ts';
+import type { AttentionSummary, ListedMatter, Matters } from '../store/contract_queries.ts';
+import { inWords } from '../work/clock.ts';
+import { adoptCommand, inMoney, inNumber, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
+import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
+
+/** What a person reads about what needs a person: of all matters together, of each, and why an order is held. */
+
+/** One or two sentences for a person who asks whether anything is wrong. */
+export function summarizeAttention(
+  { groups, money }: Pick<Matters, 'groups' | 'money'>,
+  { nowMs, isFiltered }: { nowMs: number; isFiltered: boolean },
+): string {
+  if (groups.length === 0) {
+    return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
+  }
+  const count = groups.reduce((sum, group) => sum + group.count, 0);
+  const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
+  const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
+  return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
+}
+
+/** What was not settled may tell of a payment that was not counted, and so may a kind that a later version wrote. */
+function withoutMoney(groups: readonly MatterGroup[]): string {
+  const concerns = groups.map(({ kind }) => concernOf(kind));
+  const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
+  return mayTell ? 'What was not settled may be about money.' : 'None of it is about money.';
+}
+
+function withMoney({ orders, sums, isWhole }: Matters['money']): string {
+  const captured = sums
+    .filter(({ balance }) => balance !== 0n)
+    .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
+  const what = captured.length === 0 ? 'nothing was captured' : `${captured.join(' and ')} captured`;
+  return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order', 'orders')}.`;
+}
+
+/** Why an order is held, and what the service reported as paid. */
+export function explainHold(order: Order): string {
+  const reasons = [...new Set(order.holds.map(({ reason }) => mismatchWords(order, reason) ?? words.hold(reason)))];
+  const counted = payments(order);
+  const captured =
+    counted.length > PAYMENTS_LISTED_MAX
+      ? inSum(counted)
+      : counted.map((payment) => inMoney(payment.captured)).join(' and ');
+  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
+  return (
+    `Order ${order.reference} (${inMoney(order.amount)}) is held: a person must decide about its money, because ` +
+    `${reasons.join('; and ')}.${came}`
+  );
+}
+
+/** How the money of the one payment that does not agree differs; null if it is not one, or of another currency. */
+function mismatchWords(order: Order, reason: HoldReason): string | null {
+  if (reason !== 'amount_mismatch') return null;
+  const { amountMinor, currency } = order.amount;
+  const others = payments(order).filter(
+    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+  );
+  const [other] = others;
+  if (other === undefined || others.length > 1) return null;
+  const how =
+    other.captured.amountMinor < amountMinor
+      ? `less than the ${formatAmount(order.amount)} that the order asks`
+      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
+  return `the payment is of ${inMoney(other.captured)}, ${how} (${reason})`;
+}
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
 type Reader = { key: number; canAsk: boolean };
@@ -70,12 +134,12 @@ type SentenceOf<K extends AttentionKind> = (subject: string, params: AttentionPa
 
 const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
   amount_mismatch: (reference, { payments }, { end }) =>
-    `What the service says of the money of order ${reference} does not agree with the order, or with what was counted ` +
-    `before (${inPanel(payments)}). Nothing changes by itself. ${look(reference)} Refund there what is too much, or settle ` +
-    `with the customer what is missing. Then end this matter: ${end}`,
+    `What the service says of the money of order ${reference} does not agree with the order, or with what settled counted ` +
+    `before (${inPanel(payments)}). settled leaves the order as it is. ${look(reference)} Refund there what is too much, or ` +
+    `settle with the customer what is missing. Then end this matter: ${end}`,
   api_key_refused: () =>
-    'The service refuses the API key (401): no link is opened and nothing is asked about. Put the right key in ' +
-    'SETTLED_API_KEY_FILE, which is read again, or in SETTLED_API_KEY and start settled again.',
+    'The service refuses the API key (401), so settled can neither open links nor ask about them. Put the right key in ' +
+    'SETTLED_API_KEY_FILE, which settled reads again, or in SETTLED_API_KEY and restart settled.',
   deliveries_refused: (reason, { diagnosis }) => {
     const found = diagnosis === null ? null : explainDiagnosis(diagnosis as Diagnosis);
     const which = ENDED_BY_ANY.includes(reason) ? 'a delivery verifies' : 'a delivery of one of these links verifies';
@@ -96,66 +160,65 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
       : `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${ends}`;
   },
   event_conflict: (_link, { eventId, beforeKey, eventKey }, { end }) =>
-    `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). Both were processed, and no ` +
-    'payment is counted twice. Compare them: settled events show ' +
-    `${beforeKey}, and settled events show ${eventKey}. When you have seen to it: ${end}`,
+    `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). settled processed both, and ` +
+    `counted no payment twice. Compare them: settled events show ${beforeKey}, and settled events show ${eventKey}. Then end ` +
+    `this matter: ${end}`,
   event_dead: deadEvent,
   event_not_understood: (_reference, { event, paidByEvent }, { end }) => {
     const paid =
       paidByEvent === null
         ? ''
-        : ` The order was paid since, by event ${paidByEvent}: it is for you to see that this was the same payment.`;
+        : ` The order was paid since, by event ${paidByEvent}: check that it was the same payment.`;
     if (event === null) return paid;
     const why = event.why === null ? 'it is no JSON that can be read' : inClause(event.why);
-    const asked = ' The service was asked about its link, and gave no answer that says more.';
+    const asked = event.isUnanswered ? ' The service, asked about its link, gave no answer that says more.' : '';
     return (
-      `Event ${event.key} is authentic, and settled does not understand it: ${why}. Nothing was counted for it. Look at it ` +
+      `Event ${event.key} is authentic, but settled does not understand it: ${why}. settled counted nothing for it. Look at it ` +
       `(settled events show ${event.key}), and at the payment in the service's panel. Once settled has an API to ask ` +
-      `(SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is over: ${end}` +
-      `${event.isUnanswered ? asked : ''}${paid}`
+      `(SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is over: ${end}${asked}${paid}`
     );
   },
   link_disabled: (reference, _nothing, { check }) =>
-    `The payment link of order ${reference} is switched off at the service and was not paid: nobody can pay there. ` +
-    `Switch it on in the service's panel; this then ends with the next answer of the service (${check(reference)}). If it ` +
-    `is meant to be off: settled orders cancel ${shellWord(reference)}`,
+    `The payment link of order ${reference} is switched off at the service and was not paid: the customer cannot pay ` +
+    `there. Switch it on in the service's panel; this ends with the service's next answer (${check(reference)}). If the ` +
+    `link is meant to be off: settled orders cancel ${shellWord(reference)}`,
   link_mismatch: deadEvent,
   link_missing: (reference) =>
-    `The service knows no link of order ${reference} (404): nothing can be asked about it. Look for the link in the ` +
+    `The service knows no link of order ${reference} (404), so settled cannot ask about it. Look for the link in the ` +
     `service's panel; if its id here is wrong, correct it (settled links add).`,
   link_not_known: (subject, params) =>
     'restoredFromMs' in params ? unreadableList(params) : unknownLink(subject, params),
   link_not_opened: (reference, { code, message, needsId }) =>
-    `Order ${reference} waits for its link (${code}): ${message} ${needsId ? `${bringId(reference)} ` : ''}settled goes on ` +
-    `trying; settled why ${shellWord(reference)} shows how far it is.`,
+    `Order ${reference} waits for its link (${code}): ${message} ${needsId ? `${bringId(reference)} ` : ''}settled keeps ` +
+    `trying; settled why ${shellWord(reference)} shows its progress.`,
   link_withheld: (reference, { linkId, why }) =>
-    `Link ${linkId} of order ${reference} is not shown to the shop. ${why} Look at it in the service's ` +
-    'panel; what is paid on it is counted all the same.',
+    `settled does not show link ${linkId} of order ${reference} to the shop. ${why} Look at the link in the service's ` +
+    'panel; settled still counts what is paid on it.',
   merchant_inactive: () =>
-    'The service says that the merchant is not active (403): nothing can be asked about. Look at the account in the ' +
-    "service's panel; settled goes on by itself.",
+    'The service says that the merchant is not active (403), so settled cannot ask about anything. Look at the account in ' +
+    "the service's panel; settled continues once the account is active.",
   money_unnamed: (reference, { amount }, { end }) =>
-    `Order ${reference} was paid by an event that names no money, and no API can be asked: settled counted what the order ` +
+    `Order ${reference} was paid by an event that names no money, and settled has no API to ask: it counted what the order ` +
     `asks, ${inMoney(amount)}. ${look(reference)} If less came, settle the rest with the customer. Then end this matter: ${end}`,
   notices_dead: (_shop, { notice, message }) =>
     `The shop did not take notice ${notice}: ${message} See all: settled notices list --status dead. Send ` +
     'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)',
   quote_reading_doubtful: (_quote, { count }) =>
-    `The quotes of ${count} payments in a row named less than their links, which named the orders', or nothing that can be ` +
-    "read. Such quotes are left out until one agrees again. Compare a payment in the service's panel with what settled " +
-    'counted: the orders before were held (settled orders list --state held).',
+    `The quotes of ${count} payments in a row named less money than their links, or none that can be read, while the links ` +
+    "agreed with the orders. settled ignores such quotes until one agrees again. Compare a payment in the service's panel " +
+    'with what settled counted: it held the orders before (settled orders list --state held).',
   reference_taken: (reference, { code, message, foreignId }) =>
-    `Order ${reference} cannot be given a link (${code}): ${message} Look at the service's link: if it is ` +
-    `this order's, for the same money and unpaid, let the order have it: ${adoptCommand(reference, foreignId)} ` +
-    '(POST /v1/orders/…/adopt); if not, open the order under another reference.',
+    `settled cannot give order ${reference} a link (${code}): ${message} Look at the service's link. If it is this order's, ` +
+    `for the same money and unpaid, let the order have it: ${adoptCommand(reference, foreignId)} (POST ` +
+    '/v1/orders/…/adopt). If not, open the order under another reference.',
   refund_due: (reference, { payments }, { check }) =>
     `Order ${reference} is cancelled, and its money is owed back to the customer. Refund it in the service's panel: ` +
     `${inPanel(payments)}. This ends when settled reads of the refund: ${check(reference)}`,
   secret_unusable: (_name, { reference, flaw }, { end }) =>
-    'The service answers the creation of links with a webhookSecret that is not the one it was given, and that cannot be ' +
-    `used: ${flaw}. That was so of the link of order ${reference}, and may be of all that were made since this was raised. ` +
-    'If it signs with it, their webhooks are refused, and settled learns of the payments by asking. Ask the operator of ' +
-    `the service which secret it signs with. Then end this matter: ${end}`,
+    'When settled creates links, the service answers with a webhookSecret that is not the one it was given, and that cannot ' +
+    `be used: ${flaw}. It did so for the link of order ${reference}, and may have done so for all links since. If it signs ` +
+    'with such a secret, settled refuses the webhooks, and learns of the payments by asking. Ask the operator of the ' +
+    `service which secret it signs with. Then end this matter: ${end}`,
   service_disagrees: (reference, { payments }, { end, check }) =>
     `The service says less of the money of order ${reference} than settled counted (${inPanel(payments)}); ` +
     `settled keeps what it counted. ${look(reference)} If the money is there, this ends with the next answer that says so: ` +
@@ -195,27 +258,19 @@ export function bringId(reference: string): string {
 }
 
 /** What a person does about a link that a restored store does not know: the shop may have made it without settled. */
-function unknownLink(
-  id: string,
-  {
-    reference,
-    amount: asked,
-    currency: of,
-    createdAtMs,
-    otherId,
-  }: Exclude<AttentionParams['link_not_known'], UnreadableList>,
-): string {
-  const amount = asked === null ? 'AMOUNT' : shellWord(asked);
-  const currency = of === null ? '' : ` --currency ${shellWord(of)}`;
+function unknownLink(id: string, params: Exclude<AttentionParams['link_not_known'], UnreadableList>): string {
+  const { reference, createdAtMs, otherId } = params;
+  const amount = params.amount === null ? 'AMOUNT' : shellWord(params.amount);
+  const currency = params.currency === null ? '' : ` --currency ${shellWord(params.currency)}`;
   const order = reference === null ? 'REFERENCE' : shellWord(reference);
-  const made = createdAtMs === null ? '' : `, made ${new Date(createdAtMs).toISOString()}`;
+  const made = createdAtMs === null ? '' : `, made ${iso(createdAtMs)}`;
   const named = reference === null ? 'without a reference' : `of reference ${reference}`;
   const link = `The service lists link ${id} ${named}${made}, and this restored store does not know it.`;
   if (otherId !== null) return `${link} Order ${order} has link ${otherId} here: look at both in the service's panel.`;
   return (
-    `${link} If it was opened through settled after the backup, bring it back: settled links reserve ${order} --amount ` +
+    `${link} If settled opened it after the backup, bring it back: settled links reserve ${order} --amount ` +
     `${amount}${currency} && settled links add ${order} --amount ${amount}${currency} --id ${shellWord(id)}. Its signing ` +
-    'secret is lost with the store, so its deliveries are refused and the service is asked about it instead. If the shop ' +
+    'secret is lost with the store, so settled refuses its deliveries and asks the service about it instead. If the shop ' +
     `has opened the order again since, and was answered reference_taken: ${adoptCommand(reference ?? 'REFERENCE', id)}. If ` +
     'the shop made the link without settled, end this matter.'
   );
@@ -223,7 +278,7 @@ function unknownLink(
 
 function unreadableList({ restoredFromMs, why }: UnreadableList): string {
   return (
-    `${restoredSentence(restoredFromMs)} Settled cannot read that list: ${why}. Look at the links that the service's panel ` +
+    `${restoredSentence(restoredFromMs)} settled cannot read that list: ${why}. Look at the links that the service's panel ` +
     'shows since then, and bring back those that are not in settled orders list: settled links reserve REFERENCE ' +
     '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.'
   );

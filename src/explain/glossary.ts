@@ -200,3 +200,21 @@ export function sentence(text: string): string {
 export function firstLine(text: string): string {
   return text.split('\n', 1)[0] ?? '';
 }
+
+/** Quotes a word for a shell, for a command that a person is to run. */
+export function shellWord(text: string): string {
+  return /^[\w.:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** The command with which a person gives an order its link. */
+export function adoptCommand(reference: string, id: string | null): string {
+  return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
+}
+
+/** What it means that a copy took the place of the database. */
+export function restoredSentence(restoredFromMs: number): string {
+  return (
+    `This database is a copy of ${iso(restoredFromMs)}: cursors of the feed from before it was put to use are answered 410, ` +
+    "and links that were made since are not known until they are found in the service's list."
+  );
+}

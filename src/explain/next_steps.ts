@@ -1,4 +1,3 @@
-import { adoptCommand, shellWord } from '../domain/advice.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { listPayments } from '../domain/matter.ts';
 import type { Money } from '../domain/money.ts';
@@ -9,7 +8,7 @@ import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { inPanel } from './attention_sentences.ts';
 import { isNotUnderstood } from './chronicle.ts';
-import { firstLine, inMoney, iso, words } from './glossary.ts';
+import { adoptCommand, firstLine, inMoney, iso, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
 

@@ -1,4 +1,4 @@
-import { inARow, refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/notice.ts';
+import { refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/notice.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
@@ -72,6 +72,13 @@ function failuresOf({ status, attempt, fault }: NoticeSummary): number {
 
 function why({ fault }: NoticeSummary): string {
   return sentence(fault?.message ?? 'the reason is not known');
+}
+
+/** How many attempts failed, and since when. */
+export function inARow({ attempts, sinceMs }: Pick<ShopFailures, 'attempts' | 'sinceMs'>): string {
+  return attempts === 1
+    ? `1 attempt failed, at ${iso(sinceMs)}`
+    : `${attempts} attempts in a row failed since ${iso(sinceMs)}`;
 }
 
 /** What came of an attempt, in one line that ends without a full stop: the shop's own words, or why there are none. */

@@ -1,4 +1,3 @@
-import { restoredSentence } from '../domain/advice.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
@@ -12,20 +11,6 @@ import type { Clock } from '../work/clock.ts';
 export const PAGES_MAX_RESTORED = 5_000;
 
 type RestoreOptions = { store: Pick<Store, 'endRestore' | 'noteNoList'>; clock: Clock; log: Log };
-
-/** Logs that the store is a restored copy. If no API is configured, a person must look for the links made since. */
-export function announceRestore(
-  options: RestoreOptions,
-  { restoredFromMs, canAsk }: { restoredFromMs: number | null; canAsk: boolean },
-): void {
-  const { log } = options;
-  if (restoredFromMs === null) return;
-  log.warn(restoredSentence(restoredFromMs));
-  if (canAsk) return;
-  noteUnsearchable(options, 'no API is configured (SETTLED_API_URL)').catch((fault: unknown) => {
-    log.warn({ fault }, 'links that the restored store may lack could not be noted');
-  });
-}
 
 /** Notes for a person that the service's list cannot show the links that a restored store lacks. */
 export function noteUnsearchable({ store, clock }: RestoreOptions, why: string): Promise<void> {

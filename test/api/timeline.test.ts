@@ -228,7 +228,7 @@ describe('api: why an order is in its state', () => {
     };
     expect(await matterOf()).toMatchObject({
       kind: 'money_unnamed',
-      detail: expect.stringMatching(/names no money, and no API can be asked: .* 100\.00 BRL\./),
+      detail: expect.stringMatching(/names no money, and settled has no API to ask: .* 100\.00 BRL\./),
     });
     // It is over once the money is named.
     const named = event(link, { paymentId: 'pay_unnamed', amount: '100.00' });
