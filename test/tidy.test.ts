@@ -134,7 +134,15 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     ],
   },
   'src/cli/': {
-    code: ['src/cli/', 'src/config/', 'src/domain/', 'src/receive/', 'src/work/', 'src/store/address.ts'],
+    code: [
+      'src/cli/',
+      'src/config/',
+      'src/domain/',
+      'src/explain/',
+      'src/receive/',
+      'src/work/',
+      'src/store/address.ts',
+    ],
     types: ['src/store/', 'src/http/', 'src/app/'],
   },
   'src/app/': { code: ['src/'], types: [] },
