@@ -38,7 +38,7 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
   const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
-  const showConnections = connectionGauges(registers, sources);
+  const showConnections = connectionGauges(registers, gauge, sources);
   const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
   return async () => {
     const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
@@ -49,10 +49,8 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
   };
 }
 
-/** A gauge: its name, its help, and its value in a scrape; or one value for each value of its label. */
-type StoreGauge =
-  | readonly [name: string, help: string, read: (now: Stats) => number]
-  | readonly [name: string, help: string, read: (now: Stats) => Readonly<Record<string, number>>, label: string];
+/** A gauge: its name, its help, and its value in a scrape, or one value for each value of its label. */
+type StoreGauge = [name: string, help: string, read: (now: Stats) => number | Record<string, number>, label?: string];
 
 /** Of an opening; those that are done are not counted. */
 const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
@@ -140,8 +138,7 @@ function mattersGauge(gauge: NewGauge): (now: Stats) => void {
   };
 }
 
-function connectionGauges(registers: [Registry], { connections }: Sources): () => void {
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+function connectionGauges(registers: [Registry], gauge: NewGauge, { connections }: Sources): () => void {
   const open = gauge('settled_connections', 'Open connections of the public listener.');
   const most = gauge('settled_connections_max', 'How many of them there may be.');
   const closed = new Counter({

@@ -1,6 +1,7 @@
 import pino from 'pino';
 import type { OrderState } from '../domain/order.ts';
 import { escapeMarks } from '../json.ts';
+import type { Clock } from '../work/clock.ts';
 
 /**
  * Structured logs, as lines of JSON or as text for a person. Secrets, tokens, signatures, bodies and payers are not
@@ -100,6 +101,79 @@ const CHANGES: Readonly<Record<OrderState, string>> = {
 export function logChange(log: Log, change: Change): void {
   const { order, from, to, rule, ...by } = change;
   log[to === 'held' ? 'warn' : 'info']({ order, from, to, rule, ...by }, CHANGES[to]);
+}
+
+const COUNT_EVERY_MS = 1_000;
+/** How many orders have a separate line for their refusal, in that time. */
+const SEPARATE_MAX = 10;
+/** How many further orders the shared line names. */
+const NAMED_MAX = 40;
+
+/** A delivery that was refused or not recorded. */
+type Refusal = {
+  /** Its outcome, or why it was not authentic. */
+  reason: string;
+  /** The reference of the order whose link it named, if any. */
+  order?: string | undefined;
+  /** What kept it from being recorded. */
+  fault?: unknown;
+};
+
+/**
+ * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
+ * for a reason has a separate line, at once; all others of that second share one line, with counts.
+ */
+export type RefusalCounts = {
+  add(refusal: Refusal, count?: number): void;
+  /** Logs the counts at once. */
+  flush(): void;
+};
+
+export function countRefusals({ clock, log }: { clock: Clock; log: Log }): RefusalCounts {
+  const none = () => ({ logged: new Set<string>(), counts: new Map<string, number>(), orders: new Set<string>() });
+  let isTimed = false;
+  let found = none();
+  let foundFault: unknown;
+
+  function flush(): void {
+    const { counts, orders } = found;
+    const fault = foundFault;
+    isTimed = false;
+    found = none();
+    foundFault = undefined;
+    if (counts.size === 0) return;
+    const named = orders.size > 0 ? { orders: [...orders] } : {};
+    const line = { counts: Object.fromEntries(counts), ...named, ...(fault === undefined ? {} : { fault }) };
+    log.warn(line, 'deliveries refused as not authentic, or not recorded');
+  }
+
+  /** Whether it has a separate line. */
+  function logSeparately({ reason, order, fault }: Refusal): boolean {
+    const key = `${reason} ${order}`;
+    if (order === undefined || found.logged.size >= SEPARATE_MAX || found.logged.has(key)) return false;
+    found.logged.add(key);
+    log.warn(
+      { order, reason, ...(fault === undefined ? {} : { fault }) },
+      reason === 'stale'
+        ? 'a delivery was stamped too early or too late, and was not believed'
+        : 'a delivery was refused, or not recorded',
+    );
+    return true;
+  }
+
+  return {
+    add: (refusal, count = 1) => {
+      if (!isTimed) clock.after(COUNT_EVERY_MS, flush);
+      isTimed = true;
+      if (logSeparately(refusal)) return;
+      const { reason, order, fault } = refusal;
+      const { counts, orders } = found;
+      counts.set(reason, (counts.get(reason) ?? 0) + count);
+      if (order !== undefined && orders.size < NAMED_MAX) orders.add(order);
+      foundFault ??= fault;
+    },
+    flush,
+  };
 }
 
 /** Lines that may wait while the output cannot be written; later ones are lost. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Log } from '../../src/observe/log.ts';
-import { countRefusals } from '../../src/observe/refusals.ts';
+import { countRefusals, type Log } from '../../src/observe/log.ts';
 import { systemClock } from '../../src/work/clock.ts';
 
 /** Counts whose second ends when the test says so. */
