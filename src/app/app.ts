@@ -1,7 +1,6 @@
 import type { Router } from 'express';
 import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
-import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
@@ -17,19 +16,10 @@ import { type AppOptions, type Context, openContext } from './context.ts';
 import { startHeartbeat } from './health.ts';
 import { type Stages, startStages, stopStages } from './stages.ts';
 
-export type App = {
-  readonly hooksAddress: ListenAddress;
-  readonly operatorAddress: ListenAddress;
-  /** The name of this process among the replicas of its store; null if it is alone. */
-  readonly replica: string | null;
-  /** Rejects when the store fails so that the process must end. Never resolves. */
-  readonly failed: Promise<never>;
-  /** Answers every accepted request, then ends, within 5 s. */
-  stop(): Promise<void>;
-};
+export type App = Awaited<ReturnType<typeof startApp>>;
 
 /** Puts settled together: store, then stages, then servers. */
-export async function startApp(options: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions) {
   const context = await openContext(options);
   const { clockSteps, health, replica, store } = context;
   const stages = startStages(context);
@@ -45,8 +35,11 @@ export async function startApp(options: AppOptions): Promise<App> {
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
+      /** The name of this process among the replicas of its store; null if it is alone. */
       replica,
+      /** Rejects when the store fails so that the process must end. Never resolves. */
       failed: health.failed,
+      /** Answers every accepted request, then ends, within 5 s. */
       stop: () => stopApp(context, { servers, rejections, stages, watches }),
     };
   } catch (error) {

@@ -31,21 +31,13 @@ export type ClockStepsOptions = {
   onStep: () => void;
 };
 
-export type ClockSteps = {
-  /** Whether ages can be trusted. Looks at the clock first, so read the time before you call it. */
-  isTrusted(): boolean;
-  /** Notes that the clock was this far ahead at the last sign of life before this process. */
-  wasAhead(byMs: number): void;
-  /** The latest step that this process saw, and how long ago; null before the first. */
-  latest(): { byMs: number; agoMs: number } | null;
-  stop(): Promise<void>;
-};
+export type ClockSteps = ReturnType<typeof watchClock>;
 
 /**
  * Watches the clock for steps: set by a person or by NTP, or slept through by a suspended machine. Repairs the rows
  * that a step delayed or made old, including those of a step before the start of the process.
  */
-export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): ClockSteps {
+export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   const offsetMs = () => clock.nowMs() - clock.monotonicMs();
   const startedMs = clock.monotonicMs();
   let lastMs = offsetMs();
@@ -101,15 +93,18 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions): Cl
 
   const cancel = clock.every(LOOK_EVERY_MS, look);
   return {
+    /** Whether ages can be trusted. Looks at the clock first, so read the time before you call it. */
     isTrusted: () => {
       look();
       return clock.monotonicMs() - (latest?.atMs ?? startedMs) >= DOUBT_MS;
     },
-    wasAhead: (byMs) => {
+    /** Notes that the clock was this far ahead at the last sign of life before this process. */
+    wasAhead: (byMs: number) => {
       if (byMs < STEP_MS_MIN) return;
       log.warn({ by: inWords(byMs) }, 'the clock was ahead before this start; rows that it delayed are made due');
       mendStep(-byMs);
     },
+    /** The latest step that this process saw, and how long ago; null before the first. */
     latest: () => {
       look();
       return latest === null ? null : { byMs: latest.byMs, agoMs: clock.monotonicMs() - latest.atMs };

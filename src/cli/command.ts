@@ -85,11 +85,8 @@ type Arguments = { positionals: string[]; options: Record<string, string | true>
 /** Reads what follows the command's name. Throws `UsageError`. */
 export function readArguments(command: Command, args: readonly string[]): Arguments {
   const known = optionsOf(command);
-  const types = Object.entries(known).map(([name, { value }]) => {
-    const type = value === undefined ? ('boolean' as const) : ('string' as const);
-    return [name, name === 'help' ? { type, short: 'h' } : { type }];
-  });
-  const options = Object.fromEntries(types);
+  const types = Object.entries(known).map(([name, { value }]) => [name, { type: value ? 'string' : 'boolean' }]);
+  const options = { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } };
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   const read: Arguments = { positionals: [], options: {} };
   for (const token of tokens) {
@@ -100,9 +97,7 @@ export function readArguments(command: Command, args: readonly string[]): Argume
       const list = Object.keys(known).map((name) => `--${name}`);
       throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}. It has: ${list.join(', ')}.`);
     }
-    if (read.options[token.name] !== undefined) {
-      throw new UsageError(`--${token.name} is given twice. Give it once.`);
-    }
+    if (read.options[token.name] !== undefined) throw new UsageError(`--${token.name} is given twice. Give it once.`);
     read.options[token.name] = readValue(option, token);
   }
   if (read.options.help === undefined) {
@@ -112,10 +107,9 @@ export function readArguments(command: Command, args: readonly string[]): Argume
   return read;
 }
 
-function readValue(
-  option: Option,
-  { name, value, inlineValue }: { name: string; value: string | undefined; inlineValue: boolean | undefined },
-): string | true {
+type Token = { name: string; value: string | undefined; inlineValue: boolean | undefined };
+
+function readValue(option: Option, { name, value, inlineValue }: Token): string | true {
   if (option.value === undefined) {
     if (value === undefined) return true;
     throw new UsageError(`--${name} is a switch and takes no value.`);

@@ -2,7 +2,7 @@ import { readConfig } from '../config/config.ts';
 import { type Environment, nearest } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
 import { attention, attentionEnd } from './attention.ts';
-import { type Command, defineCommand, type Option, optionsOf, type Report, readArguments } from './command.ts';
+import { type Command, defineCommand, optionsOf, type Report, readArguments } from './command.ts';
 import { connect } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
 import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
@@ -172,14 +172,10 @@ function noSuchCommand([first = '']: readonly string[]): UsageError {
 }
 
 function commandHelp(command: Command): string[] {
-  const { name, about, details, examples } = command;
-  const rows = Object.entries(optionsOf(command)).map(([option, given]): Row => {
-    const { value, choices } = given;
-    const meaning = aboutOption(given);
-    return [
-      value === undefined ? `--${option}` : `--${option} ${value}`,
-      choices === undefined ? meaning : `${meaning}: ${choices.join(', ')}`,
-    ];
+  const { details, examples } = command;
+  const { name, about, options } = describe(command);
+  const rows = Object.entries(options).map(([option, { value = '', choices, about }]): Row => {
+    return [`--${option} ${value}`.trimEnd(), choices === undefined ? about : `${about}: ${choices.join(', ')}`];
   });
   return [
     `settled ${name}: ${about}`,
@@ -193,17 +189,12 @@ function commandHelp(command: Command): string[] {
 }
 
 /** A command for a program. */
-function describe(command: Command): object {
+function describe(command: Command) {
   const { name, positionals, about } = command;
-  const options = Object.entries(optionsOf(command)).map(([option, given]) => {
-    const { value, choices } = given;
-    return [option, { value, choices, about: aboutOption(given) }];
+  const options = Object.entries(optionsOf(command)).map(([option, { value, choices, needed, about }]) => {
+    return [option, { value, choices, about: needed === undefined ? about : `${about}; needed` }] as const;
   });
   return { name, positionals, about, options: Object.fromEntries(options) };
-}
-
-function aboutOption({ about, needed }: Option): string {
-  return needed === undefined ? about : `${about}; needed`;
 }
 
 function usageOf({ name, positionals }: Command): string {

@@ -11,29 +11,27 @@ const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
-/** The running server's private API, as the operator. */
-export type ServerApi = {
-  readonly url: string;
-  /** Faults: `server_unreachable`, `not_authorized`; throws `Refusal` for every other answer but 2xx. */
-  get<T>(path: string, query?: Query): Promise<T>;
-  /** `timeoutMs`: for an answer that may take longer than usual. */
-  post<T>(path: string, body?: object, timeoutMs?: number): Promise<T>;
-  /**
-   * Yields the lines of a continuing answer as they come, until the server ends it or `stop` is aborted. Fails as the
-   * others do, and with `server_unreachable` if the connection breaks or is silent for too long.
-   */
-  follow(path: string, query: Query, stop: AbortSignal): AsyncIterable<string>;
-};
+export type ServerApi = ReturnType<typeof connect>;
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** Connects by the server's own configuration, which has its address and token. Makes neither. */
-export function connect(config: Config): ServerApi {
+/**
+ * The running server's private API, as the operator, by the server's own configuration: that has its address and token.
+ * Makes neither. Faults of all requests: `server_unreachable`, `not_authorized`; throws `Refusal` for every other answer
+ * but 2xx.
+ */
+export function connect(config: Config) {
   const server = serverOf(config);
   return {
     url: server.url,
-    get: (path, query = {}) => ask(server, { method: 'GET', path: path + queryText(query) }),
-    post: (path, body, timeoutMs) => ask(server, { method: 'POST', path, body, timeoutMs }),
-    follow: (path, query, stop) => follow(server, { method: 'GET', path: path + queryText(query), stop }),
+    get: <T>(path: string, query: Query = {}) => ask<T>(server, { path: path + queryText(query) }),
+    /** `timeoutMs`: for an answer that may take longer than usual. */
+    post: <T>(path: string, body?: object, timeoutMs?: number) =>
+      ask<T>(server, { method: 'POST', path, body, timeoutMs }),
+    /**
+     * Yields the lines of a continuing answer as they come, until the server ends it or `stop` is aborted. Also fails with
+     * `server_unreachable` if the connection breaks or is silent for too long.
+     */
+    follow: (path: string, query: Query, stop: AbortSignal) => follow(server, { path: path + queryText(query), stop }),
   };
 }
 
@@ -46,7 +44,7 @@ type Server = {
 };
 
 type Sent = {
-  method: 'GET' | 'POST';
+  method?: 'POST';
   path: string;
   body?: object | undefined;
   /** Limits silence, not the whole answer. */
@@ -128,7 +126,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
   const { url, token, tokenPlaces } = server;
   if (token instanceof Fault) {
     // Without a server no token would help, so that is said first.
-    await exchange(server, '', { method: 'GET', path: '/livez' });
+    await exchange(server, '', { path: '/livez' });
     throw token;
   }
   const response = await exchange(server, token, sent);
@@ -146,7 +144,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
 
 /** Resolves when an answer begins, whatever it is. */
 function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
-  const { method, path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
+  const { method = 'GET', path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
     authorization: `Bearer ${token}`,

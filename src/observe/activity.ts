@@ -56,24 +56,12 @@ export type Follower = {
   leave(): void;
 };
 
-/** Sends followers what happens in this process. Costs nothing while there are none. */
-export type Activity = {
-  delivered(delivery: Delivered): void;
-  settled(result: SettleResult, event: ClaimedEvent): void;
-  settleFailed(outcome: 'retried' | 'buried', event: ClaimedEvent): void;
-  notified(notified: Notified): void;
-  opening(outcome: string, opening: ClaimedOpening): void;
-  /**
-   * Follows one order, or everything if `reference` is null. Calls `onFirst` when the first thing waits to be taken. Null
-   * if there are too many followers.
-   */
-  follow(options: FollowOptions): Follower | null;
-  end(): void;
-};
-
 type FollowOptions = { reference: string | null; onFirst: () => void; onEnd: () => void };
 
-export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cachedByLinkKey'>): Activity {
+export type Activity = ReturnType<typeof openActivity>;
+
+/** Sends followers what happens in this process. Costs nothing while there are none. */
+export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cachedByLinkKey'>) {
   const followers = new Set<{ add(happened: Happened): void; onEnd(): void }>();
   let ended = false;
 
@@ -91,11 +79,11 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
   }
 
   return {
-    delivered: (delivery) => {
+    delivered: (delivery: Delivered) => {
       if (followers.size === 0 || delivery.outcome === 'probe') return;
       tell({ at: now(), ...describeDelivery(delivery) } as Happened);
     },
-    settled: (result, event) => {
+    settled: (result: SettleResult, event: ClaimedEvent) => {
       if (followers.size === 0 || result.outcome === 'lost') return;
       const { reading, linkKey } = event;
       const which = { at: now(), event: String(event.eventKey), reading };
@@ -106,20 +94,24 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
         tell({ ...which, what: 'settled', reference, outcome, rule, state });
       }
     },
-    settleFailed: (outcome, { eventKey, linkKey, reading }) => {
+    settleFailed: (outcome: 'retried' | 'buried', { eventKey, linkKey, reading }: ClaimedEvent) => {
       if (followers.size === 0) return;
       const reference = referenceOf(linkKey);
       tell({ at: now(), what: 'not_settled', reference, event: String(eventKey), reading, outcome });
     },
-    notified: ({ outcome, notice, status, fault }) => {
+    notified: ({ outcome, notice, status, fault }: Notified) => {
       if (followers.size === 0) return;
       const { id, reference, type, attempt } = notice;
       tell({ at: now(), what: 'notified', reference, notice: id, type, attempt, outcome, status, fault });
     },
-    opening: (outcome, { reference, attempt }) => {
+    opening: (outcome: string, { reference, attempt }: ClaimedOpening) => {
       if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });
     },
-    follow: ({ reference, onFirst, onEnd }) => {
+    /**
+     * Follows one order, or everything if `reference` is null. Calls `onFirst` when the first thing waits to be taken. Null
+     * if there are too many followers.
+     */
+    follow: ({ reference, onFirst, onEnd }: FollowOptions): Follower | null => {
       if (followers.size >= FOLLOWERS_MAX) return null;
       let happened: Happened[] = [];
       let lost = 0;

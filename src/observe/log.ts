@@ -123,13 +123,7 @@ type Refusal = {
  * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
  * for a reason has a separate line, at once; all others of that second share one line, with counts.
  */
-export type RefusalCounts = {
-  add(refusal: Refusal, count?: number): void;
-  /** Logs the counts at once. */
-  flush(): void;
-};
-
-export function countRefusals({ clock, log }: { clock: Clock; log: Log }): RefusalCounts {
+export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
   const none = () => ({ logged: new Set<string>(), counts: new Map<string, number>(), orders: new Set<string>() });
   let isTimed = false;
   let found = none();
@@ -162,7 +156,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }): Refus
   }
 
   return {
-    add: (refusal, count = 1) => {
+    add: (refusal: Refusal, count = 1) => {
       if (!isTimed) clock.after(COUNT_EVERY_MS, flush);
       isTimed = true;
       if (logSeparately(refusal)) return;
@@ -172,6 +166,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }): Refus
       if (order !== undefined && orders.size < NAMED_MAX) orders.add(order);
       foundFault ??= fault;
     },
+    /** Logs the counts at once. */
     flush,
   };
 }

@@ -1,20 +1,9 @@
 import type { Cancel, Clock } from './clock.ts';
 
-/** Says that something may have happened: to those who listen, and to those who wait for it now. */
-export type Signal = {
-  raise(): void;
-  /** Calls `heard` each time it is raised. */
-  listen(heard: () => void): void;
-  /** Resolves when it is raised, after `withinMs`, or when `gone` is aborted; at once after `end`. */
-  next(withinMs: number, gone?: AbortSignal): Promise<void>;
-  /** Lets go of everyone who waits; from now on `next` waits no more. */
-  end(): void;
-  readonly ended: boolean;
-  /** How many wait now. */
-  readonly waiting: number;
-};
+export type Signal = ReturnType<typeof openSignal>;
 
-export function openSignal(clock: Pick<Clock, 'after'>): Signal {
+/** Says that something may have happened: to those who listen, and to those who wait for it now. */
+export function openSignal(clock: Pick<Clock, 'after'>) {
   const listeners: (() => void)[] = [];
   const waiting = new Set<() => void>();
   let ended = false;
@@ -23,6 +12,7 @@ export function openSignal(clock: Pick<Clock, 'after'>): Signal {
     for (const wake of waiting) wake();
   }
 
+  /** Resolves when it is raised, after `withinMs`, or when `gone` is aborted; at once after `end`. */
   function next(withinMs: number, gone?: AbortSignal): Promise<void> {
     if (ended || gone?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -45,8 +35,10 @@ export function openSignal(clock: Pick<Clock, 'after'>): Signal {
       wakeAll();
       for (const heard of listeners) heard();
     },
-    listen: (heard) => void listeners.push(heard),
+    /** Calls `heard` each time it is raised. */
+    listen: (heard: () => void) => void listeners.push(heard),
     next,
+    /** Lets go of everyone who waits; from now on `next` waits no more. */
     end: () => {
       ended = true;
       wakeAll();
@@ -54,6 +46,7 @@ export function openSignal(clock: Pick<Clock, 'after'>): Signal {
     get ended() {
       return ended;
     },
+    /** How many wait now. */
     get waiting() {
       return waiting.size;
     },
