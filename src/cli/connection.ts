@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
-import type { ListenAddress } from '../config/parsers.ts';
+import type { ListenAddress } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';

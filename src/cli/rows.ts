@@ -1,4 +1,4 @@
-import { duration } from '../config/parsers.ts';
+import { duration } from '../config/settings.ts';
 import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';

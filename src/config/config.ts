@@ -1,85 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { Fault } from '../fault.ts';
-import { HEADER_PREFIX } from '../paylink/events.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, nearest, ownNames, processEnvironment } from './environment.ts';
-import {
-  duration,
-  flag,
-  oneOf,
-  type Parser,
-  parseApiKey,
-  parseApiUrl,
-  parseCurrency,
-  parseHeaderPrefix,
-  parseListen,
-  parseOrigin,
-  parsePublicUrl,
-  parseSecretsKey,
-  parseShopSecrets,
-  parseShopUrl,
-  parseStore,
-  parseToken,
-  Unfit,
-  wholeNumber,
-} from './parsers.ts';
-
-const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
-const LOG_FORMATS = ['json', 'pretty'] as const;
-
-type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
-
-const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
-const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 60 requests a minute';
-
-const SETTINGS = {
-  store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
-  /** Without a trailing slash. */
-  publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
-  hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
-  operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
-  /** Null: kept in a file next to the database. Never null with a shared store; nor is `secretsKey`. */
-  operatorToken: optional('SETTLED_OPERATOR_TOKEN', parseToken),
-  shopToken: optional('SETTLED_SHOP_TOKEN', parseToken),
-  /** 32 bytes; null: kept in a file next to the database. */
-  secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
-  /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
-  secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
-  toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
-  /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
-  apiUrl: optional('SETTLED_API_URL', parseApiUrl),
-  apiKey: optional('SETTLED_API_KEY', parseApiKey),
-  apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
-  confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'])),
-  linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
-  /** Whether links send the customer back through settled. */
-  customerReturn: setting('SETTLED_RETURN', 'off', flag),
-  /** Codes, separated by spaces; the first is that of an order that names none. */
-  currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
-  /** The beginning of the names of a delivery's two headers, in lower case. */
-  headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
-  hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
-  /** The address for notices; null: the shop reads the feed. */
-  shopUrl: optional('SETTLED_SHOP_URL', parseShopUrl),
-  /** The keys that sign notices; two while the shop changes its secret. */
-  shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
-  /** Whether notices may go to addresses that only this network knows. */
-  shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
-  /** How long the bodies of settled events are kept. */
-  keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
-  logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
-  /** Null: `pretty` on a terminal, `json` elsewhere. */
-  logFormat: optional('SETTLED_LOG_FORMAT', oneOf(LOG_FORMATS)),
-} as const;
-
-function setting<T>(name: string, fallback: string, parse: Parser<T>): Setting<T> {
-  return { name, fallback, parse };
-}
-
-function optional<T>(name: string, parse: Parser<T>): Setting<T | null> {
-  return { name, fallback: null, parse };
-}
+import { parseApiKey, SETTINGS, type Setting, Unfit } from './settings.ts';
 
 type Settings = {
   readonly [Key in keyof typeof SETTINGS]: (typeof SETTINGS)[Key] extends Setting<infer T> ? T : never;
@@ -231,19 +155,10 @@ function faultsBetween(values: Partial<Config>): string[] {
 /** Replicas share no folder in which a key or a token could be made for all of them. */
 function faultsOfSharing({ store, secretsKey, operatorToken }: Partial<Config>): string[] {
   if (store?.engine !== 'postgres') return [];
-  return [
-    ...(secretsKey === null
-      ? [
-          'SETTLED_SECRETS_KEY is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -base64 32` ' +
-            'and keep a copy of it apart from the backups',
-        ]
-      : []),
-    ...(operatorToken === null
-      ? [
-          'SETTLED_OPERATOR_TOKEN is needed with PostgreSQL, the same for all replicas: make one with `openssl rand -hex 24`',
-        ]
-      : []),
-  ];
+  const needed = 'is needed with PostgreSQL, the same for all replicas: make one with';
+  const key = `SETTLED_SECRETS_KEY ${needed} \`openssl rand -base64 32\` and keep a copy of it apart from the backups`;
+  const token = `SETTLED_OPERATOR_TOKEN ${needed} \`openssl rand -hex 24\``;
+  return [...(secretsKey === null ? [key] : []), ...(operatorToken === null ? [token] : [])];
 }
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {

@@ -1,6 +1,65 @@
 import { isCurrency } from '../domain/money.ts';
+import { HEADER_PREFIX } from '../paylink/events.ts';
 import { postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
 import { isLoopback } from './addresses.ts';
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const LOG_FORMATS = ['json', 'pretty'] as const;
+
+/** `fallback`: what it is if it is left out; null if it may be missing. */
+export type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
+
+const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
+const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 60 requests a minute';
+
+/** Every setting, by its name in the configuration. */
+export const SETTINGS = {
+  store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
+  /** Without a trailing slash. */
+  publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
+  hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
+  operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
+  /** Null: kept in a file next to the database. Never null with a shared store; nor is `secretsKey`. */
+  operatorToken: optional('SETTLED_OPERATOR_TOKEN', parseToken),
+  shopToken: optional('SETTLED_SHOP_TOKEN', parseToken),
+  /** 32 bytes; null: kept in a file next to the database. */
+  secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
+  /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
+  secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
+  toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
+  /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
+  apiUrl: optional('SETTLED_API_URL', parseApiUrl),
+  apiKey: optional('SETTLED_API_KEY', parseApiKey),
+  apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
+  confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'])),
+  linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
+  /** Whether links send the customer back through settled. */
+  customerReturn: setting('SETTLED_RETURN', 'off', flag),
+  /** Codes, separated by spaces; the first is that of an order that names none. */
+  currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
+  /** The beginning of the names of a delivery's two headers, in lower case. */
+  headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
+  hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
+  /** The address for notices; null: the shop reads the feed. */
+  shopUrl: optional('SETTLED_SHOP_URL', parseShopUrl),
+  /** The keys that sign notices; two while the shop changes its secret. */
+  shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
+  /** Whether notices may go to addresses that only this network knows. */
+  shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
+  /** How long the bodies of settled events are kept. */
+  keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
+  logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
+  /** Null: `pretty` on a terminal, `json` elsewhere. */
+  logFormat: optional('SETTLED_LOG_FORMAT', oneOf(LOG_FORMATS)),
+} as const;
+
+function setting<T>(name: string, fallback: string, parse: Parser<T>): Setting<T> {
+  return { name, fallback, parse };
+}
+
+function optional<T>(name: string, parse: Parser<T>): Setting<T | null> {
+  return { name, fallback: null, parse };
+}
 
 export type ListenAddress = { readonly host: string; readonly port: number };
 
