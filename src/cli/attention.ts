@@ -1,6 +1,7 @@
 import { MATTER_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
+import { total } from '../explain/glossary.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
@@ -81,7 +82,7 @@ async function fewOfEach(connection: ServerApi, groups: readonly Group[], query:
 }
 
 function countOf(groups: readonly Group[], kind: string): number {
-  return groups.reduce((sum, group) => (group.kind === kind ? sum + group.count : sum), 0);
+  return total(groups.filter((group) => group.kind === kind));
 }
 
 function groupLines(groups: readonly Group[]): string[] {

@@ -87,23 +87,22 @@ export function exitOfProblem(code: string): ExitCode {
   return Object.hasOwn(EXIT_OF_PROBLEM, code) ? (EXIT_OF_PROBLEM[code as ProblemCode] ?? EXIT.refused) : EXIT.refused;
 }
 
-export type Failure = {
-  /** From docs/errors.md. */
+/** Why a command ended: a code from docs/errors.md, and what happened and what to do next; of a bug the stack. */
+export class Failure extends Error {
   readonly code: string;
-  /** What happened and what to do next; for a bug its stack. */
-  readonly message: string;
-  readonly exit: ExitCode;
-};
-
-/** Ends the command with the command's own reason. */
-export class CommandError extends Error implements Failure {
-  readonly code: keyof typeof EXIT_OF_COMMAND;
   readonly exit: ExitCode;
 
-  constructor(code: keyof typeof EXIT_OF_COMMAND, message: string) {
+  constructor(code: string, message: string, exit: ExitCode) {
     super(message);
     this.code = code;
-    this.exit = EXIT_OF_COMMAND[code];
+    this.exit = exit;
+  }
+}
+
+/** The command's own reason. */
+export class CommandError extends Failure {
+  constructor(code: keyof typeof EXIT_OF_COMMAND, message: string) {
+    super(code, message, EXIT_OF_COMMAND[code]);
   }
 }
 
@@ -115,23 +114,18 @@ export class UsageError extends CommandError {
 }
 
 /** The server understood and refused. `code` is that of its problem. */
-export class Refusal extends Error implements Failure {
-  readonly code: string;
-  readonly exit: ExitCode;
-
+export class Refusal extends Failure {
   constructor(code: string, detail: string) {
-    super(detail);
-    this.code = code;
-    this.exit = exitOfProblem(code);
+    super(code, detail, exitOfProblem(code));
   }
 }
 
 /** What an error means for the person at the command line. An error that no code foresees is a bug. */
 export function failure(error: unknown): Failure {
-  if (error instanceof Fault) return { code: error.code, message: error.message, exit: exitOfFault(error.code) };
-  if (error instanceof CommandError || error instanceof Refusal) return error;
+  if (error instanceof Failure) return error;
+  if (error instanceof Fault) return new Failure(error.code, error.message, exitOfFault(error.code));
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { code: 'bug', message: `This is a bug in settled. Please report it.\n${stack}`, exit: EXIT.bug };
+  return new CommandError('bug', `This is a bug in settled. Please report it.\n${stack}`);
 }
 
 /** Requests that can hang in a system call on a thread: looking a name up, reading or writing a file. */

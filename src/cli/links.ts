@@ -1,8 +1,8 @@
 import type { OrderDocument } from '../domain/notice.ts';
-import { shellWord } from '../explain/glossary.ts';
+import { inNumber, shellWord } from '../explain/glossary.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
-import { count, record } from './output.ts';
+import { record } from './output.ts';
 
 /** The commands about links that you make at the service yourself, and the one that asks about all links. */
 
@@ -111,7 +111,7 @@ export const reconcile = defineCommand({
 });
 
 function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, order: string | undefined): string {
-  const cost = count(requests, 'request');
+  const cost = inNumber(requests, 'request');
   if (order !== undefined) {
     return dryRun
       ? `Asking about this order's link costs ${cost}. Nothing was done.`
@@ -121,6 +121,6 @@ function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, orde
     const none = 'No link whose id is known can still be paid.';
     return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
   }
-  const what = `${count(links, 'link')}: ${cost}, about ${count(Math.ceil(etaSeconds / 60), 'minute')}`;
+  const what = `${inNumber(links, 'link')}: ${cost}, about ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;
   return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

@@ -1,9 +1,10 @@
+import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT, exitOfFault } from './exit.ts';
-import { count, jsonLine, padded, printable, record, table } from './output.ts';
+import { jsonLine, padded, printable, record, table } from './output.ts';
 
 /** The commands by which a person operates a running server: what they check, count, follow, copy and re-encrypt. */
 
@@ -176,7 +177,7 @@ function detailOf(line: Line): string {
     case 'opening':
       return `${outcome}, attempt ${attempt}`;
     case 'lost':
-      return `${count(Number(line.count), 'line')} too many at once: see settled events list`;
+      return `${inNumber(Number(line.count), 'line')} too many at once: see settled events list`;
     default:
       return String(reason ?? '');
   }
@@ -221,7 +222,7 @@ export const rotateKey = defineCommand({
     const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
     const lines = record({ key: keyId, 'key before': previousKeyId, 'kept in': keyPlace });
     const which = secrets === resealed ? 'all of them' : `${resealed} of them now, the others before`;
-    const done = `The secrets key is a new one. Re-encrypted with it: ${count(secrets, 'signing secret')}, ${which}.`;
+    const done = `The secrets key is a new one. Re-encrypted with it: ${inNumber(secrets, 'signing secret')}, ${which}.`;
     return { data: answer, lines: [done, printable(note), '', ...lines] };
   },
 });

@@ -66,11 +66,6 @@ function width(text: string): number {
   return [...text].length;
 }
 
-/** `1 event`, `2 events`. */
-export function count(n: number, one: string): string {
-  return `${n} ${n === 1 ? one : `${one}s`}`;
-}
-
 /** Control characters, which a terminal would obey, and the marks that change the direction of writing. */
 const UNPRINTABLE = /[\p{Cc}\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/gu;
 

@@ -1,10 +1,11 @@
 import { duration } from '../config/settings.ts';
 import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
+import { inNumber } from '../explain/glossary.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { CommandError, EXIT, type ExitCode, failure, Refusal, UsageError } from './exit.ts';
-import { count, table } from './output.ts';
+import { table } from './output.ts';
 
 /** What the commands that list have in common, filters and pages; and what repeats something for one row or for many. */
 
@@ -165,7 +166,7 @@ export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
       if (rows !== null && rows.length > 0 && !options.yes) {
         throw new CommandError(
           'not_confirmed',
-          `${count(rows.length, one)} would be ${done}, and nothing was done. ` +
+          `${inNumber(rows.length, one)} would be ${done}, and nothing was done. ` +
             'Add --dry-run to look at them, or --yes to do it.',
         );
       }
@@ -210,7 +211,7 @@ function dryRun<R extends Row>(bulk: Bulk<R>, rows: readonly R[]): Report {
   return {
     data: { dryRun: true, count: would.length, [`${one}s`]: would.map(({ id }) => ({ id, result: null })) },
     lines: [
-      `${count(would.length, one)} would be ${done}. Nothing was done.`,
+      `${inNumber(would.length, one)} would be ${done}. Nothing was done.`,
       ...(rows.length === 0 ? [] : ['', ...bulk.table(rows)]),
     ],
   };
@@ -241,7 +242,7 @@ async function doAll<R extends Row>(server: ServerApi, bulk: Bulk<R>, ids: reado
   return {
     data: { dryRun: false, count: n, notTried: left, [`${one}s`]: results.map(({ id, result }) => ({ id, result })) },
     lines: [
-      ...[`${count(n, one)} ${done}.${untried}`, ''],
+      ...[`${inNumber(n, one)} ${done}.${untried}`, ''],
       ...table(results, { id: 'id', result: 'result' }, `No such ${one}s.`),
     ],
     exit: results.map(({ exit }) => exit).find((exit) => exit !== EXIT.ok) ?? EXIT.ok,

@@ -15,7 +15,17 @@ import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary, ListedMatter, Matters } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
-import { adoptCommand, inMoney, inNumber, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
+import {
+  adoptCommand,
+  inMoney,
+  inNumber,
+  iso,
+  restoredSentence,
+  sentence,
+  shellWord,
+  total,
+  words,
+} from './glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
 /** What a person reads about what needs a person: of all matters together, of each, and why an order is held. */
@@ -28,7 +38,7 @@ export function summarizeAttention(
   if (groups.length === 0) {
     return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
   }
-  const count = groups.reduce((sum, group) => sum + group.count, 0);
+  const count = total(groups);
   const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
   const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
   return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
@@ -46,7 +56,7 @@ function withMoney({ orders, sums, isWhole }: Matters['money']): string {
     .filter(({ balance }) => balance !== 0n)
     .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
   const what = captured.length === 0 ? 'nothing was captured' : `${captured.join(' and ')} captured`;
-  return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order', 'orders')}.`;
+  return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}.`;
 }
 
 /** Why an order is held, and what the service reported as paid. */

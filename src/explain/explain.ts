@@ -4,7 +4,7 @@ import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { bringId, explainAttention, explainHold } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
-import { inDeliveries, inMoney, inTimes, iso, sentence, words } from './glossary.ts';
+import { inDeliveries, inMoney, inTimes, iso, sentence, total, wasOrWere, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,
@@ -125,18 +125,17 @@ function obstacles(timeline: Timeline, means: Means): string[] {
   const deliveries = events.filter(({ reading }) => reading === null);
   const waiting = deliveries.filter(({ status }) => status === 'pending' || status === 'leased').length;
   const dead = deliveries.filter((event) => isUnsettled(event, timeline)).length;
-  const stale = hints.reduce((sum, { count }) => sum + count, 0);
-  const refused = timesOf(rejections);
+  const stale = total(hints);
   const found = ofOpening(timeline);
-  if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${were(waiting)} not settled yet.`);
+  if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${wasOrWere(waiting)} not settled yet.`);
   if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
   found.push(...notUnderstood(timeline));
   if (stale > 0) {
     found.push(
-      `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${were(stale)} not believed.`,
+      `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${wasOrWere(stale)} not believed.`,
     );
   }
-  if (refused > 0) found.push(...explainRefusedDeliveries(timeline, means));
+  if (rejections.length > 0) found.push(...explainRefusedDeliveries(timeline, means));
   found.push(...ofSecret(timeline, deliveries.length + stale > 0));
   if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
@@ -146,10 +145,6 @@ function obstacles(timeline: Timeline, means: Means): string[] {
     );
   }
   return [...found, ...ofReadings(timeline)];
-}
-
-function timesOf(rejections: Timeline['rejections']): number {
-  return rejections.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** What could not be settled for an order that has its money, until a person has seen to it. */
@@ -224,22 +219,15 @@ function ofReadings(timeline: Timeline): string[] {
   const read = events.filter(
     ({ reading, status, rule }) => reading !== null && status === 'done' && rule !== 'older_reading',
   );
-  const last = read.reduce<(typeof read)[number] | null>(
-    (newest, one) => (newest === null || one.receivedAtMs >= newest.receivedAtMs ? one : newest),
-    null,
-  );
+  const last = read.toSorted((one, other) => one.receivedAtMs - other.receivedAtMs).at(-1);
   const dead = timeline.events.some((event) => event.reading !== null && isUnsettled(event, timeline));
   return [
     ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
-    ...(last === null
+    ...(last === undefined
       ? []
       : [`settled last asked the service at ${iso(last.receivedAtMs)}, and it knew of no completed payment.`]),
     ...(checkFailures === 0
       ? []
-      : [`Asking it ${last === null ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
+      : [`Asking it ${last === undefined ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
   ];
-}
-
-function were(n: number): string {
-  return n === 1 ? 'was' : 'were';
 }

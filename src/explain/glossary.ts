@@ -177,13 +177,23 @@ export function inMoney(amount: Money): string {
   return `${formatAmount(amount)} ${amount.currency}`;
 }
 
-export function inNumber(count: number, one: string, more: string): string {
+/** `1 event`, `2 events`. */
+export function inNumber(count: number, one: string, more = `${one}s`): string {
   return `${count} ${count === 1 ? one : more}`;
+}
+
+/** The sum of counts. */
+export function total(rows: readonly { readonly count: number }[]): number {
+  return rows.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** A count of deliveries at the beginning of a sentence. */
 export function inDeliveries(count: number): string {
   return count === 1 ? 'One delivery' : `${count} deliveries`;
+}
+
+export function wasOrWere(count: number): string {
+  return count === 1 ? 'was' : 'were';
 }
 
 export function inTimes(count: number): string {

@@ -4,7 +4,7 @@ import type { HeaderNames } from '../paylink/events.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary, Timeline } from '../store/contract_queries.ts';
-import { inDeliveries, shellWord, UNREAD_REASONS, words } from './glossary.ts';
+import { inDeliveries, shellWord, total, UNREAD_REASONS, wasOrWere, words } from './glossary.ts';
 
 /** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */
 type Means = { headerNames: HeaderNames };
@@ -29,10 +29,10 @@ export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Me
 }
 
 function counted(rejections: readonly RejectionSummary[], how: string): string[] {
-  const count = rejections.reduce((sum, one) => sum + one.count, 0);
+  const count = total(rejections);
   if (count === 0) return [];
   const reasons = rejections.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
-  return [`${inDeliveries(count)} came and ${count === 1 ? 'was' : 'were'} ${how}: ${reasons.join('; ')}.`];
+  return [`${inDeliveries(count)} came and ${wasOrWere(count)} ${how}: ${reasons.join('; ')}.`];
 }
 
 /** What the service does after a refusal, and what a person should do about the cause. */
