@@ -40,13 +40,22 @@ export type Context = Awaited<ReturnType<typeof openContext>>;
 
 /** Opens the store, and what all parts share. */
 export async function openContext(options: AppOptions) {
-  const { config, log } = options;
+  const { config, log, open = openStore } = options;
   const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
   const health = new Health(options.clock, connections.trouble);
   const keys = readSecretsKeys(config);
   const keyring = openKeyring(keys.current, keys.older);
   const metrics = metricsOf(config, { health, connections, opened: () => found });
-  const found = await openConfigured(options, { health, keyring, metrics });
+  const found = await open(config.store, {
+    ...options,
+    secretsKeyId: keyring.keyId,
+    olderKeyIds: keyring.keyIds.slice(1),
+    version: releaseVersion(),
+    settings: () => digestsOf(config, keyring),
+    callTimeoutMs: COMMIT_TIMEOUT_MS,
+    onBatch: metrics.batch,
+    onFailed: health.fail,
+  });
   const { opened, clock, wakeups, isShared, replica, abandon } = found;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
   const store = watchIntake(found.store, health);
@@ -95,22 +104,6 @@ export async function openContext(options: AppOptions) {
       notices.raise();
     },
   };
-}
-
-type Opening = { health: Health; keyring: Keyring; metrics: Metrics };
-
-function openConfigured(options: AppOptions, { health, keyring, metrics }: Opening): Promise<OpenedStore> {
-  const { config, open = openStore } = options;
-  return open(config.store, {
-    ...options,
-    secretsKeyId: keyring.keyId,
-    olderKeyIds: keyring.keyIds.slice(1),
-    version: releaseVersion(),
-    settings: () => digestsOf(config, keyring),
-    callTimeoutMs: COMMIT_TIMEOUT_MS,
-    onBatch: metrics.batch,
-    onFailed: health.fail,
-  });
 }
 
 /** The settings that all replicas must share, as digests: some are secrets. */

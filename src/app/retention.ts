@@ -20,38 +20,28 @@ export type RetentionOptions = {
 };
 
 /** Drops the bodies of old hints, and of events that were settled long ago, in hourly rounds. */
-export function startRetention(options: RetentionOptions): BackgroundWorker {
-  const { clock, log } = options;
+export function startRetention({ store, clock, log, keepBodiesMs, clockSteps }: RetentionOptions): BackgroundWorker {
+  /** One round, from the oldest row on. */
+  async function dropOld(may: LoopTurn): Promise<void> {
+    let bodies = 0;
+    for (let after: number | null = 0; after !== null && !may.isStopping(); ) {
+      const nowMs = clock.nowMs();
+      if (!clockSteps.isTrusted()) break;
+      const page = await store.dropBodies({ untilMs: nowMs - keepBodiesMs, nowMs, after, limit: BATCH_ROWS });
+      bodies += page.dropped;
+      after = page.next;
+      if (after !== null) await may.rest(REST_MS);
+    }
+    if (bodies > 0) log.info({ bodies }, 'the bodies of old events were dropped');
+  }
+
   return startLoop({
     clock,
     turn: async (may) => {
-      await dropOld(options, may).catch((fault: unknown) => {
+      await dropOld(may).catch((fault: unknown) => {
         if (!may.isStopping()) log.warn({ fault }, 'old bodies could not be dropped; the next round tries again');
       });
       return ROUND_EVERY_MS;
     },
   });
-}
-
-/** One round, from the oldest row on. */
-async function dropOld(
-  { store, clock, log, keepBodiesMs, clockSteps }: RetentionOptions,
-  may: LoopTurn,
-): Promise<void> {
-  let bodies = 0;
-  let after: number | null = 0;
-  while (after !== null && !may.isStopping()) {
-    const nowMs = clock.nowMs();
-    if (!clockSteps.isTrusted()) break;
-    const { dropped, next } = await store.dropBodies({
-      untilMs: nowMs - keepBodiesMs,
-      nowMs,
-      after,
-      limit: BATCH_ROWS,
-    });
-    bodies += dropped;
-    after = next;
-    if (after !== null) await may.rest(REST_MS);
-  }
-  if (bodies > 0) log.info({ bodies }, 'the bodies of old events were dropped');
 }
