@@ -51,7 +51,7 @@ export async function startApp(options: AppOptions) {
 }
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
-export async function openServers(
+async function openServers(
   context: Context,
   stages: Stages,
   rejections: RejectionLog,

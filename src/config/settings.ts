@@ -67,7 +67,7 @@ export type ListenAddress = { readonly host: string; readonly port: number };
  * Reads a setting's text. Throws a sentence without its subject that says what is wrong, and never quotes the text: it may
  * be a secret in the wrong place.
  */
-export type Parser<T> = (text: string) => T;
+type Parser<T> = (text: string) => T;
 
 /** Its sentence says what to write instead. `readConfig` may show the text before it, if the text is short. */
 export class Unfit extends Error {}
@@ -76,7 +76,7 @@ const TOKEN_LENGTH = { min: 16, max: 512 } as const;
 const SHOP_SECRET_BYTES = { min: 24, max: 64 } as const;
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-export function parseStore(text: string): StoreAddress {
+function parseStore(text: string): StoreAddress {
   if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
   if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
   if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
@@ -91,7 +91,7 @@ export function parseStore(text: string): StoreAddress {
   return sqliteAddress(match[1]);
 }
 
-export function parsePublicUrl(text: string): string {
+function parsePublicUrl(text: string): string {
   return parseBaseUrl(text, 'https://pay.example.com');
 }
 
@@ -111,14 +111,14 @@ function parseBaseUrl(text: string, example: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-export function parseListen(text: string): ListenAddress {
+function parseListen(text: string): ListenAddress {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):([0-9]{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) throw new Unfit('write host:port, like 127.0.0.1:8788');
   return { host: (match[1] ?? match[2]) as string, port };
 }
 
-export function parseToken(text: string): string {
+function parseToken(text: string): string {
   const { min, max } = TOKEN_LENGTH;
   if (text.length < min || text.length > max) {
     throw new Error(`has ${text.length} characters; use ${min} to ${max}`);
@@ -127,7 +127,7 @@ export function parseToken(text: string): string {
   return text;
 }
 
-export function parseSecretsKey(text: string): Buffer {
+function parseSecretsKey(text: string): Buffer {
   const key = Buffer.from(text, 'base64');
   if (key.length !== 32 || key.toString('base64') !== text) {
     throw new Error('must be 32 random bytes in base64, like the output of `openssl rand -base64 32`');
@@ -135,7 +135,7 @@ export function parseSecretsKey(text: string): Buffer {
   return key;
 }
 
-export function wholeNumber({ min, max }: { min: number; max: number }, advice: string): Parser<number> {
+function wholeNumber({ min, max }: { min: number; max: number }, advice: string): Parser<number> {
   return (text) => {
     const number = Number(text);
     if (/^[1-9][0-9]*$/.test(text) && number >= min && number <= max) return number;
@@ -150,7 +150,7 @@ const OTHER_CURRENCY = /^([A-Z][A-Z0-9]{2,11}):([0-9]+)$/;
  * Currencies, separated by spaces: `BRL`, or `BRL USDT:2`. One that is not in ISO 4217 has its decimals, which are always
  * two (decision 0040). Returns the codes, separated by spaces.
  */
-export function parseCurrency(text: string): string {
+function parseCurrency(text: string): string {
   return text.split(' ').map(currencyCode).join(' ');
 }
 
@@ -169,7 +169,7 @@ function currencyCode(text: string): string {
   return code;
 }
 
-export function parseOrigin(text: string): string {
+function parseOrigin(text: string): string {
   if (URL.parse(text)?.origin !== text || text === 'null') {
     throw new Error('is not an origin; write one without a path, like https://sandbox.example.com');
   }
@@ -177,13 +177,13 @@ export function parseOrigin(text: string): string {
 }
 
 /** The beginning of the names of a delivery's two headers: a token of RFC 9110 §5.6.2. Returns it in lower case. */
-export function parseHeaderPrefix(text: string): string {
+function parseHeaderPrefix(text: string): string {
   const isWhole = /-(?:signature|timestamp)?$/i.test(text);
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();
   throw new Unfit('write what comes before -signature and -timestamp in the names of the headers, like x-service');
 }
 
-export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
+function oneOf<const T extends string>(choices: readonly T[]): Parser<T> {
   return (text) => {
     const chosen = choices.find((choice) => choice === text);
     if (chosen === undefined) throw new Unfit(`choose one of ${choices.join(', ')}`);
@@ -191,14 +191,14 @@ export function oneOf<const T extends string>(choices: readonly T[]): Parser<T> 
   };
 }
 
-export function flag(text: string): boolean {
+function flag(text: string): boolean {
   const said = oneOf(['on', 'off', 'true', 'false'])(text);
   return said === 'on' || said === 'true';
 }
 
 const API_PATH = '/api/v1';
 
-export function parseApiUrl(text: string): string {
+function parseApiUrl(text: string): string {
   const url = parseBaseUrl(text, 'https://links.example.com');
   const { protocol, hostname } = new URL(url);
   // The key is sent in a header.
@@ -228,7 +228,7 @@ function durationMs(text: string): number {
 }
 
 /** The shop's address. `readConfig` checks whether settled may send there. */
-export function parseShopUrl(text: string): string {
+function parseShopUrl(text: string): string {
   const url = parseUrl(text, 'https://shop.example.com/settled');
   if (url.hash !== '' || url.username + url.password !== '') {
     throw new Error('must not have a fragment, a user name or a password: the signature says who calls');
