@@ -1,15 +1,12 @@
-import { inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import {
   type AttentionKind,
   type AttentionParams,
   concernOf,
   isWholeSentence,
   type MatterGroup,
-  type PaymentList,
   type UnreadableList,
 } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
-import type { HoldReason, Order } from '../domain/order.ts';
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -17,8 +14,10 @@ import type { AttentionSummary, ListedMatter, Matters } from '../store/contract_
 import { inWords } from '../work/clock.ts';
 import {
   adoptCommand,
+  explainHold,
   inMoney,
   inNumber,
+  inPanel,
   iso,
   restoredSentence,
   sentence,
@@ -28,7 +27,7 @@ import {
 } from './glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
-/** What a person reads about what needs a person: of all matters together, of each, and why an order is held. */
+/** What a person reads about what needs a person: of all matters together, and of each. */
 
 /** One or two sentences for a person who asks whether anything is wrong. */
 export function summarizeAttention(
@@ -57,37 +56,6 @@ function withMoney({ orders, sums, isWhole }: Matters['money']): string {
     .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
   const what = captured.length === 0 ? 'nothing was captured' : `${captured.join(' and ')} captured`;
   return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}.`;
-}
-
-/** Why an order is held, and what the service reported as paid. */
-export function explainHold(order: Order): string {
-  const reasons = [...new Set(order.holds.map(({ reason }) => mismatchWords(order, reason) ?? words.hold(reason)))];
-  const counted = payments(order);
-  const captured =
-    counted.length > PAYMENTS_LISTED_MAX
-      ? inSum(counted)
-      : counted.map((payment) => inMoney(payment.captured)).join(' and ');
-  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
-  return (
-    `Order ${order.reference} (${inMoney(order.amount)}) is held: a person must decide about its money, because ` +
-    `${reasons.join('; and ')}.${came}`
-  );
-}
-
-/** How the money of the one payment that does not agree differs; null if it is not one, or of another currency. */
-function mismatchWords(order: Order, reason: HoldReason): string | null {
-  if (reason !== 'amount_mismatch') return null;
-  const { amountMinor, currency } = order.amount;
-  const others = payments(order).filter(
-    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
-  );
-  const [other] = others;
-  if (other === undefined || others.length > 1) return null;
-  const how =
-    other.captured.amountMinor < amountMinor
-      ? `less than the ${formatAmount(order.amount)} that the order asks`
-      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
-  return `the payment is of ${inMoney(other.captured)}, ${how} (${reason})`;
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
@@ -292,23 +260,6 @@ function unreadableList({ restoredFromMs, why }: UnreadableList): string {
     'shows since then, and bring back those that are not in settled orders list: settled links reserve REFERENCE ' +
     '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.'
   );
-}
-
-/** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
-export function inPanel({ named, count, sums }: PaymentList): string {
-  if (count === 0) return 'no payment was counted';
-  const newest = named
-    .map(({ id, captured, status }) => {
-      const name = id === null ? 'the payment without an id' : `payment ${id}`;
-      const gone = status === 'completed' ? '' : `, ${status}`;
-      return `${name} of ${inMoney(captured)}${gone}`;
-    })
-    .join('; ');
-  if (named.length === count) return newest;
-  const all = sums.map(
-    ({ amountMinor, currency }) => `${formatAmount({ amountMinor: BigInt(amountMinor), currency })} ${currency}`,
-  );
-  return `${count} payments of ${all.join(' and ')} in all, the newest of them ${newest}`;
 }
 
 const END_MATTER = 'settled attention end ID --reason TEXT';

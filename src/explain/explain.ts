@@ -2,9 +2,9 @@ import { type CustomerPaid, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
-import { bringId, explainAttention, explainHold } from './attention_sentences.ts';
+import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
-import { inDeliveries, inMoney, inTimes, iso, sentence, total, wasOrWere, words } from './glossary.ts';
+import { explainHold, inDeliveries, inMoney, inTimes, iso, sentence, total, wasOrWere, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,

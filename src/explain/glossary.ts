@@ -1,11 +1,12 @@
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
-import type { AttentionKind } from '../domain/matter.ts';
+import { inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
-import type { Flag, HoldReason } from '../domain/order.ts';
+import type { Flag, HoldReason, Order } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 
-/** settled's own names in words for a person who knows none of them, and how counts, times and money are written. */
+/** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
 
 export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   signature_missing: 'without a signature',
@@ -173,8 +174,23 @@ export function iso(ms: number): string {
 }
 
 /** `100.00 BRL`. */
-export function inMoney(amount: Money): string {
+export function inMoney(amount: Money | { amountMinor: bigint; currency: string }): string {
   return `${formatAmount(amount)} ${amount.currency}`;
+}
+
+/** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
+export function inPanel({ named, count, sums }: PaymentList): string {
+  if (count === 0) return 'no payment was counted';
+  const newest = named
+    .map(({ id, captured, status }) => {
+      const name = id === null ? 'the payment without an id' : `payment ${id}`;
+      const gone = status === 'completed' ? '' : `, ${status}`;
+      return `${name} of ${inMoney(captured)}${gone}`;
+    })
+    .join('; ');
+  if (named.length === count) return newest;
+  const all = sums.map(({ amountMinor, currency }) => inMoney({ amountMinor: BigInt(amountMinor), currency }));
+  return `${count} payments of ${all.join(' and ')} in all, the newest of them ${newest}`;
 }
 
 /** `1 event`, `2 events`. */
@@ -227,4 +243,35 @@ export function restoredSentence(restoredFromMs: number): string {
     `This database is a copy of ${iso(restoredFromMs)}: cursors of the feed from before it was put to use are answered 410, ` +
     "and links that were made since are not known until they are found in the service's list."
   );
+}
+
+/** Why an order is held, and what the service reported as paid. */
+export function explainHold(order: Order): string {
+  const reasons = [...new Set(order.holds.map(({ reason }) => mismatchWords(order, reason) ?? words.hold(reason)))];
+  const counted = payments(order);
+  const captured =
+    counted.length > PAYMENTS_LISTED_MAX
+      ? inSum(counted)
+      : counted.map((payment) => inMoney(payment.captured)).join(' and ');
+  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
+  return (
+    `Order ${order.reference} (${inMoney(order.amount)}) is held: a person must decide about its money, because ` +
+    `${reasons.join('; and ')}.${came}`
+  );
+}
+
+/** How the money of the one payment that does not agree differs; null if it is not one, or of another currency. */
+function mismatchWords(order: Order, reason: HoldReason): string | null {
+  if (reason !== 'amount_mismatch') return null;
+  const { amountMinor, currency } = order.amount;
+  const others = payments(order).filter(
+    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+  );
+  const [other] = others;
+  if (other === undefined || others.length > 1) return null;
+  const how =
+    other.captured.amountMinor < amountMinor
+      ? `less than the ${formatAmount(order.amount)} that the order asks`
+      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
+  return `the payment is of ${inMoney(other.captured)}, ${how} (${reason})`;
 }

@@ -6,9 +6,8 @@ import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
-import { inPanel } from './attention_sentences.ts';
 import { isNotUnderstood } from './chronicle.ts';
-import { adoptCommand, firstLine, inMoney, iso, shellWord, words } from './glossary.ts';
+import { adoptCommand, firstLine, inMoney, inPanel, iso, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
 
