@@ -17,21 +17,21 @@ const LIMITS = {
   files: 187,
   lines: 29_312,
   linesMissingInMedian: 0,
-  shortFiles: 5,
+  shortFiles: 2,
   filesOfNoRoom: 0,
   filesInImportCircles: 0,
   basenamesInTooManyRooms: 0,
   typeNamesExportedTwice: 0,
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 2,
-  sentencesInDomainAndStore: 15,
+  sentencesInDomainAndStore: 11,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */
 const SLACK = 0.05;
 
 /** Short for a good reason: each is all that there is to say about what its name says. */
-const SHORT_FILES = ['src/release.ts'];
+const SHORT_FILES = ['src/release.ts', 'src/cli/main.ts'];
 
 /** Who makes the clock of this machine, or starts what needs it. */
 const MAY_USE_SYSTEM_CLOCK = ['src/app/', 'src/cli/', 'src/work/clock.ts', 'src/store/sqlite/thread.ts'];
