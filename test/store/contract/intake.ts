@@ -152,7 +152,7 @@ export function intakeContract({ shared }: Worlds): void {
       expect(matter).toMatchObject({ kind: 'event_conflict', subject: `link ${link.linkKey}`, count: 5 });
       expect(matter?.detail).toMatch(
         new RegExp(
-          `^Event id evt_2 came again with other content .*settled events show ${eventKey}\\. When you .*attention end \\d+ --reason TEXT$`,
+          `^Event id evt_2 came again with other content .*settled events show ${eventKey}\\. Then end this matter: settled attention end \\d+ --reason TEXT$`,
         ),
       );
       expect((await world.timeline(other)).attention).toEqual([]);
