@@ -29,7 +29,7 @@ type Page = { summary: { sentence: string }; groups: Group[]; attention: Matter[
 const ALIKE_MAX = 3;
 
 export const attention = defineCommand({
-  name: 'attention',
+  usage: 'attention',
   about: 'list what needs a person, money first',
   details: [
     'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
@@ -118,8 +118,7 @@ function kindWords({ kind, reason }: { kind: string; reason: string | null }): s
 }
 
 export const attentionEnd = defineCommand({
-  name: 'attention end',
-  positionals: 'ID',
+  usage: 'attention end ID',
   about: 'end a matter that needs a person, because it is over or a person looked at it',
   details: [
     'The history of its order keeps the reason. What settled finds again it raises again.',

@@ -59,16 +59,18 @@ type Given<O extends Options> = {
   readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
 } & { readonly [Name in keyof O as O[Name] extends { readonly needed: true | string } ? Name : never]: string };
 
-/** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
-export function defineCommand<const O extends Options = Record<never, Option>>(definition: Definition<O>): Command {
-  return { positionals: '', options: {}, ...(definition as unknown as Omit<Command, 'positionals' | 'options'>) };
-}
-
-/** A command without `positionals` takes none; one without `options` takes only those that every command takes. */
-type Definition<O extends Options> = Omit<Command<O>, 'positionals' | 'options'> & {
-  positionals?: string;
+/** `usage`: the name, and what follows it besides options. One without `options` takes only those of every command. */
+type Definition<O extends Options> = Omit<Command<O>, 'name' | 'positionals' | 'options'> & {
+  usage: string;
   options?: O;
 };
+
+/** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
+export function defineCommand<const O extends Options = Record<never, Option>>(definition: Definition<O>): Command {
+  const { usage, ...rest } = definition as unknown as Definition<Options>;
+  const [, name = '', positionals = ''] = /^([a-z -]*[a-z])(?: (.*))?$/.exec(usage) ?? [];
+  return { options: {}, ...(rest as Omit<Command, 'name' | 'positionals' | 'options'>), name, positionals };
+}
 
 /** Options that every command takes. */
 const COMMON_OPTIONS: Options = {

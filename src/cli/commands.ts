@@ -97,8 +97,7 @@ function version(): Report {
 }
 
 const help = defineCommand({
-  name: 'help',
-  positionals: '[COMMAND...]',
+  usage: 'help [COMMAND...]',
   about: 'list the commands, or say how one is used',
   examples: ['settled help orders', 'settled help events replay'],
   run: async ({ positionals }) => helpOn(positionals),

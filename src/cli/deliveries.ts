@@ -24,7 +24,7 @@ type EventRow = Row & {
 type EventDetail = EventRow & { timestamp: string; bodySha256: string; bodyText: string | null; bodyDropped: boolean };
 
 export const eventsList = defineCommand({
-  name: 'events list',
+  usage: 'events list',
   about: 'list recorded events, the newest first',
   details: [
     'pending: it waits to be settled. leased (in work): it is being settled. done: it was settled; its result is how.',
@@ -50,8 +50,7 @@ function eventTable(events: readonly EventRow[]): string[] {
 }
 
 export const eventsShow = defineCommand({
-  name: 'events show',
-  positionals: 'ID',
+  usage: 'events show ID',
   about: 'show one event with its body, as it came',
   async run({ first, server }) {
     const answer = await server().get<{ event: EventDetail }>(`/v1/events/${encodeURIComponent(first)}`);
@@ -114,7 +113,7 @@ type RejectionRow = {
 };
 
 export const rejections = defineCommand({
-  name: 'rejections',
+  usage: 'rejections',
   about: 'list the deliveries that were refused as not authentic, by order and reason',
   details: [
     'The text below a line says what the last such delivery turned out to be, if settled found that out.',
@@ -135,7 +134,7 @@ function rejectionLines(rows: readonly RejectionRow[]): string[] {
 }
 
 export const verifyDelivery = defineCommand({
-  name: 'verify',
+  usage: 'verify',
   about: 'say whether a captured delivery is authentic, and if it is not, what is wrong with it',
   details: [
     'It works without a server if you have the secret.',

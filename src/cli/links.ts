@@ -20,8 +20,7 @@ export const SECRET_OPTIONS = {
 } as const;
 
 export const linksAdd = defineCommand({
-  name: 'links add',
-  positionals: 'REFERENCE',
+  usage: 'links add REFERENCE',
   about: 'register a payment link that exists, bind the id of a reserved one, or correct a signing secret',
   details: [
     'A secret on the command line can be seen by other users of the machine: prefer --secret-file.',
@@ -55,8 +54,7 @@ export function readSecret(options: { secret?: string; 'secret-file'?: string })
 }
 
 export const linksReserve = defineCommand({
-  name: 'links reserve',
-  positionals: 'REFERENCE',
+  usage: 'links reserve REFERENCE',
   about: 'get the webhookUrl and the webhookSecret for a link that you make at the service',
   details: ['The secret is shown this once, and never again.'],
   examples: ['settled links reserve order-8001 --amount 100.00'],
@@ -92,7 +90,7 @@ const ASK_TIMEOUT_MS = 60_000;
 type ReconcileAnswer = { dryRun: boolean; links: number; requests: number; etaSeconds: number };
 
 export const reconcile = defineCommand({
-  name: 'reconcile',
+  usage: 'reconcile',
   about: 'ask the service about every link that can still be paid, or about one',
   details: [
     'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',

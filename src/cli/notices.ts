@@ -18,7 +18,7 @@ type NoticeDetail = NoticeRow & { body: unknown };
 type ShopOfNotices = { url: string; failures: { attempts: number; since: string } | null } | null;
 
 export const noticesList = defineCommand({
-  name: 'notices list',
+  usage: 'notices list',
   about: 'list what settled tells the shop, the newest first',
   details: [
     'pending: it waits for its next attempt, or until the shop was told an earlier notice of its order.',
@@ -107,8 +107,7 @@ function nextAttempt({ dueAt, reference }: NoticeRow, shown: readonly NoticeRow[
 }
 
 export const noticesShow = defineCommand({
-  name: 'notices show',
-  positionals: 'ID',
+  usage: 'notices show ID',
   about: "show one notice: its content, the number of attempts, and the shop's last answer",
   details: ['After a notice was sent again, only the attempts since then count.'],
   async run({ first, server }) {

@@ -13,7 +13,7 @@ type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: strin
 type DoctorAnswer = { store: string; checks: Check[] };
 
 export const doctor = defineCommand({
-  name: 'doctor',
+  usage: 'doctor',
   about: 'check this installation, and say how to fix what is wrong',
   details: ['The exit code is 1 if something is failing, 69 if the server cannot be reached.'],
   async run({ config, server }) {
@@ -68,7 +68,7 @@ type Stats = {
 };
 
 export const stats = defineCommand({
-  name: 'stats',
+  usage: 'stats',
   about: 'count orders, events and notices by state, and what waits',
   details: ['docs/operations.md says which of these to watch. Programs that watch read /metrics.'],
   async run({ server }) {
@@ -105,7 +105,7 @@ function tally(what: string, counts: Record<string, number>, leased = 'in work')
 type Line = { at: string; what: string; reference: string | null } & Record<string, string | number | null>;
 
 export const tail = defineCommand({
-  name: 'tail',
+  usage: 'tail',
   about: 'show what happens, as it happens: deliveries, settlements, notices, links that are opened',
   details: [
     'It begins with the moment of the call: `settled events list` and `settled why ORDER` show what was before.',
@@ -189,7 +189,7 @@ const LONG_TIMEOUT_MS = 3_600_000;
 type BackupAnswer = { backup: { path: string; bytes: number; notIncluded: string } };
 
 export const backup = defineCommand({
-  name: 'backup',
+  usage: 'backup',
   about: 'write a consistent copy of the database next to it, while the server serves',
   details: [
     'The copy does not contain the secrets key, and cannot be used without it: the answer says where the key is.',
@@ -208,7 +208,7 @@ type RotationAnswer = {
 };
 
 export const rotateKey = defineCommand({
-  name: 'rotate-key',
+  usage: 'rotate-key',
   about: 'make a new secrets key, and encrypt all signing secrets with it, while the server serves',
   details: [
     'The secrets key encrypts the signing secrets in the database; links and what they sign do not change.',

@@ -14,8 +14,7 @@ type OrderAnswer = { order: OrderDocument };
 type OpenAnswer = OrderAnswer & { opening?: { detail: string } };
 
 export const ordersOpen = defineCommand({
-  name: 'orders open',
-  positionals: 'REFERENCE',
+  usage: 'orders open REFERENCE',
   about: 'open a payment link for an order, and show its address',
   details: [
     'The same command again shows the link that it made, and makes no other.',
@@ -62,7 +61,7 @@ function readMetadata(file: string): unknown {
 }
 
 export const ordersList = defineCommand({
-  name: 'orders list',
+  usage: 'orders list',
   about: 'list orders, the newest first',
   details: [
     'A held order shows why it is held; an order with open matters shows their kinds: see settled attention.',
@@ -105,8 +104,7 @@ export function capturedWords({ paymentsTotal }: OrderDocument): string {
 }
 
 export const ordersShow = defineCommand({
-  name: 'orders show',
-  positionals: 'REFERENCE',
+  usage: 'orders show REFERENCE',
   about: 'show one order; `settled why` explains how it got there',
   run: async ({ first, server }) => report(await server().get<OrderAnswer>(orderPath(first))),
 });
@@ -118,8 +116,7 @@ type Explained = {
 };
 
 export const why = defineCommand({
-  name: 'why',
-  positionals: 'ORDER',
+  usage: 'why ORDER',
   about: "explain an order's state: how it got there and what happens next",
   details: [
     'First the answer; then everything that is known of the order, in order of time;',
@@ -144,8 +141,7 @@ export const why = defineCommand({
 type CheckAnswer = OrderAnswer & { service: { linkStatus: string; paymentStatus: string | null } };
 
 export const ordersCheck = defineCommand({
-  name: 'orders check',
-  positionals: 'REFERENCE',
+  usage: 'orders check REFERENCE',
   about: 'ask the service about the link of an order now, and settle its answer',
   details: [
     'It ends with 0 once the answer is settled, whatever it says; with 66 if there is no such order;',
@@ -162,8 +158,7 @@ export const ordersCheck = defineCommand({
 });
 
 export const ordersCancel = defineCommand({
-  name: 'orders cancel',
-  positionals: 'REFERENCE',
+  usage: 'orders cancel REFERENCE',
   about: 'cancel an unpaid order; settled asks the service first',
   details: [
     'Its link stays open at the service until it expires: money that is paid on it is held for a person.',
@@ -183,8 +178,7 @@ export const ordersCancel = defineCommand({
 });
 
 export const ordersResolve = defineCommand({
-  name: 'orders resolve',
-  positionals: 'REFERENCE',
+  usage: 'orders resolve REFERENCE',
   about: 'end the holds of an order: a person accepts or rejects its money',
   details: [
     '--accept makes the order paid, with the money as it was captured.',
@@ -205,8 +199,7 @@ export const ordersResolve = defineCommand({
 });
 
 export const ordersAdopt = defineCommand({
-  name: 'orders adopt',
-  positionals: 'REFERENCE',
+  usage: 'orders adopt REFERENCE',
   about: 'give an order a link that exists at the service: one that settled did not make, or cannot find',
   details: [
     'The link must ask for the money of the order.',

@@ -134,8 +134,7 @@ type Bulk<R extends Row> = Required<Pick<Command, 'name' | 'about' | 'details' |
 export function bulkCommand<R extends Row>(bulk: Bulk<R>): Command {
   const { name, about, details, examples, one, done, failed } = bulk;
   return defineCommand({
-    name,
-    positionals: '[ID...]',
+    usage: `${name} [ID...]`,
     about,
     details: [
       ...details,

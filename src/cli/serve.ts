@@ -18,7 +18,7 @@ import { failureText } from './output.ts';
 const STOP_DEADLINE_MS = 4_800;
 
 export const serve = defineCommand({
-  name: 'serve',
+  usage: 'serve',
   about: 'receive deliveries and settle them, until SIGTERM or SIGINT',
   details: [
     'The log goes to standard output: as text on a terminal, otherwise and with --json as lines of JSON.',
@@ -145,7 +145,7 @@ async function stopInTime(app: App, log: Log): Promise<void> {
 }
 
 export const migrateDatabase = defineCommand({
-  name: 'migrate',
+  usage: 'migrate',
   about: 'bring the database to the newest schema without serving; `settled serve` does this at its start',
   details: [
     'With SQLite, stop the server first: one process works on one database.',
