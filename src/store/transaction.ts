@@ -30,7 +30,8 @@ export type Statement = { readonly id: number; readonly sql: string };
 const known = new Map<string, Statement>();
 
 /** For texts that are few: each is kept, and stays prepared on every connection that has used it. */
-export function statement(sql: string): Statement {
+export function statement(text: string): Statement {
+  const sql = text.trim();
   const before = known.get(sql);
   if (before !== undefined) return before;
   const made = { id: known.size, sql };

@@ -63,27 +63,26 @@ function finder<Key extends string | number>(
  * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server. What the statement
  * needs of the disk is looked at for its rows, because PostgreSQL leaves out what nothing asks for.
  */
-const INSERT_NEW = statement(
-  `WITH durable AS (SELECT ${WAIT_FOR_DISK} AS value), given AS (
-     SELECT *, substring(@digests::bytea FROM (n::int - 1) * 32 + 1 FOR 32) AS body_sha256,
-       substring(@macs::bytea FROM mac_from FOR mac_length) AS mac,
-       substring(@bodies::bytea FROM body_from FOR body_length) AS body
-     FROM unnest(@linkKeys::bigint[], @eventIds::text[], @timestamps::text[], @types::text[], @atMs::bigint[],
-       @macFroms::int[], @macLengths::int[], @bodyFroms::int[], @bodyLengths::int[])
-       WITH ORDINALITY AS one (link_key, event_id, timestamp, type, at_ms, mac_from, mac_length, body_from, body_length, n)
-   ), recorded AS (
-     INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, received_at_ms, due_at_ms)
-     SELECT link_key, event_id, body_sha256, timestamp, mac, type, at_ms, at_ms FROM given
-     WHERE (SELECT value FROM durable) <> ''
-     ORDER BY link_key, event_id, n
-     ON CONFLICT DO NOTHING
-     RETURNING key, link_key, event_id, body_sha256
-   ), kept AS (
-     INSERT INTO inbox_body (inbox_key, body)
-     SELECT DISTINCT ON (r.key) r.key, g.body FROM recorded r JOIN given g USING (link_key, event_id, body_sha256)
-   )
-   SELECT r.key, min(g.n) AS n FROM recorded r JOIN given g USING (link_key, event_id, body_sha256) GROUP BY r.key`,
-);
+const INSERT_NEW = statement(`
+  WITH durable AS (SELECT ${WAIT_FOR_DISK} AS value), given AS (
+    SELECT *, substring(@digests::bytea FROM (n::int - 1) * 32 + 1 FOR 32) AS body_sha256,
+      substring(@macs::bytea FROM mac_from FOR mac_length) AS mac,
+      substring(@bodies::bytea FROM body_from FOR body_length) AS body
+    FROM unnest(@linkKeys::bigint[], @eventIds::text[], @timestamps::text[], @types::text[], @atMs::bigint[],
+      @macFroms::int[], @macLengths::int[], @bodyFroms::int[], @bodyLengths::int[])
+      WITH ORDINALITY AS one (link_key, event_id, timestamp, type, at_ms, mac_from, mac_length, body_from, body_length, n)
+  ), recorded AS (
+    INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, received_at_ms, due_at_ms)
+    SELECT link_key, event_id, body_sha256, timestamp, mac, type, at_ms, at_ms FROM given
+    WHERE (SELECT value FROM durable) <> ''
+    ORDER BY link_key, event_id, n
+    ON CONFLICT DO NOTHING
+    RETURNING key, link_key, event_id, body_sha256
+  ), kept AS (
+    INSERT INTO inbox_body (inbox_key, body)
+    SELECT DISTINCT ON (r.key) r.key, g.body FROM recorded r JOIN given g USING (link_key, event_id, body_sha256)
+  )
+  SELECT r.key, min(g.n) AS n FROM recorded r JOIN given g USING (link_key, event_id, body_sha256) GROUP BY r.key`);
 
 /** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
 async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<(Recorded | Promise<Recorded>)[]> {
@@ -133,11 +132,10 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
 
 // The first content of the id, and this one if it came later: two rows at most, by the index inbox_once, of any number of
 // contents.
-const FIND_SAME_ID = statement(
-  `SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
-     AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)
-   ORDER BY key`,
-);
+const FIND_SAME_ID = statement(`
+  SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
+    AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)
+  ORDER BY key`);
 
 function findSameId(tx: Transaction, delivery: Delivery): Answer<SameId[]> {
   return tx.all(FIND_SAME_ID, delivery);

@@ -181,21 +181,18 @@ const KEY_PLACES = { current: 'SETTLED_SECRETS_KEY', older: 'SETTLED_SECRETS_KEY
 
 type Row = KeysNoted & { instanceId: string; restoredFromMs: number | null };
 
-const SELECT = statement(
-  `SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
-     restored_from_ms AS restoredFromMs FROM instance FOR UPDATE`,
-);
-const INSERT = statement(
-  `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
-   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`,
-);
+const SELECT = statement(`
+  SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
+    restored_from_ms AS restoredFromMs FROM instance FOR UPDATE`);
+const INSERT = statement(`
+  INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
+  VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`);
 const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secrets_key_others = @others');
 // The generation is taken from the time: a copy that is restored twice must not get the same one twice.
-const PUT_TO_USE = statement(
-  `UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
-     restored_from_ms = least(restored_from_ms, alive_at_ms)
-   RETURNING restored_from_ms AS restoredFromMs`,
-);
+const PUT_TO_USE = statement(`
+  UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
+    restored_from_ms = least(restored_from_ms, alive_at_ms)
+  RETURNING restored_from_ms AS restoredFromMs`);
 
 /**
  * Reads the instance row, or writes it if the database is new. Refuses a database whose secrets cannot be opened. The row

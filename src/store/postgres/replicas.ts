@@ -20,19 +20,17 @@ type Beat = Replica & { skewMs: number };
 /** A row of a replica that has been silent for longer is removed. */
 const FORGOTTEN_AFTER_MS = 24 * 3_600_000;
 
-const BEAT = statement(
-  `INSERT INTO replica (name, version, secrets_key_id, skew_ms, started_at_ms, alive_at_ms, settings)
-   VALUES (@replica, @version, @secretsKeyId, @skewMs, @atMs, @atMs, @settings)
-   ON CONFLICT (name) DO UPDATE SET secrets_key_id = excluded.secrets_key_id, skew_ms = excluded.skew_ms,
-     alive_at_ms = excluded.alive_at_ms, settings = excluded.settings`,
-);
+const BEAT = statement(`
+  INSERT INTO replica (name, version, secrets_key_id, skew_ms, started_at_ms, alive_at_ms, settings)
+  VALUES (@replica, @version, @secretsKeyId, @skewMs, @atMs, @atMs, @settings)
+  ON CONFLICT (name) DO UPDATE SET secrets_key_id = excluded.secrets_key_id, skew_ms = excluded.skew_ms,
+    alive_at_ms = excluded.alive_at_ms, settings = excluded.settings`);
 const FORGET = statement('DELETE FROM replica WHERE alive_at_ms < @untilMs');
 const LAST = statement('SELECT alive_at_ms AS aliveAtMs FROM instance FOR NO KEY UPDATE');
 // Kept, because the replica that finds the outage may stop before links are made due.
-const ALIVE = statement(
-  `UPDATE instance SET alive_at_ms = @atMs::bigint,
-     outage_ms = CASE WHEN @atMs - alive_at_ms > ${OUTAGE_MS} THEN @atMs - alive_at_ms ELSE outage_ms END`,
-);
+const ALIVE = statement(`
+  UPDATE instance SET alive_at_ms = @atMs::bigint,
+    outage_ms = CASE WHEN @atMs - alive_at_ms > ${OUTAGE_MS} THEN @atMs - alive_at_ms ELSE outage_ms END`);
 const OUTAGE = statement('SELECT outage_ms AS outageMs FROM instance');
 // After another outage meanwhile, links are to be made due again.
 const END_OUTAGE = statement('UPDATE instance SET outage_ms = NULL WHERE outage_ms = @outageMs');
@@ -90,10 +88,9 @@ export function* leave(tx: Transaction): Work<void> {
 }
 
 const SERVER = statement("SELECT current_setting('server_version') AS version");
-const LIST = statement(
-  `SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
-     alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`,
-);
+const LIST = statement(`
+  SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
+    alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`);
 type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
 export const replicaVerbs: InTransaction<Sharing> = {
@@ -124,15 +121,14 @@ export const replicaVerbs: InTransaction<Sharing> = {
 /** Links that one transaction makes due at most: another transaction that wants one of them waits for well under a second. */
 const LINKS_MAX = 10_000;
 // In the order of keys: another transaction that makes links due waits for this one, and the two never wait in a circle.
-const MAKE_DUE = statement(
-  `WITH payable AS (
-     SELECT l.key FROM ${PAYABLE_LINKS} AND l.key > @afterKey ORDER BY l.key LIMIT ${LINKS_MAX} FOR NO KEY UPDATE OF l
-   ), made_due AS (
-     UPDATE link SET next_check_at_ms = @nowMs FROM payable
-     WHERE link.key = payable.key AND (link.next_check_at_ms IS NULL OR link.next_check_at_ms > @nowMs)
-   )
-   SELECT count(*) AS links, max(key) AS lastKey FROM payable`,
-);
+const MAKE_DUE = statement(`
+  WITH payable AS (
+    SELECT l.key FROM ${PAYABLE_LINKS} AND l.key > @afterKey ORDER BY l.key LIMIT ${LINKS_MAX} FOR NO KEY UPDATE OF l
+  ), made_due AS (
+    UPDATE link SET next_check_at_ms = @nowMs FROM payable
+    WHERE link.key = payable.key AND (link.next_check_at_ms IS NULL OR link.next_check_at_ms > @nowMs)
+  )
+  SELECT count(*) AS links, max(key) AS lastKey FROM payable`);
 
 type MadeDue = { links: number; lastKey: number | null };
 

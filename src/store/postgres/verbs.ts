@@ -14,52 +14,48 @@ import { type Counters, countStatuses, readStats } from '../verbs/stats.ts';
  */
 
 // Who is settling a row holds it: its lease expires once they are done, or gone.
-const LAPSE_EVENTS = statement(
-  `UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
-     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
-);
+const LAPSE_EVENTS = statement(`
+  UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
+    SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
 // MATERIALIZED: a plan that read `due` more than once would lock more rows than its limit. The bytes are summed because all
 // bodies of a claim are in memory at once. A row that lost its bytes is claimed as well: its signature does not fit no
 // bytes, and it is dead-lettered.
-const CLAIM_EVENTS = statement(
-  `WITH due AS MATERIALIZED (
-     SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
-     ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
-   ), given AS (
-     SELECT d.key, d.due_at_ms, coalesce(b.body, '') AS body,
-       sum(coalesce(length(b.body), 0)) OVER (ORDER BY d.due_at_ms, d.key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
-         AS bytes_before
-     FROM due d LEFT JOIN inbox_body b ON b.inbox_key = d.key
-   ), claimed AS (
-     UPDATE inbox i SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-     FROM given g WHERE i.key = g.key AND coalesce(g.bytes_before, 0) < ${CLAIM_BYTES_MAX}
-     RETURNING i.key, i.attempt, i.link_key, g.body, i.timestamp, i.mac, i.received_at_ms, i.reading,
-       g.due_at_ms AS was_due_at_ms
-   )
-   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
-   FROM claimed ORDER BY was_due_at_ms, key`,
-);
+const CLAIM_EVENTS = statement(`
+  WITH due AS MATERIALIZED (
+    SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
+    ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
+  ), given AS (
+    SELECT d.key, d.due_at_ms, coalesce(b.body, '') AS body,
+      sum(coalesce(length(b.body), 0)) OVER (ORDER BY d.due_at_ms, d.key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+        AS bytes_before
+    FROM due d LEFT JOIN inbox_body b ON b.inbox_key = d.key
+  ), claimed AS (
+    UPDATE inbox i SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+    FROM given g WHERE i.key = g.key AND coalesce(g.bytes_before, 0) < ${CLAIM_BYTES_MAX}
+    RETURNING i.key, i.attempt, i.link_key, g.body, i.timestamp, i.mac, i.received_at_ms, i.reading,
+      g.due_at_ms AS was_due_at_ms
+  )
+  SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
+  FROM claimed ORDER BY was_due_at_ms, key`);
 
 // Who is writing the end of an attempt holds its row: its lease expires once they are done, or gone.
-const LAPSE_OPENINGS = statement(
-  `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
-   WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
-     FOR NO KEY UPDATE SKIP LOCKED)`,
-);
-const CLAIM_OPENINGS = statement(
-  `WITH due AS MATERIALIZED (
-     SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
-     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
-     FOR NO KEY UPDATE SKIP LOCKED
-   ), claimed AS (
-     UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
-     FROM due WHERE p.link_key = due.link_key
-     RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
-   )
-   SELECT ${CLAIMED_OPENING}, p.attempt
-   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-   ORDER BY p.was_tried, p.due_at_ms, p.link_key`,
-);
+const LAPSE_OPENINGS = statement(`
+  UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+  WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
+    FOR NO KEY UPDATE SKIP LOCKED)`);
+const CLAIM_OPENINGS = statement(`
+  WITH due AS MATERIALIZED (
+    SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
+    WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
+    FOR NO KEY UPDATE SKIP LOCKED
+  ), claimed AS (
+    UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
+    FROM due WHERE p.link_key = due.link_key
+    RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
+  )
+  SELECT ${CLAIMED_OPENING}, p.attempt
+  FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+  ORDER BY p.was_tried, p.due_at_ms, p.link_key`);
 
 export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
@@ -82,32 +78,29 @@ const POSITIONS_MAX = 1_000;
 const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
 const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
 // Notices of one order are committed in the order of their keys. They are locked in that order, as `finishNotice` does.
-const GIVE_POSITIONS = statement(
-  `WITH fresh AS (
-     SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
-   ), numbered AS (
-     SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
-   )
-   UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`,
-);
+const GIVE_POSITIONS = statement(`
+  WITH fresh AS (
+    SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
+  ), numbered AS (
+    SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
+  )
+  UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`);
 // One more than the newest position stands for those that have none so far.
-const PAGE = statement(
-  `SELECT i.generation,
-     coalesce((SELECT max(position) FROM outbox), 0)
-       + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
-     n.key, n.position, n.notice_id AS random, n.body
-   FROM instance i LEFT JOIN
-     (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
-        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
-     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
-   ORDER BY n.position`,
-);
+const PAGE = statement(`
+  SELECT i.generation,
+    coalesce((SELECT max(position) FROM outbox), 0)
+      + CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) THEN 1 ELSE 0 END AS newest,
+    n.key, n.position, n.notice_id AS random, n.body
+  FROM instance i LEFT JOIN
+    (SELECT *, sum(octet_length(body)) OVER (ORDER BY position) AS bytes FROM
+       (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
+    ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
+  ORDER BY n.position`);
 // One statement sees one moment: of two, neither would count a notice that gets its position between them.
-const END = statement(
-  `SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
-     NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
-   FROM instance`,
-);
+const END = statement(`
+  SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
+    NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
+  FROM instance`);
 
 /** The feed. Each verb may give positions, so each is a transaction that writes. */
 export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {

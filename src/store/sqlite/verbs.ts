@@ -44,34 +44,29 @@ export const intakeVerbs: InTransaction<Intake> = {
   recordRejection,
 };
 
-const LAPSE_EVENTS = statement(
-  `UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`,
-);
+const LAPSE_EVENTS = statement(`
+  UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`);
 // A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
-const DUE_EVENTS = statement(
-  `SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
-     i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
-   FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
-   WHERE i.status = 'pending' AND i.due_at_ms <= @nowMs ORDER BY i.due_at_ms, i.key LIMIT @limit`,
-);
-const LEASE_EVENT = statement(
-  `UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-   WHERE key = @eventKey`,
-);
+const DUE_EVENTS = statement(`
+  SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
+    i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
+  FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
+  WHERE i.status = 'pending' AND i.due_at_ms <= @nowMs ORDER BY i.due_at_ms, i.key LIMIT @limit`);
+const LEASE_EVENT = statement(`
+  UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+  WHERE key = @eventKey`);
 
 /** A holder of an opening's lease that expired may have sent a request and had no answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
   WHERE status = 'leased'`;
 const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
-const DUE_OPENINGS = statement(
-  `SELECT ${CLAIMED_OPENING}, p.attempt + 1 AS attempt
-   FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-   WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`,
-);
-const LEASE_OPENING = statement(
-  `UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-   WHERE link_key = @linkKey`,
-);
+const DUE_OPENINGS = statement(`
+  SELECT ${CLAIMED_OPENING}, p.attempt + 1 AS attempt
+  FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+  WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`);
+const LEASE_OPENING = statement(`
+  UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+  WHERE link_key = @linkKey`);
 
 export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
@@ -98,9 +93,8 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
 
 // The key of a notice is its position.
 const END = statement('SELECT generation, (SELECT coalesce(max(key), 0) FROM outbox) AS position FROM instance');
-const PAGE = statement(
-  `SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`,
-);
+const PAGE = statement(`
+  SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`);
 
 export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
   *readFeed(tx, { after, limit, bytesMax }) {

@@ -15,26 +15,22 @@ const raise = (orderKey: string) =>
 const RAISE_FOR_ORDER = raise('@orderKey');
 const RAISE_FOR_LINK = raise('(SELECT order_key FROM link WHERE key = @linkKey)');
 const RAISE_FOR_NO_ORDER = raise('NULL');
-const END = statement(
-  'UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL',
-);
-const END_OF_ORDER = statement(
-  `UPDATE attention SET ended_at_ms = @atMs
-   WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`,
-);
-const LOCK_UNREAD = statement(
-  `SELECT key, detail, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
-   FOR NO KEY UPDATE`,
-);
+const END = statement(`
+  UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`);
+const END_OF_ORDER = statement(`
+  UPDATE attention SET ended_at_ms = @atMs
+  WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`);
+const LOCK_UNREAD = statement(`
+  SELECT key, detail, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
+  FOR NO KEY UPDATE`);
 const SET_PARAMS = statement('UPDATE attention SET params = @params WHERE key = @key');
-const END_ANSWERED = statement(
-  `UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
-     AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
-       SELECT 1 FROM inbox i
-       WHERE i.key = CASE WHEN kind IN ('event_dead', 'link_mismatch') THEN CAST(subject AS bigint) END
-         AND (i.reading < @reading OR (@tellsAll AND i.reading IS NULL AND i.received_at_ms <=
-           (SELECT started_at_ms FROM api_request WHERE number = @reading))))`,
-);
+const END_ANSWERED = statement(`
+  UPDATE attention SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL
+    AND kind IN ('event_dead', 'link_mismatch') AND EXISTS (
+      SELECT 1 FROM inbox i
+      WHERE i.key = CASE WHEN kind IN ('event_dead', 'link_mismatch') THEN CAST(subject AS bigint) END
+        AND (i.reading < @reading OR (@tellsAll AND i.reading IS NULL AND i.received_at_ms <=
+          (SELECT started_at_ms FROM api_request WHERE number = @reading))))`);
 
 /** A standing matter for a person. */
 export type Matter<K extends AttentionKind> = { subject: string; params: AttentionParams[K]; atMs: number };
@@ -86,19 +82,15 @@ export function readParams(params: string | null): object | null {
   return params === null ? null : (JSON.parse(params) as object);
 }
 
-const ORDER_OF_MATTER = statement(
-  'SELECT order_key AS orderKey FROM attention WHERE key = @key AND ended_at_ms IS NULL',
-);
-const END_BY_PERSON = statement(
-  `UPDATE attention SET ended_at_ms = @atMs, ended_reason = @reason WHERE key = @key AND ended_at_ms IS NULL
-   RETURNING kind, subject, order_key AS orderKey, params`,
-);
-export const END_SEARCH = statement(
-  'UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs',
-);
-const SET_FLAGS = statement(
-  'UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey',
-);
+const ORDER_OF_MATTER = statement(`
+  SELECT order_key AS orderKey FROM attention WHERE key = @key AND ended_at_ms IS NULL`);
+const END_BY_PERSON = statement(`
+  UPDATE attention SET ended_at_ms = @atMs, ended_reason = @reason WHERE key = @key AND ended_at_ms IS NULL
+  RETURNING kind, subject, order_key AS orderKey, params`);
+export const END_SEARCH = statement(`
+  UPDATE instance SET restored_from_ms = NULL WHERE restored_from_ms = @restoredFromMs`);
+const SET_FLAGS = statement(`
+  UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey`);
 
 export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx, { key, reason, atMs }) {
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });

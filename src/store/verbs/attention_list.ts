@@ -38,10 +38,9 @@ function kindsFrom(groups: readonly CountedMatters[], { after }: MatterPage): Ma
 const HELD = `h.ended_at_ms IS NULL AND NOT EXISTS (
   SELECT 1 FROM hold e WHERE e.order_key = h.order_key AND e.ended_at_ms IS NULL
     AND (e.opened_at_ms, length(e.id), e.id) < (h.opened_at_ms, length(h.id), h.id))`;
-const HOLD_GROUPS = statement(
-  `SELECT 'hold' AS kind, h.reason, count(*) AS count, min(h.opened_at_ms) AS oldestAtMs
-   FROM hold h WHERE ${HELD} GROUP BY h.reason`,
-);
+const HOLD_GROUPS = statement(`
+  SELECT 'hold' AS kind, h.reason, count(*) AS count, min(h.opened_at_ms) AS oldestAtMs
+  FROM hold h WHERE ${HELD} GROUP BY h.reason`);
 const OPEN = 'a.ended_at_ms IS NULL AND (@kind::text IS NULL OR a.kind = @kind)';
 const IN_STATE = ' AND EXISTS (SELECT 1 FROM orders s WHERE s.key = a.order_key AND s.state = @state)';
 const inAnyState = (make: (condition: string) => string) => ({
@@ -102,12 +101,11 @@ function* readSums(tx: Transaction, filter: Filter): Work<SummedMoney[]> {
   });
 }
 
-const HELD_ROWS = statement(
-  `SELECT h.order_key AS orderKey, h.reason, h.opened_at_ms AS openedAtMs,
-     (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
-   FROM hold h
-   WHERE ${HELD} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`,
-);
+const HELD_ROWS = statement(`
+  SELECT h.order_key AS orderKey, h.reason, h.opened_at_ms AS openedAtMs,
+    (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
+  FROM hold h
+  WHERE ${HELD} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`);
 const ATTENTION_ROWS = inAnyState(
   (condition) =>
     `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,

@@ -12,24 +12,21 @@ import { type InTransaction, statement, type Transaction, type Work } from '../t
 import { attention } from './attention.ts';
 
 /** Taking a slot and giving one back lock this row, so they happen one after the other, over all replicas. */
-const HOLD = statement('SELECT last_request AS lastRequest FROM api_state FOR NO KEY UPDATE');
+const LOCK_BUDGET = statement('SELECT last_request AS lastRequest FROM api_state FOR NO KEY UPDATE');
 const FREE = statement('DELETE FROM api_request WHERE free_at_ms <= @nowMs');
 const COUNT_UP = statement('UPDATE api_state SET last_request = @number');
-const TAKE = statement(
-  `INSERT INTO api_request (number, class, started_at_ms, free_at_ms)
-   VALUES (@number, @requestClass, @nowMs, @freeAtMs)`,
-);
+const TAKE = statement(`
+  INSERT INTO api_request (number, class, started_at_ms, free_at_ms)
+  VALUES (@number, @requestClass, @nowMs, @freeAtMs)`);
 
-const STEP_BACK_SLOTS = statement(
-  `UPDATE api_request SET started_at_ms = least(started_at_ms, @nowMs), free_at_ms = @freeAtMs
-   WHERE free_at_ms > @freeAtMs`,
-);
-const STEP_BACK_PAUSES = statement(
-  `UPDATE api_state SET paused_until_ms = least(paused_until_ms, @pauseMs),
-     asking_paused_until_ms = least(asking_paused_until_ms, @pauseMs),
-     foreign_until_ms = least(foreign_until_ms, @foreignMs)
-   WHERE greatest(paused_until_ms, asking_paused_until_ms) > @pauseMs OR foreign_until_ms > @foreignMs`,
-);
+const STEP_BACK_SLOTS = statement(`
+  UPDATE api_request SET started_at_ms = least(started_at_ms, @nowMs), free_at_ms = @freeAtMs
+  WHERE free_at_ms > @freeAtMs`);
+const STEP_BACK_PAUSES = statement(`
+  UPDATE api_state SET paused_until_ms = least(paused_until_ms, @pauseMs),
+    asking_paused_until_ms = least(asking_paused_until_ms, @pauseMs),
+    foreign_until_ms = least(foreign_until_ms, @foreignMs)
+  WHERE greatest(paused_until_ms, asking_paused_until_ms) > @pauseMs OR foreign_until_ms > @foreignMs`);
 
 /** If the clock was set back, slots and pauses would last longer by as much. */
 function stepBack(tx: Transaction, nowMs: number, freeAtMs: number): void {
@@ -37,13 +34,11 @@ function stepBack(tx: Transaction, nowMs: number, freeAtMs: number): void {
   tx.send(STEP_BACK_PAUSES, { pauseMs: nowMs + PAUSE_MS_MAX, foreignMs: nowMs + BUDGET_WINDOW_MS });
 }
 
-const STATE = statement(
-  `SELECT paused_until_ms AS pausedUntilMs, asking_paused_until_ms AS askingPausedUntilMs,
-     foreign_slots AS foreignSlots, foreign_until_ms AS foreignUntilMs FROM api_state`,
-);
-const IN_USE = statement(
-  'SELECT class AS requestClass, free_at_ms AS freeAtMs FROM api_request WHERE free_at_ms > @nowMs ORDER BY free_at_ms',
-);
+const STATE = statement(`
+  SELECT paused_until_ms AS pausedUntilMs, asking_paused_until_ms AS askingPausedUntilMs,
+    foreign_slots AS foreignSlots, foreign_until_ms AS foreignUntilMs FROM api_state`);
+const IN_USE = statement(`
+  SELECT class AS requestClass, free_at_ms AS freeAtMs FROM api_request WHERE free_at_ms > @nowMs ORDER BY free_at_ms`);
 
 export function* readBudget(tx: Transaction, nowMs: number): Work<BudgetUse> {
   const state = tx.one<ApiState>(STATE);
@@ -55,9 +50,8 @@ const GIVE = statement('UPDATE api_request SET free_at_ms = @freeAtMs WHERE numb
 const COUNT_OWN = statement('SELECT count(*) AS own FROM api_request WHERE free_at_ms > @nowMs');
 const NOTE_FOREIGN = statement('UPDATE api_state SET foreign_slots = @slots, foreign_until_ms = @untilMs');
 const PAUSE_ALL = statement('UPDATE api_state SET paused_until_ms = greatest(paused_until_ms, @untilMs)');
-const PAUSE_ASKING = statement(
-  'UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)',
-);
+const PAUSE_ASKING = statement(`
+  UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)`);
 const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
 
 /** The subject of matters that concern every request. */
@@ -66,7 +60,7 @@ const API = 'api';
 export const budgetVerbs: InTransaction<ApiBudget> = {
   *takeBudget(tx, { class: requestClass, slots, deadlineMs, nowMs }) {
     const freeAtMs = nowMs + deadlineMs + BUDGET_WINDOW_MS;
-    const held = tx.one<{ lastRequest: number }>(HOLD);
+    const locked = tx.one<{ lastRequest: number }>(LOCK_BUDGET);
     stepBack(tx, nowMs, freeAtMs);
     tx.send(FREE, { nowMs });
     const { admitsAtMs, pauseOf } = yield* readBudget(tx, nowMs);
@@ -74,14 +68,14 @@ export const budgetVerbs: InTransaction<ApiBudget> = {
     if (admittedAtMs > nowMs) {
       return { outcome: 'spent', retryAtMs: admittedAtMs, pausedUntilMs: pauseOf(requestClass) };
     }
-    const number = ((yield* held)?.lastRequest ?? 0) + 1;
+    const number = ((yield* locked)?.lastRequest ?? 0) + 1;
     tx.send(COUNT_UP, { number });
     tx.send(TAKE, { number, requestClass, nowMs, freeAtMs });
     return { outcome: 'taken', number };
   },
   *returnBudget(tx, { number, seen, pause, standing, nowMs }) {
     const windowEndMs = nowMs + BUDGET_WINDOW_MS;
-    tx.send(HOLD);
+    tx.send(LOCK_BUDGET);
     tx.send(GIVE, { number, freeAtMs: windowEndMs });
     if (seen !== null) {
       const { own } = (yield* tx.one<{ own: number }>(COUNT_OWN, { nowMs })) as { own: number };

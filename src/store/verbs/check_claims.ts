@@ -23,10 +23,9 @@ const REQUESTED_AHEAD_MS = 60_000;
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
 const WATCHED = `l.key AS linkKey, o.reference, l.token, l.link_id AS linkId, ${GOES_ON} AS isOpening`;
 
-const FIND_LINK = statement(
-  `SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = @reference
-   ORDER BY l.key DESC LIMIT 1`,
-);
+const FIND_LINK = statement(`
+  SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = @reference
+  ORDER BY l.key DESC LIMIT 1`);
 
 /** The number of the lock by which replicas claim checks one after the other: hints are counted over all of them. */
 const TURN = 1_667_785_067;
@@ -58,9 +57,8 @@ const scheduled = (links: string) =>
 const SCHEDULED = scheduled('');
 const SCHEDULED_OF = scheduled('key = ANY(@linkKeys::bigint[]) AND ');
 // A transaction that holds an order may be about to answer, or to end, what was requested about it.
-const LOCK_ORDERS = statement(
-  'SELECT key FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED',
-);
+const LOCK_ORDERS = statement(`
+  SELECT key FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED`);
 
 type OfOrder = { orderKey: number };
 type QueuedRow = QueuedCheck & OfOrder;
@@ -93,31 +91,28 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     const locked = tx.all<{ key: number }>(LOCK_ORDERS, { orderKeys: ofTouched.map(({ orderKey }) => orderKey) });
     const again = tx.all<QueuedRow>(QUEUED_OF, { linkKeys, nowMs });
     const scheduledAgain = rooms.janitor > 0 ? tx.all<ScheduledRow>(SCHEDULED_OF, { linkKeys, nowMs }) : null;
-    const held = new Set((yield* locked).map(({ key }) => key));
-    const isHeld = ({ orderKey }: OfOrder) => held.has(orderKey);
-    const queuedNow = (yield* again).filter(isHeld);
-    const scheduledNow = scheduledAgain === null ? [] : (yield* scheduledAgain).filter(isHeld);
+    const lockedKeys = new Set((yield* locked).map(({ key }) => key));
+    const isLocked = ({ orderKey }: OfOrder) => lockedKeys.has(orderKey);
+    const queuedNow = (yield* again).filter(isLocked);
+    const scheduledNow = scheduledAgain === null ? [] : (yield* scheduledAgain).filter(isLocked);
     const turns = planClaim(queuedNow, scheduledNow, rooms, nowMs);
     carryOut(tx, turns, nowMs, leaseMs);
     return turns.claimed;
   },
 };
 
-const PUT_OFF = statement(
-  `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs)
-   WHERE link_key = @linkKey`,
-);
+const PUT_OFF = statement(`
+  UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs)
+  WHERE link_key = @linkKey`);
 const PUT_OFF_IN_SCHEDULE = statement('UPDATE link SET next_check_at_ms = @untilMs WHERE key = @linkKey');
 const NOTE_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE key = ANY(@linkKeys::bigint[])');
-const LEASE_IN_QUEUE = statement(
-  `UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs),
-     claimed_after = (SELECT last_request FROM api_state)
-   WHERE link_key = ANY(@linkKeys::bigint[]) AND (due_at_ms < @untilMs OR requested_at_ms > @nowMs)`,
-);
-const LEASE_IN_SCHEDULE = statement(
-  `UPDATE link SET next_check_at_ms = @untilMs
-   WHERE key = ANY(@linkKeys::bigint[]) AND next_check_at_ms < @untilMs`,
-);
+const LEASE_IN_QUEUE = statement(`
+  UPDATE link_check SET due_at_ms = @untilMs, requested_at_ms = least(requested_at_ms, @nowMs),
+    claimed_after = (SELECT last_request FROM api_state)
+  WHERE link_key = ANY(@linkKeys::bigint[]) AND (due_at_ms < @untilMs OR requested_at_ms > @nowMs)`);
+const LEASE_IN_SCHEDULE = statement(`
+  UPDATE link SET next_check_at_ms = @untilMs
+  WHERE key = ANY(@linkKeys::bigint[]) AND next_check_at_ms < @untilMs`);
 
 /** A claimed link is due again only when its lease expires, in the queue and in the schedule. */
 function carryOut(tx: Transaction, turns: ClaimPlan, nowMs: number, leaseMs: number): void {

@@ -5,21 +5,19 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
 /** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
-const REQUEST = statement(
-  `INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms, claimed_after)
-   VALUES (@linkKey, @reason, @rank, @atMs, @atMs, @confirmSinceMs, 0)
-   ON CONFLICT (link_key) DO UPDATE SET
-     reason = CASE WHEN excluded.rank > link_check.rank THEN excluded.reason ELSE link_check.reason END,
-     due_at_ms = CASE WHEN excluded.rank > link_check.rank THEN excluded.due_at_ms ELSE link_check.due_at_ms END,
-     rank = greatest(link_check.rank, excluded.rank),
-     requested_at_ms = greatest(link_check.requested_at_ms, excluded.requested_at_ms),
-     confirm_since_ms = coalesce(link_check.confirm_since_ms, excluded.confirm_since_ms)`,
-);
-const HEAR = statement(
-  `INSERT INTO check_reason (link_key, reason, rank, heard_after)
-   VALUES (@linkKey, @reason, @rank, (SELECT last_request FROM api_state))
-   ON CONFLICT (link_key, reason) DO UPDATE SET heard_after = excluded.heard_after`,
-);
+const REQUEST = statement(`
+  INSERT INTO link_check (link_key, reason, rank, requested_at_ms, due_at_ms, confirm_since_ms, claimed_after)
+  VALUES (@linkKey, @reason, @rank, @atMs, @atMs, @confirmSinceMs, 0)
+  ON CONFLICT (link_key) DO UPDATE SET
+    reason = CASE WHEN excluded.rank > link_check.rank THEN excluded.reason ELSE link_check.reason END,
+    due_at_ms = CASE WHEN excluded.rank > link_check.rank THEN excluded.due_at_ms ELSE link_check.due_at_ms END,
+    rank = greatest(link_check.rank, excluded.rank),
+    requested_at_ms = greatest(link_check.requested_at_ms, excluded.requested_at_ms),
+    confirm_since_ms = coalesce(link_check.confirm_since_ms, excluded.confirm_since_ms)`);
+const HEAR = statement(`
+  INSERT INTO check_reason (link_key, reason, rank, heard_after)
+  VALUES (@linkKey, @reason, @rank, (SELECT last_request FROM api_state))
+  ON CONFLICT (link_key, reason) DO UPDATE SET heard_after = excluded.heard_after`);
 
 /**
  * Queues a link to be asked about. A link has a row for each reason, and one place in the queue, which its strongest reason
@@ -43,19 +41,17 @@ export function dropCheck(tx: Transaction, linkKey: number): void {
 const STRONGEST_FIRST = 'ORDER BY r.rank DESC, r.heard_after, r.reason LIMIT 1';
 const STRONGEST = `(reason, rank) =
   (SELECT r.reason, r.rank FROM check_reason r WHERE r.link_key = link_check.link_key ${STRONGEST_FIRST})`;
-const LEAVE = statement(
-  `DELETE FROM link_check WHERE link_key = ANY(@linkKeys::bigint[])
-     AND NOT EXISTS (SELECT 1 FROM check_reason r WHERE r.link_key = link_check.link_key)`,
-);
+const LEAVE = statement(`
+  DELETE FROM link_check WHERE link_key = ANY(@linkKeys::bigint[])
+    AND NOT EXISTS (SELECT 1 FROM check_reason r WHERE r.link_key = link_check.link_key)`);
 
 const END_ANSWERED = statement('DELETE FROM check_reason WHERE link_key = @linkKey AND heard_after < @reading');
 // A link that was claimed again since is being asked about: its lease goes on.
-const AFTER_ANSWER = statement(
-  `UPDATE link_check SET ${STRONGEST}, confirm_since_ms = NULL,
-     due_at_ms = CASE WHEN claimed_after < @reading THEN least(due_at_ms, @nowMs) ELSE due_at_ms END,
-     failures = CASE WHEN claimed_after < @reading THEN 0 ELSE failures END
-   WHERE link_key = @linkKey`,
-);
+const AFTER_ANSWER = statement(`
+  UPDATE link_check SET ${STRONGEST}, confirm_since_ms = NULL,
+    due_at_ms = CASE WHEN claimed_after < @reading THEN least(due_at_ms, @nowMs) ELSE due_at_ms END,
+    failures = CASE WHEN claimed_after < @reading THEN 0 ELSE failures END
+  WHERE link_key = @linkKey`);
 
 /**
  * Ends the reasons that a reading answers: those that were heard before its request left. If others are left, the link is
@@ -68,12 +64,10 @@ export function endAnswered(tx: Transaction, answered: { linkKey: number; readin
 }
 
 const MOOT = MOOT_ONCE_SETTLED.map((reason) => `'${reason}'`).join(', ');
-const END_MOOT = statement(
-  `DELETE FROM check_reason WHERE link_key = ANY(@linkKeys::bigint[]) AND reason IN (${MOOT})`,
-);
-const AFTER_MOOT = statement(
-  `UPDATE link_check SET ${STRONGEST}, failures = 0 WHERE link_key = ANY(@linkKeys::bigint[])`,
-);
+const END_MOOT = statement(`
+  DELETE FROM check_reason WHERE link_key = ANY(@linkKeys::bigint[]) AND reason IN (${MOOT})`);
+const AFTER_MOOT = statement(`
+  UPDATE link_check SET ${STRONGEST}, failures = 0 WHERE link_key = ANY(@linkKeys::bigint[])`);
 
 /** Ends the reasons of links whose orders are settled, and for which asking tells nothing new. See `isMoot`. */
 export function endMoot(tx: Transaction, linkKeys: readonly number[]): void {
@@ -95,9 +89,8 @@ export const WATCHED = `l.created_at_ms AS createdAtMs, l.expires_at_ms AS expir
   coalesce(l.status = 'ACTIVE', false) AS mayBePaid FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key`;
 const FIND_WATCHED = statement(`SELECT ${WATCHED} WHERE l.key = @linkKey`);
 const SCHEDULE = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
-const BEGIN_TAIL = statement(
-  'UPDATE link SET next_check_at_ms = @nextAtMs WHERE order_key = @orderKey AND next_check_at_ms IS NULL',
-);
+const BEGIN_TAIL = statement(`
+  UPDATE link SET next_check_at_ms = @nextAtMs WHERE order_key = @orderKey AND next_check_at_ms IS NULL`);
 
 /** When a link is asked about next if nothing is heard, by what is known of it and of its order. */
 export const checkSchedule = {

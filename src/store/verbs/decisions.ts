@@ -19,14 +19,12 @@ const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @
   adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
 const UPDATE_ORDER = statement(`${SET_ORDER} WHERE key = @orderKey`);
 // An answer to a request that left before the event was settled may be older than the event.
-const UPDATE_ORDER_BY_EVENT = statement(
-  `${SET_ORDER}, last_reading = nullif(greatest(coalesce(last_reading, 0), (SELECT last_request FROM api_state)), 0)
-   WHERE key = @orderKey`,
-);
-const INSERT_HISTORY = statement(
-  `INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
-   VALUES (@orderKey, @atMs, @rule, @outcome, @from, @to, @causeKind, @causeId, @effects)`,
-);
+const UPDATE_ORDER_BY_EVENT = statement(`
+  ${SET_ORDER}, last_reading = nullif(greatest(coalesce(last_reading, 0), (SELECT last_request FROM api_state)), 0)
+  WHERE key = @orderKey`);
+const INSERT_HISTORY = statement(`
+  INSERT INTO history (order_key, at_ms, what, outcome, from_state, to_state, cause_kind, cause_id, effects)
+  VALUES (@orderKey, @atMs, @rule, @outcome, @from, @to, @causeKind, @causeId, @effects)`);
 
 /**
  * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices. The caller has
@@ -52,20 +50,17 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
   return after;
 }
 
-const INSERT_ENTRY = statement(
-  `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
-     customer_amount, customer_currency)
-   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
-     @customerAmount, @customerCurrency)`,
-);
+const INSERT_ENTRY = statement(`
+  INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
+    customer_amount, customer_currency)
+  VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
+    @customerAmount, @customerCurrency)`);
 // The line that marks an order paid. Its primary key is the order: a second settlement cannot be written.
-const INSERT_SETTLEMENT = statement(
-  `INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
-   VALUES (@orderKey, @atMs, @paymentKey, @learnedBy)`,
-);
-const INSERT_HOLD = statement(
-  'INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)',
-);
+const INSERT_SETTLEMENT = statement(`
+  INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
+  VALUES (@orderKey, @atMs, @paymentKey, @learnedBy)`);
+const INSERT_HOLD = statement(`
+  INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)`);
 const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL');
 
 /** Writes an effect beside the order's own row; `order`: as it is after it. */
@@ -111,11 +106,10 @@ function writeEffect(
 }
 
 // While another notice of its order is owed, the turn of this one has not come.
-const INSERT_NOTICE = statement(
-  `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
-   VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
-     SELECT 1 FROM outbox WHERE order_key = @orderKey AND status IN ('pending', 'leased')) THEN @atMs::bigint END)`,
-);
+const INSERT_NOTICE = statement(`
+  INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
+  VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
+    SELECT 1 FROM outbox WHERE order_key = @orderKey AND status IN ('pending', 'leased')) THEN @atMs::bigint END)`);
 
 function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after: Order, atMs: number): void {
   const body = noticeBody(type, after, atMs);

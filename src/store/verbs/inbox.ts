@@ -12,20 +12,17 @@ export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
 
 /** The row, if its lease is the caller's. */
 const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
-const RELEASE = statement(
-  `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, fault_code = @code,
-     fault_message = @message WHERE ${MINE}`,
-);
-const KEEP_SETTLED = statement(
-  `UPDATE inbox SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
-   WHERE ${MINE} AND outcome IS NOT NULL`,
-);
-const HOLD = statement('SELECT status FROM inbox WHERE key = @eventKey FOR NO KEY UPDATE');
+const RELEASE = statement(`
+  UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, fault_code = @code,
+    fault_message = @message WHERE ${MINE}`);
+const KEEP_SETTLED = statement(`
+  UPDATE inbox SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+  WHERE ${MINE} AND outcome IS NOT NULL`);
+const LOCK_ROW = statement('SELECT status FROM inbox WHERE key = @eventKey FOR NO KEY UPDATE');
 // Looked for once the row is locked: dropping its bytes locks it as well.
 const FIND_BODY = statement('SELECT 1 FROM inbox_body WHERE inbox_key = @eventKey');
-const REQUEUE = statement(
-  `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`,
-);
+const REQUEUE = statement(`
+  UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`);
 
 export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 'requeueEvent'>> = {
   *retryEvent(tx, { eventKey, attempt, dueAtMs, fault }) {
@@ -37,9 +34,9 @@ export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 
     return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
   },
   *requeueEvent(tx, { eventKey, nowMs }) {
-    const held = tx.one<{ status: string }>(HOLD, { eventKey });
+    const locked = tx.one<{ status: string }>(LOCK_ROW, { eventKey });
     const found = tx.one(FIND_BODY, { eventKey });
-    const row = yield* held;
+    const row = yield* locked;
     const body = yield* found;
     if (row === undefined) return 'unknown';
     if (row.status === 'leased' || row.status === 'pending') return 'in_work';
@@ -50,11 +47,10 @@ export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 
   },
 };
 
-const RETIRE = statement(
-  `UPDATE inbox SET status = 'dead', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
-   WHERE ${MINE} RETURNING link_key AS linkKey, reading,
-     (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`,
-);
+const RETIRE = statement(`
+  UPDATE inbox SET status = 'dead', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
+  WHERE ${MINE} RETURNING link_key AS linkKey, reading,
+    (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`);
 
 type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
 

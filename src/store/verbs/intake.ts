@@ -10,19 +10,16 @@ const HINTS_PER_LINK_MAX = 20;
 
 const COUNT_DUPLICATE = statement('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = @key');
 // What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
-const REARM = statement(
-  `UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @receivedAtMs, ended_at_ms = NULL,
-     timestamp = @timestamp, mac = @mac WHERE key = @key AND status = 'dead'`,
-);
-const RESTORE_BODY = statement(
-  `INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
-   ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`,
-);
-const INSERT = statement(
-  `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
-   VALUES (@linkKey, @eventId, @bodySha256, @timestamp, @mac, @type, @conflict, @receivedAtMs, @receivedAtMs)
-   ON CONFLICT DO NOTHING RETURNING key`,
-);
+const REARM = statement(`
+  UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @receivedAtMs, ended_at_ms = NULL,
+    timestamp = @timestamp, mac = @mac WHERE key = @key AND status = 'dead'`);
+const RESTORE_BODY = statement(`
+  INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
+  ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`);
+const INSERT = statement(`
+  INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
+  VALUES (@linkKey, @eventId, @bodySha256, @timestamp, @mac, @type, @conflict, @receivedAtMs, @receivedAtMs)
+  ON CONFLICT DO NOTHING RETURNING key`);
 
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
 
@@ -69,16 +66,14 @@ export function* recordOne(
   return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
 }
 
-const KEEP_HINT = statement(
-  `INSERT INTO hint (link_key, event_id, body_sha256, body, timestamp, first_at_ms, last_at_ms)
-   VALUES (@linkKey, @eventId, @bodySha256, @body, @timestamp, @receivedAtMs, @receivedAtMs)
-   ON CONFLICT (link_key, body_sha256) DO UPDATE SET count = hint.count + 1, last_at_ms = excluded.last_at_ms,
-     timestamp = excluded.timestamp`,
-);
-const TRIM_HINTS = statement(
-  `DELETE FROM hint WHERE link_key = @linkKey AND key NOT IN
-     (SELECT key FROM hint WHERE link_key = @linkKey ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`,
-);
+const KEEP_HINT = statement(`
+  INSERT INTO hint (link_key, event_id, body_sha256, body, timestamp, first_at_ms, last_at_ms)
+  VALUES (@linkKey, @eventId, @bodySha256, @body, @timestamp, @receivedAtMs, @receivedAtMs)
+  ON CONFLICT (link_key, body_sha256) DO UPDATE SET count = hint.count + 1, last_at_ms = excluded.last_at_ms,
+    timestamp = excluded.timestamp`);
+const TRIM_HINTS = statement(`
+  DELETE FROM hint WHERE link_key = @linkKey AND key NOT IN
+    (SELECT key FROM hint WHERE link_key = @linkKey ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`);
 
 export const recordHint: InTransaction<Intake>['recordHint'] = function* (tx, hint) {
   const { linkKey, receivedAtMs } = hint;
@@ -92,23 +87,20 @@ export const recordHint: InTransaction<Intake>['recordHint'] = function* (tx, hi
 const AUTHENTIC_SINCE = `SELECT 1 FROM inbox i WHERE i.link_key = r.link_key AND i.reading IS NULL
   AND i.received_at_ms >= r.last_at_ms`;
 
-const COUNT_REJECTIONS = statement(
-  `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms, diagnosis)
-   VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs, @diagnosis)
-   ON CONFLICT (link_key, reason)
-   DO UPDATE SET count = rejection.count + excluded.count, last_at_ms = excluded.last_at_ms,
-     diagnosis = coalesce(excluded.diagnosis, rejection.diagnosis)`,
-);
-const CONCERNED = statement(
-  `SELECT count(*) AS links FROM (SELECT 1 FROM rejection r WHERE r.reason = @reason AND r.last_at_ms > @sinceMs
-     AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks) AS concerned`,
-);
+const COUNT_REJECTIONS = statement(`
+  INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms, diagnosis)
+  VALUES (@linkKey, @reason, @count, @lastAtMs, @lastAtMs, @diagnosis)
+  ON CONFLICT (link_key, reason)
+  DO UPDATE SET count = rejection.count + excluded.count, last_at_ms = excluded.last_at_ms,
+    diagnosis = coalesce(excluded.diagnosis, rejection.diagnosis)`);
+const CONCERNED = statement(`
+  SELECT count(*) AS links FROM (SELECT 1 FROM rejection r WHERE r.reason = @reason AND r.last_at_ms > @sinceMs
+    AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks) AS concerned`);
 
 /** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
 const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
-const VERIFIED_LATELY = statement(
-  `SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS isVerified`,
-);
+const VERIFIED_LATELY = statement(`
+  SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS isVerified`);
 
 export const recordRejection: InTransaction<Intake>['recordRejection'] = function* (tx, rejection) {
   const { linkKey, reason, lastAtMs, diagnosis: found = null, matter } = rejection;
@@ -128,13 +120,12 @@ export const recordRejection: InTransaction<Intake>['recordRejection'] = functio
 
 /** `ENDED_BY_ANY`, as SQL lists them. */
 const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
-const END_REFUSALS = statement(
-  `UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
-     AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
-         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
-       OR (a.subject IN (${ENDED_BY_ANY_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
-         WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`,
-);
+const END_REFUSALS = statement(`
+  UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
+    AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
+        AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
+      OR (a.subject IN (${ENDED_BY_ANY_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
+        WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`);
 const COUNT_REFUSALS = statement(
   "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
 );

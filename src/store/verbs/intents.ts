@@ -3,13 +3,12 @@ import type { Intended, Intent, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
-import { holdSecretsKey } from './secrets.ts';
+import { lockSecretsKey } from './secrets.ts';
 
-const NEWEST = statement(
-  `SELECT l.key AS linkKey, p.request, ${OPENING_COLUMNS}
-   FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
-   WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
-);
+const NEWEST = statement(`
+  SELECT l.key AS linkKey, p.request, ${OPENING_COLUMNS}
+  FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
+  WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
 
 export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, intent) {
   const { reference } = intent;
@@ -27,20 +26,18 @@ export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, 
   return { outcome: 'same', order, linkKey, opening: openingState(row) };
 };
 
-const INSERT_LINK = statement(
-  `INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
-     return_token, expires_at_ms, created_at_ms)
-   VALUES (@orderKey, @token, @sealed, @keyId, @fingerprint, true, @callbackUrl, @returnToken, @expiresAtMs, @atMs)
-   RETURNING key AS linkKey`,
-);
-const INSERT_OPENING = statement(
-  'INSERT INTO opening (link_key, request, due_at_ms) VALUES (@linkKey, @request, @atMs)',
-);
+const INSERT_LINK = statement(`
+  INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
+    return_token, expires_at_ms, created_at_ms)
+  VALUES (@orderKey, @token, @sealed, @keyId, @fingerprint, true, @callbackUrl, @returnToken, @expiresAtMs, @atMs)
+  RETURNING key AS linkKey`);
+const INSERT_OPENING = statement(`
+  INSERT INTO opening (link_key, request, due_at_ms) VALUES (@linkKey, @request, @atMs)`);
 
 /** Null if the reference is in use. */
 function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   const { request, secret, atMs } = intent;
-  yield* holdSecretsKey(tx, secret.keyId);
+  yield* lockSecretsKey(tx, secret.keyId);
   const orderKey = yield* insertOrder(tx, intent);
   if (orderKey === null) return null;
   const link = { ...intent, ...secret, orderKey };
@@ -52,10 +49,9 @@ function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   return { outcome: 'created', order, linkKey, opening };
 }
 
-const HEARD = statement(
-  `SELECT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey)
-     OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey) AS isHeard`,
-);
+const HEARD = statement(`
+  SELECT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey)
+    OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey) AS isHeard`);
 
 /** Whether an authentic delivery came for a link, even a stale one: then the service has it. */
 function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
@@ -65,19 +61,16 @@ function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
 /** An opening that could not be closed, because the service has its link, is tried again after this time. */
 const KEPT_AGAIN_MS = 60_000;
 
-// A delivery holds the row of its link: none can be under way while this is held.
-const LOCK_WHOLE = statement(
-  'SELECT 1 FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey FOR UPDATE',
-);
-const FIND_LEASED_WHOLE = statement(
-  `SELECT l.order_key AS orderKey, l.link_id AS linkId FROM opening p JOIN link l ON l.key = p.link_key
-   WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
-   FOR UPDATE OF p`,
-);
-const KEEP_OPENING = statement(
-  `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true, due_at_ms = @dueAtMs
-   WHERE link_key = @linkKey`,
-);
+// A delivery locks the row of its link: none can be under way while this is locked.
+const LOCK_WHOLE = statement(`
+  SELECT 1 FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey FOR UPDATE`);
+const FIND_LEASED_WHOLE = statement(`
+  SELECT l.order_key AS orderKey, l.link_id AS linkId FROM opening p JOIN link l ON l.key = p.link_key
+  WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
+  FOR UPDATE OF p`);
+const KEEP_OPENING = statement(`
+  UPDATE opening SET status = 'pending', holder = NULL, may_exist = true, due_at_ms = @dueAtMs
+  WHERE link_key = @linkKey`);
 const FORGET_LINK = ['opening', 'link_check', 'rejection'].map((table) =>
   statement(`DELETE FROM ${table} WHERE link_key = @linkKey`),
 );
@@ -105,14 +98,12 @@ export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (
 };
 
 // The row is locked, because claims lock no order: no attempt begins while it is decided whether there was one.
-const FIND_OPENING = statement(
-  `SELECT p.link_key AS linkKey, l.link_id AS linkId, p.status, p.may_exist AS mayExist
-   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey FOR NO KEY UPDATE OF p`,
-);
-const END = statement(
-  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @atMs, fault_code = NULL, fault_message = NULL
-   WHERE link_key = @linkKey`,
-);
+const FIND_OPENING = statement(`
+  SELECT p.link_key AS linkKey, l.link_id AS linkId, p.status, p.may_exist AS mayExist
+  FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey FOR NO KEY UPDATE OF p`);
+const END = statement(`
+  UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @atMs, fault_code = NULL, fault_message = NULL
+  WHERE link_key = @linkKey`);
 
 /** Ends the opening of an order that is cancelled while it waits for its link; false if that link may exist. */
 export function* endOpening(tx: Transaction, orderKey: number, atMs: number): Work<boolean> {

@@ -12,13 +12,12 @@ import { type InTransaction, statement, type Transaction, type Work } from '../t
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
-import { holdSecretsKey } from './secrets.ts';
+import { lockSecretsKey } from './secrets.ts';
 
-const NEWEST_LINK = statement(
-  `SELECT l.key AS linkKey, l.link_id AS linkId, l.token, l.secrets_key_id AS keyId,
-     l.secret_fingerprint AS fingerprint, l.opened AS isOpened
-   FROM link l JOIN orders o ON o.key = l.order_key WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`,
-);
+const NEWEST_LINK = statement(`
+  SELECT l.key AS linkKey, l.link_id AS linkId, l.token, l.secrets_key_id AS keyId,
+    l.secret_fingerprint AS fingerprint, l.opened AS isOpened
+  FROM link l JOIN orders o ON o.key = l.order_key WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
 const OWNER = statement('SELECT order_key AS orderKey FROM link WHERE link_id = @linkId');
 
 export const registerLink: InTransaction<Links>['registerLink'] = function* (tx, registration) {
@@ -48,17 +47,16 @@ function* takenBy(tx: Transaction, orderKey: number): Work<Registered> {
   return { outcome: 'link_id_taken', order: (yield* loadOrder.byKey(tx, orderKey)).order };
 }
 
-const INSERT = statement(
-  `INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, next_check_at_ms,
-     created_at_ms)
-   VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`,
-);
+const INSERT = statement(`
+  INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, next_check_at_ms,
+    created_at_ms)
+  VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`);
 
 /** Null if the reference is in use. */
 function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
   const { reference, amount, linkId, token, secret, freshSecret, atMs } = registration;
   const sealed = secret ?? freshSecret;
-  yield* holdSecretsKey(tx, sealed.keyId);
+  yield* lockSecretsKey(tx, sealed.keyId);
   const orderKey = yield* insertOrder(tx, { reference, amount, atMs });
   if (orderKey === null) return null;
   const watched = { createdAtMs: atMs, expiresAtMs: null, settledAtMs: null, mayBePaid: false };
@@ -72,14 +70,12 @@ function* create(tx: Transaction, registration: Registration): Work<Registered |
 }
 
 const SET_ID = statement('UPDATE link SET link_id = @linkId WHERE key = @linkKey');
-const CORRECT_ID = statement(
-  `UPDATE link SET link_id = @linkId, url = NULL, short_url = NULL, status = NULL, expires_at_ms = NULL
-   WHERE key = @linkKey`,
-);
-const CORRECT_SECRET = statement(
-  `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
-   WHERE key = @linkKey`,
-);
+const CORRECT_ID = statement(`
+  UPDATE link SET link_id = @linkId, url = NULL, short_url = NULL, status = NULL, expires_at_ms = NULL
+  WHERE key = @linkKey`);
+const CORRECT_SECRET = statement(`
+  UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
+  WHERE key = @linkKey`);
 
 function* carryOut(
   tx: Transaction,
@@ -96,7 +92,7 @@ function* carryOut(
     yield* checkSchedule.plan(tx, linkKey, atMs);
   }
   if (change.correctsSecret && secret !== null) {
-    yield* holdSecretsKey(tx, secret.keyId);
+    yield* lockSecretsKey(tx, secret.keyId);
     tx.send(CORRECT_SECRET, { ...secret, linkKey });
   }
   for (const what of changeNotes(change, link, registration)) noteHistory(tx, { orderKey, atMs, what });
@@ -106,13 +102,11 @@ function* carryOut(
 
 const TAKEN = statement('SELECT 1 FROM link WHERE link_id = @linkId');
 const BIND = statement('UPDATE link SET link_id = @linkId WHERE key = @linkKey AND link_id IS NULL');
-const HURRY = statement(
-  `UPDATE opening SET status = 'pending', due_at_ms = @nowMs, ended_at_ms = NULL
-   WHERE link_key = @linkKey AND status IN ('pending', 'taken')`,
-);
-const REFERENCE_OF = statement(
-  'SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey',
-);
+const HURRY = statement(`
+  UPDATE opening SET status = 'pending', due_at_ms = @nowMs, ended_at_ms = NULL
+  WHERE link_key = @linkKey AND status IN ('pending', 'taken')`);
+const REFERENCE_OF = statement(`
+  SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey`);
 
 /**
  * Gives a link that has none the id that the service says; false if another link has it. If settled opens the link itself,

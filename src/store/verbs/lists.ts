@@ -83,10 +83,9 @@ function orderList({ state, search, sinceMs, untilMs }: OrderFilter) {
   return statement(`${ORDER} WHERE ${conditions.join(' AND ')} ORDER BY key DESC LIMIT @limit`);
 }
 
-const OPEN_KINDS = statement(
-  `SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
-   ORDER BY key`,
-);
+const OPEN_KINDS = statement(`
+  SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
+  ORDER BY key`);
 
 /** A row of `EVENT`. */
 export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {
@@ -134,18 +133,16 @@ const STATUS_IS: Record<EventSummary['status'], string> = {
   dead: "i.status = 'dead'",
 };
 
-const FIND_EVENT = statement(
-  `SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
-   FROM ${EVENTS} LEFT JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = @eventKey`,
-);
+const FIND_EVENT = statement(`
+  SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
+  FROM ${EVENTS} LEFT JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = @eventKey`);
 
 /** Refused deliveries, newest first: a statement without its last condition. */
 export const REJECTION = `SELECT r.key, o.reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs,
   r.last_at_ms AS lastAtMs FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key`;
 const REJECTIONS = statement(`${REJECTION} WHERE r.key < @before ORDER BY r.key DESC LIMIT @limit`);
-const REJECTIONS_OF_ORDER = statement(
-  `${REJECTION} WHERE r.key < @before AND o.reference = @reference ORDER BY r.key DESC LIMIT @limit`,
-);
+const REJECTIONS_OF_ORDER = statement(`
+  ${REJECTION} WHERE r.key < @before AND o.reference = @reference ORDER BY r.key DESC LIMIT @limit`);
 
 /** Rows of a table that came since @sinceMs, as a condition: the key finds them, and the time is looked at then. */
 export function cameSince(table: keyof typeof TIME_COLUMN, alias: string): string {

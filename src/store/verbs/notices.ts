@@ -27,10 +27,9 @@ import {
 const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
 
 // A row that another transaction has locked is skipped: its lease is ending at this moment.
-const LAPSE = statement(
-  `UPDATE outbox SET status = 'pending', holder = NULL WHERE key IN
-     (SELECT key FROM outbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`,
-);
+const LAPSE = statement(`
+  UPDATE outbox SET status = 'pending', holder = NULL WHERE key IN
+    (SELECT key FROM outbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
 const due = (attempts: '= 0' | '> 0') =>
   statement(
     `SELECT n.key AS noticeKey, n.attempt + 1 AS attempt, n.notice_id AS random,
@@ -42,56 +41,45 @@ const due = (attempts: '= 0' | '> 0') =>
   );
 const DUE_NEW = due('= 0');
 const DUE_AGAIN = due('> 0');
-const LEASE = statement(
-  `UPDATE outbox SET status = 'leased', holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs,
-     ended_at_ms = NULL, first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = ANY(@keys::bigint[])`,
-);
+const LEASE = statement(`
+  UPDATE outbox SET status = 'leased', holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs,
+    ended_at_ms = NULL, first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = ANY(@keys::bigint[])`);
 
-const LOCK_ORDER_OF_NOTICE = statement(
-  `SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`,
-);
+const LOCK_ORDER_OF_NOTICE = statement(`
+  SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`);
 /** The notice, if it is leased here for this attempt. A notice that is sent again begins anew with attempt 1. */
 const IS_OURS = `key = @noticeKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
-const HOLD_CLAIMED = statement(
-  `SELECT order_key AS orderKey, notice_id AS random, attempt > 1 AND fault_code IS NOT NULL AS hasFailedBefore
-   FROM outbox WHERE ${IS_OURS} FOR NO KEY UPDATE`,
-);
+const LOCK_CLAIMED = statement(`
+  SELECT order_key AS orderKey, notice_id AS random, attempt > 1 AND fault_code IS NOT NULL AS hasFailedBefore
+  FROM outbox WHERE ${IS_OURS} FOR NO KEY UPDATE`);
 const ENDED_WITH = `holder = NULL, fault_code = @code, fault_message = @message, answer_status = @answerStatus,
   answer_body = @answerBody`;
 const end = (status: 'done' | 'dead') =>
   `UPDATE outbox SET status = '${status}', due_at_ms = NULL, ended_at_ms = @nowMs, ${ENDED_WITH} WHERE ${IS_OURS}`;
-const FINISH = statement(
-  `${end('done')} RETURNING order_key AS orderKey, EXISTS (SELECT 1 FROM shop_failure) AS hasFailures`,
-);
+const FINISH = statement(`
+  ${end('done')} RETURNING order_key AS orderKey, EXISTS (SELECT 1 FROM shop_failure) AS hasFailures`);
 const BURY = statement(end('dead'));
-const GIVE_BACK = statement(
-  `UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS}`,
-);
-const GIVE_NEXT_ITS_TURN = statement(
-  `UPDATE outbox SET due_at_ms = @nowMs WHERE key =
-     (SELECT min(key) FROM outbox WHERE order_key = @orderKey AND status = 'pending')`,
-);
+const GIVE_BACK = statement(`
+  UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS}`);
+const GIVE_NEXT_ITS_TURN = statement(`
+  UPDATE outbox SET due_at_ms = @nowMs WHERE key =
+    (SELECT min(key) FROM outbox WHERE order_key = @orderKey AND status = 'pending')`);
 
-const FIND = statement(
-  `SELECT status, due_at_ms AS dueAtMs FROM outbox WHERE key = @noticeKey AND notice_id = @random FOR NO KEY UPDATE`,
-);
-const FIND_TURN = statement(
-  `SELECT key, notice_id AS random FROM outbox WHERE status IN ('pending', 'leased') AND due_at_ms IS NOT NULL
-     AND order_key = (SELECT order_key FROM outbox WHERE key = @noticeKey)`,
-);
-const REQUEUE = statement(
-  `UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
-     due_at_ms = @dueAtMs WHERE key = @noticeKey`,
-);
+const FIND = statement(`
+  SELECT status, due_at_ms AS dueAtMs FROM outbox WHERE key = @noticeKey AND notice_id = @random FOR NO KEY UPDATE`);
+const FIND_TURN = statement(`
+  SELECT key, notice_id AS random FROM outbox WHERE status IN ('pending', 'leased') AND due_at_ms IS NOT NULL
+    AND order_key = (SELECT order_key FROM outbox WHERE key = @noticeKey)`);
+const REQUEUE = statement(`
+  UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
+    due_at_ms = @dueAtMs WHERE key = @noticeKey`);
 const HASTEN = statement('UPDATE outbox SET due_at_ms = @nowMs WHERE key = @noticeKey');
 // Locked before END_MATTER looks for dead notices: one that dies at this moment raises the matter again after that.
-const LOCK_MATTER = statement(
-  'SELECT 1 FROM attention WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL FOR UPDATE',
-);
-const END_MATTER = statement(
-  `UPDATE attention SET ended_at_ms = @nowMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL
-     AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead')`,
-);
+const LOCK_MATTER = statement(`
+  SELECT 1 FROM attention WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL FOR UPDATE`);
+const END_MATTER = statement(`
+  UPDATE attention SET ended_at_ms = @nowMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL
+    AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead')`);
 
 export const tellingVerbs: InTransaction<Telling> = {
   *claimNotices(tx, { tried, limit, nowMs, leaseMs }) {
@@ -116,19 +104,19 @@ export const tellingVerbs: InTransaction<Telling> = {
   },
   *retryNotice(tx, { noticeKey, attempt, dueAtMs, ...ended }) {
     const ours = { noticeKey, attempt, replica: tx.replica };
-    const held = yield* tx.one<HeldNotice>(HOLD_CLAIMED, ours);
-    if (held === undefined) return 'lost';
+    const locked = yield* tx.one<LockedNotice>(LOCK_CLAIMED, ours);
+    if (locked === undefined) return 'lost';
     tx.send(GIVE_BACK, { ...ours, dueAtMs, ...attemptColumns(ended) });
-    yield* countFailure(tx, { ...ended, hasFailedBefore: held.hasFailedBefore });
+    yield* countFailure(tx, { ...ended, hasFailedBefore: locked.hasFailedBefore });
     return 'pending';
   },
   *buryNotice(tx, { noticeKey, attempt, ...ended }) {
     const { fault, nowMs } = ended;
     const ours = { noticeKey, attempt, replica: tx.replica };
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
-    const held = yield* tx.one<HeldNotice>(HOLD_CLAIMED, ours);
-    if (held === undefined) return 'lost';
-    const { orderKey, random, hasFailedBefore } = held;
+    const locked = yield* tx.one<LockedNotice>(LOCK_CLAIMED, ours);
+    if (locked === undefined) return 'lost';
+    const { orderKey, random, hasFailedBefore } = locked;
     tx.send(BURY, { ...ours, nowMs, ...attemptColumns(ended) });
     tx.send(GIVE_NEXT_ITS_TURN, { orderKey, nowMs });
     yield* countFailure(tx, { ...ended, hasFailedBefore });
@@ -164,7 +152,7 @@ export const tellingVerbs: InTransaction<Telling> = {
 };
 
 type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
-type HeldNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
+type LockedNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
 
 /** A row of `NOTICE`. */
 export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & AttemptRow & { random: string };
@@ -182,18 +170,16 @@ export function noticeSummary(row: NoticeRow): NoticeSummary {
   return { ...notice, id: noticeName(notice.key, random) };
 }
 
-const FIND_WHOLE = statement(
-  `SELECT ${NOTICE_COLUMNS}, n.body FROM outbox n ${TO_ITS_ORDER} WHERE n.key = @key AND n.notice_id = @random`,
-);
+const FIND_WHOLE = statement(`
+  SELECT ${NOTICE_COLUMNS}, n.body FROM outbox n ${TO_ITS_ORDER} WHERE n.key = @key AND n.notice_id = @random`);
 
 const oldest = (status: 'pending' | 'leased' | 'dead') =>
   `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1) AS ms`;
-const TIMES = statement(
-  `SELECT (SELECT min(ms) FROM (${oldest('pending')} UNION ALL ${oldest('leased')} UNION ALL ${oldest('dead')}) AS oldest)
-       AS untakenSinceMs,
-     (SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000) AS newest
-      WHERE status = 'done') AS takenAtMs`,
-);
+const TIMES = statement(`
+  SELECT (SELECT min(ms) FROM (${oldest('pending')} UNION ALL ${oldest('leased')} UNION ALL ${oldest('dead')}) AS oldest)
+      AS untakenSinceMs,
+    (SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000) AS newest
+     WHERE status = 'done') AS takenAtMs`);
 const failed = (status: 'pending' | 'dead') =>
   statement(`${NOTICE} WHERE n.status = '${status}' AND n.fault_code IS NOT NULL ORDER BY n.key LIMIT 1`);
 const FAILED_PENDING = failed('pending');

@@ -15,7 +15,7 @@ import { type InTransaction, statement, type Transaction, together, type Work } 
 import { attention } from './attention.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
-import { holdSecretsKey } from './secrets.ts';
+import { lockSecretsKey } from './secrets.ts';
 
 export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
   *finishOpening(tx, { link, withheld, answerLost = false, nowMs, ...opening }) {
@@ -40,7 +40,7 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     const row = yield* tx.one<Keeping>(FIND_SECRET, { linkKey, token });
     if (row === undefined || row.isKnown) return;
     if (secret !== null) {
-      yield* holdSecretsKey(tx, secret.keyId);
+      yield* lockSecretsKey(tx, secret.keyId);
       tx.send(KEEP_SECRET, { linkKey, sealed: secret.sealed, keyId: secret.keyId });
     } else {
       tx.send(KEEP_FLAW, { linkKey, flaw });
@@ -83,11 +83,10 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
 
 const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
   p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
-// The row is held as well as the order: claims hold no order.
-const FIND_LEASED = statement(
-  `${OPENING_ROWS} WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
-   FOR NO KEY UPDATE OF p`,
-);
+// The row is locked as well as the order: claims lock no order.
+const FIND_LEASED = statement(`
+  ${OPENING_ROWS} WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
+  FOR NO KEY UPDATE OF p`);
 
 /** Locks the order of an opening; null if its lease is no longer the caller's. */
 function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<FoundOpening | null> {
@@ -98,14 +97,12 @@ function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<Fo
 /** The subject of the matter that the service names secrets that cannot be used: there is one for all links. */
 const SECRET_SUBJECT = 'webhookSecret';
 
-const KEEP_SECRET = statement(
-  `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`,
-);
+const KEEP_SECRET = statement(`
+  UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`);
 const KEEP_FLAW = statement('UPDATE link SET service_secret_flaw = @flaw WHERE key = @linkKey');
-const FIND_SECRET = statement(
-  `SELECT o.key AS orderKey, o.reference, l.service_sealed_secret IS NOT NULL AS isKnown
-   FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey AND l.token = @token`,
-);
+const FIND_SECRET = statement(`
+  SELECT o.key AS orderKey, o.reference, l.service_sealed_secret IS NOT NULL AS isKnown
+  FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey AND l.token = @token`);
 type Keeping = { orderKey: number; reference: string; isKnown: boolean };
 
 const OWNER = statement('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id');
@@ -115,18 +112,15 @@ function* ownerOf(tx: Transaction, { id }: ServiceLink): Work<string | undefined
   return (yield* tx.one<{ reference: string }>(OWNER, { id }))?.reference;
 }
 
-const BIND = statement(
-  `UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
-     expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`,
-);
-const FINISH = statement(
-  `UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
-     fault_message = NULL WHERE link_key = @linkKey`,
-);
+const BIND = statement(`
+  UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
+    expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`);
+const FINISH = statement(`
+  UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
+    fault_message = NULL WHERE link_key = @linkKey`);
 // A check that waited for the opening waits no more.
-const CHECK_NOW = statement(
-  'UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs',
-);
+const CHECK_NOW = statement(`
+  UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs`);
 
 type Binding = { withheld: string | null; answerLost: boolean; note: string; by: 'person' | 'reading'; nowMs: number };
 
@@ -146,20 +140,18 @@ function* bind(
 }
 
 // A budget that is spent says nothing of the opening: what was in its way before still is.
-const RELEASE = statement(
-  `UPDATE opening SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, may_exist = may_exist OR @mayExist,
-     fault_message = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_message, @message::text)
-       ELSE @message::text END,
-     needs_id = CASE WHEN @code::text = 'api_budget_spent' AND fault_code IS NOT NULL THEN needs_id
-       ELSE @needsId::boolean END,
-     fault_code = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_code, @code::text) ELSE @code::text END
-   WHERE link_key = @linkKey`,
-);
+const RELEASE = statement(`
+  UPDATE opening SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, may_exist = may_exist OR @mayExist,
+    fault_message = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_message, @message::text)
+      ELSE @message::text END,
+    needs_id = CASE WHEN @code::text = 'api_budget_spent' AND fault_code IS NOT NULL THEN needs_id
+      ELSE @needsId::boolean END,
+    fault_code = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_code, @code::text) ELSE @code::text END
+  WHERE link_key = @linkKey`);
 
-const PARK = statement(
-  `UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message,
-     foreign_id = @foreignId WHERE link_key = @linkKey`,
-);
+const PARK = statement(`
+  UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message,
+    foreign_id = @foreignId WHERE link_key = @linkKey`);
 
 /** `linkId`: of the service's link. `isForeign`: it is one that settled did not make, which the order may adopt. */
 type Parking = { fault: FaultNote; linkId: string | null; isForeign: boolean; nowMs: number };
@@ -176,9 +168,8 @@ function* park(tx: Transaction, row: FoundOpening, { fault, linkId, isForeign, n
   attention.raiseForOrder(tx, 'reference_taken', { subject: reference, orderKey, params, atMs: nowMs });
 }
 
-const FIND_NEWEST = statement(
-  `${OPENING_ROWS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1 FOR NO KEY UPDATE OF p`,
-);
+const FIND_NEWEST = statement(`
+  ${OPENING_ROWS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1 FOR NO KEY UPDATE OF p`);
 const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key = @linkKey');
 
 /** The columns of `OpeningColumns`, of an opening `p` and its link `l`. */

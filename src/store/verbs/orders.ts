@@ -22,9 +22,8 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
  */
 const LOCK_ORDER = statement('SELECT 1 FROM orders WHERE key = @orderKey FOR NO KEY UPDATE');
 const LOCK_REFERENCE = statement('SELECT 1 FROM orders WHERE reference = @reference FOR NO KEY UPDATE');
-const LOCK_ORDER_OF_LINK = statement(
-  `SELECT 1 FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey FOR NO KEY UPDATE OF o`,
-);
+const LOCK_ORDER_OF_LINK = statement(`
+  SELECT 1 FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey FOR NO KEY UPDATE OF o`);
 
 export function lockOrder(tx: Transaction, orderKey: number): void {
   tx.lock(LOCK_ORDER, { orderKey });
@@ -89,20 +88,17 @@ export const loadOrder = {
 
 // A link that settled opened itself is shown once its address is known, and not while it is withheld.
 const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
-const LINK = statement(
-  `SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
-   WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`,
-);
-const SETTLEMENT = statement(
-  `SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
-   FROM settlement WHERE order_key = @key`,
-);
+const LINK = statement(`
+  SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
+  WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`);
+const SETTLEMENT = statement(`
+  SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
+  FROM settlement WHERE order_key = @key`);
 const ENTRY = `payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
   is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency FROM ledger`;
 const ENTRIES = statement(`SELECT ${ENTRY} WHERE order_key = @key ORDER BY number`);
-const HOLDS = statement(
-  'SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id',
-);
+const HOLDS = statement(`
+  SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id`);
 
 export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   const { key, state, hasMatters } = row;
@@ -122,21 +118,17 @@ export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
 }
 
 // As above, of many orders.
-const LINKS = statement(
-  `SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status FROM link
-   WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`,
-);
-const SETTLEMENTS = statement(
-  `SELECT order_key AS orderKey, paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
-   FROM settlement WHERE order_key = ANY(@keys::bigint[])`,
-);
-const ALL_ENTRIES = statement(
-  `SELECT order_key AS orderKey, ${ENTRY} WHERE order_key = ANY(@keys::bigint[]) ORDER BY number`,
-);
-const ALL_HOLDS = statement(
-  `SELECT order_key AS orderKey, id, reason FROM hold WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
-   ORDER BY opened_at_ms, length(id), id`,
-);
+const LINKS = statement(`
+  SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status FROM link
+  WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`);
+const SETTLEMENTS = statement(`
+  SELECT order_key AS orderKey, paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
+  FROM settlement WHERE order_key = ANY(@keys::bigint[])`);
+const ALL_ENTRIES = statement(`
+  SELECT order_key AS orderKey, ${ENTRY} WHERE order_key = ANY(@keys::bigint[]) ORDER BY number`);
+const ALL_HOLDS = statement(`
+  SELECT order_key AS orderKey, id, reason FROM hold WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
+  ORDER BY opened_at_ms, length(id), id`);
 
 /** As `complete`, of many orders by as many statements as of one. */
 export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
@@ -199,12 +191,11 @@ function versionFloor(generation: number): number {
   return generation === 1 ? 0 : generation;
 }
 
-const INSERT_ORDER = statement(
-  `INSERT INTO orders (reference, amount_minor, currency, state, version, created_at_ms, updated_at_ms)
-   SELECT @reference, @amountMinor, @currency, 'awaiting_payment',
-     1 + CASE WHEN generation = 1 THEN 0 ELSE generation END, @atMs, @atMs FROM instance WHERE true
-   ON CONFLICT (reference) DO NOTHING RETURNING key`,
-);
+const INSERT_ORDER = statement(`
+  INSERT INTO orders (reference, amount_minor, currency, state, version, created_at_ms, updated_at_ms)
+  SELECT @reference, @amountMinor, @currency, 'awaiting_payment',
+    1 + CASE WHEN generation = 1 THEN 0 ELSE generation END, @atMs, @atMs FROM instance WHERE true
+  ON CONFLICT (reference) DO NOTHING RETURNING key`);
 
 /** Inserts an order that is not paid, and returns its key; null if its reference is in use, once that is committed. */
 export function* insertOrder(
@@ -215,9 +206,8 @@ export function* insertOrder(
   return row?.key ?? null;
 }
 
-const NOTE_HISTORY = statement(
-  'INSERT INTO history (order_key, at_ms, what, cause_kind, cause_id) VALUES (@orderKey, @atMs, @what, @by, @reason)',
-);
+const NOTE_HISTORY = statement(`
+  INSERT INTO history (order_key, at_ms, what, cause_kind, cause_id) VALUES (@orderKey, @atMs, @what, @by, @reason)`);
 
 /** Notes in an order's history what is no decision: what was done to its link, or about it; `reason` in a person's words. */
 export function noteHistory(

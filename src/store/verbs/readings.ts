@@ -84,14 +84,12 @@ function goOnUnconfirmed(tx: Transaction, loaded: LoadedOrder, unconfirmed: Unco
   return next.held;
 }
 
-const NOTE_LINK = statement(
-  `UPDATE link SET status = coalesce(@status, status), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms),
-     checked_at_ms = @nowMs, check_failures = 0 WHERE key = @linkKey`,
-);
+const NOTE_LINK = statement(`
+  UPDATE link SET status = coalesce(@status, status), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms),
+    checked_at_ms = @nowMs, check_failures = 0 WHERE key = @linkKey`);
 const OPENING_STATUS = statement('SELECT status FROM opening WHERE link_key = @linkKey');
-const NOTE_ADDRESS = statement(
-  'UPDATE link SET url = coalesce(@url, url), short_url = coalesce(@shortUrl, short_url) WHERE key = @linkKey',
-);
+const NOTE_ADDRESS = statement(`
+  UPDATE link SET url = coalesce(@url, url), short_url = coalesce(@shortUrl, short_url) WHERE key = @linkKey`);
 
 function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJob): Work<void> {
   const { status = null, expiresAtMs = null, url = null, shortUrl = null } = link ?? {};
@@ -104,15 +102,14 @@ function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJo
 }
 
 // What is undecided is found again by every reading, and noted once, whatever else became known meanwhile.
-const INSERT_DRIFT = statement(
-  `INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
-   SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
-   WHERE NOT ${COMPLETION_AWAITED}
-     AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-       AND theirs = @theirs AND rule = @rule AND EXISTS (
-         SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
-           AND count > 1))`,
-);
+const INSERT_DRIFT = statement(`
+  INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
+  SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
+  WHERE NOT ${COMPLETION_AWAITED}
+    AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
+      AND theirs = @theirs AND rule = @rule AND EXISTS (
+        SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
+          AND count > 1))`);
 
 /** Notes what a reading showed that was not known. A completion that waited for the reading was known. */
 export function noteDrift(tx: Transaction, decided: ReadingDecided & { reading: AnsweredReading }): void {
@@ -120,31 +117,26 @@ export function noteDrift(tx: Transaction, decided: ReadingDecided & { reading: 
   if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: decided.reading.linkKey });
 }
 
-const FIND_LINK = statement(
-  'SELECT order_key AS orderKey, link_id AS linkId, opened AS isOpened FROM link WHERE key = @linkKey',
-);
-const INSERT = statement(
-  `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, holder, received_at_ms,
-     due_at_ms, reading)
-   VALUES (@linkKey, @eventId, @mac, @timestamp, @mac, @reason, 'leased', 1, @holder, @nowMs, @dueAtMs, @number)
-   RETURNING key`,
-);
+const FIND_LINK = statement(`
+  SELECT order_key AS orderKey, link_id AS linkId, opened AS isOpened FROM link WHERE key = @linkKey`);
+const INSERT = statement(`
+  INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, holder, received_at_ms,
+    due_at_ms, reading)
+  VALUES (@linkKey, @eventId, @mac, @timestamp, @mac, @reason, 'leased', 1, @holder, @nowMs, @dueAtMs, @number)
+  RETURNING key`);
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@eventKey, @body)');
-const DELAY = statement(
-  'UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey',
-);
+const DELAY = statement(`
+  UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey`);
 // A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
-const DELAY_SCHEDULE = statement(
-  `UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
-     CASE WHEN next_check_at_ms IS NULL THEN NULL
-     WHEN EXISTS (SELECT 1 FROM link_check WHERE link_key = @linkKey) THEN greatest(next_check_at_ms, @dueAtMs::bigint)
-     ELSE @dueAtMs::bigint END
-   WHERE key = @linkKey`,
-);
-const FIND_RETURN = statement(
-  `SELECT key AS linkKey, order_key AS orderKey, callback_url AS callbackUrl, returned_at_ms AS returnedAtMs
-   FROM link WHERE return_token = @returnToken`,
-);
+const DELAY_SCHEDULE = statement(`
+  UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
+    CASE WHEN next_check_at_ms IS NULL THEN NULL
+    WHEN EXISTS (SELECT 1 FROM link_check WHERE link_key = @linkKey) THEN greatest(next_check_at_ms, @dueAtMs::bigint)
+    ELSE @dueAtMs::bigint END
+  WHERE key = @linkKey`);
+const FIND_RETURN = statement(`
+  SELECT key AS linkKey, order_key AS orderKey, callback_url AS callbackUrl, returned_at_ms AS returnedAtMs
+  FROM link WHERE return_token = @returnToken`);
 const NOTE_RETURN = statement('UPDATE link SET returned_at_ms = @nowMs WHERE key = @linkKey');
 
 type Returning = { linkKey: number; orderKey: number; callbackUrl: string | null; returnedAtMs: number | null };
@@ -196,15 +188,14 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
 
 /** After a failed check that is tried again, a person is told of events that wait for an answer for longer than this. */
 const UNANSWERED_MS = 3_600_000;
-const UNANSWERED = statement(
-  `SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
-   FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key
-   WHERE i.link_key = @linkKey AND i.reading IS NULL AND i.fault_code IN ${UNREAD_FAULTS}
-     AND i.received_at_ms <= @sinceMs AND i.received_at_ms > coalesce(l.checked_at_ms, -1)
-     AND NOT EXISTS (SELECT 1 FROM attention a WHERE a.kind = 'event_not_understood' AND a.subject = o.reference
-       AND (a.ended_at_ms IS NULL OR a.last_at_ms >= i.received_at_ms))
-   ORDER BY i.key LIMIT 1`,
-);
+const UNANSWERED = statement(`
+  SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key
+  WHERE i.link_key = @linkKey AND i.reading IS NULL AND i.fault_code IN ${UNREAD_FAULTS}
+    AND i.received_at_ms <= @sinceMs AND i.received_at_ms > coalesce(l.checked_at_ms, -1)
+    AND NOT EXISTS (SELECT 1 FROM attention a WHERE a.kind = 'event_not_understood' AND a.subject = o.reference
+      AND (a.ended_at_ms IS NULL OR a.last_at_ms >= i.received_at_ms))
+  ORDER BY i.key LIMIT 1`);
 
 /**
  * The first event of a link that was not understood and came after the link was read last; none if a person was told of

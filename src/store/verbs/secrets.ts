@@ -13,18 +13,15 @@ export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference
   FROM link l JOIN orders o ON o.key = l.order_key`;
 
 const LIST = statement(`${SEALED_CREDENTIALS} WHERE l.key > @after ORDER BY l.key LIMIT @limit`);
-const RESEAL = statement(
-  `UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
-   WHERE key = @linkKey AND sealed_secret = @was`,
-);
-const RESEAL_SERVICE = statement(
-  `UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId
-   WHERE key = @linkKey AND service_sealed_secret = @was`,
-);
-const ADD = statement(
-  `UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId::text)
-   WHERE secrets_key_id <> @keyId AND ' ' || secrets_key_others || ' ' NOT LIKE '% ' || @keyId::text || ' %'`,
-);
+const RESEAL = statement(`
+  UPDATE link SET sealed_secret = @sealed, secrets_key_id = @keyId, secret_fingerprint = @fingerprint
+  WHERE key = @linkKey AND sealed_secret = @was`);
+const RESEAL_SERVICE = statement(`
+  UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId
+  WHERE key = @linkKey AND service_sealed_secret = @was`);
+const ADD = statement(`
+  UPDATE instance SET secrets_key_others = trim(secrets_key_others || ' ' || @keyId::text)
+  WHERE secrets_key_id <> @keyId AND ' ' || secrets_key_others || ' ' NOT LIKE '% ' || @keyId::text || ' %'`);
 const ADOPT = statement("UPDATE instance SET secrets_key_id = @keyId, secrets_key_others = ''");
 
 type SecretVerbs = 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey';
@@ -34,9 +31,9 @@ export const secretVerbs: InTransaction<Pick<Keeping, SecretVerbs>> = {
     return yield* tx.all<SealedCredentials>(LIST, page);
   },
   *resealSecret(tx, { whose = 'ours', ...resealed }) {
-    const held = holdSecretsKey(tx, resealed.keyId);
+    const locked = lockSecretsKey(tx, resealed.keyId);
     tx.send(whose === 'ours' ? RESEAL : RESEAL_SERVICE, resealed);
-    yield* held;
+    yield* locked;
   },
   *addSecretsKey(tx, keyId) {
     tx.lock(LOCK);
@@ -52,31 +49,29 @@ export const secretVerbs: InTransaction<Pick<Keeping, SecretVerbs>> = {
   },
 };
 
-const COUNT_UNOPENABLE = statement(
-  `SELECT count(*) AS links FROM link
-   WHERE NOT (secrets_key_id = ANY(@keyIds::text[])) OR NOT (service_secrets_key_id = ANY(@keyIds::text[]))`,
-);
+const COUNT_UNOPENABLE = statement(`
+  SELECT count(*) AS links FROM link
+  WHERE NOT (secrets_key_id = ANY(@keyIds::text[])) OR NOT (service_secrets_key_id = ANY(@keyIds::text[]))`);
 
 export const countUnopenable: InTransaction<Queries>['countUnopenable'] = function* (tx, keyIds) {
   const { links } = (yield* tx.one<{ links: number }>(COUNT_UNOPENABLE, { keyIds })) as { links: number };
   return links;
 };
 
-const HOLD_KEY = statement(
-  `SELECT 1 FROM instance WHERE secrets_key_id = @keyId
-     OR ' ' || secrets_key_others || ' ' LIKE '% ' || @keyId::text || ' %' FOR KEY SHARE`,
-);
+const LOCK_KEY = statement(`
+  SELECT 1 FROM instance WHERE secrets_key_id = @keyId
+    OR ' ' || secrets_key_others || ' ' LIKE '% ' || @keyId::text || ' %' FOR KEY SHARE`);
 
 /**
  * Locks a key under which a secret is about to rest: a replica that gives the key up waits, and then sees the secret. The
  * lock is sent at once; reading its answer throws if the replicas have given the key up. A process alone has its own key.
  */
-export function holdSecretsKey(tx: Transaction, keyId: string): Work<void> {
-  return refuseIfGivenUp(tx.hasReplicas ? tx.one(HOLD_KEY, { keyId }) : null, keyId);
+export function lockSecretsKey(tx: Transaction, keyId: string): Work<void> {
+  return refuseIfGivenUp(tx.hasReplicas ? tx.one(LOCK_KEY, { keyId }) : null, keyId);
 }
 
-function* refuseIfGivenUp(held: Answer<unknown> | null, keyId: string): Work<void> {
-  if (held === null || (yield* held) !== undefined) return;
+function* refuseIfGivenUp(locked: Answer<unknown> | null, keyId: string): Work<void> {
+  if (locked === null || (yield* locked) !== undefined) return;
   throw new Fault(
     'transient',
     'secrets_key_wrong',
@@ -87,11 +82,10 @@ function* refuseIfGivenUp(held: Answer<unknown> | null, keyId: string): Work<voi
 
 const LOCK = statement('SELECT 1 FROM instance FOR UPDATE');
 // Whether others are alive is seen beside the newest sign of life: no clock is needed for it.
-const FIND_OTHER_REPLICA = statement(
-  `SELECT name, r.secrets_key_id AS keyId FROM replica r, instance i
-   WHERE name <> @replica AND r.secrets_key_id <> @keyId AND r.alive_at_ms > i.alive_at_ms - ${ALIVE_MS}
-   ORDER BY name LIMIT 1`,
-);
+const FIND_OTHER_REPLICA = statement(`
+  SELECT name, r.secrets_key_id AS keyId FROM replica r, instance i
+  WHERE name <> @replica AND r.secrets_key_id <> @keyId AND r.alive_at_ms > i.alive_at_ms - ${ALIVE_MS}
+  ORDER BY name LIMIT 1`);
 
 function* refuseIfReplicaSealsOtherwise(tx: Transaction, keyId: string): Work<void> {
   const values = { keyId, replica: tx.replica };
@@ -105,11 +99,10 @@ function* refuseIfReplicaSealsOtherwise(tx: Transaction, keyId: string): Work<vo
   );
 }
 
-const COUNT_OTHERS = statement(
-  `SELECT count(*) AS secrets FROM instance i, link l
-     CROSS JOIN LATERAL (VALUES (l.secrets_key_id), (l.service_secrets_key_id)) AS sealed (key_id)
-   WHERE sealed.key_id <> @keyId AND sealed.key_id = ANY(i.secrets_key_id || string_to_array(secrets_key_others, ' '))`,
-);
+const COUNT_OTHERS = statement(`
+  SELECT count(*) AS secrets FROM instance i, link l
+    CROSS JOIN LATERAL (VALUES (l.secrets_key_id), (l.service_secrets_key_id)) AS sealed (key_id)
+  WHERE sealed.key_id <> @keyId AND sealed.key_id = ANY(i.secrets_key_id || string_to_array(secrets_key_others, ' '))`);
 
 /** Another replica may have sealed a secret under a key that is to be given up. */
 function* refuseIfSecretsAreLeft(tx: Transaction, keyId: string, damaged: number): Work<void> {

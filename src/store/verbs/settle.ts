@@ -47,10 +47,9 @@ type Applied = {
   raised: readonly AttentionKind[];
 };
 
-const FINISH = statement(
-  `UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
-     fault_code = @code, fault_message = @message WHERE key = @eventKey`,
-);
+const FINISH = statement(`
+  UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
+    fault_code = @code, fault_message = @message WHERE key = @eventKey`);
 
 /** Settles one claimed event or reading. */
 export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
@@ -81,14 +80,13 @@ function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading
 const OF_EVENT = '(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)';
 const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
 const ORDER_OF_EVENT = statement(`${ORDER} WHERE key = ${OF_EVENT}`);
-const LOCK_CLAIMED = statement(
-  `SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
-     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
-     (SELECT quote_mismatches FROM api_state) AS quoteMismatches
-   FROM inbox i JOIN link l ON l.key = i.link_key
-   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
-   FOR NO KEY UPDATE OF i`,
-);
+const LOCK_CLAIMED = statement(`
+  SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
+    i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
+    (SELECT quote_mismatches FROM api_state) AS quoteMismatches
+  FROM inbox i JOIN link l ON l.key = i.link_key
+  WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
+  FOR NO KEY UPDATE OF i`);
 
 /** Locks the row's order, then the row; null if its lease is no longer the caller's. */
 function* lockClaimed(
@@ -174,12 +172,10 @@ function countNotices(made: Decision | null): number {
   return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
 }
 
-const MISS_WEBHOOK = statement(
-  `UPDATE settlement SET webhook_missing = true WHERE order_key = @orderKey AND NOT ${COMPLETION_AWAITED}`,
-);
-const FIND_WEBHOOK = statement(
-  'UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing',
-);
+const MISS_WEBHOOK = statement(`
+  UPDATE settlement SET webhook_missing = true WHERE order_key = @orderKey AND NOT ${COMPLETION_AWAITED}`);
+const FIND_WEBHOOK = statement(`
+  UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
 /** Marks a settlement that was learned from the API before any webhook reported it, until a webhook does. */
 function noteWebhook(
@@ -199,10 +195,9 @@ function noteWebhook(
   }
 }
 
-const NOTE_STATUS = statement(
-  `UPDATE link SET status = @linkStatus WHERE key = @linkKey
-     AND (checked_at_ms IS NULL OR checked_at_ms < @receivedAtMs)`,
-);
+const NOTE_STATUS = statement(`
+  UPDATE link SET status = @linkStatus WHERE key = @linkKey
+    AND (checked_at_ms IS NULL OR checked_at_ms < @receivedAtMs)`);
 
 /**
  * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
@@ -216,9 +211,8 @@ function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: ClaimedRow, job: 
   return null;
 }
 
-const FIND_UNREAD = statement(
-  `SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`,
-);
+const FIND_UNREAD = statement(`
+  SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`);
 
 /** Tells a person of an event that was not understood while nothing can be asked; ends that when it is over. */
 function* tellOfUnread(tx: Transaction, job: SettleJob, claimed: ClaimedRow, applied: Applied): Work<void> {

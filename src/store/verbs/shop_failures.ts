@@ -39,19 +39,18 @@ const FAILURES = `attempts, since_ms AS sinceMs, last_at_ms AS lastAtMs, ${ATTEM
  * notice before, and changes `attention` after it: this row's lock decides whether the shop took a notice before or after an
  * attempt failed, so that no matter stays open without the row.
  */
-const COUNT = statement(
-  `INSERT INTO shop_failure
-     (one, attempts, since_ms, last_at_ms, fault_code, fault_message, answer_status, answer_body, raised)
-   SELECT 1, 1, @nowMs::bigint, @nowMs::bigint, @code::text, @message::text, @answerStatus::integer, @answerBody::text, false
-   WHERE @begins::boolean OR EXISTS (SELECT 1 FROM shop_failure)
-   ON CONFLICT (one) DO UPDATE SET attempts = shop_failure.attempts + 1,
-     since_ms = least(shop_failure.since_ms, excluded.since_ms), last_at_ms = excluded.last_at_ms,
-     fault_code = excluded.fault_code, fault_message = excluded.fault_message,
-     answer_status = excluded.answer_status, answer_body = excluded.answer_body,
-     raised = shop_failure.raised OR shop_failure.attempts + 1 >= ${REFUSES_AFTER.attempts}
-       OR excluded.last_at_ms - shop_failure.since_ms >= ${REFUSES_AFTER.ageMs}
-   RETURNING ${FAILURES}, raised AS isRaised`,
-);
+const COUNT = statement(`
+  INSERT INTO shop_failure
+    (one, attempts, since_ms, last_at_ms, fault_code, fault_message, answer_status, answer_body, raised)
+  SELECT 1, 1, @nowMs::bigint, @nowMs::bigint, @code::text, @message::text, @answerStatus::integer, @answerBody::text, false
+  WHERE @begins::boolean OR EXISTS (SELECT 1 FROM shop_failure)
+  ON CONFLICT (one) DO UPDATE SET attempts = shop_failure.attempts + 1,
+    since_ms = least(shop_failure.since_ms, excluded.since_ms), last_at_ms = excluded.last_at_ms,
+    fault_code = excluded.fault_code, fault_message = excluded.fault_message,
+    answer_status = excluded.answer_status, answer_body = excluded.answer_body,
+    raised = shop_failure.raised OR shop_failure.attempts + 1 >= ${REFUSES_AFTER.attempts}
+      OR excluded.last_at_ms - shop_failure.since_ms >= ${REFUSES_AFTER.ageMs}
+  RETURNING ${FAILURES}, raised AS isRaised`);
 
 /**
  * Counts an attempt that failed, and raises the matter if there were enough of them. A notice that failed before begins no
@@ -65,11 +64,10 @@ export function* countFailure(tx: Transaction, ended: AttemptEnd & { hasFailedBe
 }
 
 // A row that another transaction has locked is skipped: that one counts an attempt and raises the matter, or ends the row.
-const RAISE_OLD = statement(
-  `UPDATE shop_failure SET raised = true WHERE one = (
-     SELECT one FROM shop_failure WHERE NOT raised AND since_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)
-   RETURNING ${FAILURES}`,
-);
+const RAISE_OLD = statement(`
+  UPDATE shop_failure SET raised = true WHERE one = (
+    SELECT one FROM shop_failure WHERE NOT raised AND since_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)
+  RETURNING ${FAILURES}`);
 
 /** Raises the matter if the first failure is old enough, although no attempt was made since. */
 export function* raiseOldFailures(tx: Transaction, nowMs: number): Work<void> {

@@ -35,16 +35,14 @@ export function countStatuses(table: 'inbox' | 'outbox', every: string): Stateme
 
 const OPENINGS = statement(countsOf('opening', ['pending', 'leased', 'taken']).join(' UNION ALL '));
 // Each time is the first entry of an index.
-const OLDEST = statement(
-  `SELECT (SELECT min(due_at_ms) FROM inbox WHERE status = 'pending') AS eventMs,
-     (SELECT min(due_at_ms) FROM outbox WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL) AS newNoticeMs,
-     (SELECT min(first_tried_at_ms) FROM outbox WHERE status = 'pending' AND attempt > 0) AS triedNoticeMs,
-     (SELECT min(next_check_at_ms) FROM link WHERE next_check_at_ms IS NOT NULL) AS scheduledMs`,
-);
-const COUNTS = statement(
-  `SELECT (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
-     (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures`,
-);
+const OLDEST = statement(`
+  SELECT (SELECT min(due_at_ms) FROM inbox WHERE status = 'pending') AS eventMs,
+    (SELECT min(due_at_ms) FROM outbox WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL) AS newNoticeMs,
+    (SELECT min(first_tried_at_ms) FROM outbox WHERE status = 'pending' AND attempt > 0) AS triedNoticeMs,
+    (SELECT min(next_check_at_ms) FROM link WHERE next_check_at_ms IS NOT NULL) AS scheduledMs`);
+const COUNTS = statement(`
+  SELECT (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
+    (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures`);
 type Counts = Pick<Stats, 'rejections' | 'shopFailures'>;
 
 export function* readStats(tx: Transaction, nowMs: number, counters: Counters): Work<Stats> {
@@ -116,13 +114,12 @@ function lags(
 }
 
 /** Rows that are leased, by holder. */
-export const LEASES = statement(
-  `SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
-     SELECT 'events' AS kind, holder, due_at_ms FROM inbox WHERE status = 'leased'
-     UNION ALL SELECT 'openings', holder, due_at_ms FROM opening WHERE status = 'leased'
-     UNION ALL SELECT 'notices', holder, due_at_ms FROM outbox WHERE status = 'leased'
-   ) AS lease GROUP BY kind, holder`,
-);
+export const LEASES = statement(`
+  SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
+    SELECT 'events' AS kind, holder, due_at_ms FROM inbox WHERE status = 'leased'
+    UNION ALL SELECT 'openings', holder, due_at_ms FROM opening WHERE status = 'leased'
+    UNION ALL SELECT 'notices', holder, due_at_ms FROM outbox WHERE status = 'leased'
+  ) AS lease GROUP BY kind, holder`);
 
 export type LeaseRow = { kind: keyof LeaseCounts; holder: string | null; held: number; lapsed: number };
 

@@ -46,10 +46,9 @@ const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
     AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs OR l.status = 'ACTIVE')))`;
 
 // A link that the schedule has given up is compared if the list shows it.
-const OLDEST = statement(
-  `SELECT min(l.created_at_ms) AS oldestOpenMs FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL
-     AND l.next_check_at_ms IS NOT NULL`,
-);
+const OLDEST = statement(`
+  SELECT min(l.created_at_ms) AS oldestOpenMs FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL
+    AND l.next_check_at_ms IS NOT NULL`);
 const HAS_LINKS = statement('SELECT EXISTS (SELECT 1 FROM link WHERE link_id IS NOT NULL) AS hasLinks');
 const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
 
@@ -61,18 +60,15 @@ export function* aliveReplicas(tx: Transaction, nowMs: number): Work<string[]> {
 
 type OpenLink = { linkKey: number; orderKey: number };
 
-const OPEN_BY_ID = statement(
-  `SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, coalesce(l.status, 'ACTIVE') AS status
-   FROM ${OPEN_LINKS} AND l.link_id = ANY(@ids::text[])`,
-);
+const OPEN_BY_ID = statement(`
+  SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, coalesce(l.status, 'ACTIVE') AS status
+  FROM ${OPEN_LINKS} AND l.link_id = ANY(@ids::text[])`);
 // Whether a link has an id is looked at afterwards: SQLite would look for the order among all links that have none.
-const OPEN_BY_REFERENCE = statement(
-  `SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, o.reference
-   FROM ${OPEN_LINKS} AND o.reference = ANY(@references::text[]) ORDER BY l.key DESC`,
-);
-const LOCK_ORDERS = statement(
-  'SELECT 1 FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE',
-);
+const OPEN_BY_REFERENCE = statement(`
+  SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, o.reference
+  FROM ${OPEN_LINKS} AND o.reference = ANY(@references::text[]) ORDER BY l.key DESC`);
+const LOCK_ORDERS = statement(`
+  SELECT 1 FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE`);
 
 /**
  * For each listed link the open one of which the list says something else than is known: another status, or an id that
@@ -101,10 +97,9 @@ type Restored = { restoredFromMs: number | null };
 
 const RESTORED = statement('SELECT restored_from_ms AS restoredFromMs FROM instance');
 const KNOWN_IDS = statement('SELECT link_id AS linkId FROM link WHERE link_id = ANY(@ids::text[])');
-const LINKS_OF_REFERENCES = statement(
-  `SELECT o.reference, l.link_id AS linkId FROM orders o JOIN link l ON l.order_key = o.key
-   WHERE o.reference = ANY(@references::text[]) ORDER BY l.key`,
-);
+const LINKS_OF_REFERENCES = statement(`
+  SELECT o.reference, l.link_id AS linkId FROM orders o JOIN link l ON l.order_key = o.key
+  WHERE o.reference = ANY(@references::text[]) ORDER BY l.key`);
 
 /**
  * Tells a person of links that the store does not know, and returns of how many it told now. A link is known by its id, or
@@ -133,12 +128,11 @@ function* tellOfUnknown(
   return sum;
 }
 
-const TELL_ONCE = statement(
-  `INSERT INTO attention (kind, subject, detail, params, opened_at_ms, last_at_ms)
-   SELECT 'link_not_known', @subject, '', @params::text, @atMs::bigint, @atMs::bigint
-   WHERE NOT EXISTS (SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = @subject)
-   ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL DO NOTHING`,
-);
+const TELL_ONCE = statement(`
+  INSERT INTO attention (kind, subject, detail, params, opened_at_ms, last_at_ms)
+  SELECT 'link_not_known', @subject, '', @params::text, @atMs::bigint, @atMs::bigint
+  WHERE NOT EXISTS (SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = @subject)
+  ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL DO NOTHING`);
 
 /** Raises a matter unless it was raised before: what a person has ended stays so. Answers how many it raised. */
 function tellOnce(
@@ -155,10 +149,9 @@ export const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
   AND (l.next_check_at_ms IS NOT NULL OR coalesce(l.status, 'ACTIVE') = 'ACTIVE')`;
 
 const COUNT_PAYABLE = statement(`SELECT count(*) AS links FROM ${PAYABLE_LINKS}`);
-const MAKE_DUE = statement(
-  `UPDATE link SET next_check_at_ms = @nowMs WHERE key IN (SELECT l.key FROM ${PAYABLE_LINKS})
-     AND (next_check_at_ms IS NULL OR next_check_at_ms > @nowMs)`,
-);
+const MAKE_DUE = statement(`
+  UPDATE link SET next_check_at_ms = @nowMs WHERE key IN (SELECT l.key FROM ${PAYABLE_LINKS})
+    AND (next_check_at_ms IS NULL OR next_check_at_ms > @nowMs)`);
 
 export function* countPayable(tx: Transaction, nowMs: number): Work<number> {
   return (yield* tx.one<{ links: number }>(COUNT_PAYABLE, { nowMs }))?.links ?? 0;

@@ -23,20 +23,17 @@ const ROWS_MAX = 500;
 
 const newest = (sql: string) => statement(`${sql} DESC LIMIT ${ROWS_MAX}`);
 
-const CHECK = statement(
-  `SELECT c.reason, ${LASTING_REASON} AS lastingReason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
-   FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.order_key = @orderKey LIMIT 1`,
-);
-const SCHEDULE = statement(
-  `SELECT next_check_at_ms AS nextCheckAtMs, check_failures AS checkFailures, expires_at_ms AS linkExpiresAtMs,
-     service_secret_flaw AS secretFlaw
-   FROM link WHERE order_key = @orderKey ORDER BY key DESC LIMIT 1`,
-);
-const OPENING = statement(
-  `SELECT ${OPENING_COLUMNS}, p.attempt, p.due_at_ms AS dueAtMs,
-     p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
-   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`,
-);
+const CHECK = statement(`
+  SELECT c.reason, ${LASTING_REASON} AS lastingReason, c.requested_at_ms AS requestedAtMs, c.due_at_ms AS dueAtMs
+  FROM link_check c JOIN link l ON l.key = c.link_key WHERE l.order_key = @orderKey LIMIT 1`);
+const SCHEDULE = statement(`
+  SELECT next_check_at_ms AS nextCheckAtMs, check_failures AS checkFailures, expires_at_ms AS linkExpiresAtMs,
+    service_secret_flaw AS secretFlaw
+  FROM link WHERE order_key = @orderKey ORDER BY key DESC LIMIT 1`);
+const OPENING = statement(`
+  SELECT ${OPENING_COLUMNS}, p.attempt, p.due_at_ms AS dueAtMs,
+    p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
+  FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`);
 
 export const timeline: InTransaction<Queries>['timeline'] = function* (tx, reference) {
   const loaded = yield* loadOrder.byReference(tx, reference);

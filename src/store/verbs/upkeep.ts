@@ -42,15 +42,13 @@ function* takeTurn(tx: Transaction): Work<boolean> {
 /** Bytes that one call drops at most. To free a large body, the database reads its pages one after the other. */
 const DROPPED_BYTES_MAX = 1024 * 1024;
 
-const OLD_HINTS = statement(
-  `SELECT key, length(body) AS bytes FROM hint WHERE length(body) > 0 AND last_at_ms <= @untilMs
-   ORDER BY last_at_ms LIMIT @limit`,
-);
+const OLD_HINTS = statement(`
+  SELECT key, length(body) AS bytes FROM hint WHERE length(body) > 0 AND last_at_ms <= @untilMs
+  ORDER BY last_at_ms LIMIT @limit`);
 // A hint that another transaction has locked came again, or is being dropped.
-const EMPTY_HINTS = statement(
-  `UPDATE hint SET body = @nothing WHERE key IN
-     (SELECT key FROM hint WHERE key = ANY(@keys::bigint[]) AND last_at_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)`,
-);
+const EMPTY_HINTS = statement(`
+  UPDATE hint SET body = @nothing WHERE key IN
+    (SELECT key FROM hint WHERE key = ANY(@keys::bigint[]) AND last_at_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)`);
 
 /** Returns how many it dropped: 0 if none is left. */
 function* dropHints(tx: Transaction, { untilMs, limit }: BodyDrop): Work<number> {
@@ -67,18 +65,16 @@ function* dropHints(tx: Transaction, { untilMs, limit }: BodyDrop): Work<number>
 type BodyRow = { key: number; bytes: number; receivedAtMs: number; settledAtMs: number | null };
 
 // CROSS JOIN fixes the order: bodies by their keys, and the row of each.
-const KEPT_BODIES = statement(
-  `SELECT b.inbox_key AS key, length(b.body) AS bytes, i.received_at_ms AS receivedAtMs,
-     CASE WHEN i.status = 'done' THEN i.ended_at_ms END AS settledAtMs
-   FROM inbox_body b CROSS JOIN inbox i WHERE i.key = b.inbox_key AND b.inbox_key > @after AND i.key > @after
-   ORDER BY b.inbox_key LIMIT @limit`,
-);
+const KEPT_BODIES = statement(`
+  SELECT b.inbox_key AS key, length(b.body) AS bytes, i.received_at_ms AS receivedAtMs,
+    CASE WHEN i.status = 'done' THEN i.ended_at_ms END AS settledAtMs
+  FROM inbox_body b CROSS JOIN inbox i WHERE i.key = b.inbox_key AND b.inbox_key > @after AND i.key > @after
+  ORDER BY b.inbox_key LIMIT @limit`);
 // The rows are locked, so that none becomes pending again while its bytes go.
-const REMOVE_BODIES = statement(
-  `DELETE FROM inbox_body WHERE inbox_key IN (
-     SELECT key FROM inbox WHERE key = ANY(@keys::bigint[]) AND status = 'done' AND ended_at_ms <= @untilMs
-     FOR NO KEY UPDATE SKIP LOCKED)`,
-);
+const REMOVE_BODIES = statement(`
+  DELETE FROM inbox_body WHERE inbox_key IN (
+    SELECT key FROM inbox WHERE key = ANY(@keys::bigint[]) AND status = 'done' AND ended_at_ms <= @untilMs
+    FOR NO KEY UPDATE SKIP LOCKED)`);
 
 function* dropEvents(tx: Transaction, drop: BodyDrop): Work<BodiesDropped> {
   const { keys, next } = bodiesToDrop(yield* tx.all<BodyRow>(KEPT_BODIES, drop), drop);
@@ -124,33 +120,29 @@ const HASTEN_JOBS = [
   hasten('opening', 'link_key', "status = 'pending'", '@nowMs'),
   hasten('opening', 'link_key', "status = 'leased'", '@lapseMs'),
 ];
-const HASTEN_CHECKS = statement(
-  `UPDATE link_check SET due_at_ms = least(due_at_ms, @nowMs), requested_at_ms = least(requested_at_ms, @nowMs),
-     confirm_since_ms = CASE WHEN confirm_since_ms > @nowMs THEN @nowMs ELSE confirm_since_ms END
-   WHERE link_key IN (SELECT link_key FROM link_check WHERE due_at_ms > @untilMs OR requested_at_ms > @untilMs
-     ORDER BY link_key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`,
-);
+const HASTEN_CHECKS = statement(`
+  UPDATE link_check SET due_at_ms = least(due_at_ms, @nowMs), requested_at_ms = least(requested_at_ms, @nowMs),
+    confirm_since_ms = CASE WHEN confirm_since_ms > @nowMs THEN @nowMs ELSE confirm_since_ms END
+  WHERE link_key IN (SELECT link_key FROM link_check WHERE due_at_ms > @untilMs OR requested_at_ms > @untilMs
+    ORDER BY link_key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`);
 // A replica that was killed while its clock was ahead would count as alive until that time comes.
 const HASTEN_REPLICAS = statement('UPDATE replica SET alive_at_ms = @nowMs WHERE alive_at_ms > @untilMs');
 
-const MEND_TRIED = statement(
-  `UPDATE outbox SET first_tried_at_ms = least(first_tried_at_ms + greatest(@stepMs::bigint, 0), @nowMs)
-   WHERE key > @after AND key <= @to AND status IN ('pending', 'leased') AND first_tried_at_ms IS NOT NULL`,
-);
-const MEND_RETURNED = statement(
-  'UPDATE link SET returned_at_ms = @nowMs WHERE key > @after AND key <= @to AND returned_at_ms > @nowMs',
-);
+const MEND_TRIED = statement(`
+  UPDATE outbox SET first_tried_at_ms = least(first_tried_at_ms + greatest(@stepMs::bigint, 0), @nowMs)
+  WHERE key > @after AND key <= @to AND status IN ('pending', 'leased') AND first_tried_at_ms IS NOT NULL`);
+const MEND_RETURNED = statement(`
+  UPDATE link SET returned_at_ms = @nowMs WHERE key > @after AND key <= @to AND returned_at_ms > @nowMs`);
 const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
 
 /** A link is due later than its schedule says by more than this only if a clock was ahead, or it could not be asked about. */
 const PLANNED_AHEAD_MS = 60_000;
 
-const PUT_OFF = statement(
-  `SELECT l.key AS linkKey, l.next_check_at_ms AS plannedMs, ${WATCHED} WHERE l.key > @after AND l.key <= @to
-     AND (l.next_check_at_ms > @nowMs::bigint + ${PLANNED_AHEAD_MS}
-       OR (l.next_check_at_ms IS NULL AND l.checked_at_ms > @nowMs))
-   ORDER BY l.key FOR NO KEY UPDATE OF l`,
-);
+const PUT_OFF = statement(`
+  SELECT l.key AS linkKey, l.next_check_at_ms AS plannedMs, ${WATCHED} WHERE l.key > @after AND l.key <= @to
+    AND (l.next_check_at_ms > @nowMs::bigint + ${PLANNED_AHEAD_MS}
+      OR (l.next_check_at_ms IS NULL AND l.checked_at_ms > @nowMs))
+  ORDER BY l.key FOR NO KEY UPDATE OF l`);
 const PLAN = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
 
 /** A link whose schedule a clock that was ahead may have put off, or ended. */
