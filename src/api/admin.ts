@@ -6,11 +6,16 @@ import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { AT, count, isoOrNull, time, timeOrNull } from './fields.ts';
-import { problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
+import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
+import { found, problem } from './problem.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
+const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
+
+const CHECK_CLASSES = ['confirm', 'hint', 'janitor'];
+const OPENING_STATUSES = ['pending', 'leased', 'taken'];
 
 const stats = z
   .strictObject({
@@ -23,8 +28,8 @@ const stats = z
       )
       .describe('What needs a person, as `/v1/attention` groups it.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
-    checksByClass: each(['confirm', 'hint', 'janitor']).describe('The same by the class of their requests.'),
-    openings: each(['pending', 'leased', 'taken']).describe('Links that are being opened, by status.'),
+    checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
+    openings: each(OPENING_STATUSES).describe('Links that are being opened, by status.'),
     drift: count.describe('Differences found between the service and settled.'),
     api: z.strictObject({ slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
     rejections: count.describe('Deliveries that were refused as not authentic.'),
@@ -39,6 +44,7 @@ const stats = z
 
 const STATS = {
   orders: {
+    ...none(ORDER_STATES),
     awaiting_payment: 3,
     payment_pending: 1,
     paid: 240,
@@ -46,14 +52,13 @@ const STATS = {
     expired: 17,
     cancelled: 2,
     refunded: 1,
-    disputed: 0,
   },
-  events: { pending: 0, leased: 0, done: 981, dead: 0 },
-  notices: { pending: 0, leased: 0, done: 302, dead: 0 },
+  events: { ...none(ROW_STATUSES), done: 981 },
+  notices: { ...none(ROW_STATUSES), done: 302 },
   matters: [{ kind: 'hold', reason: 'amount_mismatch', count: 1, oldestAt: AT }],
   checks: 0,
-  checksByClass: { confirm: 0, hint: 0, janitor: 0 },
-  openings: { pending: 0, leased: 0, taken: 0 },
+  checksByClass: none(CHECK_CLASSES),
+  openings: none(OPENING_STATUSES),
   drift: 2,
   api: { slotsInUse: 4, pausedUntil: null },
   rejections: 0,
@@ -61,14 +66,11 @@ const STATS = {
   noticesLagSeconds: 0,
 };
 
-/** A state that no order is in is shown as 0. */
-const NO_ORDERS = Object.fromEntries(ORDER_STATES.map((state) => [state, 0]));
-
 export const showStats = operation({
   id: 'showStats',
   group: 'Operation',
   summary: 'Counts of everything',
-  answers: { 200: { when: 'The counts.', schema: z.strictObject({ stats }), sample: { stats: STATS } } },
+  answers: { 200: answer('The counts.', { stats }, { stats: STATS }) },
   answer: async ({ store, clock, canTell }) => {
     const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
       clock.nowMs(),
@@ -76,8 +78,9 @@ export const showStats = operation({
     return {
       stats: {
         ...counts,
-        orders: { ...NO_ORDERS, ...counts.orders },
-        matters: counts.matters.map(({ oldestAtMs, ...group }) => ({ ...group, oldestAt: iso(oldestAtMs) })),
+        // A state that no order is in is shown as 0.
+        orders: { ...none(ORDER_STATES), ...counts.orders },
+        matters: counts.matters.map(withTimes),
         api: { slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
         lagSeconds: lagMs / 1000,
         // Without a callback settled sends no notice, and none is late.
@@ -87,30 +90,16 @@ export const showStats = operation({
   },
 });
 
-export const showMetrics = operation({
-  id: 'metrics',
-  group: 'Health',
-  summary: 'Metrics for Prometheus',
-  // Prometheus may add its own parameters.
-  query: z.looseObject({}),
-  answers: {
-    200: {
-      when: 'The metrics.',
-      schema: z.string(),
-      sample: `# HELP settled_orders Orders by state.
-# TYPE settled_orders gauge
-settled_orders{state="paid"} 240
-settled_orders{state="held"} 1
-`,
-      type: 'text/plain',
-    },
-  },
-  answer: async ({ metrics }, _asked, response) => {
-    const { contentType, text } = await metrics.scrape();
-    response.setHeader('content-type', contentType);
-    response.end(text);
-    return undefined;
-  },
+const BACKUP = {
+  path: '/data/backups/settled-2030-01-31T12-00-00-000Z.db',
+  bytes: 266_240,
+  notIncluded: notIncluded('/data/settled.db.key'),
+};
+
+const backup = z.strictObject({
+  path: z.string().meta({ examples: [BACKUP.path] }),
+  bytes: count,
+  notIncluded: z.string().describe('Where the secrets key is, without which the copy is of little use.'),
 });
 
 export const makeBackup = operation({
@@ -118,27 +107,8 @@ export const makeBackup = operation({
   group: 'Operation',
   summary: 'Write a consistent copy of the database next to it, while serving',
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
-  answers: {
-    201: {
-      when: 'The copy is on the disk.',
-      schema: z.strictObject({
-        backup: z.strictObject({
-          path: z.string().meta({ examples: ['/data/backups/settled-2030-01-31T12-00-00-000Z.db'] }),
-          bytes: count,
-          notIncluded: z.string().describe('Where the secrets key is, without which the copy is of little use.'),
-        }),
-      }),
-      sample: {
-        backup: {
-          path: '/data/backups/settled-2030-01-31T12-00-00-000Z.db',
-          bytes: 266_240,
-          notIncluded:
-            'The secrets key is not in the backup. It is kept in /data/settled.db.key; keep a copy apart from the backup.',
-        },
-      },
-    },
-  },
-  problems: [[409, 'backup_not_ours_to_make']],
+  answers: { 201: answer('The copy is on the disk.', { backup }, { backup: BACKUP }) },
+  problems: { 409: ['backup_not_ours_to_make'] },
   answer: async (options, _asked, response) => {
     const { storeAddress, secretsKeyPlace } = options;
     if (storeAddress.engine === 'postgres') {
@@ -154,9 +124,9 @@ export const makeBackup = operation({
     }
     backingUp.add(options);
     try {
-      const backup = await writeBackup(options, storeAddress.path);
+      const written = await writeBackup(options, storeAddress.path);
       response.status(201);
-      return { backup };
+      return { backup: written };
     } finally {
       backingUp.delete(options);
     }
@@ -172,8 +142,11 @@ async function writeBackup({ store, clock, secretsKeyPlace }: ApiOptions, storeP
   await removeDrafts(folder);
   const path = join(folder, `settled-${iso(clock.nowMs()).replace(/[:.]/g, '-')}.db`);
   const { bytes } = await store.backup({ path });
-  const notIncluded = `The secrets key is not in the backup. It is kept in ${secretsKeyPlace}; keep a copy apart from the backup.`;
-  return { path, bytes, notIncluded };
+  return { path, bytes, notIncluded: notIncluded(secretsKeyPlace) };
+}
+
+function notIncluded(keyPlace: string): string {
+  return `The secrets key is not in the backup. It is kept in ${keyPlace}; keep a copy apart from the backup.`;
 }
 
 /** Removes what a process left that was killed while it wrote a backup: only one backup is written at a time. */
@@ -192,6 +165,24 @@ export async function freeBytes(storePath: string): Promise<number | null> {
   }
 }
 
+const ROTATION = {
+  keyId: '0f3a5b7c9d1e2f40',
+  previousKeyId: 'b5dada6b58dd18a7',
+  secrets: 265,
+  resealed: 265,
+  keyPlace: '/data/settled.db.key',
+  note: 'The new key is in /data/settled.db.key: keep a copy of it apart from the backups.',
+};
+
+const rotation = z.strictObject({
+  keyId: z.string().meta({ examples: [ROTATION.keyId] }),
+  previousKeyId: z.string(),
+  secrets: count.describe('Secrets that rest under the key now.'),
+  resealed: count.describe('Those of them that rested under another key before this request.'),
+  keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
+  note: z.string().describe('What a person should know and do now.'),
+});
+
 export const rotateKey = operation({
   id: 'rotateKey',
   group: 'Operation',
@@ -201,36 +192,12 @@ export const rotateKey = operation({
     'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
     '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when the new key encrypts every secret; requests that come ' +
     'meanwhile get the same answer.',
-  answers: {
-    200: {
-      when: 'The key `keyId` encrypts all secrets.',
-      schema: z.strictObject({
-        rotation: z.strictObject({
-          keyId: z.string().meta({ examples: ['0f3a5b7c9d1e2f40'] }),
-          previousKeyId: z.string(),
-          secrets: count.describe('Secrets that rest under the key now.'),
-          resealed: count.describe('Those of them that rested under another key before this request.'),
-          keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
-          note: z.string().describe('What a person should know and do now.'),
-        }),
-      }),
-      sample: {
-        rotation: {
-          keyId: '0f3a5b7c9d1e2f40',
-          previousKeyId: 'b5dada6b58dd18a7',
-          secrets: 265,
-          resealed: 265,
-          keyPlace: '/data/settled.db.key',
-          note: 'The new key is in /data/settled.db.key: keep a copy of it apart from the backups.',
-        },
-      },
-    },
-  },
-  problems: [[409, 'key_not_ours_to_change']],
-  answer: async ({ rotation, storeAddress }) => {
-    const rotated = await rotation.rotate();
+  answers: { 200: answer('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }) },
+  problems: { 409: ['key_not_ours_to_change'] },
+  answer: async (options) => {
+    const rotated = await options.rotation.rotate();
     if (rotated !== null) return { rotation: rotated };
-    const how = storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
+    const how = options.storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
     const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
     throw problem(409, 'key_not_ours_to_change', detail);
   },
@@ -245,3 +212,41 @@ const CHANGE_AT_REPLICAS =
   'the other. Then give every replica the new one as SETTLED_SECRETS_KEY and the current key as ' +
   'SETTLED_SECRETS_KEY_PREVIOUS, in the same way: they then seal all secrets under the new one. See Change the secrets key ' +
   'in docs/postgres.md.';
+
+export const reconcile = operation({
+  id: 'reconcile',
+  group: 'Operation',
+  summary: 'Ask the service about every link that can still be paid',
+  description:
+    'Makes all of them due now; settled asks as the API budget allows. With `reference` it asks about the link of that ' +
+    'order, and answers when the answer is settled.',
+  body: z.strictObject({
+    reference: givenReference.optional().describe('Only the link of this order, and now.'),
+    dryRun: z.boolean().optional().describe('Only count.'),
+  }),
+  answers: {
+    200: answer(
+      'What it costs.',
+      {
+        dryRun: z.boolean().describe('As the request had it: if true, nothing was done.'),
+        links: count.describe('Links that can still be paid.'),
+        requests: count.describe("What asking about them costs of the API's limit."),
+        etaSeconds: z.number().min(0).describe('How long it takes at the most; 0 for one order.'),
+      },
+      { dryRun: true, links: 4, requests: 4, etaSeconds: 60 },
+    ),
+  },
+  problems: { ...ASKING, 404: ['not_found'] },
+  example: { body: { dryRun: true } },
+  answer: async (options, { body: { reference, dryRun = false } }) => {
+    const { asking } = options;
+    if (asking === null) throw apiNotConfigured();
+    if (reference !== undefined && !dryRun) await readLinkNow(options, reference);
+    const plan =
+      reference === undefined
+        ? await asking.reconciler.catchUp({ dryRun })
+        : found(await asking.reconciler.cost(reference), 'order', reference);
+    const { links, requests, etaMs } = plan;
+    return { dryRun, links, requests, etaSeconds: etaMs / 1000 };
+  },
+});

@@ -13,24 +13,29 @@ import { orderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
 import { iso, words } from '../explain/glossary.ts';
+import { logChange } from '../observe/log.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
 import {
   AT,
   amount,
   count,
+  cutPage,
   givenReason,
   isoOrNull,
   names,
+  nextCursor,
+  page,
+  readKey,
+  readPlace,
   reference,
   rowId,
   statedCurrency,
   time,
   timeOrNull,
 } from './fields.ts';
-import { HELD, holdReason, order, PAID } from './order.ts';
-import { cutPage, nextCursor, page, readKey, readPlace } from './paging.ts';
-import { problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { ACCEPTED, HELD, holdReason, order, PAID } from './order.ts';
+import { noSuch, problem } from './problem.ts';
+import { answer, operation } from './route.ts';
 
 const MEANINGS: Readonly<Record<Concern, string>> = {
   money: 'money is in a wrong state, or may be',
@@ -131,12 +136,6 @@ const SAMPLE = {
   nextCursor: null,
 };
 
-const query = z.strictObject({
-  ...page,
-  kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
-  state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
-});
-
 export const listAttention = operation({
   id: 'listAttention',
   group: 'Operation',
@@ -144,35 +143,37 @@ export const listAttention = operation({
   description:
     'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
     'the metrics say what it says.',
-  query,
+  query: z.strictObject({
+    ...page,
+    kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
+    state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
+  }),
   answers: {
-    200: {
-      when: 'The summary, all groups, and a page of matters.',
-      schema: z.strictObject({
+    200: answer(
+      'The summary, all groups, and a page of matters.',
+      {
         summary,
         groups: z.array(group).describe('All that the filters let through, money first.'),
         attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
         nextCursor,
-      }),
-      sample: SAMPLE,
-    },
+      },
+      SAMPLE,
+    ),
   },
   example: { query: 'kind=hold' },
-  answer: (options, { query }) => list(options, query),
+  answer: async ({ store, clock, asking }, { query }) => {
+    const { kind: ofKind = null, state = null, limit } = query;
+    const after = readPlace(query, parsePlace);
+    const matters = await store.listMatters({ kind: ofKind, state, after, limit: limit + 1 });
+    const { rows, ...more } = cutPage(query, matters.rows, placeOf);
+    return {
+      summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: ofKind !== null || state !== null }),
+      groups: matters.groups.map(groupDocument),
+      attention: rows.map((row) => matterDocument(row, asking !== null)),
+      ...more,
+    };
+  },
 });
-
-async function list({ store, clock, asking }: ApiOptions, asked: z.output<typeof query>): Promise<object> {
-  const { kind: ofKind = null, state = null, limit } = asked;
-  const after = readPlace(asked, parsePlace);
-  const matters = await store.listMatters({ kind: ofKind, state, after, limit: limit + 1 });
-  const { rows, nextCursor: next } = cutPage(asked, matters.rows, placeOf);
-  return {
-    summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: ofKind !== null || state !== null }),
-    groups: matters.groups.map(groupDocument),
-    attention: rows.map((row) => matterDocument(row, asking !== null)),
-    nextCursor: next,
-  };
-}
 
 function placeOf({ kind: of, openedAtMs, key }: MatterPlace): string {
   return `m${of}.${openedAtMs}.${key}`;
@@ -203,31 +204,32 @@ function sumDocument({ currency, asked, balance }: MoneySum): object {
   return { currency, asked: written(asked), balance: written(balance) };
 }
 
-function groupDocument(given: MatterGroup): object {
+function groupDocument({ kind, reason, ...more }: MatterGroup): object {
   return {
-    kind: given.kind,
-    reason: given.reason,
-    concern: concernOf(given.kind) ?? null,
-    meaning: given.reason === null ? words.matter(given.kind) : words.holdReason(given.reason),
-    count: given.count,
-    oldestAt: iso(given.oldestAtMs),
-    sums: given.sums.map(sumDocument),
+    kind,
+    reason,
+    concern: concernOf(kind) ?? null,
+    meaning: reason === null ? words.matter(kind) : words.holdReason(reason),
+    count: more.count,
+    oldestAt: iso(more.oldestAtMs),
+    sums: more.sums.map(sumDocument),
   };
 }
 
-function matterDocument(given: ListedMatter, canAsk: boolean): object {
+function matterDocument(matter: ListedMatter, canAsk: boolean): object {
+  const { key, kind, reason, subject, count, openedAtMs, lastAtMs, order } = matter;
   return {
-    id: given.kind === 'hold' ? null : String(given.key),
-    kind: given.kind,
-    reason: given.reason,
-    concern: concernOf(given.kind) ?? null,
-    subject: given.subject,
-    reference: given.order?.reference ?? null,
-    detail: explainMatter(given, canAsk),
-    count: given.count,
-    openedAt: iso(given.openedAtMs),
-    lastAt: iso(given.lastAtMs),
-    order: given.order === null ? null : orderDocument(given.order),
+    id: kind === 'hold' ? null : String(key),
+    kind,
+    reason,
+    concern: concernOf(kind) ?? null,
+    subject,
+    reference: order?.reference ?? null,
+    detail: explainMatter(matter, canAsk),
+    count,
+    openedAt: iso(openedAtMs),
+    lastAt: iso(lastAtMs),
+    order: order && orderDocument(order),
   };
 }
 
@@ -239,11 +241,11 @@ export const endAttention = operation({
   pathId: rowId,
   body: z.strictObject({ reason: givenReason }),
   answers: {
-    200: {
-      when: 'The matter has ended.',
-      schema: z.strictObject({ attention: z.strictObject({ id: rowId, endedAt: time }) }),
-      sample: { attention: { id: '17', endedAt: AT } },
-    },
+    200: answer(
+      'The matter has ended.',
+      { attention: z.strictObject({ id: rowId, endedAt: time }) },
+      { attention: { id: '17', endedAt: AT } },
+    ),
   },
   example: { body: { reason: "refunded in the service's panel" } },
   answer: async ({ store, clock, log }, { id, body }) => {
@@ -257,5 +259,44 @@ export const endAttention = operation({
     const about = ended.reference === null ? {} : { order: ended.reference };
     log.info({ ...about, kind: ended.kind, matter: id, by: 'person' }, 'a matter was ended');
     return { attention: { id, endedAt: iso(atMs) } };
+  },
+});
+
+const resolution = z.strictObject({
+  decision: z
+    .enum(['accept', 'reject'])
+    .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
+  reason: givenReason,
+});
+
+export const resolveOrder = operation({
+  id: 'resolveOrder',
+  group: 'Orders',
+  summary: 'End the holds of an order',
+  description:
+    'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +
+    'until settled hears of the refund. Repeating the same decision changes nothing.',
+  body: resolution,
+  answers: { 200: answer('The order as it was decided.', { order }, { order: ACCEPTED }) },
+  problems: { 409: ['not_held', 'nothing_left_to_accept'] },
+  example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
+  answer: async ({ store, clock, log, metrics, onNotices }, { reference, body }) => {
+    const resolved = await store.resolveOrder({ reference, ...body, atMs: clock.nowMs() });
+    if (resolved === null) throw noSuch('order', reference);
+    if (resolved.outcome === 'applied') {
+      const { rule, order: after } = resolved;
+      logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
+    }
+    if (resolved.outcome !== 'ignored') {
+      if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
+      onNotices();
+      return { order: orderDocument(resolved.order) };
+    }
+    if (resolved.rule === 'nothing_left_to_accept') {
+      const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
+      throw problem(409, 'nothing_left_to_accept', detail);
+    }
+    const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
+    throw problem(409, 'not_held', detail);
   },
 });

@@ -1,7 +1,6 @@
 import { type Html, html } from '../http/app.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../http/problem.ts';
-import type { JsonSchema } from './json_schema.ts';
-import type { ApiOperation, ApiResponse, OpenApi } from './openapi.ts';
+import type { ApiOperation, ApiResponse, JsonSchema, OpenApi } from './openapi.ts';
 import { PROBLEM_WORDS } from './problem.ts';
 
 type Placed = { method: string; path: string; operation: ApiOperation };

@@ -5,8 +5,19 @@ import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answers.ts';
 import { inWords, systemClock } from '../work/clock.ts';
-import { checkDatabase, checkShop, type Finding, finding } from './doctor_store.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { check, checkDatabase, checkShop, type Finding, finding } from './doctor_store.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
+
+const FOUND: Finding[] = [
+  { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },
+  {
+    name: 'needs a person',
+    status: 'warning',
+    detail:
+      '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order. See: settled ' +
+      'attention',
+  },
+];
 
 export const doctor = operation({
   id: 'doctor',
@@ -16,34 +27,11 @@ export const doctor = operation({
     'It sends a signed delivery to itself through the public address, and asks the service who it is. If the database ' +
     'cannot be read, that is a check that fails, and the checks that need it are left out.',
   answers: {
-    200: {
-      when: 'What was found.',
-      schema: z.strictObject({
-        store: z.string().describe('The database that this server works on.'),
-        checks: z.array(
-          z
-            .strictObject({
-              name: z.string().meta({ examples: ['disk'] }),
-              status: z.enum(['ok', 'warning', 'failing']),
-              detail: z.string().describe('What was found, and what to do about it.'),
-            })
-            .meta({ id: 'Check' }),
-        ),
-      }),
-      sample: {
-        store: '/data/settled.db',
-        checks: [
-          { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },
-          {
-            name: 'needs a person',
-            status: 'warning',
-            detail:
-              '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order. See: settled ' +
-              'attention',
-          },
-        ],
-      },
-    },
+    200: answer(
+      'What was found.',
+      { store: z.string().describe('The database that this server works on.'), checks: z.array(check) },
+      { store: '/data/settled.db', checks: FOUND },
+    ),
   },
   answersWithoutStore: true,
   answer: async (options) => {

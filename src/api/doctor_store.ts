@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { refusesNotices, type ShopFailures } from '../domain/notice.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
@@ -10,7 +11,15 @@ import type { ApiOptions } from './route.ts';
 
 /** The doctor's checks of what the store knows: the database, the replicas that share it, and the shop. */
 
-export type Finding = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+export const check = z
+  .strictObject({
+    name: z.string().meta({ examples: ['disk'] }),
+    status: z.enum(['ok', 'warning', 'failing']),
+    detail: z.string().describe('What was found, and what to do about it.'),
+  })
+  .meta({ id: 'Check' });
+
+export type Finding = z.output<typeof check>;
 
 export function finding(name: string, ok: boolean, detail: string): Finding {
   return { name, status: ok ? 'ok' : 'warning', detail };

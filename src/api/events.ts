@@ -1,26 +1,30 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
-import { iso, words } from '../explain/glossary.ts';
+import { words } from '../explain/glossary.ts';
 import type { EventSummary } from '../store/contract_queries.ts';
 import {
   AT,
   count,
   described,
   fault,
-  givenMs,
-  isoOrNull,
+  filters,
   names,
+  nextCursor,
+  page,
+  readFilters,
+  readKey,
+  readPage,
   reference,
   rowId,
   rowStatus,
   time,
   timeOrNull,
+  withTimes,
 } from './fields.ts';
 import { PAID } from './order.ts';
-import { filters, nextCursor, page, readKey, readPage } from './paging.ts';
-import { type ProblemError, problem } from './problem.ts';
-import { operation } from './route.ts';
+import { found, noSuch, problem } from './problem.ts';
+import { answer, operation } from './route.ts';
 
 const summary = {
   id: rowId,
@@ -31,15 +35,10 @@ const summary = {
     'payment_link.payment_status_changed',
   ),
   reference,
-  linkId: z
-    .string()
-    .nullable()
-    .meta({ examples: ['pl_8001'] }),
+  linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
   status: rowStatus,
   outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and if it says nothing.'),
-  rule: names('Rule', [...RULES, ...PAST_RULES], words.rule)
-    .nullable()
-    .describe('By which rule that was decided.'),
+  rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('By which rule that was decided.'),
   attempt: count.describe('How often settled began to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
   duplicates: count.describe('How often the same came again.'),
@@ -52,6 +51,25 @@ const summary = {
   dueAt: timeOrNull.describe('When settled tries it next; null if it is not pending.'),
   endedAt: timeOrNull,
 };
+
+const event = z
+  .strictObject(summary)
+  .meta({ id: 'Event', description: 'A recorded delivery, or a recorded answer of the API.' });
+
+const eventWithBody = z
+  .strictObject({
+    ...summary,
+    timestamp: described(z.string(), "The timestamp header's characters: epoch milliseconds.", '1896087600000'),
+    bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
+    bodyBase64: z
+      .nullable(z.string())
+      .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
+    bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
+    bodyDropped: z
+      .boolean()
+      .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
+  })
+  .meta({ id: 'EventWithBody', description: 'An event with its body, byte for byte. Never its signature.' });
 
 const BODY = Buffer.from(
   '{"id":"evt_8001","type":"payment_link.payment_status_changed","data":{"paymentLink":{"id":"pl_8001","amount":100.00,' +
@@ -97,27 +115,17 @@ export const listEvents = operation({
   group: 'Events',
   summary: 'List recorded events, the newest first',
   description: "Answers of the service's API are among them: `reading` tells them apart.",
-  query: z.strictObject({ ...page, status: filters.status, reference: filters.reference, since: filters.since }),
+  query: z.strictObject({ ...page, ...filters }),
   answers: {
-    200: {
-      when: 'A page of events.',
-      schema: z.strictObject({
-        events: z.array(
-          z
-            .strictObject(summary)
-            .meta({ id: 'Event', description: 'A recorded delivery, or a recorded answer of the API.' }),
-        ),
-        nextCursor,
-      }),
-      sample: { events: [DEAD_EVENT], nextCursor: null },
-    },
+    200: answer(
+      'A page of events.',
+      { events: z.array(event), nextCursor },
+      { events: [DEAD_EVENT], nextCursor: null },
+    ),
   },
   example: { query: 'status=dead' },
   answer: async ({ store }, { query }) => {
-    const { status = null, reference: of = null, since } = query;
-    const { rows, ...more } = await readPage(query, (at) =>
-      store.listEvents({ ...at, status, reference: of, sinceMs: givenMs(since) }),
-    );
+    const { rows, ...more } = await readPage(query, (at) => store.listEvents({ ...at, ...readFilters(query) }));
     return { events: rows.map(eventDocument), ...more };
   },
 });
@@ -128,26 +136,10 @@ export const showEvent = operation({
   summary: 'One event with its body',
   pathId: rowId,
   answers: {
-    200: {
-      when: 'The event.',
-      schema: z.strictObject({
-        event: z
-          .strictObject({
-            ...summary,
-            timestamp: described(z.string(), "The timestamp header's characters: epoch milliseconds.", '1896087600000'),
-            bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
-            bodyBase64: z
-              .string()
-              .nullable()
-              .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
-            bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
-            bodyDropped: z
-              .boolean()
-              .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
-          })
-          .meta({ id: 'EventWithBody', description: 'An event with its body, byte for byte. Never its signature.' }),
-      }),
-      sample: {
+    200: answer(
+      'The event.',
+      { event: eventWithBody },
+      {
         event: {
           ...EVENT,
           timestamp: '1896091199988',
@@ -157,11 +149,10 @@ export const showEvent = operation({
           bodyDropped: false,
         },
       },
-    },
+    ),
   },
   answer: async ({ store }, { id }) => {
-    const event = await store.findEvent(eventKey(id));
-    if (event === null) throw noSuchEvent(id);
+    const event = found(await store.findEvent(readEventKey(id)), 'event', id);
     const { body, bodySha256, timestamp, ...rest } = event;
     return {
       event: {
@@ -185,19 +176,16 @@ export const replayEvent = operation({
     'because its secret was corrected since, stays as it was settled, and its `fault` says why.',
   pathId: rowId,
   answers: {
-    202: {
-      when: 'It is pending again.',
-      schema: z.strictObject({ event: z.strictObject({ id: rowId, status: z.literal('pending') }) }),
-      sample: { event: { id: EVENT.id, status: 'pending' } },
-    },
+    202: answer(
+      'It is pending again.',
+      { event: z.strictObject({ id: rowId, status: z.literal('pending') }) },
+      { event: { id: EVENT.id, status: 'pending' } },
+    ),
   },
-  problems: [
-    [409, 'event_in_work'],
-    [409, 'event_body_dropped'],
-  ],
+  problems: { 409: ['event_in_work', 'event_body_dropped'] },
   answer: async ({ store, clock, onRequeued }, { id }, response) => {
-    const outcome = await store.requeueEvent({ eventKey: eventKey(id), nowMs: clock.nowMs() });
-    if (outcome === 'unknown') throw noSuchEvent(id);
+    const outcome = await store.requeueEvent({ eventKey: readEventKey(id), nowMs: clock.nowMs() });
+    if (outcome === 'unknown') throw noSuch('event', id);
     if (outcome === 'in_work') {
       const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;
       throw problem(409, 'event_in_work', detail);
@@ -214,24 +202,12 @@ export const replayEvent = operation({
   },
 });
 
-function eventKey(id: string): number {
-  const key = readKey(id);
-  if (key === null) throw noSuchEvent(id);
-  return key;
+function readEventKey(id: string): number {
+  return found(readKey(id), 'event', id);
 }
 
-function noSuchEvent(id: string): ProblemError {
-  return problem(404, 'not_found', `There is no event ${id}.`);
-}
-
-function eventDocument({ key, receivedAtMs, dueAtMs, endedAtMs, ...event }: EventSummary): object {
-  return {
-    id: String(key),
-    ...event,
-    receivedAt: iso(receivedAtMs),
-    dueAt: event.status === 'pending' ? iso(dueAtMs) : null,
-    endedAt: isoOrNull(endedAtMs),
-  };
+function eventDocument({ key, ...event }: EventSummary): object {
+  return { id: String(key), ...withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 
 function asText(body: Uint8Array): string | null {

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { Response } from 'express';
 import { z } from 'zod';
 import { parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
@@ -7,9 +6,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { adoptCommand, inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
-import type { Registered, Registration } from '../store/contract_links.ts';
-import type { Role } from './auth.ts';
-import { apiNotConfigured } from './checks.ts';
+import type { Registered } from '../store/contract_links.ts';
 import {
   described,
   givenReference,
@@ -21,9 +18,10 @@ import {
   readMoney,
   requireEnough,
 } from './fields.ts';
-import { link, noSuchOrder, OPEN, order } from './order.ts';
-import { fieldProblem, type ProblemError, problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { link, OPEN, order } from './order.ts';
+import { apiNotConfigured } from './orders.ts';
+import { fieldProblem, noSuch, type ProblemError, problem } from './problem.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -48,22 +46,19 @@ const registration = z.strictObject({
     .optional(),
 });
 
-const linkAnswer = z.strictObject({
-  link: z.strictObject({
-    ...link,
-    webhookUrl: described(
-      z.string(),
-      'Give it to the service as `webhookUrl`.',
-      'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
-    ),
-    webhookSecret: described(
-      z.string().optional(),
-      'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
-        'no secret.',
-      'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
-    ),
-  }),
-  order,
+const registeredLink = z.strictObject({
+  ...link,
+  webhookUrl: described(
+    z.string(),
+    'Give it to the service as `webhookUrl`.',
+    'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
+  ),
+  webhookSecret: described(
+    z.string().optional(),
+    'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
+      'no secret.',
+    'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
+  ),
 });
 
 const UNKNOWN_LINK = { id: null, url: null, shortUrl: null, status: null };
@@ -85,67 +80,57 @@ export const registerLink = operation({
     'open, corrects the link: operator only.',
   body: registration,
   answers: {
-    201: { when: 'The order and its link are new.', schema: linkAnswer, sample: { ...RESERVED, link: MADE } },
-    200: { when: 'The order was known: its link as it is now.', schema: linkAnswer, sample: RESERVED },
+    201: answer('The order and its link are new.', { link: registeredLink, order }, { ...RESERVED, link: MADE }),
+    200: answer('The order was known: its link as it is now.', { link: registeredLink, order }, RESERVED),
   },
-  problems: [
-    [403, 'correction_forbidden'],
-    [409, 'reference_conflict'],
-    [409, 'link_id_conflict'],
-    [409, 'link_id_taken'],
-    [422, 'invalid_request'],
-  ],
+  problems: {
+    403: ['correction_forbidden'],
+    409: ['reference_conflict', 'link_id_conflict', 'link_id_taken'],
+    422: ['invalid_request'],
+  },
   example: { body: { reference: 'order-8101', amount: '100.00' } },
-  answer: register,
+  answer: async (options, { body, role }, response) => {
+    const { store, keyring, credentials, clock } = options;
+    const { reference, id, webhookSecret } = body;
+    const amount = readMoney(body, options.currency);
+    const lacksSecret = id !== undefined && webhookSecret === undefined;
+    // An order that settled knows keeps its amount and its secret.
+    if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(reference)) === null) {
+      requireEnough(amount);
+      throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
+    }
+    const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
+    const linkId = id ?? null;
+    const registered = await store.registerLink({
+      reference,
+      amount,
+      linkId,
+      token: randomBytes(TOKEN_BYTES).toString('base64url'),
+      secret: webhookSecret === undefined ? null : keyring.seal(webhookSecret, reference),
+      freshSecret: keyring.seal(freshSecret, reference),
+      mayCorrect: role === 'operator',
+      atMs: clock.nowMs(),
+    });
+    if (registered.outcome === 'corrected') credentials.forget(registered.token);
+    if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, linkId ?? '');
+    logRegistered(options, body, registered);
+    if (!('token' in registered)) throw refusal(body, registered);
+    const { outcome, token, linkKey } = registered;
+    const isNew = outcome === 'created';
+    if (isNew) credentials.keep({ linkKey, reference, token, secret: webhookSecret ?? freshSecret, linkId });
+    response.status(isNew ? 201 : 200);
+    return {
+      link: {
+        ...registered.order.link,
+        webhookUrl: `${options.publicUrl}/hooks/${token}`,
+        ...(isNew && webhookSecret === undefined ? { webhookSecret: freshSecret } : {}),
+      },
+      order: orderDocument(registered.order),
+    };
+  },
 });
 
 type Given = z.output<typeof registration>;
-
-async function register(
-  options: ApiOptions,
-  { body, role }: { body: Given; role: Role },
-  response: Response,
-): Promise<object> {
-  const { store, keyring, credentials, clock } = options;
-  const amount = readMoney(body, options.currency);
-  const lacksSecret = body.id !== undefined && body.webhookSecret === undefined;
-  // An order that settled knows keeps its amount and its secret.
-  if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(body.reference)) === null) {
-    requireEnough(amount);
-    throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
-  }
-  const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');
-  const asked: Registration = {
-    reference: body.reference,
-    amount,
-    linkId: body.id ?? null,
-    token: randomBytes(TOKEN_BYTES).toString('base64url'),
-    secret: body.webhookSecret === undefined ? null : keyring.seal(body.webhookSecret, body.reference),
-    freshSecret: keyring.seal(freshSecret, body.reference),
-    mayCorrect: role === 'operator',
-    atMs: clock.nowMs(),
-  };
-  const registered = await store.registerLink(asked);
-  if (registered.outcome === 'corrected') credentials.forget(registered.token);
-  if (registered.outcome === 'bound') credentials.noteLinkId(registered.token, asked.linkId ?? '');
-  logRegistered(options, body, registered);
-  if (!('token' in registered)) throw refusal(body, registered);
-  const { outcome, token } = registered;
-  if (outcome === 'created') {
-    const { reference, webhookSecret: secret = freshSecret } = body;
-    credentials.keep({ linkKey: registered.linkKey, reference, token, secret, linkId: asked.linkId });
-  }
-  const showsSecret = outcome === 'created' && body.webhookSecret === undefined;
-  response.status(outcome === 'created' ? 201 : 200);
-  return {
-    link: {
-      ...registered.order.link,
-      webhookUrl: `${options.publicUrl}/hooks/${token}`,
-      ...(showsSecret ? { webhookSecret: freshSecret } : {}),
-    },
-    order: orderDocument(registered.order),
-  };
-}
 
 /** Logs what changed; a repeated request changes nothing. */
 function logRegistered({ log }: ApiOptions, { reference, id }: Given, registered: Registered): void {
@@ -187,48 +172,35 @@ export const adoptLink = operation({
     'link and does not list it. The money and the reference of the link must be those of the order.',
   body: z.strictObject({ id: linkId }),
   answers: {
-    200: {
-      when: 'The order with its link.',
-      schema: z.strictObject({
-        order,
-        note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks."),
-      }),
-      sample: { order: OPEN, note: NOTES.own },
-    },
+    200: answer(
+      'The order with its link.',
+      { order, note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks.") },
+      { order: OPEN, note: NOTES.own },
+    ),
   },
-  problems: [
-    [409, 'not_adoptable'],
-    [503, 'service_unavailable'],
-    [503, 'api_key_refused'],
-    [503, 'api_not_configured'],
-  ],
+  problems: { 409: ['not_adoptable'], 503: ['service_unavailable', 'api_key_refused', 'api_not_configured'] },
   example: { body: { id: 'pl_8001' } },
-  answer: adopt,
+  // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own.
+  answer: async ({ store, asking, clock, log }, { reference, body: { id } }) => {
+    if (asking === null) throw apiNotConfigured();
+    const [before, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
+    if (before === null || watched === null) throw noSuch('order', reference);
+    if (before.link !== null && before.link.id !== null) throw notAdoptable(hasLink(before));
+    if (!isOpen(before.state)) throw notAdoptable(notOpen(before));
+    const seen = await showLink(asking.service, id);
+    const own = carriesToken(seen, watched.token);
+    const flaw = flawOf(seen, id, before) ?? (own ? null : begunFlawOf(seen));
+    if (flaw !== null) throw notAdoptable(flaw);
+    const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
+    if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
+    const after = (await store.findOrder(reference)) ?? before;
+    if (adopted === 'not_open') throw notAdoptable(notOpen(after));
+    if (adopted === 'not_parked') throw notAdoptable(after.link?.id ? hasLink(after) : notParked(before));
+    log.info({ order: reference, link: seen.id, by: 'person' }, 'link is open');
+    asking.reconciler.wake();
+    return { order: orderDocument(after), note: own ? NOTES.own : NOTES.other };
+  },
 });
-
-/** settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own. */
-async function adopt(
-  { store, asking, clock, log }: ApiOptions,
-  { reference, body: { id } }: { reference: string; body: { id: string } },
-): Promise<object> {
-  if (asking === null) throw apiNotConfigured();
-  const [found, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
-  if (found === null || watched === null) throw noSuchOrder(reference);
-  if (found.link !== null && found.link.id !== null) throw notAdoptable(hasLink(found));
-  if (!isOpen(found.state)) throw notAdoptable(notOpen(found));
-  const seen = await showLink(asking.service, id);
-  const own = carriesToken(seen, watched.token);
-  const flaw = flawOf(seen, id, found) ?? (own ? null : begunFlawOf(seen));
-  if (flaw !== null) throw notAdoptable(flaw);
-  const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
-  if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
-  const after = (await store.findOrder(reference)) ?? found;
-  if (adopted === 'not_open') throw notAdoptable(notOpen(after));
-  if (adopted === 'not_parked') throw notAdoptable(after.link?.id ? hasLink(after) : notParked(found));
-  log.info({ order: reference, link: seen.id, by: 'person' }, 'link is open');
-  asking.reconciler.wake();
-  return { order: orderDocument(after), note: own ? NOTES.own : NOTES.other };
-}
 
 async function showLink(service: Service, id: string): Promise<LinkSeen> {
   try {

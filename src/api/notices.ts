@@ -7,18 +7,22 @@ import {
   count,
   described,
   fault,
-  givenMs,
+  filters,
   isoOrNull,
   names,
+  nextCursor,
+  page,
+  readFilters,
+  readPage,
   reference,
   rowStatus,
   time,
   timeOrNull,
+  withTimes,
 } from './fields.ts';
 import { order, PAID } from './order.ts';
-import { filters, nextCursor, page, readPage } from './paging.ts';
-import { type ProblemError, problem } from './problem.ts';
-import { operation } from './route.ts';
+import { found, noSuch, problem } from './problem.ts';
+import { answer, operation } from './route.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('Of the order, when this happened.');
@@ -71,7 +75,7 @@ export const CALLBACK = {
   },
 };
 
-const answer = z.strictObject({ status: z.int(), body: z.string().describe('Its beginning.') }).nullable();
+const shopAnswer = z.strictObject({ status: z.int(), body: z.string().describe('Its beginning.') }).nullable();
 
 const summary = {
   id: noticeId,
@@ -81,13 +85,26 @@ const summary = {
   status: rowStatus,
   attempt: count.describe('How often settled began to send it.'),
   fault: fault.nullable(),
-  answer: answer.describe('What the shop answered last.'),
+  answer: shopAnswer.describe('What the shop answered last.'),
   createdAt: time,
   dueAt: timeOrNull.describe(
     'When settled tries it next; null while another one of its order has its turn, at the end, and if the shop has no callback.',
   ),
   endedAt: timeOrNull,
 };
+
+const noticeSummary = z.strictObject(summary).meta({ id: 'NoticeSummary', description: 'How far a notice has come.' });
+
+const noticeWithBody = z
+  .strictObject({ ...summary, body: notice })
+  .meta({ id: 'NoticeWithBody', description: 'A notice with its body as settled sends it. Never its signature.' });
+
+const resentNotice = z.strictObject({
+  id: noticeId,
+  status: z.literal('pending'),
+  dueAt: timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
+  waitsFor: noticeId.nullable().describe('The notice that has its turn; settled sends this one after it.'),
+});
 
 const shop = z
   .strictObject({
@@ -98,7 +115,7 @@ const shop = z
         since: time,
         lastAt: time,
         fault,
-        answer: answer.describe('What the shop answered last; null if it gave no answer.'),
+        answer: shopAnswer.describe('What the shop answered last; null if it gave no answer.'),
       })
       .nullable()
       .describe('Attempts that failed since the shop last took a notice; null if none did.'),
@@ -139,30 +156,17 @@ export const listNotices = operation({
   id: 'listNotices',
   group: 'Notices',
   summary: 'List notices, the newest first',
-  query: z.strictObject({ ...page, status: filters.status, reference: filters.reference, since: filters.since }),
+  query: z.strictObject({ ...page, ...filters }),
   answers: {
-    200: {
-      when: 'A page of notices.',
-      schema: z.strictObject({
-        notices: z.array(
-          z.strictObject(summary).meta({ id: 'NoticeSummary', description: 'How far a notice has come.' }),
-        ),
-        nextCursor,
-        shop,
-      }),
-      sample: {
-        notices: [DEAD_NOTICE],
-        nextCursor: null,
-        shop: { url: 'https://shop.example.com/settled', failures: null },
-      },
-    },
+    200: answer(
+      'A page of notices.',
+      { notices: z.array(noticeSummary), nextCursor, shop },
+      { notices: [DEAD_NOTICE], nextCursor: null, shop: { url: 'https://shop.example.com/settled', failures: null } },
+    ),
   },
   example: { query: 'status=dead' },
   answer: async ({ store, shopAddress }, { query }) => {
-    const { status = null, reference: of = null, since } = query;
-    const { rows, ...more } = await readPage(query, (at) =>
-      store.listNotices({ ...at, status, reference: of, sinceMs: givenMs(since) }),
-    );
+    const { rows, ...more } = await readPage(query, (at) => store.listNotices({ ...at, ...readFilters(query) }));
     return {
       notices: rows.map((row) => noticeDocument(row, shopAddress)),
       ...more,
@@ -176,24 +180,9 @@ export const showNotice = operation({
   group: 'Notices',
   summary: 'One notice with its body',
   pathId: noticeId,
-  answers: {
-    200: {
-      when: 'The notice.',
-      schema: z.strictObject({
-        notice: z
-          .strictObject({ ...summary, body: notice })
-          .meta({
-            id: 'NoticeWithBody',
-            description: 'A notice with its body as settled sends it. Never its signature.',
-          }),
-      }),
-      sample: { notice: { ...NOTICE, body: SAID } },
-    },
-  },
+  answers: { 200: answer('The notice.', { notice: noticeWithBody }, { notice: { ...NOTICE, body: SAID } }) },
   answer: async ({ store, shopAddress }, { id }) => {
-    const found = await store.findNotice(id);
-    if (found === null) throw noSuchNotice(id);
-    const { body, ...rest } = found;
+    const { body, ...rest } = found(await store.findNotice(id), 'notice', id);
     return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };
   },
 });
@@ -207,23 +196,16 @@ export const resendNotice = operation({
     'stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',
   pathId: noticeId,
   answers: {
-    202: {
-      when: 'settled sends it again.',
-      schema: z.strictObject({
-        notice: z.strictObject({
-          id: noticeId,
-          status: z.literal('pending'),
-          dueAt: timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
-          waitsFor: noticeId.nullable().describe('The notice that has its turn; settled sends this one after it.'),
-        }),
-      }),
-      sample: { notice: { id: NOTICE_ID, status: 'pending', dueAt: AT, waitsFor: null } },
-    },
+    202: answer(
+      'settled sends it again.',
+      { notice: resentNotice },
+      { notice: { id: NOTICE_ID, status: 'pending', dueAt: AT, waitsFor: null } },
+    ),
   },
-  problems: [[409, 'notice_in_work']],
+  problems: { 409: ['notice_in_work'] },
   answer: async ({ store, clock, onNotices }, { id }, response) => {
     const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
-    if (outcome === 'unknown') throw noSuchNotice(id);
+    if (outcome === 'unknown') throw noSuch('notice', id);
     if (outcome === 'in_work') {
       const detail =
         `settled is sending notice ${id}, or sends it as soon as its turn comes. It sends nothing unless ` +
@@ -244,19 +226,7 @@ async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string
   return { url, failures: { ...failed, since: iso(sinceMs), lastAt: iso(lastAtMs) } };
 }
 
-function noticeDocument(
-  { key: _, createdAtMs, dueAtMs, endedAtMs, ...rest }: NoticeSummary,
-  shopAddress: string | null,
-): object {
-  return {
-    ...rest,
-    createdAt: iso(createdAtMs),
-    // Without a callback settled sends no notice, whatever its turn.
-    dueAt: shopAddress === null ? null : isoOrNull(dueAtMs),
-    endedAt: isoOrNull(endedAtMs),
-  };
-}
-
-function noSuchNotice(id: string): ProblemError {
-  return problem(404, 'not_found', `There is no notice ${id}.`);
+function noticeDocument({ key: _, ...notice }: NoticeSummary, shopAddress: string | null): object {
+  // Without a callback settled sends no notice, whatever its turn.
+  return { ...withTimes(notice), ...(shopAddress === null ? { dueAt: null } : {}) };
 }

@@ -1,46 +1,19 @@
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import type { ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
-import { type JsonSchema, type SchemaWriter, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { PROBLEM_WORDS, problemSchema } from './problem.ts';
-import { orderPath } from './requests.ts';
-import { GROUPS, type Route, type Stated } from './route.ts';
+import { GROUPS, orderPath, type Problems, type Route } from './route.ts';
 
 /** An OpenAPI 3.1 document, as far as ours goes. */
-export type OpenApi = {
-  openapi: string;
-  info: { title: string; version: string; summary: string; description: string; license: object };
-  servers: { url: string; description: string }[];
-  tags: { name: string; description: string }[];
-  paths: Record<string, Record<string, ApiOperation>>;
-  webhooks: { notice: { post: Callback } };
-  components: {
-    schemas: Record<string, JsonSchema>;
-    responses: Record<string, ApiResponse>;
-    headers: Record<string, object>;
-    securitySchemes: Record<string, object>;
-  };
-};
-
-export type ApiOperation = {
-  operationId: string;
-  tags: string[];
-  summary: string;
-  description?: string;
-  security: Record<string, never[]>[];
-  parameters: Parameter[];
-  requestBody?: { required: boolean; content: Record<string, { schema: JsonSchema; example?: unknown }> };
-  responses: Record<string, ApiResponse | { $ref: string }>;
-  'x-codeSamples': { lang: string; source: string }[];
-};
-
-/** The request that settled sends to the shop. */
-type Callback = Pick<ApiOperation, 'operationId' | 'summary' | 'parameters'> & {
+export type OpenApi = ReturnType<typeof describeApi>;
+export type ApiOperation = ReturnType<typeof describeRoute>;
+export type ApiResponse = {
   description: string;
-  requestBody: { required: boolean; content: { 'application/json': { schema: JsonSchema } } };
-  responses: Record<string, { description: string }>;
+  headers: Record<string, { $ref: string }>;
+  content: Record<string, { schema: JsonSchema; example?: unknown }>;
 };
-
 type Parameter = {
   name: string;
   in: 'path' | 'query' | 'header';
@@ -49,14 +22,27 @@ type Parameter = {
   schema: JsonSchema;
 };
 
-export type ApiResponse = {
-  description: string;
-  headers: Record<string, { $ref: string }>;
-  content: Record<string, { schema: JsonSchema; example?: unknown }>;
+/** JSON Schema 2020-12, as far as zod writes it. */
+export type JsonSchema = {
+  $ref?: string;
+  type?: string | string[];
+  description?: string;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+  additionalProperties?: boolean | JsonSchema;
+  items?: JsonSchema;
+  anyOf?: JsonSchema[];
+  oneOf?: JsonSchema[];
+  allOf?: JsonSchema[];
+  enum?: readonly unknown[];
+  const?: unknown;
+  examples?: unknown[];
+  default?: unknown;
+  [keyword: string]: unknown;
 };
 
 /** The document of the private listener, made of its routes. */
-export function describeApi(routes: readonly Route[]): OpenApi {
+export function describeApi(routes: readonly Route[]) {
   const writer = schemaWriter();
   const responses: Record<string, ApiResponse> = {};
   const body = writer.write(problemSchema, 'output');
@@ -68,15 +54,12 @@ export function describeApi(routes: readonly Route[]): OpenApi {
     responses[name] = response;
     return { $ref: `#/components/responses/${name}` };
   };
-  const paths: OpenApi['paths'] = {};
+  const paths: Record<string, Record<string, ApiOperation>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, '{$1}');
     paths[path] = { ...paths[path], [route.method]: describeRoute(route, writer, writeProblem) };
   }
-  const callback = {
-    ...CALLBACK,
-    requestBody: { required: true, content: { 'application/json': { schema: writer.write(notice, 'output') } } },
-  };
+  const callback = { ...CALLBACK, requestBody: { ...requestBody(writer.write(notice, 'output')), required: true } };
   return {
     openapi: '3.1.0',
     info: {
@@ -103,13 +86,13 @@ function sorted<T>(byName: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(byName).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
-type WriteProblem = (status: number, codes: ProblemCode[]) => ApiResponse | { $ref: string };
+type WriteProblem = (status: number, codes: readonly ProblemCode[]) => ApiResponse | { $ref: string };
 
-function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem): ApiOperation {
+function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem) {
   const { allowed, operation } = route;
   const { id, group, summary, description, body, answers, example } = operation;
   const parameters = [...pathParameters(route, writer), ...queryParameters(route, writer)];
-  const responses: ApiOperation['responses'] = {};
+  const responses: Record<string, ApiResponse | { $ref: string }> = {};
   for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {
     responses[status] = {
       description: when,
@@ -120,12 +103,12 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
   for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);
   return {
     operationId: id,
-    tags: [group],
+    tags: [group as string],
     summary,
-    ...(description === undefined ? {} : { description }),
+    description,
     security: allowed.map((role) => ({ [role]: [] })),
     parameters,
-    ...(body === undefined ? {} : { requestBody: requestBody(writer.write(body, 'input'), example?.body) }),
+    requestBody: body && requestBody(writer.write(body, 'input'), example?.body),
     responses,
     'x-codeSamples': [{ lang: 'Shell', source: exampleCall(route, parameters) }],
   };
@@ -155,33 +138,32 @@ function described({ description, ...schema }: JsonSchema): Pick<Parameter, 'des
   return { ...(description === undefined ? {} : { description }), schema };
 }
 
-function requestBody(schema: JsonSchema, example: unknown): NonNullable<ApiOperation['requestBody']> {
-  const content = { schema, ...(example === undefined ? {} : { example }) };
-  return { required: (schema.required ?? []).length > 0, content: { 'application/json': content } };
+function requestBody(schema: JsonSchema, example?: unknown) {
+  return { required: (schema.required ?? []).length > 0, content: { 'application/json': { schema, example } } };
 }
 
-/** The problems of a route by status: its own, and those that every route of its kind may answer. */
-function problemsOf(route: Route): Map<number, ProblemCode[]> {
-  const found = new Map<number, ProblemCode[]>();
-  for (const [status, code] of [...problemsByRule(route), ...(route.operation.problems ?? [])]) {
-    const codes = found.get(status) ?? [];
-    if (!codes.includes(code)) found.set(status, [...codes, code]);
+/** The problems of a route by status: those that every route of its kind may answer, and its own. */
+function problemsOf(route: Route): [status: number, codes: readonly ProblemCode[]][] {
+  const found = new Map<number, Set<ProblemCode>>();
+  for (const problems of [problemsByRule(route), route.operation.problems ?? {}]) {
+    for (const [status, codes] of Object.entries(problems)) {
+      found.set(Number(status), new Set([...(found.get(Number(status)) ?? []), ...codes]));
+    }
   }
-  return new Map([...found].sort(([one], [other]) => one - other));
+  return [...found].sort(([one], [other]) => one - other).map(([status, codes]) => [status, [...codes]]);
 }
 
-function problemsByRule({ method, path, allowed, operation }: Route): Stated[] {
-  if (allowed.length === 0) return [];
-  const stated: Stated[] = [
-    [401, 'unauthorized'],
-    [500, 'internal'],
-  ];
-  if (!operation.answersWithoutStore) stated.push([503, 'unavailable']);
-  if (allowed.length === 1) stated.push([403, 'forbidden']);
-  if (path.startsWith('/v1/')) stated.push([400, 'invalid_request']);
-  if (path.includes(':')) stated.push([404, 'not_found']);
-  if (method === 'post') stated.push([413, 'body_too_large'], [415, 'content_type']);
-  return stated;
+function problemsByRule({ method, path, allowed, operation }: Route): Problems {
+  if (allowed.length === 0) return {};
+  return {
+    401: ['unauthorized'],
+    500: ['internal'],
+    ...(operation.answersWithoutStore ? {} : { 503: ['unavailable'] }),
+    ...(allowed.length === 1 ? { 403: ['forbidden'] } : {}),
+    ...(path.startsWith('/v1/') ? { 400: ['invalid_request'] } : {}),
+    ...(path.includes(':') ? { 404: ['not_found'] } : {}),
+    ...(method === 'post' ? { 413: ['body_too_large'], 415: ['content_type'] } : {}),
+  };
 }
 
 function problemResponse(schema: JsonSchema, status: number, codes: readonly ProblemCode[]): ApiResponse {
@@ -222,6 +204,39 @@ function exampleCall({ method, path, allowed, operation }: Route, parameters: re
 /** JSON in one line that a narrow page can break between its fields. */
 function spaced(body: object): string {
   return JSON.stringify(body, null, 1).replace(/\n */g, ' ');
+}
+
+type Direction = 'input' | 'output';
+type SchemaWriter = ReturnType<typeof schemaWriter>;
+
+/** Writes zod's schemas as JSON Schema. A schema that has an id is written once, in `named`. */
+function schemaWriter() {
+  const named = new Map<string, JsonSchema>();
+  const write = (schema: z.ZodType, io: Direction): JsonSchema => {
+    const written = z.toJSONSchema(schema, { io, override: (one) => correct(one, io) });
+    const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
+    const { $schema: _, $defs = {}, ...own } = JSON.parse(text) as JsonSchema;
+    for (const [id, one] of Object.entries($defs as Record<string, JsonSchema>)) {
+      if (!isDeepStrictEqual(named.get(id) ?? one, one)) throw new Error(`two schemas have the id ${id}`);
+      named.set(id, one);
+    }
+    return own;
+  };
+  return { write, named };
+}
+
+/** What zod writes otherwise than a reader should have it. */
+function correct({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: unknown }, io: Direction): void {
+  const json = jsonSchema as JsonSchema;
+  // The format says it, and shorter.
+  if (json.format === 'date-time') delete json.pattern;
+  if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
+  // A later version may answer more: readers ignore what they do not know.
+  if (io === 'output' && json.additionalProperties === false) delete json.additionalProperties;
+  // Zod leaves out both for a transformed field of a request: they could be of the result.
+  const { examples } = z.globalRegistry.get(zodSchema) ?? {};
+  if (Array.isArray(examples)) json.examples = examples;
+  if (zodSchema._zod.def.type === 'default') json.default = zodSchema._zod.def.defaultValue;
 }
 
 const SCHEMES = {

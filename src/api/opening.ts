@@ -3,10 +3,20 @@ import { orderDocument } from '../domain/notice.ts';
 import { bringId } from '../explain/attention_sentences.ts';
 import { adoptCommand, firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
-import { givenReference, givenTime, metadata, money, readMoney, requireEnough, text, timeOrNull } from './fields.ts';
-import { OPEN, order, orderAnswer } from './order.ts';
+import {
+  givenMs,
+  givenReference,
+  givenTime,
+  metadata,
+  money,
+  readMoney,
+  requireEnough,
+  text,
+  timeOrNull,
+} from './fields.ts';
+import { OPEN, order } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 const lines = z
   .string()
@@ -45,13 +55,15 @@ const content = z.strictObject({
   callbackUrl: webAddress.optional(),
 });
 
-const waitingAnswer = z.strictObject({
-  order,
-  opening: z.strictObject({
-    detail: z.string().describe('Why the last attempt to open the link failed, and when the next one is.'),
-    nextAttemptAt: timeOrNull.describe('Null while an attempt is under way.'),
-  }),
+const opening = z.strictObject({
+  detail: z.string().describe('Why the last attempt to open the link failed, and when the next one is.'),
+  nextAttemptAt: timeOrNull.describe('Null while an attempt is under way.'),
 });
+
+const OPENING = {
+  detail: 'The service answered 503. The next attempt to open it is at 2030-01-31T11:58:25.000Z.',
+  nextAttemptAt: '2030-01-31T11:58:25.000Z',
+};
 
 export const openOrder = operation({
   id: 'openOrder',
@@ -63,37 +75,26 @@ export const openOrder = operation({
     'Retry until it answers 200 or 201: the same request never makes a second link.',
   body: content,
   answers: {
-    201: { when: 'The link is open.', schema: orderAnswer, sample: { order: OPEN } },
-    200: {
-      when: 'A request with the same content came before: the order as it is now, with its link.',
-      schema: orderAnswer,
-      sample: { order: OPEN },
-    },
+    201: answer('The link is open.', { order }, { order: OPEN }),
+    200: answer(
+      'A request with the same content came before: the order as it is now, with its link.',
+      { order },
+      { order: OPEN },
+    ),
     202: {
-      when: 'It takes longer than 10 s, and settled continues in the background. Repeat the request to get the link.',
-      schema: waitingAnswer,
-      sample: {
-        order: { ...OPEN, link: null },
-        opening: {
-          detail: 'The service answered 503. The next attempt to open it is at 2030-01-31T11:58:25.000Z.',
-          nextAttemptAt: '2030-01-31T11:58:25.000Z',
-        },
-      },
+      ...answer(
+        'It takes longer than 10 s, and settled continues in the background. Repeat the request to get the link.',
+        { order, opening },
+        { order: { ...OPEN, link: null }, opening: OPENING },
+      ),
       retryAfter: true,
     },
   },
-  problems: [
-    [409, 'reference_conflict'],
-    [409, 'order_cancelled'],
-    [409, 'link_expired'],
-    [409, 'reference_taken'],
-    [422, 'invalid_request'],
-    [422, 'refused_by_service'],
-    [422, 'link_withheld'],
-    [503, 'api_not_configured'],
-    [503, 'public_url_not_public'],
-    [503, 'api_key_refused'],
-  ],
+  problems: {
+    409: ['reference_conflict', 'order_cancelled', 'link_expired', 'reference_taken'],
+    422: ['invalid_request', 'refused_by_service', 'link_withheld'],
+    503: ['api_not_configured', 'public_url_not_public', 'api_key_refused'],
+  },
   example: {
     body: {
       reference: 'order-8001',
@@ -102,19 +103,19 @@ export const openOrder = operation({
       callbackUrl: 'https://shop.example.com/thanks',
     },
   },
-  answer: async (options, asked, response) => {
-    const { body } = asked;
+  answer: async (options, { body }, response) => {
     const amount = readMoney(body, options.currency);
     requireEnough(amount);
-    const expiresAtMs = body.expiresAt === undefined ? null : Date.parse(body.expiresAt);
+    const expiresAtMs = givenMs(body.expiresAt);
     if (expiresAtMs !== null) await requireExpiry(options, body.reference, expiresAtMs);
-    const { opener } = requireApi(options);
-    const opened = await opener.open({ ...contentOf(body), amount, expiresAtMs });
+    const { reference, title, description = null, metadata = null, callbackUrl = null } = body;
+    const content = { reference, title, description, metadata, callbackUrl, amount, expiresAtMs };
+    const opened = await requireApi(options).opener.open(content);
     switch (opened.outcome) {
       case 'opening': {
-        const { retryAfterSeconds, ...opening } = await waitingFor(options, body.reference);
+        const { retryAfterSeconds, ...waiting } = await waitingFor(options, reference);
         response.status(202).setHeader('retry-after', String(retryAfterSeconds));
-        return { order: orderDocument(opened.order), opening };
+        return { order: orderDocument(opened.order), opening: waiting };
       }
       case 'created':
         response.status(201);
@@ -122,20 +123,10 @@ export const openOrder = operation({
       case 'known':
         return { order: orderDocument(opened.order) };
       default:
-        throw refusal(body.reference, opened);
+        throw refusal(reference, opened);
     }
   },
 });
-
-function contentOf({ reference, title, description, metadata, callbackUrl }: z.output<typeof content>) {
-  return {
-    reference,
-    title,
-    description: description ?? null,
-    metadata: metadata ?? null,
-    callbackUrl: callbackUrl ?? null,
-  };
-}
 
 const LIFETIME_MS_MAX = 365 * 86_400_000;
 

@@ -5,13 +5,8 @@ import type { OrderDocument } from '../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
-import { type ProblemError, problem } from './problem.ts';
 
 /** The order as every answer shows it, and the orders of the samples. */
-
-export function noSuchOrder(reference: string): ProblemError {
-  return problem(404, 'not_found', `There is no order ${reference}.`);
-}
 
 const STATES: Readonly<Record<OrderState, string>> = {
   awaiting_payment: 'the customer has not begun to pay',
@@ -150,8 +145,6 @@ export const order = z
     description: 'The claim of the shop to money. Notices carry it in the same form.',
     examples: [PAID],
   }) satisfies z.ZodType<OrderDocument>;
-
-export const orderAnswer = z.strictObject({ order });
 
 export const listedOrder = z
   .strictObject({

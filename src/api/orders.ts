@@ -2,19 +2,22 @@ import { z } from 'zod';
 import { agreement } from '../domain/comparison.ts';
 import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { ORDER_STATES } from '../domain/order.ts';
+import { isOpen, ORDER_STATES, type Order } from '../domain/order.ts';
 import { ENTRY_KINDS } from '../explain/chronicle.ts';
 import { explain } from '../explain/explain.ts';
+import { shellWord } from '../explain/glossary.ts';
 import { isUnconfirmed } from '../explain/next_steps.ts';
 import { parseBodyExactly } from '../json.ts';
 import { logChange } from '../observe/log.ts';
 import { readEvent } from '../paylink/events.ts';
+import type { LinkSeen } from '../paylink/service.ts';
+import type { CheckResult } from '../reconcile/reconciler.ts';
 import type { Queries, Timeline } from '../store/contract_queries.ts';
-import { givenMs, givenReason, givenTime, text, time } from './fields.ts';
-import { ACCEPTED, listedOrder, noSuchOrder, OPEN, order, orderAnswer, PAID } from './order.ts';
-import { nextCursor, page, readPage } from './paging.ts';
-import { problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import { described, givenMs, givenTime, nextCursor, page, readPage, text, time } from './fields.ts';
+import { waitingFor } from './opening.ts';
+import { link, listedOrder, OPEN, order, PAID } from './order.ts';
+import { found, noSuch, type ProblemError, problem } from './problem.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 export const listOrders = operation({
   id: 'listOrders',
@@ -28,11 +31,11 @@ export const listOrders = operation({
     until: givenTime.optional().describe('Only those created until then.'),
   }),
   answers: {
-    200: {
-      when: 'A page of orders.',
-      schema: z.strictObject({ orders: z.array(listedOrder), nextCursor }),
-      sample: { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' },
-    },
+    200: answer(
+      'A page of orders.',
+      { orders: z.array(listedOrder), nextCursor },
+      { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' },
+    ),
   },
   example: { query: 'state=awaiting_payment&limit=20' },
   answer: async ({ store }, { query }) => {
@@ -47,13 +50,15 @@ export const showOrder = operation({
   id: 'showOrder',
   group: 'Orders',
   summary: 'One order',
-  answers: { 200: { when: 'The order as it is now.', schema: orderAnswer, sample: { order: PAID } } },
+  answers: { 200: answer('The order as it is now.', { order }, { order: PAID }) },
   answer: async ({ store }, { reference }) => {
-    const found = await store.findOrder(reference);
-    if (found === null) throw noSuchOrder(reference);
-    return { order: orderDocument(found) };
+    return { order: orderDocument(found(await store.findOrder(reference), 'order', reference)) };
   },
 });
+
+const timelineEntry = z
+  .strictObject({ at: time, kind: z.enum(ENTRY_KINDS), summary: z.string(), details: z.array(z.string()) })
+  .meta({ id: 'TimelineEntry', description: 'One thing that happened to an order.' });
 
 const TIMELINE = {
   order: PAID,
@@ -92,42 +97,32 @@ export const showTimeline = operation({
   summary: "Explain an order's state",
   description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
   answers: {
-    200: {
-      when: 'The order and its story.',
-      schema: z.strictObject({
+    200: answer(
+      'The order and its story.',
+      {
         order,
         answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
         entries: z
-          .array(
-            z
-              .strictObject({ at: time, kind: z.enum(ENTRY_KINDS), summary: z.string(), details: z.array(z.string()) })
-              .meta({ id: 'TimelineEntry', description: 'One thing that happened to an order.' }),
-          )
+          .array(timelineEntry)
           .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
         next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
-      }),
-      sample: TIMELINE,
-    },
+      },
+      TIMELINE,
+    ),
   },
-  answer: explainOrder,
+  answer: async ({ store, clock, asking, canTell, headerNames }, { reference }) => {
+    const timeline = found(await store.timeline(reference), 'order', reference);
+    const explained = explain(timeline, {
+      nowMs: clock.nowMs(),
+      canAsk: asking !== null,
+      canTell,
+      headerNames,
+      moneyInDoubt: await readMoneyInDoubt(store, timeline),
+      shopFailures: canTell ? (await store.shopState()).failures : null,
+    });
+    return { order: orderDocument(timeline.order), ...explained };
+  },
 });
-
-async function explainOrder(options: ApiOptions, { reference }: { reference: string }): Promise<object> {
-  const { store, clock, asking, canTell, headerNames } = options;
-  const timeline = await store.timeline(reference);
-  if (timeline === null) throw noSuchOrder(reference);
-  const moneyInDoubt = await readMoneyInDoubt(store, timeline);
-  const shopFailures = canTell ? (await store.shopState()).failures : null;
-  const explained = explain(timeline, {
-    nowMs: clock.nowMs(),
-    canAsk: asking !== null,
-    canTell,
-    shopFailures,
-    headerNames,
-    moneyInDoubt,
-  });
-  return { order: orderDocument(timeline.order), ...explained };
-}
 
 /** The money of the completed payment in the newest webhook that the service has not confirmed. */
 async function readMoneyInDoubt(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
@@ -141,49 +136,145 @@ async function readMoneyInDoubt(store: Pick<Queries, 'findEvent'>, timeline: Tim
   return agreement(timeline.order, fact).captured;
 }
 
-const resolution = z.strictObject({
-  decision: z
-    .enum(['accept', 'reject'])
-    .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
-  reason: givenReason,
-});
+/** Problems of every route that asks the service about one link. */
+export const ASKING = {
+  409: ['link_unknown'],
+  503: ['link_unknown', 'service_unavailable', 'api_key_refused', 'api_not_configured'],
+} as const;
 
-export const resolveOrder = operation({
-  id: 'resolveOrder',
+export const checkOrder = operation({
+  id: 'checkOrder',
   group: 'Orders',
-  summary: 'End the holds of an order',
-  description:
-    'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +
-    'until settled hears of the refund. Repeating the same decision changes nothing.',
-  body: resolution,
-  answers: { 200: { when: 'The order as it was decided.', schema: orderAnswer, sample: { order: ACCEPTED } } },
-  problems: [
-    [409, 'not_held'],
-    [409, 'nothing_left_to_accept'],
-  ],
-  example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
-  answer: resolve,
+  summary: 'Ask the service about an order now',
+  description: 'Settles what the service says, and answers after that.',
+  answers: {
+    200: answer(
+      'What the service said, and the order after it.',
+      {
+        order: order.describe('The order as it is after the service answered.'),
+        service: z.strictObject({
+          linkStatus: link.status.unwrap(),
+          paymentStatus: described(
+            z.string().nullable(),
+            '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
+            'NOT_STARTED',
+          ),
+        }),
+      },
+      { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
+    ),
+  },
+  problems: ASKING,
+  answer: async (options, { reference }) => {
+    const { status, paymentStatus } = await readLinkNow(options, reference);
+    const after = found(await options.store.findOrder(reference), 'order', reference);
+    return { order: orderDocument(after), service: { linkStatus: status, paymentStatus } };
+  },
 });
 
-async function resolve(
-  { store, clock, log, metrics, onNotices }: ApiOptions,
-  { reference, body }: { reference: string; body: z.output<typeof resolution> },
-): Promise<object> {
-  const resolved = await store.resolveOrder({ reference, ...body, atMs: clock.nowMs() });
-  if (resolved === null) throw noSuchOrder(reference);
-  if (resolved.outcome === 'applied') {
-    const { rule, order: after } = resolved;
-    logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
-  }
-  if (resolved.outcome !== 'ignored') {
-    if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
+/**
+ * A payment that comes between the service's answer and the cancellation is not lost: either it is settled first and the
+ * order is not cancelled, or it finds a cancelled order and is held. While the service may have a link that settled is still
+ * opening, payments on it are unknown, and the order is not cancelled. If settled has not asked for the link yet, it opens none.
+ */
+export const cancelOrder = operation({
+  id: 'cancelOrder',
+  group: 'Orders',
+  summary: 'Cancel an order whose payment has not begun',
+  description:
+    'settled asks the service first, so that no paid order is cancelled. The link cannot be taken back: settled watches it ' +
+    'until it expires, and holds what is still paid on it for a person.',
+  answers: {
+    200: answer('The order is cancelled, or was.', { order }, { order: { ...OPEN, state: 'cancelled', version: 2 } }),
+  },
+  problems: { ...ASKING, 409: ['not_cancellable', ...ASKING[409]] },
+  answer: async (options, { reference }) => {
+    const { store, clock, log, onNotices } = options;
+    const known = found(await store.findOrder(reference), 'order', reference);
+    if (isOpen(known.state)) await requireUntouched(options, known);
+    const cancelled = found(await store.cancelOrder({ reference, atMs: clock.nowMs() }), 'order', reference);
+    if (cancelled.outcome === 'opening') {
+      const why = ', and the service may have it already: the order is not cancelled before that is known.';
+      throw await noLink(options, reference, { outcome: 'opening' }, why);
+    }
+    const { rule, order: after, from } = cancelled;
+    if (after.state !== from) logChange(log, { order: reference, from, to: after.state, rule, by: 'person' });
+    if (rule !== 'cancelled' && rule !== 'already_cancelled') {
+      throw notCancellable(`Order ${reference} is ${after.state}: only an unpaid order can be cancelled.`, after);
+    }
     onNotices();
-    return { order: orderDocument(resolved.order) };
+    return { order: orderDocument(after) };
+  },
+});
+
+/** Throws unless the service says that no payment has begun, or that it has no link of the order. */
+async function requireUntouched(options: ApiOptions, known: Order): Promise<void> {
+  const checked = await askNow(options, known.reference);
+  const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;
+  if (payable === null || isUntouched(payable)) return;
+  const said = `The service says ${payable.paymentStatus ?? 'nothing'} of link ${payable.id}'s payment`;
+  const now = (await options.store.findOrder(known.reference)) ?? known;
+  throw notCancellable(`${said}: order ${known.reference} was not cancelled.`, now);
+}
+
+function isUntouched({ paymentStatus, payments }: LinkSeen): boolean {
+  return paymentStatus === 'NOT_STARTED' && payments === 0;
+}
+
+function notCancellable(why: string, now: Order): ProblemError {
+  return problem(409, 'not_cancellable', `${why} ${instead(now)}`);
+}
+
+/** What can be done with an order that is not cancelled. */
+function instead({ reference: name, state }: Order): string {
+  const word = shellWord(name);
+  if (state === 'held')
+    return `A person decides about its money: settled orders resolve ${word} --reject --reason TEXT`;
+  if (state === 'paid') return "To give the money back, refund the payment in the service's panel.";
+  if (!isOpen(state)) return 'Its money has gone back: nothing is left to cancel.';
+  return (
+    "Only the service can end a payment that has begun: look at it in the service's panel. It may never be completed: some " +
+    'hours after the end of the link the shop may release what it keeps, and sell under a new reference. A payment that ' +
+    `still comes arrives as order.paid. Ask again: settled orders check ${word}`
+  );
+}
+
+/** What the service says of the order's link now. Throws if it cannot be asked, or has no such link. */
+export async function readLinkNow(options: ApiOptions, reference: string): Promise<LinkSeen> {
+  const checked = await askNow(options, reference);
+  if (checked.outcome !== 'read') throw await noLink(options, reference, checked);
+  return checked.link;
+}
+
+/** Asks the service about the order's link. Throws if there is no such order, or if settled cannot ask. */
+async function askNow({ asking }: ApiOptions, name: string): Promise<Exclude<CheckResult, { outcome: 'no_order' }>> {
+  if (asking === null) throw apiNotConfigured();
+  const checked = await asking.reconciler.check(name);
+  if (checked.outcome === 'no_order') throw noSuch('order', name);
+  return checked;
+}
+
+export function apiNotConfigured(): ProblemError {
+  const detail = 'settled cannot ask the service: set SETTLED_API_URL and SETTLED_API_KEY, and restart settled.';
+  return problem(503, 'api_not_configured', detail);
+}
+
+/** The order has no link to ask about. `why` says what follows for a link that is being opened. */
+async function noLink(
+  options: ApiOptions,
+  name: string,
+  checked: Extract<CheckResult, { outcome: 'opening' | 'no_link' | 'foreign' }>,
+  why = '. Ask again when it is there.',
+): Promise<ProblemError> {
+  if (checked.outcome === 'opening') {
+    const { detail: waits, retryAfterSeconds } = await waitingFor(options, name);
+    const detail = `The link of order ${name} is being opened${why} ${waits}`;
+    return problem(503, 'link_unknown', detail, { retryAfterSeconds });
   }
-  if (resolved.rule === 'nothing_left_to_accept') {
-    const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
-    throw problem(409, 'nothing_left_to_accept', detail);
-  }
-  const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
-  throw problem(409, 'not_held', detail);
+  const detail =
+    checked.outcome === 'no_link'
+      ? `The service has no link with the externalReference ${name}.`
+      : `The service's link ${checked.link.id} has the externalReference ${name}, but another webhookUrl than the one that ` +
+        'settled gave out: settled does not take it for the link of this order.';
+  return problem(409, 'link_unknown', detail);
 }

@@ -28,6 +28,17 @@ export function fieldProblem(path: string, detail: string): ProblemError {
   return problem(422, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] });
 }
 
+/** 404. */
+export function noSuch(what: 'order' | 'event' | 'notice', name: string): ProblemError {
+  return problem(404, 'not_found', `There is no ${what} ${name}.`);
+}
+
+/** What was looked for. Throws a 404 if there is none. */
+export function found<Found>(value: Found | null, ...about: Parameters<typeof noSuch>): Found {
+  if (value === null) throw noSuch(...about);
+  return value;
+}
+
 /** Answers the problems that handlers throw, and faults of the service. The listener answers every other error. */
 export function answerProblems(clock: Clock): ErrorRequestHandler {
   return (error, _request, response, next) => {

@@ -1,70 +1,80 @@
-import type { RequestHandler } from 'express';
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type Html, html, sendPage, showLive, showReadiness } from '../http/app.ts';
 import { releaseVersion } from '../release.ts';
 import { documentPage } from './docs_page.ts';
 import type { OpenApi } from './openapi.ts';
-import type { Operation, Route } from './route.ts';
+import { answer, type Operation, operation } from './route.ts';
 
-/**
- * The routes that need no token: nothing there is secret, and a browser or a monitor has none to send. `describe` makes the
- * document of every route, these among them; it is called on the first request.
- */
-export function openRoutes(describe: () => OpenApi): Route[] {
-  return [
-    open('/livez', livez),
-    open('/readyz', readyz),
-    open('/openapi.json', { ...document, handle: () => showDocument(describe) }),
-    open('/docs', { ...docs, handle: () => showPage(describe) }),
-    open('/', index),
-  ];
-}
+/** What monitors and readers of the document ask for. All but the metrics need no token: a browser has none to send. */
 
-function open(path: string, operation: Operation): Route {
-  return { method: 'get', path, allowed: [], operation };
-}
-
-const livez: Operation = {
+export const livez: Operation = {
   id: 'livez',
   group: 'Health',
   summary: 'Whether the process answers',
-  answers: { 200: { when: 'It does.', schema: z.strictObject({ live: z.literal(true) }), sample: { live: true } } },
+  answers: { 200: answer('It does.', { live: z.literal(true) }, { live: true }) },
   handle: () => showLive,
 };
 
-const readyz: Operation = {
+export const readyz: Operation = {
   id: 'readyz',
   group: 'Health',
   summary: 'Whether it should get deliveries',
   answers: {
-    200: { when: 'It should.', schema: z.strictObject({ ready: z.literal(true) }), sample: { ready: true } },
-    503: {
-      when: 'It should not: its store cannot be written, or it is stopping.',
-      schema: z.strictObject({ ready: z.literal(false), reason: z.string() }),
-      sample: { ready: false, reason: 'the process is stopping' },
-    },
+    200: answer('It should.', { ready: z.literal(true) }, { ready: true }),
+    503: answer(
+      'It should not: its store cannot be written, or it is stopping.',
+      { ready: z.literal(false), reason: z.string() },
+      { ready: false, reason: 'the process is stopping' },
+    ),
   },
   handle: ({ readiness }) => showReadiness(readiness),
 };
 
-const document: Omit<Operation, 'handle'> = {
-  id: 'openapi',
+export const showMetrics = operation({
+  id: 'metrics',
   group: 'Health',
-  summary: 'This document as OpenAPI 3.1',
+  summary: 'Metrics for Prometheus',
+  // Prometheus may add its own parameters.
+  query: z.looseObject({}),
   answers: {
     200: {
-      when: 'The document.',
-      schema: z.looseObject({ openapi: z.string() }),
-      sample: { openapi: '3.1.0', info: { title: 'settled' } },
+      when: 'The metrics.',
+      schema: z.string(),
+      sample: `# HELP settled_orders Orders by state.
+# TYPE settled_orders gauge
+settled_orders{state="paid"} 240
+settled_orders{state="held"} 1
+`,
+      type: 'text/plain',
     },
   },
-};
+  answer: async ({ metrics }, _asked, response) => {
+    const { contentType, text } = await metrics.scrape();
+    response.setHeader('content-type', contentType);
+    response.end(text);
+    return undefined;
+  },
+});
 
-function showDocument(describe: () => OpenApi): RequestHandler {
+/** `describe` makes the document of every route, this one among them; it is called on the first request. */
+export function showDocument(describe: () => OpenApi): Operation {
   let text: string | null = null;
-  return (_request, response) => {
-    text ??= JSON.stringify(describe());
-    response.type('json').send(text);
+  return {
+    id: 'openapi',
+    group: 'Health',
+    summary: 'This document as OpenAPI 3.1',
+    answers: {
+      200: {
+        when: 'The document.',
+        schema: z.looseObject({ openapi: z.string() }),
+        sample: { openapi: '3.1.0', info: { title: 'settled' } },
+      },
+    },
+    handle: () => (_request, response) => {
+      text ??= JSON.stringify(describe());
+      response.type('json').send(text);
+    },
   };
 }
 
@@ -77,22 +87,24 @@ const PAGE = {
   },
 };
 
-const docs: Omit<Operation, 'handle'> = {
-  id: 'docs',
-  group: 'Health',
-  summary: 'This document for people',
-  answers: PAGE,
-};
+const STYLE = readFileSync(new URL('pages.css', import.meta.url), 'utf8');
 
-function showPage(describe: () => OpenApi): RequestHandler {
+/** `describe` is called on the first request. */
+export function showDocs(describe: () => OpenApi): Operation {
   let body: Html | null = null;
-  return (_request, response) => {
-    body ??= documentPage(describe());
-    sendPage(response, { title: 'settled: the private API', style: STYLE, body });
+  return {
+    id: 'docs',
+    group: 'Health',
+    summary: 'This document for people',
+    answers: PAGE,
+    handle: () => (_request, response) => {
+      body ??= documentPage(describe());
+      sendPage(response, { title: 'settled: the private API', style: STYLE, body });
+    },
   };
 }
 
-const index: Operation = {
+export const showIndex: Operation = {
   id: 'index',
   group: 'Health',
   summary: 'What is at this address, for people',
@@ -139,85 +151,3 @@ order paid once, durably and for the right money.</p>
 <p class="soft">In a checkout, <code>settled</code> stands for <code class="whole">npm run -s settled --</code>.</p>
 </main>`;
 }
-
-/** The style sheet of `/docs` and `/`. */
-const STYLE = `
-:root {
-  --ink: #1c2024; --soft: #5c6670; --paper: #fdfdfc; --tint: #f3f4f2; --line: #dfe2e0;
-  --link: #0b5f8a; --get: #1f6f43; --post: #8a4b08; --bad: #a1282f;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --ink: #e4e7ea; --soft: #9aa4ad; --paper: #15181b; --tint: #1d2226; --line: #30373d;
-    --link: #6bbbe3; --get: #74c897; --post: #e0a45c; --bad: #f08a8f;
-  }
-}
-* { box-sizing: border-box; }
-html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
-body {
-  margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif;
-}
-a { color: var(--link); text-decoration: none; }
-a:hover, a:focus-visible { text-decoration: underline; }
-code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; font-size: .87em; }
-code { overflow-wrap: anywhere; }
-.whole { white-space: nowrap; }
-/* The padding takes no room: a comma follows its name at once. */
-p code, li code { background: var(--tint); padding: .08em .2em; margin: 0 -.2em; border-radius: 4px; }
-pre {
-  margin: .6rem 0 0; padding: .8rem 1rem; background: var(--tint); border: 1px solid var(--line); border-radius: 8px;
-  white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.5;
-}
-nav { padding: 1.5rem 1.25rem; border-bottom: 1px solid var(--line); }
-nav h1 { margin: 0; font-size: 1.25rem; letter-spacing: -.01em; }
-nav h2 { margin: 1.1rem 0 .25rem; font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft); }
-nav ul { list-style: none; margin: 0; padding: 0; }
-nav li { display: flex; gap: .5rem; font-size: .875rem; padding: .1rem 0; }
-nav li a { color: inherit; min-width: 0; overflow-wrap: anywhere; }
-nav details { margin-top: .8rem; }
-nav .unfolded { display: none; }
-.up {
-  position: fixed; right: 1rem; bottom: 1rem; padding: .45rem .8rem; background: var(--paper);
-  border: 1px solid var(--line); border-radius: 8px; font-size: .875rem;
-}
-main { padding: 1.5rem 1.25rem 6rem; max-width: 60rem; }
-main > h2 { margin: 3.5rem 0 .25rem; padding-top: 1.25rem; border-top: 1px solid var(--line); font-size: 1.5rem; }
-section { margin-top: 2.75rem; }
-#rules { margin-top: 0; }
-h3 { margin: 0; font-size: 1.05rem; font-weight: 600; }
-h3 code { font-size: 1em; }
-h4 { margin: 1.4rem 0 .3rem; font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft); }
-p { margin: .5rem 0; }
-.lead { color: var(--soft); margin-top: 0; }
-.title { margin: .3rem 0 0; font-size: 1.05rem; }
-.soft { color: var(--soft); font-size: .875rem; }
-.verb { flex: none; font: 600 .72rem/1.6 ui-monospace, Menlo, Consolas, monospace; color: var(--get); }
-.verb.post { color: var(--post); }
-nav .verb { width: 2.4rem; }
-dl { margin: 0; border-top: 1px solid var(--line); }
-dl + dl { margin-top: 1.75rem; }
-dl dl { margin: .4rem 0 0; border-left: 2px solid var(--line); border-top: 0; padding-left: .9rem; }
-.field { padding: .5rem 0; border-bottom: 1px solid var(--line); }
-dl dl .field:last-child { border-bottom: 0; }
-dt { display: flex; flex-wrap: wrap; gap: .1rem .6rem; align-items: baseline; }
-dt code { font-weight: 600; }
-dd { margin: .1rem 0 0; font-size: .9375rem; }
-dd p { margin: .15rem 0; }
-dd ul, section > ul { margin: .3rem 0; padding-left: 1.1rem; }
-.type { color: var(--soft); font-size: .875rem; }
-.needed { color: var(--bad); font-size: .75rem; font-weight: 600; }
-.status { font: 600 .875rem ui-monospace, Menlo, Consolas, monospace; color: var(--get); }
-.status.bad { color: var(--bad); }
-details { margin-top: 1.2rem; }
-pre + details, details + details { margin-top: .6rem; }
-summary { cursor: pointer; color: var(--soft); font-size: .875rem; }
-@media (min-width: 64rem) {
-  body:has(> nav) { display: grid; grid-template-columns: 20rem minmax(0, 1fr); }
-  nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; border-bottom: 0; border-right: 1px solid var(--line); }
-  nav details, .up { display: none; }
-  nav .unfolded { display: block; }
-  main { padding: 2.5rem 3rem 8rem; }
-}
-@media print { nav, .up { display: none; } details > * { display: block; } }
-`;

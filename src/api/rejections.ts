@@ -1,15 +1,26 @@
 import { z } from 'zod';
-import { iso, REJECTIONS, UNREAD_REASONS, words } from '../explain/glossary.ts';
+import { REJECTIONS, UNREAD_REASONS, words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/contract_queries.ts';
-import { AT, count, names, reference, rowId, time } from './fields.ts';
-import { noSuchOrder, PAID } from './order.ts';
-import { filters, nextCursor, page, readPage } from './paging.ts';
-import { problem } from './problem.ts';
-import { type ApiOptions, operation } from './route.ts';
+import {
+  AT,
+  count,
+  names,
+  nextCursor,
+  page,
+  readPage,
+  reference,
+  referenceFilter,
+  rowId,
+  time,
+  withTimes,
+} from './fields.ts';
+import { PAID } from './order.ts';
+import { found, problem } from './problem.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 
@@ -27,12 +38,39 @@ const diagnosis = z
   })
   .meta({ id: 'Diagnosis', description: 'What a delivery turned out to be.' });
 
+const rejection = z
+  .strictObject({
+    id: rowId,
+    reference,
+    reason: names('RejectionReason', KEPT_REASONS, words.rejection),
+    count: count.describe('So many deliveries.'),
+    diagnosis: diagnosis
+      .nullable()
+      .describe('What the last one that settled looked at turned out to be; of many, it looks at few.'),
+    firstAt: time,
+    lastAt: time,
+  })
+  .meta({
+    id: 'Rejection',
+    description: "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
+  });
+
 /** Of a delivery that was signed with another secret. */
-const SAMPLE = {
+const DIAGNOSIS = {
   code: 'wrong_secret_or_altered_body',
   details: { clockAheadMs: 4 },
   answer: 'The signature matches neither this body under this secret nor any of the usual mistakes with them.',
   advice: ['Either the secret is of another link, or the body was changed by more than a character.'],
+};
+
+const REJECTION = {
+  id: '17',
+  reference: PAID.reference,
+  reason: 'signature_wrong',
+  count: 2,
+  diagnosis: DIAGNOSIS,
+  firstAt: AT,
+  lastAt: '2030-01-31T12:05:00.000Z',
 };
 
 export const listRejections = operation({
@@ -40,60 +78,25 @@ export const listRejections = operation({
   group: 'Events',
   summary: 'Deliveries that were refused as not authentic',
   description: 'They never touch an order.',
-  query: z.strictObject({ ...page, reference: filters.reference }),
+  query: z.strictObject({ ...page, reference: referenceFilter }),
   answers: {
-    200: {
-      when: 'A page, one row per order and reason.',
-      schema: z.strictObject({
-        rejections: z.array(
-          z
-            .strictObject({
-              id: rowId,
-              reference,
-              reason: names('RejectionReason', KEPT_REASONS, words.rejection),
-              count: count.describe('So many deliveries.'),
-              diagnosis: diagnosis
-                .nullable()
-                .describe('What the last one that settled looked at turned out to be; of many, it looks at few.'),
-              firstAt: time,
-              lastAt: time,
-            })
-            .meta({
-              id: 'Rejection',
-              description:
-                "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
-            }),
-        ),
-        nextCursor,
-      }),
-      sample: {
-        rejections: [
-          {
-            id: '17',
-            reference: PAID.reference,
-            reason: 'signature_wrong',
-            count: 2,
-            diagnosis: SAMPLE,
-            firstAt: AT,
-            lastAt: '2030-01-31T12:05:00.000Z',
-          },
-        ],
-        nextCursor: null,
-      },
-    },
+    200: answer(
+      'A page, one row per order and reason.',
+      { rejections: z.array(rejection), nextCursor },
+      { rejections: [REJECTION], nextCursor: null },
+    ),
   },
   answer: async ({ store }, { query }) => {
-    const { rows, ...more } = await readPage(query, (at) =>
-      store.listRejections({ ...at, reference: query.reference ?? null }),
-    );
+    const { reference: of = null } = query;
+    const { rows, ...more } = await readPage(query, (at) => store.listRejections({ ...at, reference: of }));
     return { rejections: rows.map(rejectionDocument), ...more };
   },
 });
 
-function rejectionDocument({ key, firstAtMs, lastAtMs, diagnosis: text, ...rejection }: RejectionSummary): object {
+function rejectionDocument({ key, diagnosis: text, ...rejection }: RejectionSummary): object {
   const found = readDiagnosis(text);
   const shown = found === null ? null : diagnosisDocument(found);
-  return { id: String(key), ...rejection, diagnosis: shown, firstAt: iso(firstAtMs), lastAt: iso(lastAtMs) };
+  return { id: String(key), ...withTimes({ ...rejection, diagnosis: shown }) };
 }
 
 function diagnosisDocument(found: Diagnosis): z.infer<typeof diagnosis> {
@@ -136,38 +139,33 @@ export const verifyDelivery = operation({
     'nor the right code, and keeps nothing. `settled verify --order ORDER` calls it.',
   body: captured,
   answers: {
-    200: {
-      when: 'What the delivery turned out to be.',
-      schema: z.strictObject({ verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }) }),
-      sample: { verdict: { ...SAMPLE, authentic: false } },
-    },
+    200: answer(
+      'What the delivery turned out to be.',
+      { verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }) },
+      { verdict: { ...DIAGNOSIS, authentic: false } },
+    ),
   },
-  problems: [[429, 'rate_limited']],
+  problems: { 429: ['rate_limited'] },
   example: { body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' } },
-  answer: verify,
+  answer: async (options, { reference: of, body }) => {
+    if (!mayVerify(options)) {
+      const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
+      throw problem(429, 'rate_limited', detail);
+    }
+    const { code, ...rest } = diagnosisDocument(
+      diagnose({
+        body: Buffer.from(body.bodyBase64, 'base64'),
+        signature: body.signature,
+        timestamp: body.timestamp,
+        secrets: await secretsOf(options.credentials, of),
+        nowMs: body.atMs ?? options.clock.nowMs(),
+        toleranceSeconds: options.toleranceSeconds,
+        effort: 'little',
+      }),
+    );
+    return { verdict: { code, authentic: code === 'authentic', ...rest } };
+  },
 });
-
-async function verify(
-  options: ApiOptions,
-  { reference: name, body }: { reference: string; body: z.output<typeof captured> },
-): Promise<object> {
-  const { credentials, clock, toleranceSeconds } = options;
-  if (!mayVerify(options)) {
-    const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
-    throw problem(429, 'rate_limited', detail);
-  }
-  const found = diagnose({
-    body: Buffer.from(body.bodyBase64, 'base64'),
-    signature: body.signature,
-    timestamp: body.timestamp,
-    secrets: await secretsOf(credentials, name),
-    nowMs: body.atMs ?? clock.nowMs(),
-    toleranceSeconds,
-    effort: 'little',
-  });
-  const { code, ...rest } = diagnosisDocument(found);
-  return { verdict: { code, authentic: code === 'authentic', ...rest } };
-}
 
 /** A diagnosis may compute two thousand codes: so many at once, and one more after each of these times. */
 const BURST = 10;
@@ -187,9 +185,7 @@ function mayVerify(options: ApiOptions): boolean {
 /** The link's signing secret, and the one that the service named, if any. */
 async function secretsOf(credentials: ApiOptions['credentials'], name: string): Promise<string[]> {
   try {
-    const link = await credentials.find({ reference: name });
-    if (link === null) throw noSuchOrder(name);
-    const { secret, serviceSecret } = link;
+    const { secret, serviceSecret } = found(await credentials.find({ reference: name }), 'order', name);
     return [secret, ...(serviceSecret === undefined ? [] : [serviceSecret()])];
   } catch (error) {
     // A person who reads the answer can bring the key back, and ask again.

@@ -1,5 +1,5 @@
 import type { RequestHandler, Response } from 'express';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { ClockSteps } from '../app/clock_steps.ts';
 import type { Readiness } from '../http/app.ts';
 import type { ProblemCode } from '../http/problem.ts';
@@ -17,8 +17,11 @@ import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Signal } from '../work/signal.ts';
-import type { Role, Tokens } from './auth.ts';
-import { nothing, orderPath, read } from './requests.ts';
+import { givenReference, IS_NEEDED } from './fields.ts';
+import { problem } from './problem.ts';
+
+/** The operator may do everything; the shop only what a shop needs, so that a broken shop cannot accept its own holds. */
+export type Role = 'operator' | 'shop';
 
 /** One route of the private listener. */
 export type Route = {
@@ -55,7 +58,7 @@ export type Operation = {
   body?: z.ZodObject;
   /** By status. */
   answers: Readonly<Record<number, Answer>>;
-  problems?: readonly Stated[];
+  problems?: Problems;
   /** Set if the route answers even when the store fails. */
   answersWithoutStore?: true;
   /** What the example sends: a query string, or a body. */
@@ -63,8 +66,8 @@ export type Operation = {
   handle: (options: ApiOptions) => RequestHandler;
 };
 
-/** A problem by the status that it is answered with. */
-export type Stated = readonly [status: number, code: ProblemCode];
+/** Codes of problems by the status that they are answered with. */
+export type Problems = Readonly<Record<number, readonly ProblemCode[]>>;
 
 type Answer = {
   when: string;
@@ -76,6 +79,15 @@ type Answer = {
   /** Whether the answer has `Retry-After`. */
   retryAfter?: true;
 };
+
+/** An answer in JSON that has these fields. */
+export function answer<Fields extends z.ZodRawShape>(
+  when: string,
+  fields: Fields,
+  sample: Record<keyof Fields, unknown>,
+): Answer {
+  return { when, schema: z.strictObject(fields), sample };
+}
 
 /** What a handler gets: the names in the path, and query and body as the operation's schemas read them. */
 type Asked<Query, Body> = { reference: string; id: string; query: Query; body: Body; role: Role };
@@ -90,6 +102,9 @@ type Documented<Query, Body> = Omit<Operation, 'handle' | 'query' | 'body'> & {
     response: Response,
   ) => object | undefined | Promise<object | undefined>;
 };
+
+const nothing = z.strictObject({});
+export const orderPath = z.object({ reference: givenReference });
 
 /** Makes an operation whose handler reads the request by the operation's schemas before it answers. */
 export function operation<Query extends z.ZodObject = typeof nothing, Body extends z.ZodObject = typeof nothing>({
@@ -112,12 +127,44 @@ export function operation<Query extends z.ZodObject = typeof nothing, Body exten
   return { ...documented, handle };
 }
 
+/** Reads a part of a request by its schema. Throws a 400 that names every fault. */
+function read<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value ?? {}, { error: plainWords });
+  if (parsed.success) return parsed.data;
+  const errors = parsed.error.issues.flatMap(faultsOf);
+  const detail = errors.map((error) => (error.path ? `${error.path}: ${error.detail}` : error.detail)).join('; ');
+  throw problem(400, 'invalid_request', detail, { errors });
+}
+
+const MUST_BE: Readonly<Record<string, string>> = {
+  string: 'must be text',
+  number: 'must be a number',
+  boolean: 'must be true or false',
+  object: 'must be a JSON object',
+};
+
+/** The words for faults that the schemas themselves have no words for. */
+function plainWords(issue: z.core.$ZodRawIssue): string {
+  if (issue.input === undefined) return IS_NEEDED;
+  if (issue.code === 'invalid_type') return MUST_BE[issue.expected] ?? 'is of another type than it must be';
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
+  return 'cannot be used';
+}
+
+/** A fault by its place; of unknown fields one for each. */
+function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...issue.path, key].join('.'), detail: 'there is no such field' }));
+  }
+  return [{ path: issue.path.join('.'), detail: issue.message }];
+}
+
 /** Everything that handlers need. */
 export type ApiOptions = {
   store: Store;
   keyring: Keyring;
   credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
-  tokens: Tokens;
+  tokens: { operator: string; shop: string | null };
   clock: Clock;
   log: Log;
   metrics: Metrics;

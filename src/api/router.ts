@@ -1,22 +1,21 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import express, { type RequestHandler, type Router } from 'express';
-import { makeBackup, rotateKey, showMetrics, showStats } from './admin.ts';
-import { endAttention, listAttention } from './attention.ts';
-import { type Role, requireRole } from './auth.ts';
-import { cancelOrder, checkOrder, reconcile } from './checks.ts';
+import { numberOrExact, parseJsonText, repeatedName } from '../json.ts';
+import { makeBackup, reconcile, rotateKey, showStats } from './admin.ts';
+import { endAttention, listAttention, resolveOrder } from './attention.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
-import { readFeed } from './feed.ts';
+import { readFeed, tail } from './feed_and_tail.ts';
 import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
-import { listOrders, resolveOrder, showOrder, showTimeline } from './orders.ts';
+import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './orders.ts';
 import { answerProblems, problem } from './problem.ts';
-import { openRoutes } from './public_pages.ts';
+import { livez, readyz, showDocs, showDocument, showIndex, showMetrics } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
-import { JSON_BODY, readAsWritten, requireJson } from './requests.ts';
-import type { ApiOptions, Operation, Route } from './route.ts';
-import { tail } from './tail.ts';
+import type { ApiOptions, Operation, Role, Route } from './route.ts';
 
 const OPERATOR: readonly Role[] = ['operator'];
 const BOTH: readonly Role[] = ['operator', 'shop'];
@@ -52,6 +51,15 @@ export const ROUTES: readonly Route[] = [
   get('/metrics', OPERATOR, showMetrics),
 ];
 
+/** Routes without a token, for anyone who reaches the private listener: nothing there is secret. */
+export const OPEN_ROUTES: readonly Route[] = [
+  get('/livez', [], livez),
+  get('/readyz', [], readyz),
+  get('/openapi.json', [], showDocument(describeRoutes)),
+  get('/docs', [], showDocs(describeRoutes)),
+  get('/', [], showIndex),
+];
+
 function get(path: string, allowed: readonly Role[], operation: Operation): Route {
   return { method: 'get', path, allowed, operation };
 }
@@ -59,9 +67,6 @@ function get(path: string, allowed: readonly Role[], operation: Operation): Rout
 function post(path: string, allowed: readonly Role[], operation: Operation): Route {
   return { method: 'post', path, allowed, operation };
 }
-
-/** Routes without a token, for anyone who reaches the private listener. */
-export const OPEN_ROUTES: readonly Route[] = openRoutes(describeRoutes);
 
 /** The document of every route of the private listener. */
 export function describeRoutes(): OpenApi {
@@ -93,3 +98,78 @@ function refuseMethod(methods: readonly string[]): RequestHandler {
     throw problem(405, 'method_not_allowed', `This address takes ${methods.join(' and ')}.`);
   };
 }
+
+/** Passes on a request whose bearer token has one of the roles, and keeps the role in `response.locals.role`. */
+export function requireRole(tokens: ApiOptions['tokens'], allowed: readonly Role[]): RequestHandler {
+  const operator = digest(tokens.operator);
+  const shop = tokens.shop === null ? null : digest(tokens.shop);
+  return (request, response, next) => {
+    const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? '')?.[1];
+    const presented = digest(given ?? '');
+    const role = roleOf(presented, operator, shop);
+    if (given === undefined || role === null) {
+      return next(problem(401, 'unauthorized', 'Send the operator or shop token: Authorization: Bearer TOKEN.'));
+    }
+    if (!allowed.includes(role)) {
+      return next(problem(403, 'forbidden', 'This needs the operator token: the shop token may not do it.'));
+    }
+    response.locals.role = role;
+    next();
+  };
+}
+
+function roleOf(presented: Buffer, operator: Buffer, shop: Buffer | null): Role | null {
+  if (timingSafeEqual(presented, operator)) return 'operator';
+  return shop !== null && timingSafeEqual(presented, shop) ? 'shop' : null;
+}
+
+/** Digests have one length, so that comparing them tells nothing of the token's. */
+function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+const BODY_BYTES_MAX = 65_536;
+const NAME_SHOWN_MAX = 128;
+
+/** Bodies under way, as they came: once parsed, they show neither a repeated name nor how a number was written. */
+const texts = new WeakMap<IncomingMessage, string>();
+
+/** How the body parser takes a body. `readAsWritten` says what becomes of the text. */
+const JSON_BODY = {
+  limit: BODY_BYTES_MAX,
+  type: 'application/json',
+  inflate: false,
+  verify: (request: IncomingMessage, _response: unknown, body: Buffer, encoding: string) => {
+    if (encoding !== 'utf-8') throw Object.assign(new Error(`the body is in ${encoding}`), { status: 415 });
+    // As the body parser decodes it: without a byte order mark.
+    texts.set(request, new TextDecoder().decode(body));
+  },
+};
+
+/** Refuses a body that is not declared as JSON: the body parser would treat it as a missing body. */
+const requireJson: RequestHandler = (request, _response, next) => {
+  const hasBody = request.headers['content-length'] !== '0' && request.is('*/*') !== null;
+  if (!hasBody || request.is('application/json')) return next();
+  next(problem(415, 'content_type', 'Send the body as JSON, with Content-Type: application/json.'));
+};
+
+/**
+ * Reads the body as it is written: a number that JavaScript would not hold as written becomes an `ExactNumber`. A name
+ * that occurs twice in one object is refused, because settled cannot know which of the two was meant.
+ */
+const readAsWritten: RequestHandler = (request, _response, next) => {
+  const text = texts.get(request);
+  if (text === undefined || text === '') return next();
+  const path = repeatedName(text)?.slice(0, NAME_SHOWN_MAX);
+  if (path !== undefined) {
+    const detail = 'occurs more than once in the same object';
+    return next(problem(400, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] }));
+  }
+  try {
+    request.body = parseJsonText(text, numberOrExact);
+    next();
+  } catch (cause) {
+    // Nested deeper than a reviver can follow.
+    next(Object.assign(new Error('the body is nested too deep', { cause }), { status: 400 }));
+  }
+};

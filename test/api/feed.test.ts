@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
-import { readFeed } from '../../src/api/feed.ts';
+import { readFeed } from '../../src/api/feed_and_tail.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import type { FeedPage } from '../../src/store/contract_notices.ts';
 import { systemClock } from '../../src/work/clock.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { JsonSchema } from '../../src/api/json_schema.ts';
+import type { JsonSchema } from '../../src/api/openapi.ts';
 import { PROBLEM_WORDS } from '../../src/api/problem.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
+import { tail } from '../../src/api/feed_and_tail.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
-import { tail } from '../../src/api/tail.ts';
 import { openActivity } from '../../src/observe/activity.ts';
 import { eventually } from '../support/timing.ts';
 

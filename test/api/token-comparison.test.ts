@@ -1,6 +1,7 @@
 import type { Request, Response } from 'express';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { requireRole, type Tokens } from '../../src/api/auth.ts';
+import type { ApiOptions } from '../../src/api/route.ts';
+import { requireRole } from '../../src/api/router.ts';
 
 const compared = vi.hoisted(() => [] as [number, number][]);
 
@@ -20,7 +21,7 @@ beforeEach(() => {
 });
 
 /** The role that a request with this header gets; null if it is refused. */
-function roleOf(tokens: Tokens, authorization: string | undefined): string | null {
+function roleOf(tokens: ApiOptions['tokens'], authorization: string | undefined): string | null {
   const response = {
     locals: {} as { role?: string },
     setHeader: () => response,

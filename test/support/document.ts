@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import type { JsonSchema } from '../../src/api/json_schema.ts';
-import type { ApiOperation, ApiResponse } from '../../src/api/openapi.ts';
+import type { ApiOperation, ApiResponse, JsonSchema } from '../../src/api/openapi.ts';
 import { describeRoutes } from '../../src/api/router.ts';
 
 /** The document that `/openapi.json` serves. */
