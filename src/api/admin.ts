@@ -67,8 +67,6 @@ const STATS = {
 };
 
 export const showStats = operation({
-  id: 'showStats',
-  group: 'Operation',
   summary: 'Counts of everything',
   answers: { 200: answer('The counts.', { stats }, { stats: STATS }) },
   answer: async ({ store, clock, canTell }) => {
@@ -103,8 +101,6 @@ const backup = z.strictObject({
 });
 
 export const makeBackup = operation({
-  id: 'makeBackup',
-  group: 'Operation',
   summary: 'Write a consistent copy of the database next to it, while serving',
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
   answers: { 201: answer('The copy is on the disk.', { backup }, { backup: BACKUP }) },
@@ -184,8 +180,6 @@ const rotation = z.strictObject({
 });
 
 export const rotateKey = operation({
-  id: 'rotateKey',
-  group: 'Operation',
   summary: 'Change the key that encrypts signing secrets, while serving',
   description:
     'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. If it ' +
@@ -214,8 +208,6 @@ const CHANGE_AT_REPLICAS =
   'in docs/postgres.md.';
 
 export const reconcile = operation({
-  id: 'reconcile',
-  group: 'Operation',
   summary: 'Ask the service about every link that can still be paid',
   description:
     'Makes all of them due now; settled asks as the API budget allows. With `reference` it asks about the link of that ' +

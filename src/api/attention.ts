@@ -137,8 +137,6 @@ const SAMPLE = {
 };
 
 export const listAttention = operation({
-  id: 'listAttention',
-  group: 'Operation',
   summary: 'What needs a person, money first',
   description:
     'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
@@ -234,8 +232,6 @@ function matterDocument(matter: ListedMatter, canAsk: boolean): object {
 }
 
 export const endAttention = operation({
-  id: 'endAttention',
-  group: 'Operation',
   summary: 'Say that a matter is over',
   description: 'settled raises it anew if its cause comes again.',
   pathId: rowId,
@@ -270,8 +266,6 @@ const resolution = z.strictObject({
 });
 
 export const resolveOrder = operation({
-  id: 'resolveOrder',
-  group: 'Orders',
   summary: 'End the holds of an order',
   description:
     'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +

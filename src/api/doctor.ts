@@ -1,12 +1,24 @@
 import { z } from 'zod';
 import { summarizeAttention } from '../explain/attention_sentences.ts';
-import { restoredSentence } from '../explain/glossary.ts';
+import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answers.ts';
+import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import { inWords, systemClock } from '../work/clock.ts';
-import { check, checkDatabase, checkShop, type Finding, finding } from './doctor_store.ts';
+import { freeBytes } from './admin.ts';
+import { checkShop } from './notices.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
+
+const check = z
+  .strictObject({
+    name: z.string().meta({ examples: ['disk'] }),
+    status: z.enum(['ok', 'warning', 'failing']),
+    detail: z.string().describe('What was found, and what to do about it.'),
+  })
+  .meta({ id: 'Check' });
+
+type Finding = z.output<typeof check>;
 
 const FOUND: Finding[] = [
   { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },
@@ -20,8 +32,6 @@ const FOUND: Finding[] = [
 ];
 
 export const doctor = operation({
-  id: 'doctor',
-  group: 'Operation',
   summary: 'Check the installation',
   description:
     'It sends a signed delivery to itself through the public address, and asks the service who it is. If the database ' +
@@ -54,98 +64,156 @@ async function withoutFault(name: string, looking: Promise<Finding[]>): Promise<
     return await looking;
   } catch (fault) {
     if (!(fault instanceof Fault)) throw fault;
-    return [{ name, status: 'failing', detail: fault.message }];
+    return [failing(name, fault.message)];
   }
+}
+
+/** Ok with the first detail, else a warning with the second. */
+function finding(name: string, isOk: boolean, good: string, bad = good): Finding {
+  return isOk ? { name, status: 'ok', detail: good } : { name, status: 'warning', detail: bad };
+}
+
+function failing(name: string, detail: string): Finding {
+  return { name, status: 'failing', detail };
 }
 
 function checkReadiness({ readiness }: ApiOptions): Finding {
   const state = readiness();
-  return state.ready
-    ? { name: 'ready', status: 'ok', detail: 'the store is open and can be written' }
-    : { name: 'ready', status: 'failing', detail: state.reason };
+  return state.ready ? finding('ready', true, 'the store is open and can be written') : failing('ready', state.reason);
 }
 
 function checkClockSteps({ clockSteps }: ApiOptions): Finding {
-  const name = 'clock steps';
   const latest = clockSteps.latest();
-  if (latest === null) return finding(name, true, 'the clock has not stepped since the start');
+  if (latest === null) return finding('clock steps', true, 'the clock has not stepped since the start');
   const way = latest.byMs > 0 ? 'ahead' : 'back';
   const step = `the clock stepped ${inWords(Math.abs(latest.byMs))} ${way}, ${inWords(latest.agoMs)} ago`;
-  const isOver = clockSteps.isTrusted();
   const meanwhile =
     'for an hour no bytes are dropped and no notice is given up. Look at the time service (NTP) of the machine whose clock ' +
     'counts: see Clock in docs/operations.md';
-  return finding(name, isOver, isOver ? step : `${step}: ${meanwhile}`);
+  return finding('clock steps', clockSteps.isTrusted(), step, `${step}: ${meanwhile}`);
 }
 
-async function checkKept(options: ApiOptions): Promise<Finding[]> {
-  const { store, clock, apiSlots } = options;
-  const stats = await store.stats(clock.nowMs());
-  const { restoredFromMs } = stats.feed;
-  const inUse = stats.api.slotsInUse;
+/** Less free space than this is worth a warning before it becomes an outage. */
+const FREE_BYTES_LOW = 256 * 1024 * 1024;
+/** The database's clock decides what is due and which deliveries are fresh; a machine's own clock shows in its log. */
+const SKEW_MS_SMALL = 2_000;
+
+/** The database, and the replicas that share it. */
+async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
+  const { store, storeAddress, clock, keyring, replica } = options;
+  const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
+  const database = finding('database', true, `${server}: ${storeAddress.name}`);
+  if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
+  const alive = replicas.filter(({ isAlive }) => isAlive);
   return [
-    finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
-    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
-    await checkAttention(options),
-    await checkShop(options, stats),
-    await checkSecrets(options),
-    restoredFromMs === null
-      ? finding('restore', true, 'no links are looked for after a restore')
-      : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
+    database,
+    checkReplicas(replicas, keyring.keyId, replica),
+    checkSettings(alive, replica),
+    checkClocks(alive),
+    checkLeases(lapsed),
   ];
 }
 
-/** In the words of `settled attention`. */
-async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
-  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
-  const isNone = matters.groups.length === 0;
-  const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
-  return finding('needs a person', isNone, isNone ? said : `${said} See: settled attention`);
+async function checkDisk(path: string): Promise<Finding> {
+  const bytes = await freeBytes(path);
+  if (bytes === null) return finding('disk', false, 'the free space cannot be read');
+  return finding('disk', bytes >= FREE_BYTES_LOW, `${Math.floor(bytes / 1024 / 1024)} MiB are free for the database`);
 }
 
-async function checkSecrets({ store, keyring }: ApiOptions): Promise<Finding> {
-  const links = await store.countUnopenable(keyring.keyIds);
-  const detail =
-    links === 0
-      ? "a known key opens every link's signing secret"
-      : `the signing secrets of ${links === 1 ? '1 link' : `${links} links`} cannot be opened with the known keys: settled ` +
-        'answers their deliveries with 503, and learns of their payments by asking. See Keys in docs/operations.md';
-  return finding('secrets', links === 0, detail);
+function checkReplicas(replicas: readonly ReplicaSummary[], keyId: string, own: string | null): Finding {
+  const alive = replicas.filter(({ isAlive }) => isAlive);
+  const silent = replicas.filter(({ isAlive }) => !isAlive);
+  const others = alive.filter(({ secretsKeyId }) => secretsKeyId !== keyId);
+  const said = [`alive: ${alive.map((replica) => describe(replica, replica.name === own)).join('; ')}`];
+  if (silent.length > 0) {
+    said.push(`silent: ${silent.map(({ name, aliveAtMs }) => `${name} since ${iso(aliveAtMs)}`).join('; ')}`);
+  }
+  if (others.length > 0) {
+    said.push(
+      `with another SETTLED_SECRETS_KEY than this one: ${others.map(({ name }) => name).join(', ')}. Unless the key is ` +
+        'being changed, give all the same: see Keys in docs/operations.md',
+    );
+  }
+  return finding('replicas', others.length === 0, said.join('. '));
+}
+
+/** The name is the one that it wrote into its log when it began to serve. */
+function describe({ name, version, startedAtMs, leases }: ReplicaSummary, isOwn: boolean): string {
+  return `${name} (${isOwn ? 'this one, ' : ''}${version}, since ${iso(startedAtMs)}, holds ${held(leases) || 'nothing'})`;
+}
+
+/** Leases in words; empty if there are none. */
+function held({ events, openings, notices }: LeaseCounts): string {
+  return Object.entries({ event: events, opening: openings, notice: notices })
+    .filter(([, count]) => count > 0)
+    .map(([what, count]) => inNumber(count, what, `${what}s`))
+    .join(', ');
+}
+
+/** Compares the settings of replicas that have the same secrets key: it makes the digests. */
+function checkSettings(alive: readonly ReplicaSummary[], own: string | null): Finding {
+  const here = alive.find(({ name }) => name === own);
+  const others = alive.filter(({ secretsKeyId }) => secretsKeyId === here?.secretsKeyId);
+  const differing = Object.entries(here?.settings ?? {}).flatMap(([setting, digest]) => {
+    const elsewhere = others.filter(({ settings }) => (settings[setting] ?? digest) !== digest);
+    return elsewhere.length === 0 ? [] : [`${setting} (${elsewhere.map((one) => one.name).join(', ')})`];
+  });
+  const bad =
+    `other replicas have other values than this one: ${differing.join('; ')}. Give all the same: docs/postgres.md, The ` +
+    'replicas, says what comes of it';
+  const good = 'replicas that have the same secrets key have the same settings';
+  return finding('settings', differing.length === 0, good, bad);
+}
+
+function checkClocks(alive: readonly ReplicaSummary[]): Finding {
+  const most = Math.max(0, ...alive.map(({ skewMs }) => Math.abs(skewMs)));
+  const wrong = alive
+    .filter(({ skewMs }) => Math.abs(skewMs) > SKEW_MS_SMALL)
+    .map(({ name, skewMs }) => `${name} is ${inWords(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}`);
+  const bad =
+    `clocks differ from the database's: ${wrong.join(', ')}. settled goes by the database's clock; set the clocks of both ` +
+    'machines (NTP), or what the database is right about looks wrong in logs, and the other way round';
+  const good = `no replica's clock is further than ${inWords(most)} from the database's`;
+  return finding('database clock', wrong.length === 0, good, bad);
+}
+
+function checkLeases(lapsed: LeaseCounts): Finding {
+  const said = held(lapsed);
+  const bad =
+    `begun, not ended in time, and not taken over so far: ${said}. Any replica does that within seconds; if this stays, ` +
+    'look at the logs of the replicas and at the load of the database';
+  return finding('leases', said === '', 'no lapsed lease waits to be taken over', bad);
 }
 
 /** A `Date` header has whole seconds, and the answer travelled. */
-const SKEW_MS_SMALL = 5_000;
+const SERVICE_SKEW_MS_SMALL = 5_000;
 
 /**
  * Asks for the merchant's profile: one request that shows the key, the merchant and the service's clock. It is sent as
  * openings of links are. While all other requests pause after a refused key or merchant, it finds out whether that is over.
  */
 async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
-  const name = 'service';
-  if (asking === null) {
-    const detail =
-      'no API is configured: settled receives and registers, and cannot open links or ask. Set SETTLED_API_URL and SETTLED_API_KEY';
-    return [{ name, status: 'warning', detail }];
-  }
+  const none =
+    'no API is configured: settled receives and registers, and cannot open links or ask. Set SETTLED_API_URL and SETTLED_API_KEY';
+  if (asking === null) return [finding('service', false, none)];
   try {
     const { value, dateMs } = await asking.service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
     const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
-    return [finding(name, isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
+    return [finding('service', isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
   } catch (fault) {
     if (fault instanceof Fault && fault.code.startsWith('store_')) {
       const detail = 'settled did not ask the API: a request takes a slot of the budget, which the database keeps';
-      return [{ name, status: 'warning', detail }];
+      return [finding('service', false, detail)];
     }
-    return [{ name, status: 'failing', detail: (fault as Error).message }];
+    return [failing('service', (fault as Error).message)];
   }
 }
 
 function checkClock(skewMs: number): Finding {
-  const side = skewMs > 0 ? 'ahead of' : 'behind';
-  const detail = `the service's clock is ${inWords(Math.abs(skewMs))} ${side} ours`;
-  const isSmall = Math.abs(skewMs) <= SKEW_MS_SMALL;
-  return finding('clock', isSmall, isSmall ? detail : `${detail}: deliveries look stale. Set this machine's clock`);
+  const isSmall = Math.abs(skewMs) <= SERVICE_SKEW_MS_SMALL;
+  const skew = `the service's clock is ${inWords(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} ours`;
+  return finding('clock', isSmall, skew, `${skew}: deliveries look stale. Set this machine's clock`);
 }
 
 const PROBE_DEADLINE_MS = 5_000;
@@ -159,21 +227,16 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   try {
     const answer = await sendProbe(options, deadline.signal);
     const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
-    if (!isOurs) return { name, status: 'failing', detail: notArrived(options, answer.status) };
+    if (!isOurs) return failing(name, notArrived(options, answer.status));
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
-    const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message}): check SETTLED_PUBLIC_URL, DNS and the proxy`;
-    return { name, status: 'failing', detail };
+    const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message})`;
+    return failing(name, `${detail}: check SETTLED_PUBLIC_URL, DNS and the proxy`);
   } finally {
     cancel();
   }
-  return publicUrlReaches
-    ? { name, status: 'ok', detail: `a signed delivery to ${publicUrl} arrives` }
-    : {
-        name,
-        status: 'warning',
-        detail: `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`,
-      };
+  const bad = `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`;
+  return finding(name, publicUrlReaches, `a signed delivery to ${publicUrl} arrives`, bad);
 }
 
 function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signal: AbortSignal): Promise<Response> {
@@ -194,13 +257,44 @@ function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signa
 }
 
 function notArrived({ publicUrl, storeAddress }: ApiOptions, status: number): string {
-  const others =
-    storeAddress.engine === 'sqlite'
-      ? 'another settled answers'
-      : 'another settled answers, or a replica with another SETTLED_SECRETS_KEY (see replicas)';
+  const replica =
+    storeAddress.engine === 'sqlite' ? '' : ', or a replica with another SETTLED_SECRETS_KEY (see replicas)';
   const why =
     status === 401
-      ? `its body or its headers were changed on the way (let the proxy pass them as they are), or ${others}`
+      ? `its body or its headers were changed on the way (let the proxy pass them as they are), or another settled answers${replica}`
       : 'something else answers there: let the proxy pass POST /hooks/… on to SETTLED_HOOKS_LISTEN';
   return `a signed delivery to ${publicUrl} is answered ${status}: ${why}`;
+}
+
+/** Checks of what the store has. */
+async function checkKept(options: ApiOptions): Promise<Finding[]> {
+  const { store, clock, apiSlots, keyring } = options;
+  const stats = await store.stats(clock.nowMs());
+  const { restoredFromMs } = stats.feed;
+  const inUse = stats.api.slotsInUse;
+  return [
+    finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
+    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
+    await checkAttention(options),
+    { name: 'shop', ...(await checkShop(options, stats)) },
+    checkSecrets(await store.countUnopenable(keyring.keyIds)),
+    restoredFromMs === null
+      ? finding('restore', true, 'no links are looked for after a restore')
+      : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
+  ];
+}
+
+/** In the words of `settled attention`. */
+async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
+  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
+  const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
+  return finding('needs a person', matters.groups.length === 0, said, `${said} See: settled attention`);
+}
+
+/** `links`: how many have a signing secret that no known key opens. */
+function checkSecrets(links: number): Finding {
+  const bad =
+    `the signing secrets of ${inNumber(links, 'link', 'links')} cannot be opened with the known keys: settled answers their ` +
+    'deliveries with 503, and learns of their payments by asking. See Keys in docs/operations.md';
+  return finding('secrets', links === 0, "a known key opens every link's signing secret", bad);
 }

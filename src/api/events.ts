@@ -111,8 +111,6 @@ const DEAD_EVENT = {
 };
 
 export const listEvents = operation({
-  id: 'listEvents',
-  group: 'Events',
   summary: 'List recorded events, the newest first',
   description: "Answers of the service's API are among them: `reading` tells them apart.",
   query: z.strictObject({ ...page, ...filters }),
@@ -131,8 +129,6 @@ export const listEvents = operation({
 });
 
 export const showEvent = operation({
-  id: 'showEvent',
-  group: 'Events',
   summary: 'One event with its body',
   pathId: rowId,
   answers: {
@@ -168,8 +164,6 @@ export const showEvent = operation({
 });
 
 export const replayEvent = operation({
-  id: 'replayEvent',
-  group: 'Events',
   summary: 'Settle an event again',
   description:
     'settled verifies and decides it anew; what was counted is not counted twice. A settled event that no longer verifies, ' +

@@ -54,8 +54,6 @@ const feedNotice = z
   .meta({ id: 'FeedNotice', description: 'A notice at its place in the feed.' });
 
 export const readFeed = operation({
-  id: 'readFeed',
-  group: 'Feed',
   summary: 'Every notice after a cursor, the oldest first',
   description:
     'Nothing appears behind a cursor that you have read past, and nothing is left out: keep the `cursor` of the answer in the ' +
@@ -244,8 +242,6 @@ const SAMPLE = [
 ];
 
 export const tail = operation({
-  id: 'tail',
-  group: 'Operation',
   summary: 'What happens, as it happens',
   description:
     'A line of JSON for each (NDJSON), until the caller leaves or settled stops; `settled tail` prints it. It shows what ' +

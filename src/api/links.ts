@@ -69,8 +69,6 @@ const RESERVED = {
 const MADE = { ...RESERVED.link, webhookSecret: 'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRlIGZvciB0aGlz' };
 
 export const registerLink = operation({
-  id: 'registerLink',
-  group: 'Orders',
   summary: 'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
   description:
     'Without `id` it reserves: pass the `webhookUrl` and `webhookSecret` of the answer to the service when you make the ' +
@@ -164,8 +162,6 @@ const NOTES = {
 };
 
 export const adoptLink = operation({
-  id: 'adoptLink',
-  group: 'Orders',
   summary: 'Give an order the link that a person names',
   description:
     'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +

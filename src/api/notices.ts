@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { NOTICE_TYPES } from '../domain/decision.ts';
-import { iso, words } from '../explain/glossary.ts';
+import { refusesNotices } from '../domain/notice.ts';
+import { inNumber, iso, words } from '../explain/glossary.ts';
+import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { NoticeQueries, NoticeSummary } from '../store/contract_notices.ts';
+import type { Stats } from '../store/contract_queries.ts';
 import {
   AT,
   count,
@@ -22,7 +25,7 @@ import {
 } from './fields.ts';
 import { order, PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
-import { answer, operation } from './route.ts';
+import { type ApiOptions, answer, operation } from './route.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('Of the order, when this happened.');
@@ -153,8 +156,6 @@ const DEAD_NOTICE = {
 };
 
 export const listNotices = operation({
-  id: 'listNotices',
-  group: 'Notices',
   summary: 'List notices, the newest first',
   query: z.strictObject({ ...page, ...filters }),
   answers: {
@@ -176,8 +177,6 @@ export const listNotices = operation({
 });
 
 export const showNotice = operation({
-  id: 'showNotice',
-  group: 'Notices',
   summary: 'One notice with its body',
   pathId: noticeId,
   answers: { 200: answer('The notice.', { notice: noticeWithBody }, { notice: { ...NOTICE, body: SAID } }) },
@@ -188,8 +187,6 @@ export const showNotice = operation({
 });
 
 export const resendNotice = operation({
-  id: 'resendNotice',
-  group: 'Notices',
   summary: 'Send a notice again',
   description:
     'For a notice that the shop took, or that settled gave up; one that waits for its next attempt is sent at once. Its id ' +
@@ -229,4 +226,37 @@ async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string
 function noticeDocument({ key: _, ...notice }: NoticeSummary, shopAddress: string | null): object {
   // Without a callback settled sends no notice, whatever its turn.
   return { ...withTimes(notice), ...(shopAddress === null ? { dueAt: null } : {}) };
+}
+
+/** settled first retries a refused notice within two minutes: a younger lag may be a passing trouble. */
+const NOTICES_LAG_MS_SMALL = 5 * 60_000;
+
+/** Whether the shop takes its notices: what doctor finds. */
+export async function checkShop(
+  { store, clock, canTell }: Pick<ApiOptions, 'store' | 'clock' | 'canTell'>,
+  { notices, noticesLagMs }: Pick<Stats, 'notices' | 'noticesLagMs'>,
+): Promise<{ status: 'ok' | 'warning' | 'failing'; detail: string }> {
+  if (!canTell) return { status: 'ok', detail: 'no callback is set (SETTLED_SHOP_URL): the shop has to read the feed' };
+  const { failures, untakenSinceMs, failure, takenAtMs } = await store.shopState();
+  if (failures !== null) {
+    // One failure may be a passing trouble: the next attempt follows within seconds.
+    const status = refusesNotices(failures, clock.nowMs()) ? 'failing' : 'warning';
+    const found = `the shop takes no notices: ${inARow(failures)}; ${lastAttempt(failures)}`;
+    return { status, detail: `${found}. ${refusalAdvice(failures)}` };
+  }
+  const { pending = 0, leased = 0, dead = 0, done = 0 } = notices;
+  const isBehind = dead > 0 || noticesLagMs >= NOTICES_LAG_MS_SMALL || failure !== null;
+  if (untakenSinceMs !== null && isBehind) {
+    // The shop took the last notice that was sent, and did not take others.
+    const which = dead === 0 ? '' : `, ${dead} of them dead`;
+    const detail =
+      `the shop has not taken ${inNumber(pending + leased + dead, 'notice', 'notices')}${which}, the oldest since ` +
+      `${iso(untakenSinceMs)}${failure === null ? '' : `; ${lastAttempt(failure)}`}. See them: settled notices list --status ` +
+      (pending === 0 ? 'dead' : 'pending');
+    return { status: 'warning', detail };
+  }
+  // The store knows the time only of the newest notices.
+  const last = takenAtMs === null ? '' : `, the last at ${iso(takenAtMs)}`;
+  const taking = last === '' && done === 0 ? 'no notice has been sent so far' : `the shop takes its notices${last}`;
+  return { status: 'ok', detail: `${taking}; ${pending + leased} are on their way` };
 }

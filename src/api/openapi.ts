@@ -89,8 +89,8 @@ function sorted<T>(byName: Record<string, T>): Record<string, T> {
 type WriteProblem = (status: number, codes: readonly ProblemCode[]) => ApiResponse | { $ref: string };
 
 function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WriteProblem) {
-  const { allowed, operation } = route;
-  const { id, group, summary, description, body, answers, example } = operation;
+  const { allowed, group, id } = route;
+  const { summary, description, body, answers, example } = route.operation;
   const parameters = [...pathParameters(route, writer), ...queryParameters(route, writer)];
   const responses: Record<string, ApiResponse | { $ref: string }> = {};
   for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {

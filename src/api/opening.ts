@@ -66,8 +66,6 @@ const OPENING = {
 };
 
 export const openOrder = operation({
-  id: 'openOrder',
-  group: 'Orders',
   summary: 'Open a payment link for an order',
   description:
     'One call, and the answer has the address to send the customer to. settled commits the token and the signing secret ' +

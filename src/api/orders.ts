@@ -20,8 +20,6 @@ import { found, noSuch, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
 
 export const listOrders = operation({
-  id: 'listOrders',
-  group: 'Orders',
   summary: 'List and search orders, the newest first',
   query: z.strictObject({
     ...page,
@@ -47,8 +45,6 @@ export const listOrders = operation({
 });
 
 export const showOrder = operation({
-  id: 'showOrder',
-  group: 'Orders',
   summary: 'One order',
   answers: { 200: answer('The order as it is now.', { order }, { order: PAID }) },
   answer: async ({ store }, { reference }) => {
@@ -92,8 +88,6 @@ const TIMELINE = {
 };
 
 export const showTimeline = operation({
-  id: 'showTimeline',
-  group: 'Orders',
   summary: "Explain an order's state",
   description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
   answers: {
@@ -143,8 +137,6 @@ export const ASKING = {
 } as const;
 
 export const checkOrder = operation({
-  id: 'checkOrder',
-  group: 'Orders',
   summary: 'Ask the service about an order now',
   description: 'Settles what the service says, and answers after that.',
   answers: {
@@ -178,8 +170,6 @@ export const checkOrder = operation({
  * opening, payments on it are unknown, and the order is not cancelled. If settled has not asked for the link yet, it opens none.
  */
 export const cancelOrder = operation({
-  id: 'cancelOrder',
-  group: 'Orders',
   summary: 'Cancel an order whose payment has not begun',
   description:
     'settled asks the service first, so that no paid order is cancelled. The link cannot be taken back: settled watches it ' +

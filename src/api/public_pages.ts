@@ -9,16 +9,12 @@ import { answer, type Operation, operation } from './route.ts';
 /** What monitors and readers of the document ask for. All but the metrics need no token: a browser has none to send. */
 
 export const livez: Operation = {
-  id: 'livez',
-  group: 'Health',
   summary: 'Whether the process answers',
   answers: { 200: answer('It does.', { live: z.literal(true) }, { live: true }) },
   handle: () => showLive,
 };
 
 export const readyz: Operation = {
-  id: 'readyz',
-  group: 'Health',
   summary: 'Whether it should get deliveries',
   answers: {
     200: answer('It should.', { ready: z.literal(true) }, { ready: true }),
@@ -31,9 +27,7 @@ export const readyz: Operation = {
   handle: ({ readiness }) => showReadiness(readiness),
 };
 
-export const showMetrics = operation({
-  id: 'metrics',
-  group: 'Health',
+export const metrics = operation({
   summary: 'Metrics for Prometheus',
   // Prometheus may add its own parameters.
   query: z.looseObject({}),
@@ -61,8 +55,6 @@ settled_orders{state="held"} 1
 export function showDocument(describe: () => OpenApi): Operation {
   let text: string | null = null;
   return {
-    id: 'openapi',
-    group: 'Health',
     summary: 'This document as OpenAPI 3.1',
     answers: {
       200: {
@@ -93,8 +85,6 @@ const STYLE = readFileSync(new URL('pages.css', import.meta.url), 'utf8');
 export function showDocs(describe: () => OpenApi): Operation {
   let body: Html | null = null;
   return {
-    id: 'docs',
-    group: 'Health',
     summary: 'This document for people',
     answers: PAGE,
     handle: () => (_request, response) => {
@@ -104,9 +94,7 @@ export function showDocs(describe: () => OpenApi): Operation {
   };
 }
 
-export const showIndex: Operation = {
-  id: 'index',
-  group: 'Health',
+export const index: Operation = {
   summary: 'What is at this address, for people',
   answers: PAGE,
   handle: () => {

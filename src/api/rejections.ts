@@ -74,8 +74,6 @@ const REJECTION = {
 };
 
 export const listRejections = operation({
-  id: 'listRejections',
-  group: 'Events',
   summary: 'Deliveries that were refused as not authentic',
   description: 'They never touch an order.',
   query: z.strictObject({ ...page, reference: referenceFilter }),
@@ -131,8 +129,6 @@ const captured = z.strictObject({
 });
 
 export const verifyDelivery = operation({
-  id: 'verifyDelivery',
-  group: 'Orders',
   summary: 'Say what is wrong with a captured delivery',
   description:
     "Verifies it with the signing secret of the order's link, and tries the usual mistakes. It answers neither the secret " +

@@ -29,6 +29,9 @@ export type Route = {
   path: string;
   /** Whose tokens it takes; empty if it takes requests without a token, as it tells no secret. */
   allowed: readonly Role[];
+  group: keyof typeof GROUPS;
+  /** Unique. */
+  id: string;
   operation: Operation;
 };
 
@@ -44,9 +47,6 @@ export const GROUPS = {
 
 /** What the document says of a route beyond the rules of `problemsOf`, and how settled answers it. */
 export type Operation = {
-  /** `operationId`: unique, and the name of a function in a generated client. */
-  id: string;
-  group: keyof typeof GROUPS;
   summary: string;
   /** Paragraphs, with names in backticks. */
   description?: string;

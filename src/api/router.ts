@@ -13,59 +13,63 @@ import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
 import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './orders.ts';
 import { answerProblems, problem } from './problem.ts';
-import { livez, readyz, showDocs, showDocument, showIndex, showMetrics } from './public_pages.ts';
+import { index, livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
 import type { ApiOptions, Operation, Role, Route } from './route.ts';
 
 const OPERATOR: readonly Role[] = ['operator'];
 const BOTH: readonly Role[] = ['operator', 'shop'];
 
-/** Every route of the private API, with whose tokens it takes. */
+/** Every route of the private API: its group in the document, whose tokens it takes, and its operation by its id. */
 export const ROUTES: readonly Route[] = [
-  post('/v1/orders', BOTH, openOrder),
-  post('/v1/links', BOTH, registerLink),
-  get('/v1/orders', BOTH, listOrders),
-  get('/v1/orders/:reference', BOTH, showOrder),
-  get('/v1/orders/:reference/timeline', BOTH, showTimeline),
-  post('/v1/orders/:reference/check', BOTH, checkOrder),
-  post('/v1/orders/:reference/cancel', BOTH, cancelOrder),
-  post('/v1/orders/:reference/adopt', OPERATOR, adoptLink),
-  post('/v1/orders/:reference/verify', OPERATOR, verifyDelivery),
-  post('/v1/orders/:reference/resolve', OPERATOR, resolveOrder),
-  get('/v1/events', OPERATOR, listEvents),
-  get('/v1/events/:id', OPERATOR, showEvent),
-  post('/v1/events/:id/replay', OPERATOR, replayEvent),
-  get('/v1/rejections', OPERATOR, listRejections),
-  get('/v1/attention', OPERATOR, listAttention),
-  post('/v1/attention/:id/end', OPERATOR, endAttention),
-  get('/v1/notices', OPERATOR, listNotices),
-  get('/v1/notices/:id', OPERATOR, showNotice),
-  post('/v1/notices/:id/resend', OPERATOR, resendNotice),
-  get('/v1/feed', BOTH, readFeed),
-  get('/v1/tail', OPERATOR, tail),
-  get('/v1/stats', OPERATOR, showStats),
-  post('/v1/admin/backup', OPERATOR, makeBackup),
-  post('/v1/admin/rotate-key', OPERATOR, rotateKey),
-  post('/v1/admin/reconcile', OPERATOR, reconcile),
-  get('/v1/admin/doctor', OPERATOR, doctor),
-  get('/metrics', OPERATOR, showMetrics),
+  route('POST /v1/orders', 'Orders', BOTH, { openOrder }),
+  route('POST /v1/links', 'Orders', BOTH, { registerLink }),
+  route('GET /v1/orders', 'Orders', BOTH, { listOrders }),
+  route('GET /v1/orders/:reference', 'Orders', BOTH, { showOrder }),
+  route('GET /v1/orders/:reference/timeline', 'Orders', BOTH, { showTimeline }),
+  route('POST /v1/orders/:reference/check', 'Orders', BOTH, { checkOrder }),
+  route('POST /v1/orders/:reference/cancel', 'Orders', BOTH, { cancelOrder }),
+  route('POST /v1/orders/:reference/adopt', 'Orders', OPERATOR, { adoptLink }),
+  route('POST /v1/orders/:reference/verify', 'Orders', OPERATOR, { verifyDelivery }),
+  route('POST /v1/orders/:reference/resolve', 'Orders', OPERATOR, { resolveOrder }),
+  route('GET /v1/events', 'Events', OPERATOR, { listEvents }),
+  route('GET /v1/events/:id', 'Events', OPERATOR, { showEvent }),
+  route('POST /v1/events/:id/replay', 'Events', OPERATOR, { replayEvent }),
+  route('GET /v1/rejections', 'Events', OPERATOR, { listRejections }),
+  route('GET /v1/attention', 'Operation', OPERATOR, { listAttention }),
+  route('POST /v1/attention/:id/end', 'Operation', OPERATOR, { endAttention }),
+  route('GET /v1/notices', 'Notices', OPERATOR, { listNotices }),
+  route('GET /v1/notices/:id', 'Notices', OPERATOR, { showNotice }),
+  route('POST /v1/notices/:id/resend', 'Notices', OPERATOR, { resendNotice }),
+  route('GET /v1/feed', 'Feed', BOTH, { readFeed }),
+  route('GET /v1/tail', 'Operation', OPERATOR, { tail }),
+  route('GET /v1/stats', 'Operation', OPERATOR, { showStats }),
+  route('POST /v1/admin/backup', 'Operation', OPERATOR, { makeBackup }),
+  route('POST /v1/admin/rotate-key', 'Operation', OPERATOR, { rotateKey }),
+  route('POST /v1/admin/reconcile', 'Operation', OPERATOR, { reconcile }),
+  route('GET /v1/admin/doctor', 'Operation', OPERATOR, { doctor }),
+  route('GET /metrics', 'Health', OPERATOR, { metrics }),
 ];
 
 /** Routes without a token, for anyone who reaches the private listener: nothing there is secret. */
 export const OPEN_ROUTES: readonly Route[] = [
-  get('/livez', [], livez),
-  get('/readyz', [], readyz),
-  get('/openapi.json', [], showDocument(describeRoutes)),
-  get('/docs', [], showDocs(describeRoutes)),
-  get('/', [], showIndex),
+  route('GET /livez', 'Health', [], { livez }),
+  route('GET /readyz', 'Health', [], { readyz }),
+  route('GET /openapi.json', 'Health', [], { openapi: showDocument(describeRoutes) }),
+  route('GET /docs', 'Health', [], { docs: showDocs(describeRoutes) }),
+  route('GET /', 'Health', [], { index }),
 ];
 
-function get(path: string, allowed: readonly Role[], operation: Operation): Route {
-  return { method: 'get', path, allowed, operation };
-}
-
-function post(path: string, allowed: readonly Role[], operation: Operation): Route {
-  return { method: 'post', path, allowed, operation };
+/** `named`: the one operation by its id, which is `operationId` in the document and a function's name in a generated client. */
+function route(
+  place: `${'GET' | 'POST'} /${string}`,
+  group: Route['group'],
+  allowed: readonly Role[],
+  named: Readonly<Record<string, Operation>>,
+): Route {
+  const [method, path] = place.split(' ') as ['GET' | 'POST', string];
+  const [[id, operation]] = Object.entries(named) as [[string, Operation]];
+  return { method: method === 'GET' ? 'get' : 'post', path, group, allowed, id, operation };
 }
 
 /** The document of every route of the private listener. */

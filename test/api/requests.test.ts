@@ -110,8 +110,8 @@ describe('api: what a body must be', () => {
 
 describe('api: how the answer names the faults of a request', () => {
   /** Whatever takes fields or parameters; a stream takes none that others do not. */
-  const READERS = ROUTES.filter(({ path }) => path !== '/v1/tail').map(({ method, path, operation }) => {
-    const { id, body, query } = operation;
+  const READERS = ROUTES.filter(({ path }) => path !== '/v1/tail').map(({ method, path, id, operation }) => {
+    const { body, query } = operation;
     const fields = Object.keys((method === 'post' ? body : query)?.shape ?? {});
     return { id, method, path: path.replace(/:\w+/, 'unused'), fields };
   });

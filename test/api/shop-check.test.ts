@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkShop } from '../../src/api/doctor_store.ts';
+import { checkShop } from '../../src/api/notices.ts';
 import type { Store } from '../../src/store/contract.ts';
 import type { ShopState } from '../../src/store/contract_notices.ts';
 import { systemClock } from '../../src/work/clock.ts';
