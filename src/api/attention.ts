@@ -21,7 +21,6 @@ import {
   count,
   cutPage,
   givenReason,
-  isoOrNull,
   names,
   nextCursor,
   page,
@@ -46,33 +45,33 @@ const MEANINGS: Readonly<Record<Concern, string>> = {
 };
 
 const kind = names('MatterKind', MATTER_KINDS, words.matter);
-const concern = names('Concern', CONCERNS, (name) => MEANINGS[name]);
+const concern = names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
 const reason = holdReason.nullable().describe('Of a hold: why, for the oldest hold of its order.');
 
-const sums = z.array(
-  z
-    .strictObject({
-      currency: statedCurrency,
-      asked: amount.describe('What the orders ask in this currency.'),
-      balance: amount.describe('What was captured on them and has not gone back.'),
-    })
-    .meta({ id: 'MatterSum' }),
-);
+const sum = z
+  .strictObject({
+    currency: statedCurrency,
+    asked: amount.describe('What the orders ask in this currency.'),
+    balance: amount.describe('What was captured on them and has not gone back.'),
+  })
+  .meta({ id: 'MatterSum' });
+
+const money = z
+  .strictObject({
+    orders: count.describe('Orders whose money needs a person, each once.'),
+    sums: z.array(sum),
+    isWhole: z
+      .boolean()
+      .describe('False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.'),
+  })
+  .describe('Over the matters of the concern `money`.');
 
 const summary = z
   .strictObject({
     sentence: z.string().describe('The answer for a person. It says "Nothing needs a person." only if that is so.'),
     matters: count.describe('That the filters let through.'),
     oldestAt: timeOrNull,
-    money: z
-      .strictObject({
-        orders: count.describe('Orders whose money needs a person, each once.'),
-        sums,
-        isWhole: z
-          .boolean()
-          .describe('False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.'),
-      })
-      .describe('Over the matters of the concern `money`.'),
+    money,
   })
   .meta({ id: 'MatterSummary' });
 
@@ -80,11 +79,11 @@ const group = z
   .strictObject({
     kind,
     reason,
-    concern: concern.nullable(),
+    concern,
     meaning: z.string().describe('What it means, for a person.'),
     count,
     oldestAt: time.describe('Since when the oldest of them has waited.'),
-    sums: sums.describe('Of their orders, if they are about money.'),
+    sums: z.array(sum).describe('Of their orders, if they are about money.'),
   })
   .meta({ id: 'MatterGroup', description: 'Matters that are alike: of one kind and, for holds, of one reason.' });
 
@@ -95,7 +94,7 @@ const matter = z
       .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when it is decided.'),
     kind,
     reason,
-    concern: concern.nullable(),
+    concern,
     subject: z.string().describe('What it is about: with the kind it names the matter.'),
     reference: reference.nullable(),
     detail: z.string().describe('What happened, and what to do.'),
@@ -183,16 +182,12 @@ function parsePlace(place: string): MatterPlace | null {
   return { kind: match[1] as MatterKind, openedAtMs: Number(match[2]), key: Number(match[3]) };
 }
 
-function summaryDocument(
-  matters: Pick<Matters, 'groups' | 'money'>,
-  asked: { nowMs: number; isFiltered: boolean },
-): object {
+function summaryDocument(matters: Omit<Matters, 'rows'>, asked: { nowMs: number; isFiltered: boolean }): object {
   const { groups, money } = matters;
-  const oldestAtMs = groups.length === 0 ? null : Math.min(...groups.map((one) => one.oldestAtMs));
   return {
     sentence: summarizeAttention(matters, asked),
-    matters: groups.reduce((sum, one) => sum + one.count, 0),
-    oldestAt: isoOrNull(oldestAtMs),
+    matters: groups.reduce((count, group) => count + group.count, 0),
+    oldestAt: groups.length === 0 ? null : iso(Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))),
     money: { ...money, sums: money.sums.map(sumDocument) },
   };
 }
@@ -202,16 +197,10 @@ function sumDocument({ currency, asked, balance }: MoneySum): object {
   return { currency, asked: written(asked), balance: written(balance) };
 }
 
-function groupDocument({ kind, reason, ...more }: MatterGroup): object {
-  return {
-    kind,
-    reason,
-    concern: concernOf(kind) ?? null,
-    meaning: reason === null ? words.matter(kind) : words.holdReason(reason),
-    count: more.count,
-    oldestAt: iso(more.oldestAtMs),
-    sums: more.sums.map(sumDocument),
-  };
+function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {
+  const meaning = reason === null ? words.matter(kind) : words.holdReason(reason);
+  const about = { kind, reason, concern: concernOf(kind) ?? null, meaning };
+  return { ...about, count, oldestAt: iso(oldestAtMs), sums: sums.map(sumDocument) };
 }
 
 function matterDocument(matter: ListedMatter, canAsk: boolean): object {

@@ -49,6 +49,8 @@ const query = z.strictObject({
 
 const cursor = z.string().meta({ examples: ['ZjEuMTc'] });
 
+const KEEP_CURSOR = 'Give it back as `after`. Keep it in the transaction that does what the notices ask for.';
+
 const feedNotice = z
   .strictObject({ cursor: cursor.describe('The place right after this one.'), id: noticeId, ...saying })
   .meta({ id: 'FeedNotice', description: 'A notice at its place in the feed.' });
@@ -69,9 +71,7 @@ export const readFeed = operation({
       'The notices after the cursor, if there are any.',
       {
         notices: z.array(feedNotice).describe('Oldest first.'),
-        cursor: cursor.describe(
-          'Give it back as `after`. Keep it in the transaction that does what the notices ask for.',
-        ),
+        cursor: cursor.describe(KEEP_CURSOR),
         more: z.boolean().describe('Whether there are notices behind it already.'),
       },
       { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
@@ -82,6 +82,10 @@ export const readFeed = operation({
   answer: async (options, asked, response) =>
     asked.query.after === NOW ? readEnd(options.store, response) : await readPage(options, asked.query, response),
 });
+
+const GONE =
+  'This cursor is from before the store was restored from a backup. Read the feed from its beginning, without after: ' +
+  'notices that you know have the ids that you know.';
 
 /** Positions follow the order of commits, so nothing appears behind a cursor. */
 async function readPage(
@@ -105,7 +109,7 @@ async function readPage(
     }
     cancel();
     over.abort();
-    if (isGone) throw cursorGone();
+    if (isGone) throw problem(410, 'cursor_from_before_restore', GONE);
     // A reader without a cursor cannot have fallen behind.
     if (after !== undefined) metrics.feedRead(from.position);
     return pageDocument(page, from.position);
@@ -125,11 +129,9 @@ async function readEnd(store: ApiOptions['store'], response: Response): Promise<
 function pageDocument({ generation, newest, notices }: FeedPage, from: number): object {
   const last = notices.at(-1)?.position ?? from;
   return {
-    notices: notices.map(({ position, id, body }) => ({
-      cursor: writePlace(generation, position),
-      id,
-      ...(JSON.parse(body) as object),
-    })),
+    notices: notices.map(({ position, id, body }) => {
+      return { cursor: writePlace(generation, position), id, ...JSON.parse(body) };
+    }),
     cursor: writePlace(generation, last),
     more: newest > last,
   };
@@ -141,13 +143,6 @@ type Place = { generation: number | null; position: number };
 function isOfBefore({ generation, position }: Place, page: FeedPage): boolean {
   // A store may have been restored without its knowledge; then its positions come again.
   return (generation !== null && generation !== page.generation) || position > page.newest;
-}
-
-function cursorGone() {
-  const detail =
-    'This cursor is from before the store was restored from a backup. Read the feed from its beginning, without after: ' +
-    'notices that you know have the ids that you know.';
-  return problem(410, 'cursor_from_before_restore', detail);
 }
 
 function writePlace(generation: number, position: number): string {
@@ -175,30 +170,24 @@ const attempt = z.int().min(1);
 const reading = z.int().nullable().describe('Null for an event.');
 const outcome = (list: string) => z.string().describe(list);
 
+function line<What extends string, Fields extends z.ZodRawShape>(what: What, fields: Fields) {
+  return z.strictObject({ ...common, what: z.literal(what), ...fields });
+}
+
 const happened = z.discriminatedUnion('what', [
   z.strictObject({ ...common, what: z.enum(['accepted', 'duplicate', 'conflict', 'unreadable']), event, type }),
-  z.strictObject({ ...common, what: z.literal('stale'), type }),
-  z.strictObject({ ...common, what: z.literal('rejected'), reason: z.enum(REJECTION_REASONS) }),
-  z.strictObject({ ...common, what: z.literal('refused'), reason: z.string() }),
-  z.strictObject({
-    ...common,
-    what: z.literal('settled'),
+  line('stale', { type }),
+  line('rejected', { reason: z.enum(REJECTION_REASONS) }),
+  line('refused', { reason: z.string() }),
+  line('settled', {
     event,
     reading,
     outcome: z.enum(OUTCOMES),
     rule: z.enum(RULES).nullable(),
     state: z.enum(ORDER_STATES),
   }),
-  z.strictObject({
-    ...common,
-    what: z.literal('not_settled'),
-    event,
-    reading,
-    outcome: outcome('`retried`, `buried` or `link_mismatch`.'),
-  }),
-  z.strictObject({
-    ...common,
-    what: z.literal('notified'),
+  line('not_settled', { event, reading, outcome: outcome('`retried`, `buried` or `link_mismatch`.') }),
+  line('notified', {
     notice: z.string(),
     type: z.string(),
     attempt,
@@ -206,19 +195,14 @@ const happened = z.discriminatedUnion('what', [
     status: z.int().nullable().describe('Of the answer; null if none came.'),
     fault: z.string().nullable().describe('Its code.'),
   }),
-  z.strictObject({
-    ...common,
-    what: z.literal('opening'),
-    attempt,
-    outcome: outcome('`opened`, `retried`, `refused` or `taken`.'),
-  }),
+  line('opening', { attempt, outcome: outcome('`opened`, `retried`, `refused` or `taken`.') }),
 ]) satisfies z.ZodType<Happened>;
 
 const activityLine = z
   .union([
     ...happened.options,
     z.strictObject({ ...common, what: z.enum(['alive', 'stopping']) }),
-    z.strictObject({ ...common, what: z.literal('lost'), count }),
+    line('lost', { count }),
   ])
   .meta({
     id: 'Activity',
@@ -227,18 +211,10 @@ const activityLine = z
       'too slow for so many, `stopping` at its end.',
   });
 
+const PLACE = { at: AT, reference: PAID.reference };
 const SAMPLE = [
-  { at: AT, reference: PAID.reference, what: 'accepted', event: '17', type: 'payment_link.payment_status_changed' },
-  {
-    at: AT,
-    reference: PAID.reference,
-    what: 'settled',
-    event: '17',
-    reading: null,
-    outcome: 'applied',
-    rule: 'paid',
-    state: 'paid',
-  },
+  { ...PLACE, what: 'accepted', event: '17', type: 'payment_link.payment_status_changed' },
+  { ...PLACE, what: 'settled', event: '17', reading: null, outcome: 'applied', rule: 'paid', state: 'paid' },
 ];
 
 export const tail = operation({
@@ -256,26 +232,26 @@ export const tail = operation({
       type: 'application/x-ndjson',
     },
   },
-  answer: (options, { query }, response) => follow(options, query.reference ?? null, response),
+  answer: async ({ activity, clock }, { query }, response) => {
+    const over = new AbortController();
+    const happening = openSignal(clock);
+    const { reference = null } = query;
+    const follower = activity.follow({ reference, onFirst: happening.raise, onEnd: () => over.abort() });
+    if (follower === null) {
+      const detail = 'As many readers follow as settled serves at once. End another `settled tail`.';
+      throw problem(503, 'unavailable', detail);
+    }
+    response.on('close', () => over.abort());
+    response.setHeader('content-type', 'application/x-ndjson');
+    response.setHeader('cache-control', 'no-store');
+    if (response.req.method !== 'HEAD') await send({ follower, happening, clock, over }, response);
+    follower.leave();
+    // A reader that does not read would hold up the stop.
+    if (response.writableNeedDrain) response.destroy();
+    else response.end();
+    return undefined;
+  },
 });
-
-async function follow({ activity, clock }: ApiOptions, name: string | null, response: Response): Promise<undefined> {
-  const over = new AbortController();
-  const happening = openSignal(clock);
-  const follower = activity.follow({ reference: name, onFirst: happening.raise, onEnd: () => over.abort() });
-  if (follower === null) {
-    const detail = 'As many readers follow as settled serves at once. End another `settled tail`.';
-    throw problem(503, 'unavailable', detail);
-  }
-  response.on('close', () => over.abort());
-  response.setHeader('content-type', 'application/x-ndjson');
-  response.setHeader('cache-control', 'no-store');
-  if (response.req.method !== 'HEAD') await send({ follower, happening, clock, over }, response);
-  follower.leave();
-  // A reader that does not read would hold up the stop.
-  if (response.writableNeedDrain) response.destroy();
-  else response.end();
-}
 
 /** `over`: aborted when the reader is gone or stuck, or settled stops. */
 type Sending = { follower: Follower; happening: Signal; clock: Clock; over: AbortController };
