@@ -15,23 +15,8 @@ import { explainMatter, summarizeAttention } from '../explain/attention_sentence
 import { iso, words } from '../explain/glossary.ts';
 import { logChange } from '../observe/log.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
-import {
-  AT,
-  amount,
-  count,
-  cutPage,
-  givenReason,
-  names,
-  nextCursor,
-  page,
-  readKey,
-  readPlace,
-  reference,
-  rowId,
-  statedCurrency,
-  time,
-  timeOrNull,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { AT, cutPage, names, readKey, readPlace } from './fields.ts';
 import { ACCEPTED, HELD, holdReason, order, PAID } from './order.ts';
 import { noSuch, problem } from './problem.ts';
 import { answer, operation } from './route.ts';
@@ -50,15 +35,15 @@ const reason = holdReason.nullable().describe('Of a hold: why, for the oldest ho
 
 const sum = z
   .strictObject({
-    currency: statedCurrency,
-    asked: amount.describe('What the orders ask in this currency.'),
-    balance: amount.describe('What was captured on them and has not gone back.'),
+    currency: field.statedCurrency,
+    asked: field.amount.describe('What the orders ask in this currency.'),
+    balance: field.amount.describe('What was captured on them and has not gone back.'),
   })
   .meta({ id: 'MatterSum' });
 
 const money = z
   .strictObject({
-    orders: count.describe('Orders whose money needs a person, each once.'),
+    orders: field.count.describe('Orders whose money needs a person, each once.'),
     sums: z.array(sum),
     isWhole: z
       .boolean()
@@ -69,41 +54,37 @@ const money = z
 const summary = z
   .strictObject({
     sentence: z.string().describe('The answer for a person. It says "Nothing needs a person." only if that is so.'),
-    matters: count.describe('That the filters let through.'),
-    oldestAt: timeOrNull,
+    matters: field.count.describe('That the filters let through.'),
+    oldestAt: field.timeOrNull,
     money,
   })
   .meta({ id: 'MatterSummary' });
 
-const group = z
-  .strictObject({
-    kind,
-    reason,
-    concern,
-    meaning: z.string().describe('What it means, for a person.'),
-    count,
-    oldestAt: time.describe('Since when the oldest of them has waited.'),
-    sums: z.array(sum).describe('Of their orders, if they are about money.'),
-  })
-  .meta({ id: 'MatterGroup', description: 'Matters that are alike: of one kind and, for holds, of one reason.' });
+const group = field.component('MatterGroup', 'Matters that are alike: of one kind and, for holds, of one reason.', {
+  kind,
+  reason,
+  concern,
+  meaning: z.string().describe('What it means, for a person.'),
+  count: field.count,
+  oldestAt: field.time.describe('Since when the oldest of them has waited.'),
+  sums: z.array(sum).describe('Of their orders, if they are about money.'),
+});
 
-const matter = z
-  .strictObject({
-    id: rowId
-      .nullable()
-      .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when it is decided.'),
-    kind,
-    reason,
-    concern,
-    subject: z.string().describe('What it is about: with the kind it names the matter.'),
-    reference: reference.nullable(),
-    detail: z.string().describe('What happened, and what to do.'),
-    count: count.describe('How often it was raised; of a hold, how many of its order are open.'),
-    openedAt: time,
-    lastAt: time,
-    order: order.nullable().describe('Its order as it is now.'),
-  })
-  .meta({ id: 'Matter', description: 'Something that needs a person.' });
+const matter = field.component('Matter', 'Something that needs a person.', {
+  id: field.rowId
+    .nullable()
+    .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when it is decided.'),
+  kind,
+  reason,
+  concern,
+  subject: z.string().describe('What it is about: with the kind it names the matter.'),
+  reference: field.reference.nullable(),
+  detail: z.string().describe('What happened, and what to do.'),
+  count: field.count.describe('How often it was raised; of a hold, how many of its order are open.'),
+  openedAt: field.time,
+  lastAt: field.time,
+  order: order.nullable().describe('Its order as it is now.'),
+});
 
 /** What the held order asks, and what came. */
 const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00' };
@@ -141,7 +122,7 @@ export const listAttention = operation({
     'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
     'the metrics say what it says.',
   query: z.strictObject({
-    ...page,
+    ...field.page,
     kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
     state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
   }),
@@ -152,7 +133,7 @@ export const listAttention = operation({
         summary,
         groups: z.array(group).describe('All that the filters let through, money first.'),
         attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
-        nextCursor,
+        nextCursor: field.nextCursor,
       },
       SAMPLE,
     ),
@@ -223,12 +204,12 @@ function matterDocument(matter: ListedMatter, canAsk: boolean): object {
 export const endAttention = operation({
   summary: 'Say that a matter is over',
   description: 'settled raises it anew if its cause comes again.',
-  pathId: rowId,
-  body: z.strictObject({ reason: givenReason }),
+  pathId: field.rowId,
+  body: z.strictObject({ reason: field.givenReason }),
   answers: {
     200: answer(
       'The matter has ended.',
-      { attention: z.strictObject({ id: rowId, endedAt: time }) },
+      { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) },
       { attention: { id: '17', endedAt: AT } },
     ),
   },
@@ -251,7 +232,7 @@ const resolution = z.strictObject({
   decision: z
     .enum(['accept', 'reject'])
     .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
-  reason: givenReason,
+  reason: field.givenReason,
 });
 
 export const resolveOrder = operation({

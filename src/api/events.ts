@@ -3,73 +3,51 @@ import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import type { EventSummary } from '../store/contract_queries.ts';
-import {
-  AT,
-  count,
-  described,
-  fault,
-  filters,
-  names,
-  nextCursor,
-  page,
-  readFilters,
-  readKey,
-  readPage,
-  reference,
-  rowId,
-  rowStatus,
-  time,
-  timeOrNull,
-  withTimes,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { AT, names, readFilters, readKey, readPage, withTimes } from './fields.ts';
 import { PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { answer, operation } from './route.ts';
 
 const summary = {
-  id: rowId,
-  eventId: described(z.string(), "The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
-  type: described(
-    z.string().nullable(),
+  id: field.rowId,
+  eventId: field.anyText("The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
+  type: field.textOrNull(
     'As the service names it. Of a reading: why settled asked.',
     'payment_link.payment_status_changed',
   ),
-  reference,
+  reference: field.reference,
   linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
-  status: rowStatus,
+  status: field.rowStatus,
   outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and if it says nothing.'),
   rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('By which rule that was decided.'),
-  attempt: count.describe('How often settled began to settle it.'),
+  attempt: field.count.describe('How often settled began to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
-  duplicates: count.describe('How often the same came again.'),
-  fault: fault.nullable(),
+  duplicates: field.count.describe('How often the same came again.'),
+  fault: field.fault.nullable(),
   reading: z
     .int()
     .nullable()
     .describe("Null for an event. Otherwise the row is an answer of the service's API, and this is its number."),
-  receivedAt: time,
-  dueAt: timeOrNull.describe('When settled tries it next; null if it is not pending.'),
-  endedAt: timeOrNull,
+  receivedAt: field.time,
+  dueAt: field.timeOrNull.describe('When settled tries it next; null if it is not pending.'),
+  endedAt: field.timeOrNull,
 };
 
-const event = z
-  .strictObject(summary)
-  .meta({ id: 'Event', description: 'A recorded delivery, or a recorded answer of the API.' });
+const event = field.component('Event', 'A recorded delivery, or a recorded answer of the API.', summary);
 
-const eventWithBody = z
-  .strictObject({
-    ...summary,
-    timestamp: described(z.string(), "The timestamp header's characters: epoch milliseconds.", '1896087600000'),
-    bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
-    bodyBase64: z
-      .nullable(z.string())
-      .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
-    bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
-    bodyDropped: z
-      .boolean()
-      .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
-  })
-  .meta({ id: 'EventWithBody', description: 'An event with its body, byte for byte. Never its signature.' });
+const eventWithBody = field.component('EventWithBody', 'An event with its body, byte for byte. Never its signature.', {
+  ...summary,
+  timestamp: field.anyText("The timestamp header's characters: epoch milliseconds.", '1896087600000'),
+  bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bodyBase64: z
+    .nullable(z.string())
+    .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
+  bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
+  bodyDropped: z
+    .boolean()
+    .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
+});
 
 const BODY = Buffer.from(
   '{"id":"evt_8001","type":"payment_link.payment_status_changed","data":{"paymentLink":{"id":"pl_8001","amount":100.00,' +
@@ -113,11 +91,11 @@ const DEAD_EVENT = {
 export const listEvents = operation({
   summary: 'List recorded events, the newest first',
   description: "Answers of the service's API are among them: `reading` tells them apart.",
-  query: z.strictObject({ ...page, ...filters }),
+  query: z.strictObject({ ...field.page, ...field.filters }),
   answers: {
     200: answer(
       'A page of events.',
-      { events: z.array(event), nextCursor },
+      { events: z.array(event), nextCursor: field.nextCursor },
       { events: [DEAD_EVENT], nextCursor: null },
     ),
   },
@@ -130,7 +108,7 @@ export const listEvents = operation({
 
 export const showEvent = operation({
   summary: 'One event with its body',
-  pathId: rowId,
+  pathId: field.rowId,
   answers: {
     200: answer(
       'The event.',
@@ -168,11 +146,11 @@ export const replayEvent = operation({
   description:
     'settled verifies and decides it anew; what was counted is not counted twice. A settled event that no longer verifies, ' +
     'because its secret was corrected since, stays as it was settled, and its `fault` says why.',
-  pathId: rowId,
+  pathId: field.rowId,
   answers: {
     202: answer(
       'It is pending again.',
-      { event: z.strictObject({ id: rowId, status: z.literal('pending') }) },
+      { event: z.strictObject({ id: field.rowId, status: z.literal('pending') }) },
       { event: { id: EVENT.id, status: 'pending' } },
     ),
   },

@@ -7,17 +7,8 @@ import type { Follower, Happened } from '../observe/activity.ts';
 import type { FeedPage } from '../store/contract_notices.ts';
 import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
-import {
-  AT,
-  count,
-  described,
-  givenReference,
-  openCursor,
-  reference,
-  time,
-  wholeNumber,
-  writeCursor,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { AT, count, givenReference, openCursor, reference, time, wholeNumber, writeCursor } from './fields.ts';
 import { NOTICE_ID, noticeId, SAID, saying } from './notices.ts';
 import { PAID } from './order.ts';
 import { problem } from './problem.ts';
@@ -51,9 +42,11 @@ const cursor = z.string().meta({ examples: ['ZjEuMTc'] });
 
 const KEEP_CURSOR = 'Give it back as `after`. Keep it in the transaction that does what the notices ask for.';
 
-const feedNotice = z
-  .strictObject({ cursor: cursor.describe('The place right after this one.'), id: noticeId, ...saying })
-  .meta({ id: 'FeedNotice', description: 'A notice at its place in the feed.' });
+const feedNotice = field.component('FeedNotice', 'A notice at its place in the feed.', {
+  cursor: cursor.describe('The place right after this one.'),
+  id: noticeId,
+  ...saying,
+});
 
 export const readFeed = operation({
   summary: 'Every notice after a cursor, the oldest first',
@@ -164,7 +157,7 @@ const GATHER_MS = 50;
 const STUCK_AFTER_MS = 60_000;
 
 const common = { at: time, reference: reference.nullable() };
-const event = described(z.string(), "settled's own id of it.", '17');
+const event = field.anyText("settled's own id of it.", '17');
 const type = z.string().nullable();
 const attempt = z.int().min(1);
 const reading = z.int().nullable().describe('Null for an event.');

@@ -8,6 +8,20 @@ import { fieldProblem, problem } from './problem.ts';
 
 /** Fields that several routes take or answer. `meta` puts into the API's document what JSON Schema cannot tell from a schema. */
 
+/** A text that is answered. */
+export function anyText(description: string, example: string): z.ZodString {
+  return described(z.string(), description, example);
+}
+
+export function textOrNull(description: string, example: string): z.ZodNullable<z.ZodString> {
+  return described(z.string().nullable(), description, example);
+}
+
+/** An object that the document has under a name of its own. */
+export function component<Fields extends z.ZodRawShape>(id: string, description: string, fields: Fields) {
+  return z.strictObject(fields).meta({ id, description });
+}
+
 export function described<Schema extends z.ZodType>(schema: Schema, description: string, example: string): Schema {
   return schema.meta({ description, examples: [example] });
 }
@@ -27,14 +41,10 @@ export function withTimes(row: object): object {
   return Object.fromEntries([...fields.filter((one) => !isTime(one)), ...fields.filter(isTime).map(written)]);
 }
 
-export const reference = described(
-  z.string(),
-  "The order's name, and the `externalReference` of its link.",
-  'order-8001',
-);
+export const reference = anyText("The order's name, and the `externalReference` of its link.", 'order-8001');
 
 /** Of an event, a rejection or a matter. */
-export const rowId = described(z.string(), "settled's own id.", '17');
+export const rowId = anyText("settled's own id.", '17');
 
 export const amount = z
   .string()
@@ -61,12 +71,10 @@ const STATUSES: Readonly<Record<RowStatus, string>> = {
 
 export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => STATUSES[name]);
 
-export const fault = z
-  .strictObject({
-    code: z.enum([...FAULT_CODES, 'bug']),
-    message: z.string().describe('What happened, to what, and what to do next.'),
-  })
-  .meta({ id: 'Fault', description: 'Why the last attempt failed. `bug`: an error that settled did not foresee.' });
+export const fault = component('Fault', 'Why the last attempt failed. `bug`: an error that settled did not foresee.', {
+  code: z.enum([...FAULT_CODES, 'bug']),
+  message: z.string().describe('What happened, to what, and what to do next.'),
+});
 
 /** The time of most samples. */
 export const AT = '2030-01-31T12:00:00.000Z';
@@ -239,11 +247,7 @@ export function readFilters({ status, reference, since }: z.output<z.ZodObject<t
 }
 
 /** Lists come in pages, newest first unless a list says otherwise, each with an opaque cursor of the next page. */
-export const nextCursor = described(
-  z.string().nullable(),
-  'Give it back as `cursor` for the next page; null on the last one.',
-  'azEyMw',
-);
+export const nextCursor = textOrNull('Give it back as `cursor` for the next page; null on the last one.', 'azEyMw');
 
 type PageQuery = { limit: number; cursor?: string | undefined };
 

@@ -7,17 +7,8 @@ import { adoptCommand, inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered } from '../store/contract_links.ts';
-import {
-  described,
-  givenReference,
-  isEnough,
-  linkId,
-  money,
-  NOT_PRINTABLE,
-  PRINTABLE,
-  readMoney,
-  requireEnough,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { described, isEnough, NOT_PRINTABLE, PRINTABLE, readMoney, requireEnough } from './fields.ts';
 import { link, OPEN, order } from './order.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, noSuch, type ProblemError, problem } from './problem.ts';
@@ -27,9 +18,9 @@ const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
 
 const registration = z.strictObject({
-  reference: givenReference,
-  ...money,
-  id: linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
+  reference: field.givenReference,
+  ...field.money,
+  id: field.linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
   webhookSecret: z
     .string()
     .max(512, 'must have at most 512 characters')
@@ -48,8 +39,7 @@ const registration = z.strictObject({
 
 const registeredLink = z.strictObject({
   ...link,
-  webhookUrl: described(
-    z.string(),
+  webhookUrl: field.anyText(
     'Give it to the service as `webhookUrl`.',
     'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
   ),
@@ -166,7 +156,7 @@ export const adoptLink = operation({
   description:
     'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +
     'link and does not list it. The money and the reference of the link must be those of the order.',
-  body: z.strictObject({ id: linkId }),
+  body: z.strictObject({ id: field.linkId }),
   answers: {
     200: answer(
       'The order with its link.',

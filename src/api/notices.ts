@@ -5,24 +5,8 @@ import { inNumber, iso, words } from '../explain/glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { NoticeQueries, NoticeSummary } from '../store/contract_notices.ts';
 import type { Stats } from '../store/contract_queries.ts';
-import {
-  AT,
-  count,
-  described,
-  fault,
-  filters,
-  isoOrNull,
-  names,
-  nextCursor,
-  page,
-  readFilters,
-  readPage,
-  reference,
-  rowStatus,
-  time,
-  timeOrNull,
-  withTimes,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { AT, isoOrNull, names, readFilters, readPage, withTimes } from './fields.ts';
 import { order, PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
@@ -30,8 +14,7 @@ import { type ApiOptions, answer, operation } from './route.ts';
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('Of the order, when this happened.');
 
-export const noticeId = described(
-  z.string(),
+export const noticeId = field.anyText(
   'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
   'msg_17_8f14e45fceea167a',
 );
@@ -39,14 +22,12 @@ export const noticeId = described(
 /** What a notice says. */
 export const saying = {
   type,
-  timestamp: time.describe('When it happened.'),
+  timestamp: field.time.describe('When it happened.'),
   data: z.strictObject({ order: order.describe('As it stood right after that.'), version }),
 };
 
 /** The body of a notice, as the shop gets it. */
-export const notice = z
-  .strictObject(saying)
-  .meta({ id: 'Notice', description: 'What happened to an order, as settled tells the shop.' });
+export const notice = field.component('Notice', 'What happened to an order, as settled tells the shop.', saying);
 
 const header = (name: string, description: string) => ({
   name,
@@ -82,30 +63,32 @@ const shopAnswer = z.strictObject({ status: z.int(), body: z.string().describe('
 
 const summary = {
   id: noticeId,
-  reference,
+  reference: field.reference,
   type,
   version,
-  status: rowStatus,
-  attempt: count.describe('How often settled began to send it.'),
-  fault: fault.nullable(),
+  status: field.rowStatus,
+  attempt: field.count.describe('How often settled began to send it.'),
+  fault: field.fault.nullable(),
   answer: shopAnswer.describe('What the shop answered last.'),
-  createdAt: time,
-  dueAt: timeOrNull.describe(
+  createdAt: field.time,
+  dueAt: field.timeOrNull.describe(
     'When settled tries it next; null while another one of its order has its turn, at the end, and if the shop has no callback.',
   ),
-  endedAt: timeOrNull,
+  endedAt: field.timeOrNull,
 };
 
-const noticeSummary = z.strictObject(summary).meta({ id: 'NoticeSummary', description: 'How far a notice has come.' });
+const noticeSummary = field.component('NoticeSummary', 'How far a notice has come.', summary);
 
-const noticeWithBody = z
-  .strictObject({ ...summary, body: notice })
-  .meta({ id: 'NoticeWithBody', description: 'A notice with its body as settled sends it. Never its signature.' });
+const noticeWithBody = field.component(
+  'NoticeWithBody',
+  'A notice with its body as settled sends it. Never its signature.',
+  { ...summary, body: notice },
+);
 
 const resentNotice = z.strictObject({
   id: noticeId,
   status: z.literal('pending'),
-  dueAt: timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
+  dueAt: field.timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
   waitsFor: noticeId.nullable().describe('The notice that has its turn; settled sends this one after it.'),
 });
 
@@ -114,10 +97,10 @@ const shop = z
     url: z.string().describe('Scheme, host and port of `SETTLED_SHOP_URL`: its path may be a secret.'),
     failures: z
       .strictObject({
-        attempts: count.describe('How many failed in a row, over all notices.'),
-        since: time,
-        lastAt: time,
-        fault,
+        attempts: field.count.describe('How many failed in a row, over all notices.'),
+        since: field.time,
+        lastAt: field.time,
+        fault: field.fault,
         answer: shopAnswer.describe('What the shop answered last; null if it gave no answer.'),
       })
       .nullable()
@@ -157,11 +140,11 @@ const DEAD_NOTICE = {
 
 export const listNotices = operation({
   summary: 'List notices, the newest first',
-  query: z.strictObject({ ...page, ...filters }),
+  query: z.strictObject({ ...field.page, ...field.filters }),
   answers: {
     200: answer(
       'A page of notices.',
-      { notices: z.array(noticeSummary), nextCursor, shop },
+      { notices: z.array(noticeSummary), nextCursor: field.nextCursor, shop },
       { notices: [DEAD_NOTICE], nextCursor: null, shop: { url: 'https://shop.example.com/settled', failures: null } },
     ),
   },

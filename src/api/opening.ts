@@ -3,17 +3,8 @@ import { orderDocument } from '../domain/notice.ts';
 import { bringId } from '../explain/attention_sentences.ts';
 import { adoptCommand, firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
-import {
-  givenMs,
-  givenReference,
-  givenTime,
-  metadata,
-  money,
-  readMoney,
-  requireEnough,
-  text,
-  timeOrNull,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { givenMs, readMoney, requireEnough } from './fields.ts';
 import { OPEN, order } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
@@ -25,7 +16,8 @@ const lines = z
   .regex(/^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u, 'must be UTF-8 without control characters other than line ends');
 
 // Written anew, it holds nothing that a Location header could not.
-const webAddress = text(2_048)
+const webAddress = field
+  .text(2_048)
   .refine(
     (address) => /^https?:\/\/\S*$/i.test(address) && URL.canParse(address),
     'must be an http or https address without spaces',
@@ -44,20 +36,20 @@ function hasCredentials(address: string): boolean {
 }
 
 const content = z.strictObject({
-  reference: givenReference,
-  title: text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
-  ...money,
+  reference: field.givenReference,
+  title: field.text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
+  ...field.money,
   description: lines.optional().describe('More for the customer to read.'),
-  expiresAt: givenTime
+  expiresAt: field.givenTime
     .optional()
     .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
-  metadata: metadata.optional(),
+  metadata: field.metadata.optional(),
   callbackUrl: webAddress.optional(),
 });
 
 const opening = z.strictObject({
   detail: z.string().describe('Why the last attempt to open the link failed, and when the next one is.'),
-  nextAttemptAt: timeOrNull.describe('Null while an attempt is under way.'),
+  nextAttemptAt: field.timeOrNull.describe('Null while an attempt is under way.'),
 });
 
 const OPENING = {

@@ -4,6 +4,7 @@ import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
+import * as field from './fields.ts';
 import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
 
 /** The order as every answer shows it, and the orders of the samples. */
@@ -19,39 +20,32 @@ const STATES: Readonly<Record<OrderState, string>> = {
   disputed: "it was paid, and the customer's bank took the money back; it may return",
 };
 
-const payment = z
-  .strictObject({
-    id: described(z.string().nullable(), "The service's id; null while it has not named one.", 'pay_8001'),
-    status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
-    amount: amount.describe("What counts of it for the order: the link's money."),
-    currency: statedCurrency,
-    customerPaid: z
-      .strictObject({
-        amount: described(z.string(), 'As the service said it, in this currency.', '112.40'),
-        currency: statedCurrency,
-      })
-      .nullable()
-      .describe(
-        'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
-          'service converted. It is not owed back. Null if the service said nothing else.',
-      ),
-  })
-  .meta({ id: 'Payment', description: 'A payment that was counted for an order.' });
+const payment = field.component('Payment', 'A payment that was counted for an order.', {
+  id: field.textOrNull("The service's id; null while it has not named one.", 'pay_8001'),
+  status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
+  amount: amount.describe("What counts of it for the order: the link's money."),
+  currency: statedCurrency,
+  customerPaid: z
+    .strictObject({
+      amount: field.anyText('As the service said it, in this currency.', '112.40'),
+      currency: statedCurrency,
+    })
+    .nullable()
+    .describe(
+      'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
+        'service converted. It is not owed back. Null if the service said nothing else.',
+    ),
+});
 
 /** Fields of a link. */
 export const link = {
-  id: described(z.string().nullable(), "The service's id; null while it is not known.", 'pl_8001'),
-  url: described(
-    z.string().nullable(),
-    'Where the customer pays; null while it is not known.',
-    'https://pay.example.com/pl_8001',
-  ),
+  id: field.textOrNull("The service's id; null while it is not known.", 'pl_8001'),
+  url: field.textOrNull('Where the customer pays; null while it is not known.', 'https://pay.example.com/pl_8001'),
   shortUrl: z
     .string()
     .nullable()
     .meta({ examples: ['https://pay.example.com/s/8001'] }),
-  status: described(
-    z.string().nullable(),
+  status: field.textOrNull(
     'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
     'ACTIVE',
   ),
@@ -133,9 +127,8 @@ export const order = z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
       .describe('What a person must decide, the oldest first.'),
     hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
-    link: z
-      .strictObject(link)
-      .meta({ id: 'Link', description: 'The payment link of an order.' })
+    link: field
+      .component('Link', 'The payment link of an order.', link)
       .nullable()
       .describe('Null while settled opens it, and if settled withholds it.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
@@ -146,14 +139,12 @@ export const order = z
     examples: [PAID],
   }) satisfies z.ZodType<OrderDocument>;
 
-export const listedOrder = z
-  .strictObject({
-    ...order.shape,
-    attention: z
-      .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
-      .describe('The kinds of its open matters, except holds.'),
-  })
-  .meta({ id: 'ListedOrder', description: 'An order, and what of it needs a person.' });
+export const listedOrder = field.component('ListedOrder', 'An order, and what of it needs a person.', {
+  ...order.shape,
+  attention: z
+    .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
+    .describe('The kinds of its open matters, except holds.'),
+});
 
 type Order = z.infer<typeof order>;
 

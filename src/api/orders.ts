@@ -13,7 +13,8 @@ import { readEvent } from '../paylink/events.ts';
 import type { LinkSeen } from '../paylink/service.ts';
 import type { CheckResult } from '../reconcile/reconciler.ts';
 import type { Queries, Timeline } from '../store/contract_queries.ts';
-import { described, givenMs, givenTime, nextCursor, page, readPage, text, time } from './fields.ts';
+import * as field from './fields.ts';
+import { givenMs, givenTime, nextCursor, page, readPage, text, time } from './fields.ts';
 import { waitingFor } from './opening.ts';
 import { link, listedOrder, OPEN, order, PAID } from './order.ts';
 import { found, noSuch, type ProblemError, problem } from './problem.ts';
@@ -52,9 +53,12 @@ export const showOrder = operation({
   },
 });
 
-const timelineEntry = z
-  .strictObject({ at: time, kind: z.enum(ENTRY_KINDS), summary: z.string(), details: z.array(z.string()) })
-  .meta({ id: 'TimelineEntry', description: 'One thing that happened to an order.' });
+const timelineEntry = field.component('TimelineEntry', 'One thing that happened to an order.', {
+  at: time,
+  kind: z.enum(ENTRY_KINDS),
+  summary: z.string(),
+  details: z.array(z.string()),
+});
 
 const TIMELINE = {
   order: PAID,
@@ -146,8 +150,7 @@ export const checkOrder = operation({
         order: order.describe('The order as it is after the service answered.'),
         service: z.strictObject({
           linkStatus: link.status.unwrap(),
-          paymentStatus: described(
-            z.string().nullable(),
+          paymentStatus: field.textOrNull(
             '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
             'NOT_STARTED',
           ),

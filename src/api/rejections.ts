@@ -5,19 +5,8 @@ import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/contract_queries.ts';
-import {
-  AT,
-  count,
-  names,
-  nextCursor,
-  page,
-  readPage,
-  reference,
-  referenceFilter,
-  rowId,
-  time,
-  withTimes,
-} from './fields.ts';
+import * as field from './fields.ts';
+import { AT, names, readPage, withTimes } from './fields.ts';
 import { PAID } from './order.ts';
 import { found, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
@@ -29,31 +18,28 @@ export const REJECTION_REASONS = KEPT_REASONS.filter(
   (reason) => reason !== 'secret_undecipherable' && !UNREAD_REASONS.has(reason),
 );
 
-const diagnosis = z
-  .strictObject({
-    code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
-    details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
-    answer: z.string().describe('What is the matter, in a sentence or two.'),
-    advice: z.array(z.string()).describe('What else was noticed, and what to do.'),
-  })
-  .meta({ id: 'Diagnosis', description: 'What a delivery turned out to be.' });
+const diagnosis = field.component('Diagnosis', 'What a delivery turned out to be.', {
+  code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
+  details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
+  answer: z.string().describe('What is the matter, in a sentence or two.'),
+  advice: z.array(z.string()).describe('What else was noticed, and what to do.'),
+});
 
-const rejection = z
-  .strictObject({
-    id: rowId,
-    reference,
+const rejection = field.component(
+  'Rejection',
+  "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
+  {
+    id: field.rowId,
+    reference: field.reference,
     reason: names('RejectionReason', KEPT_REASONS, words.rejection),
-    count: count.describe('So many deliveries.'),
+    count: field.count.describe('So many deliveries.'),
     diagnosis: diagnosis
       .nullable()
       .describe('What the last one that settled looked at turned out to be; of many, it looks at few.'),
-    firstAt: time,
-    lastAt: time,
-  })
-  .meta({
-    id: 'Rejection',
-    description: "Deliveries to one order's link that were refused for one reason. Their bodies are not kept.",
-  });
+    firstAt: field.time,
+    lastAt: field.time,
+  },
+);
 
 /** Of a delivery that was signed with another secret. */
 const DIAGNOSIS = {
@@ -76,11 +62,11 @@ const REJECTION = {
 export const listRejections = operation({
   summary: 'Deliveries that were refused as not authentic',
   description: 'They never touch an order.',
-  query: z.strictObject({ ...page, reference: referenceFilter }),
+  query: z.strictObject({ ...field.page, reference: field.referenceFilter }),
   answers: {
     200: answer(
       'A page, one row per order and reason.',
-      { rejections: z.array(rejection), nextCursor },
+      { rejections: z.array(rejection), nextCursor: field.nextCursor },
       { rejections: [REJECTION], nextCursor: null },
     ),
   },
