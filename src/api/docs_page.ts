@@ -1,6 +1,6 @@
 import { type Html, html } from '../http/app.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../http/problem.ts';
-import type { ApiOperation, ApiResponse, JsonSchema, OpenApi } from './openapi.ts';
+import { type ApiOperation, type ApiResponse, type Field, fieldsOf, type JsonSchema, type OpenApi } from './openapi.ts';
 import { PROBLEM_WORDS } from './problem.ts';
 
 type Placed = { method: string; path: string; operation: ApiOperation };
@@ -35,10 +35,8 @@ ${objects(document)}
 <a class="up" href="#top">Contents</a>`;
 }
 
-type Group = { name: string; routes: Placed[] };
-
 /** The page has it twice and shows it once: folded if the page is narrow, unfolded if it is wide. */
-function contentsOf(groups: readonly Group[]): Html {
+function contentsOf(groups: readonly { name: string; routes: Placed[] }[]): Html {
   return html`${groups.map(
     ({ name, routes }) => html`<h2>${name}</h2>
 <ul>${routes.map(
@@ -67,7 +65,7 @@ function route(document: OpenApi, { method, path, operation }: Placed): Html {
 <p class="soft">${who.length === 0 ? 'No token needed' : `Token: ${who.join(' or ')}`}</p>
 ${description === undefined ? null : prose(description)}
 ${parameters.length === 0 ? null : html`<h4>Parameters</h4>`}
-${parameterList(parameters)}
+${fieldList(parameters, 'sent')}
 ${body === undefined ? null : html`<h4>Body</h4>${schemaFields(body, 'sent')}`}
 <h4>Answers</h4>
 ${answers.filter((one) => !isProblem(one)).map((one) => answer(one.status, one))}
@@ -88,13 +86,6 @@ function sampleAnswer({ status, content }: ApiResponse & { status: string }): Ht
   const shown = html`<summary>Sample answer, ${status}</summary><pre><code>${text}</code></pre>`;
   const isShort = text.split('\n').length <= LINES_SHOWN_MAX;
   return isShort ? html`<details open>${shown}</details>` : html`<details>${shown}</details>`;
-}
-
-function parameterList(parameters: ApiOperation['parameters'], way: Way = 'sent'): Html | null {
-  return fieldList(
-    parameters.map((one) => ({ ...one, needed: one.required })),
-    way,
-  );
 }
 
 function resolve({ components }: OpenApi, given: ApiResponse | { $ref: string }): ApiResponse {
@@ -131,7 +122,7 @@ function callback({ webhooks }: OpenApi): Html {
 <p class="lead">${inline(summary)}</p>
 ${prose(description)}
 <h4>Headers</h4>
-${parameterList(parameters, 'got')}
+${fieldList(parameters, 'got')}
 <h4>Body</h4>
 ${schemaFields(schema, 'got')}
 <h4>What the shop answers</h4>
@@ -158,13 +149,9 @@ ${Object.entries(components.schemas).map(
 <h3>${name}</h3>
 ${schema.description === undefined ? null : prose(schema.description)}
 ${schema.enum === undefined ? schemaFields(schema, 'got') : null}
-${example(schema.examples?.[0])}
+${schema.examples === undefined ? null : html`<pre><code>${JSON.stringify(schema.examples[0], null, 2)}</code></pre>`}
 </section>`,
 )}`;
-}
-
-function example(value: unknown): Html | null {
-  return value === undefined ? null : html`<pre><code>${JSON.stringify(value, null, 2)}</code></pre>`;
 }
 
 /** A description: paragraphs and lists, with names in backticks and what matters in two stars. */
@@ -184,8 +171,6 @@ function inline(text: string): Html[] {
   });
 }
 
-type Field = { name: string; needed: boolean; description?: string | undefined; schema: JsonSchema };
-
 /** Whether the reader sends the fields or gets them: the page marks those that must be sent, or those that may be missing. */
 type Way = 'sent' | 'got';
 
@@ -201,17 +186,8 @@ function schemaFields(schema: JsonSchema, way: Way): Html | null | (Html | null)
   return fieldList(fieldsOf(schema), way);
 }
 
-function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[] {
-  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
-    name,
-    needed: required.includes(name),
-    description,
-    schema,
-  }));
-}
-
-function field({ name, needed, description, schema }: Field, way: Way): Html {
-  const mark = way === 'sent' ? (needed ? 'needed' : null) : needed ? null : 'not always';
+function field({ name, required, description, schema }: Field, way: Way): Html {
+  const mark = way === 'sent' ? (required ? 'needed' : null) : required ? null : 'not always';
   const inner = innerObject(schema);
   return html`<div class="field"><dt><code>${name}</code> <span class="type">${typeOf(schema)}</span>${
     mark === null ? null : html` <span class="needed">${mark}</span>`

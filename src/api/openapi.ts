@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { ProblemCode } from '../http/problem.ts';
@@ -14,13 +15,8 @@ export type ApiResponse = {
   headers: Record<string, { $ref: string }>;
   content: Record<string, { schema: JsonSchema; example?: unknown }>;
 };
-type Parameter = {
-  name: string;
-  in: 'path' | 'query' | 'header';
-  required: boolean;
-  description?: string;
-  schema: JsonSchema;
-};
+export type Field = { name: string; required: boolean; description?: string | undefined; schema: JsonSchema };
+type Parameter = Field & { in: 'path' | 'query' | 'header' };
 
 /** JSON Schema 2020-12, as far as zod writes it. */
 export type JsonSchema = {
@@ -118,24 +114,21 @@ function pathParameters({ path, operation }: Route, writer: SchemaWriter): Param
   return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
     const schema = name === 'reference' ? orderPath.shape.reference : operation.pathId;
     if (schema === undefined) throw new Error(`no schema for ${name} in ${path}`);
-    return { name, in: 'path', required: true, ...described(writer.write(schema, 'input')) };
+    const { description, ...own } = writer.write(schema, 'input');
+    return { name, in: 'path', required: true, description, schema: own };
   });
 }
 
 function queryParameters({ operation: { query } }: Route, writer: SchemaWriter): Parameter[] {
   if (query === undefined) return [];
-  const { properties = {}, required = [] } = writer.write(query, 'input');
-  return Object.entries(properties).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    required: required.includes(name),
-    ...described(schema),
-  }));
+  return fieldsOf(writer.write(query, 'input')).map(({ name, ...field }) => ({ name, in: 'query', ...field }));
 }
 
-/** A parameter's description is next to its schema. */
-function described({ description, ...schema }: JsonSchema): Pick<Parameter, 'description' | 'schema'> {
-  return { ...(description === undefined ? {} : { description }), schema };
+/** The fields of an object; a field's description is next to its schema. */
+export function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[] {
+  return Object.entries(properties).map(([name, { description, ...schema }]) => {
+    return { name, required: required.includes(name), description, schema };
+  });
 }
 
 function requestBody(schema: JsonSchema, example?: unknown) {
@@ -239,13 +232,10 @@ function correct({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonS
   if (zodSchema._zod.def.type === 'default') json.default = zodSchema._zod.def.defaultValue;
 }
 
+const BEARER = { type: 'http', scheme: 'bearer' };
 const SCHEMES = {
-  operator: { type: 'http', scheme: 'bearer', description: '`SETTLED_OPERATOR_TOKEN`: may do everything.' },
-  shop: {
-    type: 'http',
-    scheme: 'bearer',
-    description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.',
-  },
+  operator: { ...BEARER, description: '`SETTLED_OPERATOR_TOKEN`: may do everything.' },
+  shop: { ...BEARER, description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.' },
 } as const;
 
 const HEADERS = {
@@ -261,30 +251,9 @@ const HEADERS = {
   'WWW-Authenticate': { description: 'How to send a token.', schema: { type: 'string' } },
 } as const;
 
-/** What the document says of all routes. Paragraphs, with names in backticks. */
-const INTRODUCTION = [
-  'settled opens payment links for the orders of a shop, receives what the payment-link service says of them, and marks ' +
-    'each order paid: once, durably, and for the right money. This is the API of its private listener, for the shop and ' +
-    'for the people who operate it.',
-
-  '**Tokens.** Send `Authorization: Bearer TOKEN`. The operator may do everything; the shop may open, check and cancel ' +
-    'orders, register links and read. The examples need two names: `API=http://127.0.0.1:8788` and ' +
-    '`AUTH="Authorization: Bearer $(cat data/settled.db.operator-token)"`.',
-
-  '**Bodies** are JSON objects in UTF-8, of at most 64 KiB, sent as `application/json`. A route refuses a field or a query ' +
-    'parameter that it does not know, and one that occurs twice, by its name. Lengths count UTF-16 units.',
-
-  '**References** in a path are percent-encoded: order `a/b` is `/v1/orders/a%2Fb`.',
-
-  "**Amounts** come out as decimal strings with the currency's digits. They go in as such strings or as numbers, and are " +
-    'taken as they are written. **Times** are ISO 8601; those that come out are in UTC.',
-
-  '**Lists** show the newest first. `nextCursor` is null on the last page; otherwise give it back as `cursor` for the next. ' +
-    'Rows that arrive meanwhile neither repeat nor hide others.',
-
-  '**Answers** may gain fields and lists may gain names in later versions: ignore what you do not know.',
-
-  '**Errors** are `application/problem+json` (RFC 9457): branch on `title`, which is the code; `detail` is a sentence for a ' +
-    'person. An address without a route answers 404 `not_found`, and a wrong method 405 `method_not_allowed`, with `Allow`. ' +
-    'A GET route answers HEAD as well.',
-].join('\n\n');
+/** What the document says of all routes: paragraphs, with names in backticks. */
+const INTRODUCTION = readFileSync(new URL('introduction.md', import.meta.url), 'utf8')
+  .trim()
+  .split('\n\n')
+  .map((paragraph) => paragraph.replaceAll('\n', ' '))
+  .join('\n\n');
