@@ -1,13 +1,6 @@
 import { z } from 'zod';
-import {
-  CONCERNS,
-  type Concern,
-  concernOf,
-  MATTER_KINDS,
-  type MatterGroup,
-  type MatterKind,
-  type MoneySum,
-} from '../domain/matter.ts';
+import type { Concern, MatterGroup, MatterKind, MoneySum } from '../domain/matter.ts';
+import { CONCERNS, concernOf, MATTER_KINDS } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';

@@ -12,7 +12,7 @@ export function documentPage(document: OpenApi): Html {
   );
   const groups = document.tags.map((tag) => ({
     ...tag,
-    routes: all.filter(({ operation }) => operation.tags.includes(tag.name)),
+    routes: all.filter((one) => one.operation.tags.includes(tag.name)),
   }));
   const contents = contentsOf(groups);
   return html`<nav id="top" aria-label="Contents">

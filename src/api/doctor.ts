@@ -17,7 +17,6 @@ const check = z
     detail: z.string().describe('What was found, and what to do about it.'),
   })
   .meta({ id: 'Check' });
-
 type Finding = z.output<typeof check>;
 
 const FOUND: Finding[] = [
@@ -241,17 +240,14 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
 
 function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signal: AbortSignal): Promise<Response> {
   const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
-  const timestamp = String(clock.nowMs());
-  const mac = deliveryMac(keyring.probe.secret, timestamp, Buffer.from(body));
+  const sentAt = String(clock.nowMs());
+  const mac = deliveryMac(keyring.probe.secret, sentAt, Buffer.from(body)).toString('hex');
+  const { signature, timestamp } = headerNames;
   return fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
     method: 'POST',
     body,
     redirect: 'manual',
-    headers: {
-      'content-type': 'application/json',
-      [headerNames.signature]: mac.toString('hex'),
-      [headerNames.timestamp]: timestamp,
-    },
+    headers: { 'content-type': 'application/json', [signature]: mac, [timestamp]: sentAt },
     signal,
   });
 }

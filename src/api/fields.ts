@@ -105,10 +105,7 @@ export function givenMs(given: string | undefined): number | null {
   return given === undefined ? null : Date.parse(given);
 }
 
-export const givenReason = text(500).meta({
-  description: 'Kept, and shown in the timeline.',
-  examples: ['the customer wants it after all'],
-});
+export const givenReason = described(text(500), 'Kept, and shown in the timeline.', 'the customer wants it after all');
 
 /** The service makes links for more than this, in every currency: the spec names none (§8), and a creation takes none. */
 const AMOUNT_ABOVE = '25';
@@ -148,10 +145,8 @@ export function readMoney(
   const currencies = configured.split(' ');
   const currency = named ?? (currencies[0] as string);
   if (!isCurrency(currency) && !currencies.includes(currency)) {
-    throw fieldProblem(
-      'currency',
-      'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names',
-    );
+    const detail = 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names';
+    throw fieldProblem('currency', detail);
   }
   const parsed = parseAmount(String(amount), currency);
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
@@ -165,8 +160,8 @@ export function readMoney(
 }
 
 /** Throws a 422 if the service makes no link for so little. */
-export function requireEnough({ amountMinor, currency }: Money): void {
-  if (!isEnough({ amountMinor, currency })) throw fieldProblem('amount', TOO_LITTLE);
+export function requireEnough(amount: Money): void {
+  if (!isEnough(amount)) throw fieldProblem('amount', TOO_LITTLE);
 }
 
 export function isEnough({ amountMinor, currency }: Money): boolean {
@@ -208,9 +203,7 @@ function isShallow(value: unknown, levels: number): boolean {
 
 function isExact(value: unknown): boolean {
   if (value instanceof ExactNumber) return false;
-  if (typeof value === 'number') {
-    return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  }
+  if (typeof value === 'number') return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
   return typeof value !== 'object' || value === null || Object.values(value).every(isExact);
 }
 

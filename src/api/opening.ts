@@ -143,22 +143,11 @@ function requireApi({ asking, publicUrl, publicUrlReaches }: ApiOptions): NonNul
   throw problem(503, 'public_url_not_public', detail);
 }
 
-type Waiting = {
-  /** Why the last attempt failed, and when the next one is. */
-  detail: string;
-  /** Null while an attempt is under way. */
-  nextAttemptAt: string | null;
-  retryAfterSeconds: number;
-};
-
 const ATTEMPT_SECONDS = 5;
 const RETRY_AFTER_SECONDS_MAX = 3_600;
 
-/** What an order without a link waits for. */
-export async function waitingFor(
-  { store, clock }: Pick<ApiOptions, 'store' | 'clock'>,
-  reference: string,
-): Promise<Waiting> {
+/** What an order without a link waits for; `nextAttemptAt` is null while an attempt is under way. */
+export async function waitingFor({ store, clock }: ApiOptions, reference: string) {
   const opening = (await store.timeline(reference))?.opening ?? null;
   if (opening?.status !== 'pending') {
     const detail = 'An attempt to open it is under way.';
@@ -168,32 +157,41 @@ export async function waitingFor(
   const nextAttemptAt = iso(dueAtMs);
   const failed = fault === null ? '' : `${firstLine(fault.message)} `;
   const toDo = needsId ? `${bringId(reference)} ` : '';
+  const detail = `${failed}${toDo}The next attempt to open it is at ${nextAttemptAt}.`;
   const seconds = Math.ceil((dueAtMs - clock.nowMs()) / 1000);
-  return {
-    detail: `${failed}${toDo}The next attempt to open it is at ${nextAttemptAt}.`,
-    nextAttemptAt,
-    retryAfterSeconds: Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, seconds)),
-  };
+  return { detail, nextAttemptAt, retryAfterSeconds: Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, seconds)) };
 }
 
 type Refused = Exclude<OpenResult, { outcome: 'created' | 'known' | 'opening' }>;
 
 function refusal(reference: string, opened: Refused): ProblemError {
   switch (opened.outcome) {
-    case 'cancelled': {
-      const detail = `Order ${reference} was cancelled and is not to be paid. Use a new reference.`;
-      return problem(409, 'order_cancelled', detail);
-    }
+    case 'cancelled':
+      return problem(409, 'order_cancelled', `Order ${reference} was cancelled and is not to be paid. ${USE_NEW}`);
     case 'expired': {
       const detail =
         `The link of order ${reference} has expired and cannot be paid. Open the order under a new reference. A payment ` +
         'that is already under way still pays this one.';
       return problem(409, 'link_expired', detail);
     }
-    case 'conflict':
-      return problem(409, 'reference_conflict', conflict(reference, opened.differing));
-    case 'taken':
-      return problem(409, 'reference_taken', taken(reference, opened.detail, opened.foreignId));
+    case 'conflict': {
+      const detail =
+        opened.differing === null
+          ? `Order ${reference} was registered with a link that the shop makes itself (POST /v1/links): settled opens none ` +
+            'for it. Use that link, or a new reference.'
+          : `Order ${reference} exists with other content: ${opened.differing.join(', ')}. Repeat its request unchanged to ` +
+            'get its link, or use a new reference.';
+      return problem(409, 'reference_conflict', detail);
+    }
+    case 'taken': {
+      const { detail: found, foreignId } = opened;
+      // The id of the service's link, if settled did not make it.
+      if (foreignId === null) return problem(409, 'reference_taken', `${found} ${USE_NEW}`);
+      const detail =
+        `${found} Its signing secret is not ours, so settled did not adopt it. ${USE_NEW} If that link is the right one, ` +
+        `have the operator run: ${adoptCommand(reference, foreignId)}`;
+      return problem(409, 'reference_taken', detail);
+    }
     case 'refused':
       return problem(422, 'refused_by_service', opened.detail);
     case 'withheld': {
@@ -208,24 +206,4 @@ function refusal(reference: string, opened: Refused): ProblemError {
   }
 }
 
-function conflict(reference: string, differing: string[] | null): string {
-  if (differing === null) {
-    return (
-      `Order ${reference} was registered with a link that the shop makes itself (POST /v1/links): settled opens none for ` +
-      'it. Use that link, or a new reference.'
-    );
-  }
-  return (
-    `Order ${reference} exists with other content: ${differing.join(', ')}. Repeat its request unchanged to get its link, or ` +
-    'use a new reference.'
-  );
-}
-
-/** `id`: of the service's link, if settled did not make it. */
-function taken(reference: string, found: string, id: string | null): string {
-  if (id === null) return `${found} Use a new reference.`;
-  return (
-    `${found} Its signing secret is not ours, so settled did not adopt it. Use a new reference. If that link is the right one, ` +
-    `have the operator run: ${adoptCommand(reference, id)}`
-  );
-}
+const USE_NEW = 'Use a new reference.';

@@ -2,10 +2,11 @@ import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import { FLAGS, HOLD_REASONS, type LearnedBy, ORDER_STATES, type OrderState } from '../domain/order.ts';
+import type { LearnedBy, OrderState } from '../domain/order.ts';
+import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { AT, amount, described, names, reference, statedCurrency, time, timeOrNull } from './fields.ts';
+import { AT, described, names } from './fields.ts';
 
 /** The order as every answer shows it, and the orders of the samples. */
 
@@ -23,12 +24,12 @@ const STATES: Readonly<Record<OrderState, string>> = {
 const payment = field.component('Payment', 'A payment that was counted for an order.', {
   id: field.textOrNull("The service's id; null while it has not named one.", 'pay_8001'),
   status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
-  amount: amount.describe("What counts of it for the order: the link's money."),
-  currency: statedCurrency,
+  amount: field.amount.describe("What counts of it for the order: the link's money."),
+  currency: field.statedCurrency,
   customerPaid: z
     .strictObject({
       amount: field.anyText('As the service said it, in this currency.', '112.40'),
-      currency: statedCurrency,
+      currency: field.statedCurrency,
     })
     .nullable()
     .describe(
@@ -87,17 +88,17 @@ export const PAID = {
 
 export const order = z
   .strictObject({
-    reference,
+    reference: field.reference,
     state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
     flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know in addition to the state.'),
-    amount: amount.describe('What the order costs.'),
+    amount: field.amount.describe('What the order costs.'),
     currency: described(
       z.string().min(3).max(12),
       'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
       'BRL',
     ),
-    createdAt: time,
-    paidAt: timeOrNull.describe('When the order became paid. Never cleared.'),
+    createdAt: field.time,
+    paidAt: field.timeOrNull.describe('When the order became paid. Never cleared.'),
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
       .nullable()
       .describe('How settled learned that it was paid.'),
@@ -115,9 +116,9 @@ export const order = z
         sums: z
           .array(
             z.strictObject({
-              currency: statedCurrency,
-              captured: amount.describe('What they brought.'),
-              balance: amount.describe('What is left of it after refunds and disputes.'),
+              currency: field.statedCurrency,
+              captured: field.amount.describe('What they brought.'),
+              balance: field.amount.describe('What is left of it after refunds and disputes.'),
             }),
           )
           .describe('Their sums in each currency; the currency of the order is the first.'),

@@ -6,7 +6,7 @@ import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
-import { AT, names, readPage, withTimes } from './fields.ts';
+import { AT, described, names, readPage, withTimes } from './fields.ts';
 import { PAID } from './order.ts';
 import { found, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
@@ -88,24 +88,18 @@ function diagnosisDocument(found: Diagnosis): z.infer<typeof diagnosis> {
   return { code, details, ...explainDiagnosis(found) };
 }
 
+const CAPTURED = { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' };
+const atMost = (max: number) => z.string().max(max, `must have at most ${max} characters`);
+const base64 = atMost(60_000).regex(
+  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/,
+  'must be base64, with its padding',
+);
+
 /** A delivery as it was captured. A larger body does not fit into a request to this API. */
 const captured = z.strictObject({
-  signature: z
-    .string()
-    .max(2048, 'must have at most 2048 characters')
-    .describe('The value of the signature header.')
-    .meta({ examples: ['ab'.repeat(32)] }),
-  timestamp: z
-    .string()
-    .max(256, 'must have at most 256 characters')
-    .describe('The value of the timestamp header.')
-    .meta({ examples: ['1760000000000'] }),
-  bodyBase64: z
-    .string()
-    .max(60_000, 'must have at most 60000 characters')
-    .regex(/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/, 'must be base64, with its padding')
-    .describe('The raw body in base64: 45000 bytes at most.')
-    .meta({ examples: ['eyJpZCI6ImV2dF8xIn0='] }),
+  signature: described(atMost(2048), 'The value of the signature header.', CAPTURED.signature),
+  timestamp: described(atMost(256), 'The value of the timestamp header.', CAPTURED.timestamp),
+  bodyBase64: described(base64, 'The raw body in base64: 45000 bytes at most.', CAPTURED.bodyBase64),
   atMs: z
     .int('must be a whole number')
     .min(0, 'must not be negative')
@@ -128,7 +122,7 @@ export const verifyDelivery = operation({
     ),
   },
   problems: { 429: ['rate_limited'] },
-  example: { body: { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'eyJpZCI6ImV2dF8xIn0=' } },
+  example: { body: CAPTURED },
   answer: async (options, { reference: of, body }) => {
     if (!mayVerify(options)) {
       const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
