@@ -21,16 +21,17 @@ const STATES: Readonly<Record<OrderState, string>> = {
   disputed: "it was paid, and the customer's bank took the money back; it may return",
 };
 
+const customerPaid = z.strictObject({
+  amount: field.anyText('As the service said it, in this currency.', '112.40'),
+  currency: field.statedCurrency,
+});
+
 const payment = field.component('Payment', 'A payment that was counted for an order.', {
   id: field.textOrNull("The service's id; null while it has not named one.", 'pay_8001'),
   status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
   amount: field.amount.describe("What counts of it for the order: the link's money."),
   currency: field.statedCurrency,
-  customerPaid: z
-    .strictObject({
-      amount: field.anyText('As the service said it, in this currency.', '112.40'),
-      currency: field.statedCurrency,
-    })
+  customerPaid: customerPaid
     .nullable()
     .describe(
       'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
@@ -38,14 +39,22 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     ),
 });
 
+const sum = z.strictObject({
+  currency: field.statedCurrency,
+  captured: field.amount.describe('What they brought.'),
+  balance: field.amount.describe('What is left of it after refunds and disputes.'),
+});
+
+const paymentsTotal = z.strictObject({
+  count: field.count.describe('How many were counted, listed or not.'),
+  sums: z.array(sum).describe('Their sums in each currency; the currency of the order is the first.'),
+});
+
 /** Fields of a link. */
 export const link = {
   id: field.textOrNull("The service's id; null while it is not known.", 'pl_8001'),
   url: field.textOrNull('Where the customer pays; null while it is not known.', 'https://pay.example.com/pl_8001'),
-  shortUrl: z
-    .string()
-    .nullable()
-    .meta({ examples: ['https://pay.example.com/s/8001'] }),
+  shortUrl: z.nullable(z.string()).meta({ examples: ['https://pay.example.com/s/8001'] }),
   status: field.textOrNull(
     'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
     'ACTIVE',
@@ -110,27 +119,13 @@ export const order = z
         `The payments that were counted, in that order. If there are more than ${PAYMENTS_LISTED_MAX}: the one of \`payment\` ` +
           'and the newest.',
       ),
-    paymentsTotal: z
-      .strictObject({
-        count: z.int().min(0).describe('How many were counted, listed or not.'),
-        sums: z
-          .array(
-            z.strictObject({
-              currency: field.statedCurrency,
-              captured: field.amount.describe('What they brought.'),
-              balance: field.amount.describe('What is left of it after refunds and disputes.'),
-            }),
-          )
-          .describe('Their sums in each currency; the currency of the order is the first.'),
-      })
-      .describe('All payments that were counted, exactly.'),
+    paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
       .describe('What a person must decide, the oldest first.'),
     hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
-    link: field
-      .component('Link', 'The payment link of an order.', link)
-      .nullable()
+    link: z
+      .nullable(field.component('Link', 'The payment link of an order.', link))
       .describe('Null while settled opens it, and if settled withholds it.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
   })
