@@ -138,17 +138,14 @@ export const money = {
 };
 
 /** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
-export function readMoney(
-  { amount, currency: named }: { amount: string | number; currency?: string | undefined },
-  configured: string,
-): Money {
+export function readMoney(given: z.output<z.ZodObject<typeof money>>, configured: string): Money {
   const currencies = configured.split(' ');
-  const currency = named ?? (currencies[0] as string);
+  const currency = given.currency ?? (currencies[0] as string);
   if (!isCurrency(currency) && !currencies.includes(currency)) {
     const detail = 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names';
     throw fieldProblem('currency', detail);
   }
-  const parsed = parseAmount(String(amount), currency);
+  const parsed = parseAmount(String(given.amount), currency);
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
   const details = {
     not_a_number: 'must be a decimal number, like 100.50',
@@ -248,17 +245,13 @@ type PageQuery = { limit: number; cursor?: string | undefined };
 export async function readPage<Row extends { key: number }>(
   query: PageQuery,
   list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
-): Promise<{ rows: Row[]; nextCursor: string | null }> {
+) {
   const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
   return cutPage(query, await list({ limit: query.limit + 1, after }), ({ key }) => `k${key}`);
 }
 
 /** Cuts off the one row more that was read to learn whether there is another page. */
-export function cutPage<Row>(
-  { limit }: PageQuery,
-  read: readonly Row[],
-  placeOf: (row: Row) => string,
-): { rows: Row[]; nextCursor: string | null } {
+export function cutPage<Row>({ limit }: PageQuery, read: readonly Row[], placeOf: (row: Row) => string) {
   const rows = read.slice(0, limit);
   const last = rows.at(-1);
   return { rows, nextCursor: read.length > limit && last ? writeCursor(placeOf(last)) : null };

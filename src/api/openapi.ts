@@ -25,15 +25,12 @@ export type JsonSchema = {
   description?: string;
   properties?: Record<string, JsonSchema>;
   required?: string[];
-  additionalProperties?: boolean | JsonSchema;
   items?: JsonSchema;
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
   allOf?: JsonSchema[];
   enum?: readonly unknown[];
-  const?: unknown;
   examples?: unknown[];
-  default?: unknown;
   [keyword: string]: unknown;
 };
 

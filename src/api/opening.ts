@@ -15,6 +15,8 @@ const lines = z
   .max(2_000, 'must have 1 to 2000 characters')
   .regex(/^(?:[^\p{Cc}\p{Cs}\uFFFD]|[\t\r\n])+$/u, 'must be UTF-8 without control characters other than line ends');
 
+const THANKS = 'https://shop.example.com/thanks';
+
 // Written anew, it holds nothing that a Location header could not.
 const webAddress = field
   .text(2_048)
@@ -27,7 +29,7 @@ const webAddress = field
   .meta({
     format: 'uri',
     description: 'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
-    examples: ['https://shop.example.com/thanks'],
+    examples: [THANKS],
   });
 
 function hasCredentials(address: string): boolean {
@@ -85,14 +87,7 @@ export const openOrder = operation({
     422: ['invalid_request', 'refused_by_service', 'link_withheld'],
     503: ['api_not_configured', 'public_url_not_public', 'api_key_refused'],
   },
-  example: {
-    body: {
-      reference: 'order-8001',
-      title: 'A chair',
-      amount: '100.00',
-      callbackUrl: 'https://shop.example.com/thanks',
-    },
-  },
+  example: { body: { reference: 'order-8001', title: 'A chair', amount: '100.00', callbackUrl: THANKS } },
   answer: async (options, { body }, response) => {
     const amount = readMoney(body, options.currency);
     requireEnough(amount);

@@ -81,11 +81,7 @@ type Answer = {
 };
 
 /** An answer in JSON that has these fields. */
-export function answer<Fields extends z.ZodRawShape>(
-  when: string,
-  fields: Fields,
-  sample: Record<keyof Fields, unknown>,
-): Answer {
+export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>): Answer {
   return { when, schema: z.strictObject(fields), sample };
 }
 
