@@ -9,7 +9,7 @@ import { Fault } from '../fault.ts';
 import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
 import { found, problem } from './problem.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
 const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
@@ -68,7 +68,7 @@ const STATS = {
 
 export const showStats = operation({
   summary: 'Counts of everything',
-  answers: { 200: answer('The counts.', { stats }, { stats: STATS }) },
+  answers: ok('The counts.', { stats }, { stats: STATS }),
   answer: async ({ store, clock, canTell }) => {
     const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
       clock.nowMs(),
@@ -186,7 +186,7 @@ export const rotateKey = operation({
     'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
     '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when the new key encrypts every secret; requests that come ' +
     'meanwhile get the same answer.',
-  answers: { 200: answer('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }) },
+  answers: ok('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }),
   problems: { 409: ['key_not_ours_to_change'] },
   answer: async (options) => {
     const rotated = await options.rotation.rotate();
@@ -216,18 +216,16 @@ export const reconcile = operation({
     reference: givenReference.optional().describe('Only the link of this order, and now.'),
     dryRun: z.boolean().optional().describe('Only count.'),
   }),
-  answers: {
-    200: answer(
-      'What it costs.',
-      {
-        dryRun: z.boolean().describe('As the request had it: if true, nothing was done.'),
-        links: count.describe('Links that can still be paid.'),
-        requests: count.describe("What asking about them costs of the API's limit."),
-        etaSeconds: z.number().min(0).describe('How long it takes at the most; 0 for one order.'),
-      },
-      { dryRun: true, links: 4, requests: 4, etaSeconds: 60 },
-    ),
-  },
+  answers: ok(
+    'What it costs.',
+    {
+      dryRun: z.boolean().describe('As the request had it: if true, nothing was done.'),
+      links: count.describe('Links that can still be paid.'),
+      requests: count.describe("What asking about them costs of the API's limit."),
+      etaSeconds: z.number().min(0).describe('How long it takes at the most; 0 for one order.'),
+    },
+    { dryRun: true, links: 4, requests: 4, etaSeconds: 60 },
+  ),
   problems: { ...ASKING, 404: ['not_found'] },
   example: { body: { dryRun: true } },
   answer: async (options, { body: { reference, dryRun = false } }) => {

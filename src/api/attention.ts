@@ -12,7 +12,7 @@ import * as field from './fields.ts';
 import { AT, cutPage, names, readKey, readPlace } from './fields.ts';
 import { ACCEPTED, HELD, holdReason, order, PAID } from './order.ts';
 import { noSuch, problem } from './problem.ts';
-import { answer, operation } from './route.ts';
+import { ok, operation } from './route.ts';
 
 const MEANINGS: Readonly<Record<Concern, string>> = {
   money: 'money is in a wrong state, or may be',
@@ -119,18 +119,16 @@ export const listAttention = operation({
     kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
     state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
   }),
-  answers: {
-    200: answer(
-      'The summary, all groups, and a page of matters.',
-      {
-        summary,
-        groups: z.array(group).describe('All that the filters let through, money first.'),
-        attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
-        nextCursor: field.nextCursor,
-      },
-      SAMPLE,
-    ),
-  },
+  answers: ok(
+    'The summary, all groups, and a page of matters.',
+    {
+      summary,
+      groups: z.array(group).describe('All that the filters let through, money first.'),
+      attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
+      nextCursor: field.nextCursor,
+    },
+    SAMPLE,
+  ),
   example: { query: 'kind=hold' },
   answer: async ({ store, clock, asking }, { query }) => {
     const { kind: ofKind = null, state = null, limit } = query;
@@ -199,13 +197,11 @@ export const endAttention = operation({
   description: 'settled raises it anew if its cause comes again.',
   pathId: field.rowId,
   body: z.strictObject({ reason: field.givenReason }),
-  answers: {
-    200: answer(
-      'The matter has ended.',
-      { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) },
-      { attention: { id: '17', endedAt: AT } },
-    ),
-  },
+  answers: ok(
+    'The matter has ended.',
+    { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) },
+    { attention: { id: '17', endedAt: AT } },
+  ),
   example: { body: { reason: "refunded in the service's panel" } },
   answer: async ({ store, clock, log }, { id, body }) => {
     const atMs = clock.nowMs();
@@ -234,7 +230,7 @@ export const resolveOrder = operation({
     'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +
     'until settled hears of the refund. Repeating the same decision changes nothing.',
   body: resolution,
-  answers: { 200: answer('The order as it was decided.', { order }, { order: ACCEPTED }) },
+  answers: ok('The order as it was decided.', { order }, { order: ACCEPTED }),
   problems: { 409: ['not_held', 'nothing_left_to_accept'] },
   example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
   answer: async ({ store, clock, log, metrics, onNotices }, { reference, body }) => {

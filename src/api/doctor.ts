@@ -8,7 +8,7 @@ import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import { inWords, systemClock } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import { checkShop } from './notices.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
 
 const check = z
   .strictObject({
@@ -35,13 +35,11 @@ export const doctor = operation({
   description:
     'It sends a signed delivery to itself through the public address, and asks the service who it is. If the database ' +
     'cannot be read, that is a check that fails, and the checks that need it are left out.',
-  answers: {
-    200: answer(
-      'What was found.',
-      { store: z.string().describe('The database that this server works on.'), checks: z.array(check) },
-      { store: '/data/settled.db', checks: FOUND },
-    ),
-  },
+  answers: ok(
+    'What was found.',
+    { store: z.string().describe('The database that this server works on.'), checks: z.array(check) },
+    { store: '/data/settled.db', checks: FOUND },
+  ),
   answersWithoutStore: true,
   answer: async (options) => {
     const [database, address, service] = await Promise.all([

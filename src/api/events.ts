@@ -7,7 +7,7 @@ import * as field from './fields.ts';
 import { AT, names, readFilters, readKey, readPage, withTimes } from './fields.ts';
 import { PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
-import { answer, operation } from './route.ts';
+import { answer, ok, operation } from './route.ts';
 
 const summary = {
   id: field.rowId,
@@ -92,13 +92,11 @@ export const listEvents = operation({
   summary: 'List recorded events, the newest first',
   description: "Answers of the service's API are among them: `reading` tells them apart.",
   query: z.strictObject({ ...field.page, ...field.filters }),
-  answers: {
-    200: answer(
-      'A page of events.',
-      { events: z.array(event), nextCursor: field.nextCursor },
-      { events: [DEAD_EVENT], nextCursor: null },
-    ),
-  },
+  answers: ok(
+    'A page of events.',
+    { events: z.array(event), nextCursor: field.nextCursor },
+    { events: [DEAD_EVENT], nextCursor: null },
+  ),
   example: { query: 'status=dead' },
   answer: async ({ store }, { query }) => {
     const { rows, ...more } = await readPage(query, (at) => store.listEvents({ ...at, ...readFilters(query) }));
@@ -109,22 +107,20 @@ export const listEvents = operation({
 export const showEvent = operation({
   summary: 'One event with its body',
   pathId: field.rowId,
-  answers: {
-    200: answer(
-      'The event.',
-      { event: eventWithBody },
-      {
-        event: {
-          ...EVENT,
-          timestamp: '1896091199988',
-          bodySha256: createHash('sha256').update(BODY).digest('hex'),
-          bodyBase64: BODY.toString('base64'),
-          bodyText: BODY.toString(),
-          bodyDropped: false,
-        },
+  answers: ok(
+    'The event.',
+    { event: eventWithBody },
+    {
+      event: {
+        ...EVENT,
+        timestamp: '1896091199988',
+        bodySha256: createHash('sha256').update(BODY).digest('hex'),
+        bodyBase64: BODY.toString('base64'),
+        bodyText: BODY.toString(),
+        bodyDropped: false,
       },
-    ),
-  },
+    },
+  ),
   answer: async ({ store }, { id }) => {
     const event = found(await store.findEvent(readEventKey(id)), 'event', id);
     const { body, bodySha256, timestamp, ...rest } = event;

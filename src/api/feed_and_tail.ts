@@ -13,7 +13,7 @@ import { NOTICE_ID, noticeId, SAID, saying } from './notices.ts';
 import { PAID } from './order.ts';
 import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
 
 const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;
 /** Readers that wait at once; others get what there is. */
@@ -59,17 +59,15 @@ export const readFeed = operation({
     'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty continues from ' +
     'there, and never reads what happened before.',
   query,
-  answers: {
-    200: answer(
-      'The notices after the cursor, if there are any.',
-      {
-        notices: z.array(feedNotice).describe('Oldest first.'),
-        cursor: cursor.describe(KEEP_CURSOR),
-        more: z.boolean().describe('Whether there are notices behind it already.'),
-      },
-      { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
-    ),
-  },
+  answers: ok(
+    'The notices after the cursor, if there are any.',
+    {
+      notices: z.array(feedNotice).describe('Oldest first.'),
+      cursor: cursor.describe(KEEP_CURSOR),
+      more: z.boolean().describe('Whether there are notices behind it already.'),
+    },
+    { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
+  ),
   problems: { 410: ['cursor_from_before_restore'] },
   example: { query: 'limit=100&wait=30' },
   answer: async (options, asked, response) =>

@@ -12,7 +12,7 @@ import { described, isEnough, NOT_PRINTABLE, PRINTABLE, readMoney, requireEnough
 import { link, OPEN, order } from './order.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, noSuch, type ProblemError, problem } from './problem.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 const TOKEN_BYTES = 24;
 const SECRET_BYTES = 32;
@@ -157,13 +157,11 @@ export const adoptLink = operation({
     'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +
     'link and does not list it. The money and the reference of the link must be those of the order.',
   body: z.strictObject({ id: field.linkId }),
-  answers: {
-    200: answer(
-      'The order with its link.',
-      { order, note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks.") },
-      { order: OPEN, note: NOTES.own },
-    ),
-  },
+  answers: ok(
+    'The order with its link.',
+    { order, note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks.") },
+    { order: OPEN, note: NOTES.own },
+  ),
   problems: { 409: ['not_adoptable'], 503: ['service_unavailable', 'api_key_refused', 'api_not_configured'] },
   example: { body: { id: 'pl_8001' } },
   // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own.

@@ -9,7 +9,7 @@ import * as field from './fields.ts';
 import { AT, isoOrNull, names, readFilters, readPage, withTimes } from './fields.ts';
 import { order, PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('Of the order, when this happened.');
@@ -141,13 +141,11 @@ const DEAD_NOTICE = {
 export const listNotices = operation({
   summary: 'List notices, the newest first',
   query: z.strictObject({ ...field.page, ...field.filters }),
-  answers: {
-    200: answer(
-      'A page of notices.',
-      { notices: z.array(noticeSummary), nextCursor: field.nextCursor, shop },
-      { notices: [DEAD_NOTICE], nextCursor: null, shop: { url: 'https://shop.example.com/settled', failures: null } },
-    ),
-  },
+  answers: ok(
+    'A page of notices.',
+    { notices: z.array(noticeSummary), nextCursor: field.nextCursor, shop },
+    { notices: [DEAD_NOTICE], nextCursor: null, shop: { url: 'https://shop.example.com/settled', failures: null } },
+  ),
   example: { query: 'status=dead' },
   answer: async ({ store, shopAddress }, { query }) => {
     const { rows, ...more } = await readPage(query, (at) => store.listNotices({ ...at, ...readFilters(query) }));
@@ -162,7 +160,7 @@ export const listNotices = operation({
 export const showNotice = operation({
   summary: 'One notice with its body',
   pathId: noticeId,
-  answers: { 200: answer('The notice.', { notice: noticeWithBody }, { notice: { ...NOTICE, body: SAID } }) },
+  answers: ok('The notice.', { notice: noticeWithBody }, { notice: { ...NOTICE, body: SAID } }),
   answer: async ({ store, shopAddress }, { id }) => {
     const { body, ...rest } = found(await store.findNotice(id), 'notice', id);
     return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };

@@ -18,7 +18,7 @@ import { givenMs, givenTime, nextCursor, page, readPage, text, time } from './fi
 import { waitingFor } from './opening.ts';
 import { link, listedOrder, OPEN, order, PAID } from './order.ts';
 import { found, noSuch, type ProblemError, problem } from './problem.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
 
 export const listOrders = operation({
   summary: 'List and search orders, the newest first',
@@ -29,13 +29,11 @@ export const listOrders = operation({
     since: givenTime.optional().describe('Only those created since then.'),
     until: givenTime.optional().describe('Only those created until then.'),
   }),
-  answers: {
-    200: answer(
-      'A page of orders.',
-      { orders: z.array(listedOrder), nextCursor },
-      { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' },
-    ),
-  },
+  answers: ok(
+    'A page of orders.',
+    { orders: z.array(listedOrder), nextCursor },
+    { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' },
+  ),
   example: { query: 'state=awaiting_payment&limit=20' },
   answer: async ({ store }, { query }) => {
     const { state = null, q: search = null, since, until } = query;
@@ -47,7 +45,7 @@ export const listOrders = operation({
 
 export const showOrder = operation({
   summary: 'One order',
-  answers: { 200: answer('The order as it is now.', { order }, { order: PAID }) },
+  answers: ok('The order as it is now.', { order }, { order: PAID }),
   answer: async ({ store }, { reference }) => {
     return { order: orderDocument(found(await store.findOrder(reference), 'order', reference)) };
   },
@@ -94,20 +92,18 @@ const TIMELINE = {
 export const showTimeline = operation({
   summary: "Explain an order's state",
   description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
-  answers: {
-    200: answer(
-      'The order and its story.',
-      {
-        order,
-        answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
-        entries: z
-          .array(timelineEntry)
-          .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
-        next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
-      },
-      TIMELINE,
-    ),
-  },
+  answers: ok(
+    'The order and its story.',
+    {
+      order,
+      answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
+      entries: z
+        .array(timelineEntry)
+        .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
+      next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
+    },
+    TIMELINE,
+  ),
   answer: async ({ store, clock, asking, canTell, headerNames }, { reference }) => {
     const timeline = found(await store.timeline(reference), 'order', reference);
     const explained = explain(timeline, {
@@ -143,22 +139,20 @@ export const ASKING = {
 export const checkOrder = operation({
   summary: 'Ask the service about an order now',
   description: 'Settles what the service says, and answers after that.',
-  answers: {
-    200: answer(
-      'What the service said, and the order after it.',
-      {
-        order: order.describe('The order as it is after the service answered.'),
-        service: z.strictObject({
-          linkStatus: link.status.unwrap(),
-          paymentStatus: field.textOrNull(
-            '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
-            'NOT_STARTED',
-          ),
-        }),
-      },
-      { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
-    ),
-  },
+  answers: ok(
+    'What the service said, and the order after it.',
+    {
+      order: order.describe('The order as it is after the service answered.'),
+      service: z.strictObject({
+        linkStatus: link.status.unwrap(),
+        paymentStatus: field.textOrNull(
+          '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
+          'NOT_STARTED',
+        ),
+      }),
+    },
+    { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
+  ),
   problems: ASKING,
   answer: async (options, { reference }) => {
     const { status, paymentStatus } = await readLinkNow(options, reference);
@@ -177,9 +171,7 @@ export const cancelOrder = operation({
   description:
     'settled asks the service first, so that no paid order is cancelled. The link cannot be taken back: settled watches it ' +
     'until it expires, and holds what is still paid on it for a person.',
-  answers: {
-    200: answer('The order is cancelled, or was.', { order }, { order: { ...OPEN, state: 'cancelled', version: 2 } }),
-  },
+  answers: ok('The order is cancelled, or was.', { order }, { order: { ...OPEN, state: 'cancelled', version: 2 } }),
   problems: { ...ASKING, 409: ['not_cancellable', ...ASKING[409]] },
   answer: async (options, { reference }) => {
     const { store, clock, log, onNotices } = options;

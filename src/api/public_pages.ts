@@ -4,13 +4,13 @@ import { type Html, html, sendPage, showLive, showReadiness } from '../http/app.
 import { releaseVersion } from '../release.ts';
 import { documentPage } from './docs_page.ts';
 import type { OpenApi } from './openapi.ts';
-import { answer, type Operation, operation } from './route.ts';
+import { answer, type Operation, ok, operation } from './route.ts';
 
 /** What monitors and readers of the document ask for. All but the metrics need no token: a browser has none to send. */
 
 export const livez: Operation = {
   summary: 'Whether the process answers',
-  answers: { 200: answer('It does.', { live: z.literal(true) }, { live: true }) },
+  answers: ok('It does.', { live: z.literal(true) }, { live: true }),
   handle: () => showLive,
 };
 

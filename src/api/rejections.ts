@@ -9,7 +9,7 @@ import * as field from './fields.ts';
 import { AT, described, names, readPage, withTimes } from './fields.ts';
 import { PAID } from './order.ts';
 import { found, problem } from './problem.ts';
-import { type ApiOptions, answer, operation } from './route.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
 
 const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 
@@ -63,13 +63,11 @@ export const listRejections = operation({
   summary: 'Deliveries that were refused as not authentic',
   description: 'They never touch an order.',
   query: z.strictObject({ ...field.page, reference: field.referenceFilter }),
-  answers: {
-    200: answer(
-      'A page, one row per order and reason.',
-      { rejections: z.array(rejection), nextCursor: field.nextCursor },
-      { rejections: [REJECTION], nextCursor: null },
-    ),
-  },
+  answers: ok(
+    'A page, one row per order and reason.',
+    { rejections: z.array(rejection), nextCursor: field.nextCursor },
+    { rejections: [REJECTION], nextCursor: null },
+  ),
   answer: async ({ store }, { query }) => {
     const { reference: of = null } = query;
     const { rows, ...more } = await readPage(query, (at) => store.listRejections({ ...at, reference: of }));
@@ -114,13 +112,11 @@ export const verifyDelivery = operation({
     "Verifies it with the signing secret of the order's link, and tries the usual mistakes. It answers neither the secret " +
     'nor the right code, and keeps nothing. `settled verify --order ORDER` calls it.',
   body: captured,
-  answers: {
-    200: answer(
-      'What the delivery turned out to be.',
-      { verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }) },
-      { verdict: { ...DIAGNOSIS, authentic: false } },
-    ),
-  },
+  answers: ok(
+    'What the delivery turned out to be.',
+    { verdict: z.strictObject({ ...diagnosis.shape, authentic: z.boolean() }) },
+    { verdict: { ...DIAGNOSIS, authentic: false } },
+  ),
   problems: { 429: ['rate_limited'] },
   example: { body: CAPTURED },
   answer: async (options, { reference: of, body }) => {

@@ -80,6 +80,11 @@ type Answer = {
   retryAfter?: true;
 };
 
+/** The answers of a route that has one, with 200. */
+export function ok<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>) {
+  return { 200: answer(when, fields, sample) };
+}
+
 /** An answer in JSON that has these fields. */
 export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>): Answer {
   return { when, schema: z.strictObject(fields), sample };
