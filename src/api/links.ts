@@ -164,7 +164,8 @@ export const adoptLink = operation({
   ),
   problems: { 409: ['not_adoptable'], 503: ['service_unavailable', 'api_key_refused', 'api_not_configured'] },
   example: { body: { id: 'pl_8001' } },
-  // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid or our own.
+  // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid
+  // or our own.
   answer: async ({ store, asking, clock, log }, { reference, body: { id } }) => {
     if (asking === null) throw apiNotConfigured();
     const [before, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);

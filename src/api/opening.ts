@@ -24,18 +24,16 @@ const webAddress = field
     (address) => /^https?:\/\/\S*$/i.test(address) && URL.canParse(address),
     'must be an http or https address without spaces',
   )
-  .refine((address) => !hasCredentials(address), 'must not hold a user name or a password')
+  .refine((address) => {
+    const url = URL.parse(address);
+    return url === null || url.username + url.password === '';
+  }, 'must not hold a user name or a password')
   .transform((address) => URL.parse(address)?.href ?? address)
   .meta({
     format: 'uri',
     description: 'Where the customer is sent after paying: http or https, without spaces, a user name or a password.',
     examples: [THANKS],
   });
-
-function hasCredentials(address: string): boolean {
-  const url = URL.parse(address);
-  return url !== null && url.username + url.password !== '';
-}
 
 const content = z.strictObject({
   reference: field.givenReference,

@@ -60,7 +60,7 @@ export const OPEN_ROUTES: readonly Route[] = [
   route('GET /', 'Health', [], { index }),
 ];
 
-/** `named`: the one operation by its id, which is `operationId` in the document and a function's name in a generated client. */
+/** `named`: the operation by its id, which the document has as `operationId`: a function's name in a generated client. */
 function route(
   place: `${'GET' | 'POST'} /${string}`,
   group: Route['group'],
