@@ -17,16 +17,15 @@ const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [
 const CHECK_CLASSES = ['confirm', 'hint', 'janitor'];
 const OPENING_STATUSES = ['pending', 'leased', 'taken'];
 
+const reason = z.enum(HOLD_REASONS).nullable();
+const group = z.strictObject({ kind: z.enum(MATTER_KINDS), reason, count, oldestAt: time });
+
 const stats = z
   .strictObject({
     orders: each(ORDER_STATES).describe('By state.'),
     events: each(ROW_STATUSES).describe('By status, readings among them.'),
     notices: each(ROW_STATUSES).describe('By status.'),
-    matters: z
-      .array(
-        z.strictObject({ kind: z.enum(MATTER_KINDS), reason: z.enum(HOLD_REASONS).nullable(), count, oldestAt: time }),
-      )
-      .describe('What needs a person, as `/v1/attention` groups it.'),
+    matters: z.array(group).describe('What needs a person, as `/v1/attention` groups it.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
     checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
     openings: each(OPENING_STATUSES).describe('Links that are being opened, by status.'),
@@ -35,9 +34,7 @@ const stats = z
     rejections: count.describe('Deliveries that were refused as not authentic.'),
     lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
     noticesLagSeconds: z
-      .number()
-      .min(0)
-      .nullable()
+      .nullable(z.number().min(0))
       .describe('How long ago the shop should have had the oldest notice; null if it has no callback.'),
   })
   .meta({ id: 'Stats' });

@@ -26,8 +26,7 @@ const summary = {
   duplicates: field.count.describe('How often the same came again.'),
   fault: field.fault.nullable(),
   reading: z
-    .int()
-    .nullable()
+    .nullable(z.int())
     .describe("Null for an event. Otherwise the row is an answer of the service's API, and this is its number."),
   receivedAt: field.time,
   dueAt: field.timeOrNull.describe('When settled tries it next; null if it is not pending.'),

@@ -29,13 +29,9 @@ export const saying = {
 /** The body of a notice, as the shop gets it. */
 export const notice = field.component('Notice', 'What happened to an order, as settled tells the shop.', saying);
 
-const header = (name: string, description: string) => ({
-  name,
-  in: 'header' as const,
-  required: true,
-  description,
-  schema: { type: 'string' },
-});
+const header = (name: string, description: string) => {
+  return { name, in: 'header' as const, required: true, description, schema: { type: 'string' } };
+};
 
 /** The callback to the shop, by Standard Webhooks, as the document has it: all but its body. */
 export const CALLBACK = {
