@@ -122,20 +122,14 @@ async function record(
   link: LinkCredentials,
 ): Promise<EndedDelivery> {
   const { readable, type, eventId, bodySha256 } = identify(body, link);
-  const recorded = await store.recordDelivery({
-    linkKey: link.linkKey,
-    eventId,
-    bodySha256,
-    body,
-    timestamp,
-    mac,
-    type,
-    readable,
-    receivedAtMs: clock.nowMs(),
-  });
+  const { linkKey, reference } = link;
+  const receivedAtMs = clock.nowMs();
+  const delivery = { linkKey, eventId, bodySha256, body, timestamp, mac, type, readable, receivedAtMs };
+  const recorded = await store.recordDelivery(delivery);
   const { outcome, eventKey } = recorded;
-  if (outcome === 'conflict')
-    log.warn({ order: link.reference, event: eventKey }, 'an event id came twice with different contents');
+  if (outcome === 'conflict') {
+    log.warn({ order: reference, event: eventKey }, 'an event id came twice with different contents');
+  }
   return {
     answer: outcome === 'duplicate' ? ANSWERS.duplicate : readable ? ANSWERS.recorded : ANSWERS.unreadable,
     outcome: outcome === 'duplicate' || readable ? outcome : 'unreadable',
@@ -164,12 +158,8 @@ type Identity = { readable: boolean; type: string | null; eventId: string; bodyS
 /** The event's own id, or its digest if it has none: the signature covers both. */
 function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
-  const { type, eventId } = readEnvelope(parsed, { linkId });
+  const { type, eventId: own } = readEnvelope(parsed, { linkId });
   const bodySha256 = createHash('sha256').update(body).digest();
-  return {
-    readable: parsed !== undefined,
-    type,
-    eventId: eventId ?? `sha256:${bodySha256.toString('hex')}`,
-    bodySha256,
-  };
+  const eventId = own ?? `sha256:${bodySha256.toString('hex')}`;
+  return { readable: parsed !== undefined, type, eventId, bodySha256 };
 }
