@@ -24,17 +24,14 @@ export type Settler = BackgroundWorker & {
   settleNow(event: ClaimedEvent): Promise<void>;
 };
 
-export type SettlerOptions = {
+export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
   store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
   policy: Pick<SettlementPolicy, 'asks'>;
   clock: Clock;
   random: () => number;
   log: Log;
-  /** How busy the event loop was lately, from 0 to 1. */
-  load: () => number;
-  /** Whether other processes use the store as well. */
-  isShared: boolean;
+  load: () => SettledBatch['load'];
   onSettled: (result: SettleResult, event: ClaimedEvent) => void;
   onFailed: (outcome: 'retried' | 'buried', event: ClaimedEvent) => void;
 };
