@@ -45,7 +45,7 @@ export const attention = defineCommand({
     kind: { value: 'KIND', choices: MATTER_KINDS, about: 'only matters of this kind' },
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only matters of orders in this state' },
     'exit-code': { about: 'end with 3 if something needs a person' },
-    limit: { ...PAGE_OPTIONS.limit, about: 'list at most so many, one by one (50)' },
+    limit: { ...PAGE_OPTIONS.limit, about: 'list at most N, one by one (50)' },
     all: { about: 'list all, one by one' },
   },
   async run({ options, server }) {

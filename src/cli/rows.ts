@@ -11,7 +11,7 @@ import { table } from './output.ts';
 
 /** Options of every command that lists. */
 export const PAGE_OPTIONS = {
-  limit: { value: 'N', about: 'show at most so many, the newest first (50)' },
+  limit: { value: 'N', about: 'show at most N, the newest first (50)' },
   all: { about: 'show all' },
 } as const;
 

@@ -31,6 +31,18 @@ export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
   'content_encoding',
 ]);
 
+const HOLDS: Readonly<Record<HoldReason, string>> = {
+  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be right',
+  currency_mismatch: 'the payment is in another currency',
+  reference_mismatch: "the payment names another order's reference",
+  status_unclear: 'the service contradicts itself about the payment',
+  paid_after_cancel: 'it was paid after it had been cancelled',
+  payment_after_refund: "money arrived after the order's own had gone back",
+  further_payment: 'another payment was completed meanwhile',
+  unconfirmed:
+    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
+};
+
 const RULES: Readonly<Record<Rule | PastRule, string>> = {
   payment_pending: 'the customer has begun to pay',
   already_pending: 'it was known that the customer has begun to pay',
@@ -38,11 +50,10 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   paid: 'the payment is completed and agrees with the order',
   paid_more: 'the payment is completed and brings more than the order asks',
   paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
-  asks_before_deciding: 'the service is to be asked before it counts',
+  asks_before_deciding: 'settled asks the service before it counts the money',
   money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
-  statement_unclear: 'the service contradicts itself about the payment',
-  completion_unconfirmed:
-    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
+  statement_unclear: HOLDS.status_unclear,
+  completion_unconfirmed: HOLDS.unconfirmed,
   completion_already_counted: 'this payment was counted before',
   payment_id_adopted: "the payment's id is known now",
   money_named: "the payment's money is known now",
@@ -76,25 +87,13 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   nothing_left_to_accept: 'the money has gone back, so there is nothing to accept',
 };
 
-const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be right',
-  currency_mismatch: 'the payment is in another currency',
-  reference_mismatch: "the payment names another order's reference",
-  status_unclear: 'the service contradicts itself about the payment',
-  paid_after_cancel: 'it was paid after it had been cancelled',
-  payment_after_refund: "money arrived after the order's own had gone back",
-  further_payment: 'another payment was completed meanwhile',
-  unconfirmed:
-    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
-};
-
 const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
   money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
   overpaid: 'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
   underpaid: 'A person accepted less money than the order asks, or money in another currency (underpaid).',
   duplicate_payment: 'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
-  refund_due: 'Its captured money is to be refunded to the customer (refund_due).',
+  refund_due: 'Its captured money is owed back to the customer (refund_due).',
 };
 
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
@@ -117,7 +116,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   quote_reading_doubtful:
     'several payments in a row named less money than their links, or none that can be read: what they say of it is left out',
   reference_taken: "the service has another link under this order's reference",
-  refund_due: 'money of a cancelled order is to be refunded to the customer',
+  refund_due: 'money of a cancelled order is owed back to the customer',
   secret_unusable: 'the service named a signing secret that cannot be used, so its webhooks may be refused',
   service_disagrees: 'the service says less of a payment than was counted',
   shop_refuses_notices: 'the shop takes no notices: it refuses them, or does not answer',

@@ -84,7 +84,7 @@ describe('api: why an order is in its state', () => {
     const asked = { decision: 'reject', reason: 'customer changed their mind' };
     await post(settled(), `${orderPath(reference)}/resolve`, asked);
     const found = await explained(reference);
-    expect(found.answer).toMatch(/cancelled.*refunded/);
+    expect(found.answer).toMatch(/cancelled.*owed back/);
     expect(linesOf(found, 'decision')).toContain(asked.reason);
     expect(found.next.join('\n')).toMatch(/Refund/);
   });
