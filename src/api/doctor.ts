@@ -5,7 +5,7 @@ import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS } from '../receive/answers.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
-import { inWords, systemClock } from '../work/clock.ts';
+import { inWords } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
 import { checkShop } from './notices.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
@@ -219,24 +219,20 @@ const PROBE_DEADLINE_MS = 5_000;
 async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   const { publicUrl, publicUrlReaches } = options;
   const name = 'public address';
-  const deadline = new AbortController();
-  const cancel = systemClock.after(PROBE_DEADLINE_MS, () => deadline.abort());
   try {
-    const answer = await sendProbe(options, deadline.signal);
+    const answer = await sendProbe(options);
     const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
     if (!isOurs) return failing(name, notArrived(options, answer.status));
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message})`;
     return failing(name, `${detail}: check SETTLED_PUBLIC_URL, DNS and the proxy`);
-  } finally {
-    cancel();
   }
   const bad = `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`;
   return finding(name, publicUrlReaches, `a signed delivery to ${publicUrl} arrives`, bad);
 }
 
-function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signal: AbortSignal): Promise<Response> {
+function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions): Promise<Response> {
   const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
   const sentAt = String(clock.nowMs());
   const mac = deliveryMac(keyring.probe.secret, sentAt, Buffer.from(body)).toString('hex');
@@ -246,7 +242,7 @@ function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions, signa
     body,
     redirect: 'manual',
     headers: { 'content-type': 'application/json', [signature]: mac, [timestamp]: sentAt },
-    signal,
+    signal: AbortSignal.timeout(PROBE_DEADLINE_MS),
   });
 }
 
