@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { order } from '../../src/api/order.ts';
 import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
@@ -18,6 +19,15 @@ it('docs/integrate.md says of every type of notice what to do', () => {
   const section = page.split(/^## /m).find((part) => part.startsWith('What to do for each type')) ?? '';
   const rows = [...section.matchAll(/^\| `([\w.]+)` \| (.+) \| (.+) \|$/gm)];
   expect(rows.map(([, type]) => type).sort()).toEqual([...NOTICE_TYPES].sort());
+});
+
+it('docs/integrate.md shows a whole notice', () => {
+  const [, text = ''] = /^A whole notice[^`]*```json\n(.*?)```/ms.exec(page) ?? [];
+  const { type, timestamp, data, ...others } = JSON.parse(text);
+  expect(others).toEqual({});
+  expect(NOTICE_TYPES).toContain(type);
+  expect(new Date(timestamp).toISOString()).toBe(timestamp);
+  expect(order.parse(data.order)).toMatchObject({ version: data.version });
 });
 
 it('docs/integrate.md has a place for every link within it', () => {
