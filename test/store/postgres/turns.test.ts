@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres } from './opening.ts';
 
 describe('the turn to read the list', () => {
   it('is of the replica that is there for the longest, and of the next when that one is gone or silent', async () => {
     const url = await newDatabase();
     const open = (replica: string) => openTestPostgres(url, { replica });
     const [first, second, third] = [await open('c'), await open('b'), await open('a')];
+    // They began within the error of what each takes the database's time for.
+    await (await connectTo(url)).query('UPDATE replica SET started_at_ms = 1000 - ascii(name)');
     const nowMs = first.clock.nowMs();
     const turns = async (atMs: number) =>
       Promise.all(
