@@ -39,6 +39,8 @@ const stats = z
   })
   .meta({ id: 'Stats' });
 
+export type StatsDocument = z.infer<typeof stats>;
+
 const STATS = {
   orders: {
     ...none(ORDER_STATES),
@@ -175,6 +177,8 @@ const rotation = z.strictObject({
   keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
   note: z.string().describe('What a person should know and do now.'),
 });
+
+export type RotationDocument = z.infer<typeof rotation>;
 
 export const rotateKey = operation({
   summary: 'Change the key that encrypts signing secrets, while serving',

@@ -79,6 +79,9 @@ const matter = field.component('Matter', 'Something that needs a person.', {
   order: order.nullable().describe('Its order as it is now.'),
 });
 
+export type GroupDocument = z.infer<typeof group>;
+export type MatterDocument = z.infer<typeof matter>;
+
 /** What the held order asks, and what came. */
 const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00' };
 const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', count: 1 } as const;

@@ -17,7 +17,7 @@ const check = z
     detail: z.string().describe('What was found, and what to do about it.'),
   })
   .meta({ id: 'Check' });
-type Finding = z.output<typeof check>;
+export type Finding = z.output<typeof check>;
 
 const FOUND: Finding[] = [
   { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },

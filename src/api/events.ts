@@ -48,6 +48,9 @@ const eventWithBody = field.component('EventWithBody', 'An event with its body, 
     .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
 });
 
+export type EventDocument = z.infer<typeof event>;
+export type EventWithBody = z.infer<typeof eventWithBody>;
+
 const BODY = Buffer.from(
   '{"id":"evt_8001","type":"payment_link.payment_status_changed","data":{"paymentLink":{"id":"pl_8001","amount":100.00,' +
     '"currency":"BRL"},"paymentStatus":"COMPLETED","latestPayment":{"id":"pay_8001","status":"COMPLETED"}}}',

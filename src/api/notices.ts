@@ -105,6 +105,10 @@ const shop = z
   .nullable()
   .describe('Where settled sends notices; null if the shop has no callback: then they are for the feed only.');
 
+export type NoticeDocument = z.infer<typeof noticeSummary>;
+export type NoticeWithBody = z.infer<typeof noticeWithBody>;
+export type ShopDocument = z.infer<typeof shop>;
+
 export const NOTICE_ID = 'msg_17_8f14e45fceea167a';
 export const SAID = { type: 'order.paid', timestamp: AT, data: { order: PAID, version: PAID.version } };
 

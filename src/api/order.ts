@@ -142,6 +142,7 @@ export const listedOrder = field.component('ListedOrder', 'An order, and what of
     .describe('The kinds of its open matters, except holds.'),
 });
 
+export type ListedOrderDocument = z.infer<typeof listedOrder>;
 type Order = z.infer<typeof order>;
 
 export const OPEN: Order = {

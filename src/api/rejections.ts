@@ -41,6 +41,8 @@ const rejection = field.component(
   },
 );
 
+export type RejectionDocument = z.infer<typeof rejection>;
+
 /** Of a delivery that was signed with another secret. */
 const DIAGNOSIS = {
   code: 'wrong_secret_or_altered_body',

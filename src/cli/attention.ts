@@ -1,5 +1,5 @@
+import type { GroupDocument, MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
-import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { total } from '../explain/glossary.ts';
 import { defineCommand } from './command.ts';
@@ -11,19 +11,7 @@ import { listRows, moreLine, PAGE_OPTIONS } from './rows.ts';
 
 /** The commands about what needs a person. */
 
-type Sum = { currency: string; asked: string; balance: string };
-type Group = { kind: string; reason: string | null; meaning: string; count: number; oldestAt: string; sums: Sum[] };
-type Matter = {
-  id: string | null;
-  kind: string;
-  reason: string | null;
-  reference: string | null;
-  detail: string;
-  count: number;
-  openedAt: string;
-  order: OrderDocument | null;
-};
-type Page = { summary: { sentence: string }; groups: Group[]; attention: Matter[] };
+type Page = { summary: { sentence: string }; groups: GroupDocument[]; attention: MatterDocument[] };
 
 /** Up to this number, matters of one kind are shown one by one; of more, only how many there are. */
 const ALIKE_MAX = 3;
@@ -54,7 +42,7 @@ export const attention = defineCommand({
     const isEach = kind !== undefined || options.limit !== undefined || options.all === true;
     const { summary, groups } = await connection.get<Page>(PATH, { kind, state, limit: 1 });
     const { rows, more } = isEach
-      ? await listRows<Matter>(connection, 'attention', { kind, state }, options)
+      ? await listRows<MatterDocument>(connection, 'attention', { kind, state }, options)
       : { rows: await fewOfEach(connection, groups, { state }), more: false };
     const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
     const lines = [
@@ -73,20 +61,20 @@ const PATH = '/v1/attention';
 const KNOWN_KINDS: ReadonlySet<string> = new Set(MATTER_KINDS);
 
 /** Every matter of each kind that has at most `ALIKE_MAX`. */
-async function fewOfEach(connection: ServerApi, groups: readonly Group[], query: Query): Promise<Matter[]> {
+async function fewOfEach(server: ServerApi, groups: readonly GroupDocument[], query: Query) {
   const few = [...new Set(groups.map(({ kind }) => kind))].filter(
     (kind) => KNOWN_KINDS.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
   );
-  const pages = few.map((kind) => connection.get<Page>(PATH, { ...query, kind, limit: ALIKE_MAX }));
+  const pages = few.map((kind) => server.get<Page>(PATH, { ...query, kind, limit: ALIKE_MAX }));
   return (await Promise.all(pages)).flatMap((page) => page.attention);
 }
 
-function countOf(groups: readonly Group[], kind: string): number {
+function countOf(groups: readonly GroupDocument[], kind: string): number {
   return total(groups.filter((group) => group.kind === kind));
 }
 
-function groupLines(groups: readonly Group[]): string[] {
-  const columns: Columns<Group> = {
+function groupLines(groups: readonly GroupDocument[]): string[] {
+  const columns: Columns<GroupDocument> = {
     kind: kindWords,
     count: 'count',
     'oldest since': 'oldestAt',
@@ -102,7 +90,7 @@ function howToList(kind: string, count: number): string {
   return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 
-const MATTER_COLUMNS: Columns<Matter> = {
+const MATTER_COLUMNS: Columns<MatterDocument> = {
   id: 'id',
   since: 'openedAt',
   kind: kindWords,

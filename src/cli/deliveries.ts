@@ -1,3 +1,5 @@
+import type { EventDocument, EventWithBody } from '../api/events.ts';
+import type { RejectionDocument } from '../api/rejections.ts';
 import { diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { systemClock } from '../work/clock.ts';
@@ -7,21 +9,9 @@ import { EXIT, UsageError } from './exit.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { orderPath } from './orders.ts';
 import { type Columns, printable, printableLines, record, table } from './output.ts';
-import { bulkCommand, faultWords, list, PAGE_OPTIONS, type Row, rowOptions, statusWords } from './rows.ts';
+import { bulkCommand, faultWords, list, PAGE_OPTIONS, rowOptions, statusWords } from './rows.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
-
-type EventRow = Row & {
-  eventId: string;
-  type: string | null;
-  linkId: string | null;
-  outcome: string | null;
-  rule: string | null;
-  conflict: boolean;
-  duplicates: number;
-  receivedAt: string;
-};
-type EventDetail = EventRow & { timestamp: string; bodySha256: string; bodyText: string | null; bodyDropped: boolean };
 
 export const eventsList = defineCommand({
   usage: 'events list',
@@ -36,8 +26,8 @@ export const eventsList = defineCommand({
   run: (call) => list(call, 'events', eventTable),
 });
 
-function eventTable(events: readonly EventRow[]): string[] {
-  const columns: Columns<EventRow> = {
+function eventTable(events: readonly EventDocument[]): string[] {
+  const columns: Columns<EventDocument> = {
     id: 'id',
     received: 'receivedAt',
     order: 'reference',
@@ -53,7 +43,7 @@ export const eventsShow = defineCommand({
   usage: 'events show ID',
   about: 'show one event with its body, as it came',
   async run({ first, server }) {
-    const answer = await server().get<{ event: EventDetail }>(`/v1/events/${encodeURIComponent(first)}`);
+    const answer = await server().get<{ event: EventWithBody }>(`/v1/events/${encodeURIComponent(first)}`);
     const { event } = answer;
     const lines = record({
       id: event.id,
@@ -78,13 +68,13 @@ export const eventsShow = defineCommand({
   },
 });
 
-function bodyLines({ id, bodyText, bodyDropped }: EventDetail): string[] {
+function bodyLines({ id, bodyText, bodyDropped }: EventWithBody): string[] {
   if (bodyDropped) return ['Its body was dropped when it was old: SETTLED_KEEP_BODIES says when.'];
   if (bodyText !== null) return printableLines(bodyText);
   return [`The body is not UTF-8 text. Its bytes are in: settled events show ${id} --json`];
 }
 
-export const eventsReplay = bulkCommand<EventRow>({
+export const eventsReplay = bulkCommand<EventDocument>({
   name: 'events replay',
   about: 'settle recorded events again: those named, or all that are selected',
   details: ['This never pays an order twice: its settlement row guards against that.'],
@@ -102,16 +92,6 @@ export const eventsReplay = bulkCommand<EventRow>({
   table: eventTable,
 });
 
-type RejectionRow = {
-  reference: string;
-  reason: string;
-  count: number;
-  firstAt: string;
-  lastAt: string;
-  /** Null if settled found nothing out beside the reason. */
-  diagnosis: { answer: string } | null;
-};
-
 export const rejections = defineCommand({
   usage: 'rejections',
   about: 'list the deliveries that were refused as not authentic, by order and reason',
@@ -125,7 +105,7 @@ export const rejections = defineCommand({
 });
 
 /** The table, with what is known of a refusal below its line. */
-function rejectionLines(rows: readonly RejectionRow[]): string[] {
+function rejectionLines(rows: readonly RejectionDocument[]): string[] {
   const columns = { order: 'reference', reason: 'reason', times: 'count', first: 'firstAt', last: 'lastAt' } as const;
   return table(rows, columns, 'No delivery was refused.').flatMap((line, at) => {
     const diagnosis = rows[at - 1]?.diagnosis ?? null;

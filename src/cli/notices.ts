@@ -1,21 +1,11 @@
+import type { NoticeDocument, NoticeWithBody, ShopDocument } from '../api/notices.ts';
 import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { type Columns, printable, printableLines, record, table } from './output.ts';
-import { bulkCommand, faultWords, listRows, moreLine, queryOf, type Row, rowOptions, statusWords } from './rows.ts';
+import { bulkCommand, faultWords, listRows, moreLine, queryOf, rowOptions, statusWords } from './rows.ts';
 
 /** The commands about notices: what settled tells the shop. */
-
-type NoticeRow = Row & {
-  type: string;
-  version: number;
-  createdAt: string;
-  answer: { status: number; body: string } | null;
-};
-type NoticeDetail = NoticeRow & { body: unknown };
-
-/** The callback to which notices are sent; null if there is none. */
-type ShopOfNotices = { url: string; failures: { attempts: number; since: string } | null } | null;
 
 export const noticesList = defineCommand({
   usage: 'notices list',
@@ -35,9 +25,9 @@ export const noticesList = defineCommand({
   async run({ options, server }) {
     const query = queryOf(options);
     const connection = server();
-    const { rows, more, page } = await listRows<NoticeRow>(connection, 'notices', query, options);
+    const { rows, more, page } = await listRows<NoticeDocument>(connection, 'notices', query, options);
     const notices = options.status === 'pending' ? await withThoseBeingSent(connection, rows, query) : rows;
-    const shop = page.shop as ShopOfNotices;
+    const shop = page.shop as ShopDocument;
     const lines = [...noticeTable(notices, shop), ...moreLine(more), '', ...shopLines(shop)];
     return { data: { notices, more, shop }, lines };
   },
@@ -47,19 +37,20 @@ export const noticesList = defineCommand({
  * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed
  * between the two lists is in both.
  */
-async function withThoseBeingSent(server: ServerApi, pending: NoticeRow[], query: Query): Promise<NoticeRow[]> {
-  const { rows: leased } = await listRows<NoticeRow>(server, 'notices', { ...query, status: 'leased' }, { all: true });
+async function withThoseBeingSent(server: ServerApi, pending: NoticeDocument[], query: Query) {
+  const ofLeased = { ...query, status: 'leased' };
+  const { rows: leased } = await listRows<NoticeDocument>(server, 'notices', ofLeased, { all: true });
   const waiting = pending.filter(({ id }) => !leased.some((notice) => notice.id === id));
   return [...waiting, ...leased].sort((one, other) => keyOf(other) - keyOf(one));
 }
 
 /** Ids begin with the number of the notice: msg_12_… */
-function keyOf({ id }: NoticeRow): number {
+function keyOf({ id }: NoticeDocument): number {
   return Number(id.split('_')[1]);
 }
 
 /** In the words of `settled doctor`. */
-function shopLines(shop: ShopOfNotices): string[] {
+function shopLines(shop: ShopDocument): string[] {
   if (shop === null) {
     return ['Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'];
   }
@@ -71,8 +62,8 @@ function shopLines(shop: ShopOfNotices): string[] {
 }
 
 /** `shop`: undefined if the answer did not name it. */
-function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): string[] {
-  const columns: Columns<NoticeRow> = {
+function noticeTable(notices: readonly NoticeDocument[], shop?: ShopDocument): string[] {
+  const columns: Columns<NoticeDocument> = {
     id: 'id',
     created: 'createdAt',
     order: 'reference',
@@ -88,7 +79,7 @@ function noticeTable(notices: readonly NoticeRow[], shop?: ShopOfNotices): strin
 const ANSWER_COLUMNS = 40;
 
 /** What the shop answered last, on one line; why there was no answer; null before the first attempt. */
-function lastAnswer({ answer, fault }: NoticeRow): string | null {
+function lastAnswer({ answer, fault }: NoticeDocument): string | null {
   if (answer === null) return fault?.code ?? null;
   const said = printable(`${answer.status} ${answer.body.replace(/\s+/g, ' ')}`.trim());
   const characters = [...said];
@@ -96,7 +87,7 @@ function lastAnswer({ answer, fault }: NoticeRow): string | null {
 }
 
 /** The time of the next attempt, or what it waits for: settled sends the notices of an order one at a time. */
-function nextAttempt({ dueAt, reference }: NoticeRow, shown: readonly NoticeRow[]): string {
+function nextAttempt({ dueAt, reference }: NoticeDocument, shown: readonly NoticeDocument[]): string {
   if (dueAt !== null) return dueAt;
   const turn = shown.find(
     (other) =>
@@ -111,7 +102,7 @@ export const noticesShow = defineCommand({
   about: "show one notice: its content, the number of attempts, and the shop's last answer",
   details: ['After a notice was sent again, only the attempts since then count.'],
   async run({ first, server }) {
-    const answer = await server().get<{ notice: NoticeDetail }>(`/v1/notices/${encodeURIComponent(first)}`);
+    const answer = await server().get<{ notice: NoticeWithBody }>(`/v1/notices/${encodeURIComponent(first)}`);
     const { notice } = answer;
     const lines = record({
       id: notice.id,
@@ -132,7 +123,7 @@ export const noticesShow = defineCommand({
   },
 });
 
-export const noticesResend = bulkCommand<NoticeRow>({
+export const noticesResend = bulkCommand<NoticeDocument>({
   name: 'notices resend',
   about: 'send notices to the shop again, with the same ids: those named, or all that are selected',
   details: [

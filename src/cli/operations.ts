@@ -1,3 +1,5 @@
+import type { RotationDocument, StatsDocument } from '../api/admin.ts';
+import type { Finding } from '../api/doctor.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
@@ -8,9 +10,8 @@ import { jsonLine, padded, printable, record, table } from './output.ts';
 
 /** The commands by which a person operates a running server: what they check, count, follow, copy and re-encrypt. */
 
-type Check = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
 /** `store`: the one on which the server works. */
-type DoctorAnswer = { store: string; checks: Check[] };
+type DoctorAnswer = { store: string; checks: Finding[] };
 
 export const doctor = defineCommand({
   usage: 'doctor',
@@ -28,7 +29,7 @@ export const doctor = defineCommand({
       isOther &&
       `, and the server at ${url} works on ${answer.store}: the checks below are of that one. Run this command with the ` +
         "server's SETTLED_STORE";
-    const checks: Check[] = [
+    const checks: Finding[] = [
       {
         name: 'configuration',
         status: isOther ? 'warning' : 'ok',
@@ -53,26 +54,12 @@ function faultOf(error: unknown): Fault {
   throw error;
 }
 
-type Stats = {
-  orders: Record<string, number>;
-  events: Record<string, number>;
-  notices: Record<string, number>;
-  matters: { kind: string; reason: string | null; count: number }[];
-  checks: number;
-  openings: Record<string, number>;
-  drift: number;
-  api: { slotsInUse: number; pausedUntil: string | null };
-  rejections: number;
-  lagSeconds: number;
-  noticesLagSeconds: number | null;
-};
-
 export const stats = defineCommand({
   usage: 'stats',
   about: 'count orders, events and notices by state, and what waits',
   details: ['docs/operations.md says which of these to watch. Programs that watch read /metrics.'],
   async run({ server }) {
-    const answer = await server().get<{ stats: Stats }>('/v1/stats');
+    const answer = await server().get<{ stats: StatsDocument }>('/v1/stats');
     const { matters, api, noticesLagSeconds, ...counts } = answer.stats;
     const kinds = matters.map(({ kind, reason, count }) => [
       `needs a person: ${reason === null ? kind : `${kind}, ${reason}`}`,
@@ -203,10 +190,6 @@ export const backup = defineCommand({
   },
 });
 
-type RotationAnswer = {
-  rotation: { keyId: string; previousKeyId: string; secrets: number; resealed: number; keyPlace: string; note: string };
-};
-
 export const rotateKey = defineCommand({
   usage: 'rotate-key',
   about: 'make a new secrets key, and encrypt all signing secrets with it, while the server serves',
@@ -218,7 +201,11 @@ export const rotateKey = defineCommand({
     'Afterwards copy the new key file, apart from the backups. Earlier backups still need the old one.',
   ],
   async run({ server }) {
-    const answer = await server().post<RotationAnswer>('/v1/admin/rotate-key', undefined, LONG_TIMEOUT_MS);
+    const answer = await server().post<{ rotation: RotationDocument }>(
+      '/v1/admin/rotate-key',
+      undefined,
+      LONG_TIMEOUT_MS,
+    );
     const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
     const lines = record({ key: keyId, 'key before': previousKeyId, 'kept in': keyPlace });
     const which = secrets === resealed ? 'all of them' : `${resealed} of them now, the others before`;

@@ -1,5 +1,7 @@
+import type { ListedOrderDocument } from '../api/order.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
+import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
@@ -75,12 +77,10 @@ export const ordersList = defineCommand({
     until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
-  run: (call) => list(call, 'orders', (orders: ListedOrder[]) => table(orders, COLUMNS, 'No such orders.')),
+  run: (call) => list(call, 'orders', (orders: ListedOrderDocument[]) => table(orders, COLUMNS, 'No such orders.')),
 });
 
-type ListedOrder = OrderDocument & { attention: string[] };
-
-const COLUMNS: Columns<ListedOrder> = {
+const COLUMNS: Columns<ListedOrderDocument> = {
   reference: 'reference',
   state: ({ state, hold, holds }) => (hold === null ? state : `${state}: ${unique(holds.map(({ reason }) => reason))}`),
   asked: ({ amount, currency }) => `${amount} ${currency}`,
@@ -109,12 +109,6 @@ export const ordersShow = defineCommand({
   run: async ({ first, server }) => report(await server().get<OrderAnswer>(orderPath(first))),
 });
 
-type Explained = {
-  answer: string;
-  entries: { at: string; kind: string; summary: string; details: string[] }[];
-  next: string[];
-};
-
 export const why = defineCommand({
   usage: 'why ORDER',
   about: "explain an order's state: how it got there and what happens next",
@@ -123,7 +117,7 @@ export const why = defineCommand({
     'then what settled does next, and what a person should do.',
   ],
   async run({ first, server }) {
-    const explained = await server().get<Explained>(`${orderPath(first)}/timeline`);
+    const explained = await server().get<Explanation>(`${orderPath(first)}/timeline`);
     const { answer, entries, next } = explained;
     const kinds = Math.max(...entries.map(({ kind }) => kind.length), 0);
     const timeline = entries.flatMap(({ at, kind, summary, details }) => [

@@ -1,5 +1,7 @@
+import type { EventDocument } from '../api/events.ts';
+import type { NoticeDocument } from '../api/notices.ts';
 import { duration } from '../config/settings.ts';
-import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
+import { ROW_STATUSES } from '../domain/retry.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';
@@ -30,16 +32,7 @@ export function rowOptions(what: 'events' | 'notices') {
   } as const;
 }
 
-/** An event or a notice, as the API lists both. */
-export type Row = {
-  id: string;
-  reference: string;
-  status: RowStatus;
-  attempt: number;
-  dueAt: string | null;
-  endedAt: string | null;
-  fault: { code: string; message: string } | null;
-};
+type Row = EventDocument | NoticeDocument;
 
 /** `leased`: what a person calls that status. */
 export function statusWords({ status }: Row, leased: string): string {
