@@ -143,7 +143,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/work/',
       'src/store/address.ts',
     ],
-    types: ['src/store/', 'src/http/', 'src/app/'],
+    types: ['src/store/', 'src/http/', 'src/api/', 'src/app/'],
   },
   'src/app/': { code: ['src/'], types: [] },
 };
