@@ -21,7 +21,7 @@ const summary = {
   status: field.rowStatus,
   outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and if it says nothing.'),
   rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('By which rule that was decided.'),
-  attempt: field.count.describe('How often settled began to settle it.'),
+  attempt: field.count.describe('How often settled has tried to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
   duplicates: field.count.describe('How often the same came again.'),
   fault: field.fault.nullable(),

@@ -51,7 +51,7 @@ const feedNotice = field.component('FeedNotice', 'A notice at its place in the f
 export const readFeed = operation({
   summary: 'Every notice after a cursor, the oldest first',
   description:
-    'Nothing appears behind a cursor that you have read past, and nothing is left out: keep the `cursor` of the answer in the ' +
+    'No notice is ever inserted before a cursor that you have, and nothing is left out: keep the `cursor` of the answer in the ' +
     'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order. A ' +
     'page ends before its notices come to more than 1 MiB, with one at least: `more` says whether there are others.\n\n' +
     'With `wait` it answers when there is something, or after so many seconds with none. A settled that is stopping, or has ' +
@@ -64,7 +64,7 @@ export const readFeed = operation({
     {
       notices: z.array(feedNotice).describe('Oldest first.'),
       cursor: cursor.describe(KEEP_CURSOR),
-      more: z.boolean().describe('Whether there are notices behind it already.'),
+      more: z.boolean().describe('Whether more notices follow already.'),
     },
     { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
   ),
@@ -78,7 +78,7 @@ const GONE =
   'This cursor is from before the store was restored from a backup. Read the feed from its beginning, without after: ' +
   'notices that you know have the ids that you know.';
 
-/** Positions follow the order of commits, so nothing appears behind a cursor. */
+/** Positions follow the order of commits, so nothing is ever inserted before a cursor. */
 async function readPage(
   { store, clock, notices, metrics }: ApiOptions,
   { after, limit, wait }: z.output<typeof query>,

@@ -63,7 +63,7 @@ const summary = {
   type,
   version,
   status: field.rowStatus,
-  attempt: field.count.describe('How often settled began to send it.'),
+  attempt: field.count.describe('How often settled has tried to send it.'),
   fault: field.fault.nullable(),
   answer: shopAnswer.describe('What the shop answered last.'),
   createdAt: field.time,

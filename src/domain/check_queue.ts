@@ -37,7 +37,7 @@ export function checkRank(reason: CheckReason): number {
 }
 
 /**
- * The ranks of each class that asks about links, the strongest class first. Both ends belong to it. Customers come back as
+ * The ranks of each class that asks about links, the strongest class first; `from` and `to` are inclusive. Customers come back as
  * often as they like, so what they cause must not use up the slots of doubts about money, nor of people who ask.
  */
 export const CHECK_CLASSES = [

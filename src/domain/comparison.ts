@@ -28,11 +28,11 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   const link = compare(order.amount, fact.linkMoney, currency);
   const quote = compare(order.amount, fact.quoteMoney, currency);
   // Instalment interest, or the service converted: the link says what the merchant gets.
-  const isBeside =
+  const quoteMayDiffer =
     link.verdict === 'equal' && isCurrencyNamed(fact) && (quote.verdict === 'more' || isConverted(quote));
-  const money = isBeside ? link.money : (quote.money ?? link.money);
+  const money = quoteMayDiffer ? link.money : (quote.money ?? link.money);
   const isNamed = currency !== null && money !== null && money.amountMinor > 0;
-  const isSaid = isNamed && (isBeside || (link.verdict === 'equal' && quote.verdict === 'equal'));
+  const isSaid = isNamed && (quoteMayDiffer || (link.verdict === 'equal' && quote.verdict === 'equal'));
   const said = {
     captured: money ?? { amountMinor: order.amount.amountMinor, currency: order.amount.currency },
     isNamed,
@@ -41,7 +41,7 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   if (fact.reference !== null && fact.reference !== order.reference) {
     return { verdict: 'reference_mismatch', ...said };
   }
-  const verdicts = isBeside ? [link.verdict] : [link.verdict, quote.verdict];
+  const verdicts = quoteMayDiffer ? [link.verdict] : [link.verdict, quote.verdict];
   if (verdicts.includes('currency_mismatch')) return { verdict: 'currency_mismatch', ...said };
   if (verdicts.some((verdict) => verdict === 'amount_mismatch' || verdict === 'more')) {
     return { verdict: 'amount_mismatch', ...said };

@@ -85,7 +85,7 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   const effects: Effect[] = [
     ...adopted,
     takeBack(order, known, kind),
-    ...settleDebts({ ...order, state }, kind, others),
+    ...clearDebts({ ...order, state }, kind, others),
   ];
   if (state !== order.state && (state === 'refunded' || state === 'disputed')) {
     return decision(order, 'applied', state, {
@@ -104,7 +104,7 @@ function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly P
 }
 
 /** A reversal ends what was owed because of the payment: a due refund, a duplicate. */
-function settleDebts({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
+function clearDebts({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
   const isRefunded = kind === 'refunded' && others.every((payment) => payment.status === 'refunded');
   const left = others.filter((payment) => payment.status === 'completed').length;
   // Money left on an order that counts as refunded or disputed settles nothing: the order stays flagged.

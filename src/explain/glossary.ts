@@ -92,7 +92,8 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
   overpaid: 'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
   underpaid: 'A person accepted less money than the order asks, or money in another currency (underpaid).',
-  duplicate_payment: 'It was paid more than once: one payment is owed back to the customer (duplicate_payment).',
+  duplicate_payment:
+    'It was paid more than once: all payments but one are owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is owed back to the customer (refund_due).',
 };
 
@@ -100,7 +101,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
   api_key_refused: 'the service refuses the API key: nothing can be opened or asked about',
   deliveries_refused: 'deliveries of payment links are refused for one reason, again and again',
-  duplicate_payment: 'more than one payment was captured: refund one of them',
+  duplicate_payment: 'more than one payment was captured: refund all but one',
   event_conflict: 'an event id of this link came again with other content; each was settled',
   event_dead: 'an event could not be settled',
   event_not_understood: 'an authentic event came that settled does not understand',

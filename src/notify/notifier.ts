@@ -43,7 +43,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     const outcome = await tell(sending, notice);
     // A shop that answers 410 is up.
     if (outcome === 'delivered' || outcome === 'retried') pace.note(outcome === 'delivered');
-    // The order's next notice, if there is one, is next.
+    // The order's next notice, if there is one, is due now.
     if (outcome === 'delivered' || outcome === 'dead') pools.new.wake();
   }
 

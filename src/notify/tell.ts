@@ -58,7 +58,7 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   let fault: Fault | null;
   try {
     answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
-    // Ended because settled stops. The next start ends every lease, so the notice is not delayed.
+    // Ended because settled stops. The lease ends with the process: on PostgreSQL at the stop, on SQLite at the next start.
     if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {

@@ -8,7 +8,7 @@ import type { Stats } from '../store/contract_queries.ts';
 /** The sources of a scrape's gauges. */
 export type Sources = {
   stats: () => Promise<Stats>;
-  /** Free bytes for the database, null if the system does not say. Null itself if it is on another machine. */
+  /** Free bytes for the database, null if the system does not say. There is no such figure if the database is on another machine. */
   freeBytes: (() => Promise<number | null>) | null;
   /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;

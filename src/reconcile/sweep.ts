@@ -8,7 +8,7 @@ import { noteUnsearchable, PAGES_MAX_RESTORED, searchPage } from './restored_cop
 
 /** From the end of a sweep to the next. */
 const SWEEP_EVERY_MS = 600_000;
-/** A service without a list, like its sandbox, may have one later: it refuses a merchant who is not active in the same way. */
+/** It answers 403 if it has no list, as its sandbox does, and if the merchant is inactive: either may change. */
 const FORBIDDEN_EVERY_MS = 86_400_000;
 /** The service's clock and ours may differ: a sweep reads this far past the oldest open link. */
 const CLOCKS_APART_MS = 600_000;

@@ -67,10 +67,11 @@ export function startSettler(options: SettlerOptions): Settler {
   };
 }
 
-/** While deliveries fill the event loop, settlement pauses for this many times as long as it worked, */
+/** While deliveries fill the event loop, settlement pauses for this many times as long as it worked. */
 const REST_FACTOR = 15;
-/** but at most this long; after a slow batch, as on a distant database, this many times as long as it took. */
+/** That pause lasts no longer than this. */
 const REST_MS_MAX = 200;
+/** After a slow batch, as on a distant database, it lasts at least this many times as long as the batch took. */
 const REST_FACTOR_MIN = 4;
 /** The event loop is full above this share of its time. */
 const LOAD_FULL = 0.89;

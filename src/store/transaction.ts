@@ -22,8 +22,8 @@ export type Transaction = {
 };
 
 /**
- * A text of SQL for both engines: PostgreSQL's words, of which each engine's `dialect.ts` makes its own. Values are named
- * `@likeThis`; `AS likeThis` names a column of the answer, and `AS isThis`, `hasThis` or `mayThis` is answered as a boolean.
+ * A text of SQL for both engines, in PostgreSQL's words: `sqlite/dialect.ts` translates them. Values are named `@likeThis`;
+ * `AS likeThis` names a column of the answer, and `AS isThis`, `hasThis` or `mayThis` is answered as a boolean.
  */
 export type Statement = { readonly id: number; readonly sql: string };
 

@@ -13,7 +13,7 @@ import { type Counters, countStatuses, readStats } from '../verbs/stats.ts';
  * in the order of commits, and old rows are counted once.
  */
 
-// Who is settling a row holds it: its lease expires once they are done, or gone.
+// A row that is being settled is locked and skipped: its lease lapses after that transaction has ended.
 const LAPSE_EVENTS = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
@@ -38,7 +38,7 @@ const CLAIM_EVENTS = statement(`
   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
   FROM claimed ORDER BY was_due_at_ms, key`);
 
-// Who is writing the end of an attempt holds its row: its lease expires once they are done, or gone.
+// A row whose attempt is being ended is locked and skipped: its lease lapses after that transaction has ended.
 const LAPSE_OPENINGS = statement(`
   UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
   WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs

@@ -14,8 +14,8 @@ export const LANES = {
 /** Calls of one lane in one batch at most: it bounds the time between a call and its fsync. */
 const BATCH_MAX = 256;
 /**
- * Other work beside deliveries, and in the batches right after them: a delivery that comes while a batch is under way
- * waits for the whole of it. Large enough that one fsync serves many settlements, small enough for a few milliseconds.
+ * At most so many other calls share a batch with deliveries, or one of the batches right after: a delivery that comes while a
+ * batch is under way waits for the whole of it. Large enough that one fsync serves many settlements, small enough for a few milliseconds.
  */
 const OTHER_BESIDE_INTAKE_MAX = 64;
 /** Batches without a delivery after which none is expected. */

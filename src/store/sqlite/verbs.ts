@@ -46,7 +46,7 @@ export const intakeVerbs: InTransaction<Intake> = {
 
 const LAPSE_EVENTS = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`);
-// A row that lost its bytes is claimed as well: its signature does not fit no bytes, and it is dead-lettered.
+// A row that lost its bytes is claimed as well: an empty body fails verification, so the event becomes dead.
 const DUE_EVENTS = statement(`
   SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
     i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading

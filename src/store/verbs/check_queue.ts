@@ -21,8 +21,8 @@ const HEAR = statement(`
 
 /**
  * Queues a link to be asked about. A link has a row for each reason, and one place in the queue, which its strongest reason
- * gives it. A reason that is stronger than all others makes the link due at once. Any other waits with them: the same
- * answer is one to it, if it was heard before the request left. The caller has locked the order.
+ * gives it. A reason that is stronger than all others makes the link due at once. Any other waits with them: the
+ * answer also answers every weaker reason that was heard before the request left. The caller has locked the order.
  */
 export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms = false }: CheckRequest): void {
   const rank = checkRank(reason);
@@ -100,7 +100,7 @@ export const checkSchedule = {
     tx.send(SCHEDULE, { nextAtMs: nextCheckFromNowMs(watched, afterMs), linkKey });
   },
   /** Begins the schedule of an order that was just paid, if that of its open link was over already. */
-  beginTail(tx: Transaction, orderKey: number, settledAtMs: number): void {
+  beginPaidSchedule(tx: Transaction, orderKey: number, settledAtMs: number): void {
     tx.send(BEGIN_TAIL, { nextAtMs: firstTailAfter(settledAtMs, settledAtMs), orderKey });
   },
 };

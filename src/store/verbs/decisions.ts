@@ -82,7 +82,7 @@ function writeEffect(
     case 'settle': {
       const { paymentKey, learnedBy } = effect;
       tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
-      checkSchedule.beginTail(tx, orderKey, atMs);
+      checkSchedule.beginPaidSchedule(tx, orderKey, atMs);
       if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     }
