@@ -49,14 +49,10 @@ export type OpenResult =
   | { outcome: 'conflict'; order: Order; differing: string[] | null }
   | NoLink;
 
-export type LinkOpener = {
-  /** Commits the intent, then makes the link; answers within 10 s. A repeated request finds what the first one made. */
-  open(request: OpenRequest): Promise<OpenResult>;
-  stop(): Promise<void>;
-};
+export type LinkOpener = ReturnType<typeof startOpener>;
 
 /** Opens payment links, crash-safe: once the intent is committed, the order gets exactly one link. */
-export function startOpener(options: OpenerOptions): LinkOpener {
+export function startOpener(options: OpenerOptions) {
   const { store, clock, log, isShared } = options;
   const waiters = openWaiters(clock);
   const pool = startPool({
@@ -110,6 +106,7 @@ export function startOpener(options: OpenerOptions): LinkOpener {
   }
 
   return {
+    /** Commits the intent, then makes the link; answers within 10 s. A repeated request finds what the first one made. */
     open,
     stop: async () => {
       waiters.release();

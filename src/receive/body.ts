@@ -41,17 +41,10 @@ const PIECES_FREE = 64;
 /** settled refuses a body in more pieces than this: each piece costs more time than the bytes of an honest one. */
 const PIECES_MAX = 2_048;
 
-/** Reads raw request bodies, at most 256 KiB each, and can refuse those that are still arriving. */
-export type BodyReader = {
-  /** Takes room as the bytes arrive: an announced length takes none. */
-  read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead>;
-  giveBack(room: Room): void;
-  /** Lets a body pass without keeping it: a client that is still sending would not see an answer. */
-  skip(request: IncomingMessage): Promise<void>;
-  refuseIncomplete(): void;
-};
+export type BodyReader = ReturnType<typeof bodyReader>;
 
-export function bodyReader(): BodyReader {
+/** Reads raw request bodies, at most 256 KiB each, and can refuse those that are still arriving. */
+export function bodyReader() {
   const incomplete = new Set<() => void>();
   /** Bodies that name no link by their address, the oldest first. */
   const others = new Set<() => void>();
@@ -78,6 +71,7 @@ export function bodyReader(): BodyReader {
     longest();
   }
 
+  /** Takes room as the bytes arrive: an announced length takes none. */
   async function read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead> {
     const room: Room = { share, bytes: 0 };
     const { promise: ended, resolve: end } = Promise.withResolvers<Ended>();
@@ -102,6 +96,7 @@ export function bodyReader(): BodyReader {
     return outcome;
   }
 
+  /** Lets a body pass without keeping it: a client that is still sending would not see an answer. */
   function skip(request: IncomingMessage): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {

@@ -15,24 +15,17 @@ const MATTER_FROM_LINKS = 3;
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
 
-/** Keeps why deliveries were refused, after they were answered and without letting a flood reach the disk. */
-export type RejectionLog = {
-  /** Calls `diagnose` at once, but seldom: a flood must not cost much. */
-  add(linkKey: number, reason: KeptReason, diagnose?: () => Diagnosis | null): void;
-  /** Periodically ends the matters that are over. */
-  watch(): Cancel;
-  /** Writes what is counted and waits for it. */
-  flush(): Promise<void>;
-};
+export type RejectionLog = ReturnType<typeof rejectionLog>;
 
 type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { diagnosis: Diagnosis | null };
 
+/** Keeps why deliveries were refused, after they were answered and without letting a flood reach the disk. */
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
   /** `count`: how many refusals could not be noted. */
   onFailed: (error: unknown, count: number) => void;
-}): RejectionLog {
+}) {
   const { store, clock, onFailed } = options;
   const counted = new Map<string, Counted>();
   const mayDiagnose = diagnosisLimit(clock);
@@ -93,7 +86,8 @@ export function rejectionLog(options: {
   }
 
   return {
-    add: (linkKey, reason, find) => {
+    /** Calls `find` at once, but seldom: a flood must not cost much. */
+    add: (linkKey: number, reason: KeptReason, find?: () => Diagnosis | null): void => {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
       if (before === undefined && counted.size >= COUNTED_MAX) return;
@@ -104,13 +98,15 @@ export function rejectionLog(options: {
       });
       if (before === undefined) void write(key);
     },
-    watch: () => {
+    /** Periodically ends the matters that are over. */
+    watch: (): Cancel => {
       let times = 0;
       return clock.every(END_EVERY_MS, () => {
         if (mayBeOpen || ++times % END_ELSE_EVERY === 0) void endMatters();
       });
     },
-    flush: async () => {
+    /** Writes what is counted and waits for it. */
+    flush: async (): Promise<void> => {
       await Promise.all([...counted.keys()].map(write));
     },
   };

@@ -56,20 +56,10 @@ export type CheckResult = AskResult | { outcome: 'no_order' } | { outcome: 'open
 /** Links to ask about, and how long that takes at most. */
 type CatchUp = { links: number; requests: number; etaMs: number };
 
-export type Reconciler = {
-  /** Asks about an order's link now. Throws a `ServiceFault` if the service cannot be asked. */
-  check(reference: string): Promise<CheckResult>;
-  /** Makes every link that can still be paid due, as after an outage of our own. A dry run only counts them. */
-  catchUp(options: { dryRun: boolean }): Promise<CatchUp>;
-  /** What it costs to ask about one order's link; null if there is no such order. */
-  cost(reference: string): Promise<CatchUp | null>;
-  /** Call it after a check was queued. */
-  wake(): void;
-  stop(): Promise<void>;
-};
+export type Reconciler = ReturnType<typeof startReconciler>;
 
 /** Asks the service about links: each by its schedule, and at once if there is a reason. */
-export function startReconciler(options: ReconcilerOptions): Reconciler {
+export function startReconciler(options: ReconcilerOptions) {
   const { store, clock, log, slots } = options;
   const asking = new Map<string, Promise<CheckResult>>();
   const pool = startPool<ClaimedCheck>({
@@ -90,12 +80,14 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   return {
-    check: (reference) => {
+    /** Asks about an order's link now. Throws a `ServiceFault` if the service cannot be asked. */
+    check: (reference: string) => {
       const running = asking.get(reference) ?? checkNow(reference).finally(() => asking.delete(reference));
       asking.set(reference, running);
       return running;
     },
-    catchUp: async ({ dryRun }) => {
+    /** Makes every link that can still be paid due, as after an outage of our own. A dry run only counts them. */
+    catchUp: async ({ dryRun }: { dryRun: boolean }): Promise<CatchUp> => {
       const { links } = await store.catchUp({ dryRun, nowMs: clock.nowMs() });
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
       const plan = { links, requests: links, etaMs: minutes * 60_000 };
@@ -105,10 +97,12 @@ export function startReconciler(options: ReconcilerOptions): Reconciler {
       pool.wake();
       return plan;
     },
-    cost: async (reference) => {
+    /** What it costs to ask about one order's link; null if there is no such order. */
+    cost: async (reference: string): Promise<CatchUp | null> => {
       const watched = await store.findLink(reference);
       return watched && { links: 1, requests: watched.linkId === null ? 2 : 1, etaMs: 0 };
     },
+    /** Call it after a check was queued. */
     wake: pool.wake,
     stop: async () => {
       await Promise.all([sweep.stop(), pool.stop(), ...[...asking.values()].map((one) => one.catch(() => {}))]);

@@ -24,17 +24,11 @@ export type SweepOptions = {
   restoredFromMs: number | null;
 };
 
-export type Sweep = {
-  /** Begins a sweep now, unless one is under way. */
-  now(): void;
-  stop(): Promise<void>;
-};
-
 /**
  * Reads the service's list of links every ten minutes, the newest first, down to the oldest open one: 20 links a
  * request. The list has no paymentStatus, so settled asks about each link that differs. A missing link means nothing.
  */
-export function startSweep(options: SweepOptions): Sweep {
+export function startSweep(options: SweepOptions) {
   const { clock, log, restoredFromMs } = options;
   let isWanted = false;
   let isUnderWay = false;
@@ -56,6 +50,7 @@ export function startSweep(options: SweepOptions): Sweep {
 
   const loop = startLoop({ clock, firstAfterMs: restoredFromMs === null ? SWEEP_EVERY_MS : 0, turn: sweepNow });
   return {
+    /** Begins a sweep now, unless one is under way. */
     now: () => {
       isWanted = true;
       if (!isUnderWay) loop.wake();
