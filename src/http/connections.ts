@@ -1,4 +1,4 @@
-import { IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
 import { isChunked, openTurns, SlicedConnection } from './slices.ts';
@@ -6,25 +6,7 @@ import { isChunked, openTurns, SlicedConnection } from './slices.ts';
 /** Why a connection of the public listener was closed before its time. */
 type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
 
-type ConnectionCounts = { open: number; max: number; closed: Readonly<Record<ClosedFor, number>> };
-
-/** The connections of a public listener. */
-export type Connections = {
-  readonly serverOptions: ServerOptions<typeof IncomingMessage>;
-  /** Includes those that are being closed to make room for others. */
-  readonly hardMax: number;
-  /** Makes a server follow the rules; it must have been made with `serverOptions`. */
-  guard(server: Server): void;
-  /** Accepts a request, and handles it once everything that came with it is known. */
-  begin(request: IncomingMessage, response: ServerResponse, handle: () => void): void;
-  /** Protects the connection of a request that names a link: it is never closed to make room for others. */
-  keep(request: IncomingMessage): void;
-  counts(): ConnectionCounts;
-  /** Ends all of them: Node's own method no longer knows those that sent a request too early. */
-  destroy(): void;
-  /** Why no connection can be taken now; null while one can. */
-  trouble(): string | null;
-};
+export type Connections = ReturnType<typeof openConnections>;
 
 type Connection = {
   readonly socket: Socket;
@@ -43,14 +25,14 @@ const CLOSED_AT_ONCE = 1 / 64;
 const DROPPED_LATELY_MS = 5_000;
 
 /**
- * Two rules. First, a connection has one request in hand until its answer has ended. Later requests are not even parsed
+ * The connections of a public listener. Two rules. First, a connection has one request in hand until its answer has ended. Later requests are not even parsed
  * meanwhile: one read of 64 KiB can hold thousands of them. Second, when connections run out, idle ones are closed, the
  * longest idle first; then those whose requests are still arriving and name no link.
  */
-export function openConnections(options: { clock: Clock; max: number; spare: number }): Connections {
+export function openConnections(options: { clock: Clock; max: number; spare: number }) {
   const { clock, max, spare } = options;
   const open = new Map<Socket, Connection>();
-  const closed = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
+  const closed: Record<ClosedFor, number> = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
   let droppedAtMs = Number.NEGATIVE_INFINITY;
   const turns = openTurns(clock);
 
@@ -106,10 +88,12 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   }
 
   return {
+    /** Includes those that are being closed to make room for others. */
     hardMax: max + spare,
     // A request without a host is answered with the others: Node's own answers let the parser continue.
     serverOptions: { IncomingMessage: oneInHand(isBusy), requireHostHeader: false },
-    guard: (server) => {
+    /** Makes a server follow the rules; it must have been made with `serverOptions`. */
+    guard: (server: Server): void => {
       server.on('connection', add);
       server.on('drop', noteDrop);
       server.on('upgrade', (request: PublicRequest, socket: Socket, read: Buffer) => {
@@ -125,22 +109,26 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
         else answerClientError(error, socket, response?.headersSent === true && isBusy(socket));
       });
     },
-    begin: (request, response, handle) => {
+    /** Accepts a request, and handles it once everything that came with it is known. */
+    begin: (request: IncomingMessage, response: ServerResponse, handle: () => void): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) {
         Object.assign(connection, { request, response, isKept: false, sinceMs: clock.monotonicMs() });
       }
       process.nextTick(handle);
     },
-    keep: (request) => {
+    /** Protects the connection of a request that names a link: it is never closed to make room for others. */
+    keep: (request: IncomingMessage): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) connection.isKept = true;
     },
     counts: () => ({ open: open.size, max, closed }),
-    destroy: () => {
+    /** Ends all of them: Node's own method no longer knows those that sent a request too early. */
+    destroy: (): void => {
       for (const socket of open.keys()) socket.destroy();
     },
-    trouble: () =>
+    /** Why no connection can be taken now; null while one can. */
+    trouble: (): string | null =>
       clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS
         ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`
         : null,

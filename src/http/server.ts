@@ -63,15 +63,7 @@ function readOpenFiles(): number {
 /** How often idle connections are closed while the server stops. */
 const CLOSE_IDLE_EVERY_MS = 50;
 
-export type HttpServer = {
-  readonly address: ListenAddress;
-  /** Answers carry `Connection: close` from now on; requests are still served. */
-  startDraining(): void;
-  /** Stops accepting, and ends when every request is answered. */
-  close(): Promise<void>;
-  /** Ends every connection, answered or not. */
-  destroy(): void;
-};
+export type HttpServer = Awaited<ReturnType<typeof listen>>;
 
 /**
  * Listens with every limit set. `refuseContinue` gets each request that waits for `100 Continue`: it answers those that it
@@ -84,7 +76,7 @@ export async function listen(options: {
   clock: Clock;
   connections?: Connections;
   connectionsMax?: number;
-}): Promise<HttpServer> {
+}) {
   const { address, handler, refuseContinue, clock, connections } = options;
   let draining = false;
   const serve: RequestListener = (request, response) => {
@@ -127,10 +119,13 @@ export async function listen(options: {
   const { port } = server.address() as AddressInfo;
   return {
     address: { host: address.host, port },
+    /** Answers carry `Connection: close` from now on; requests are still served. */
     startDraining: () => {
       draining = true;
     },
+    /** Stops accepting, and ends when every request is answered. */
     close: () => closeServer(server, clock),
+    /** Ends every connection, answered or not. */
     destroy: () => {
       server.closeAllConnections();
       connections?.destroy();

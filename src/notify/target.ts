@@ -33,23 +33,13 @@ export type TargetOptions = {
 
 export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string | null };
 
-/** The shop's callback address. */
-export type Target = {
-  /**
-   * Sends one notice. Does not follow redirects. Null if `close` ended it before it was answered.
-   *
-   * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
-   */
-  post(headers: Record<string, string>, body: string): Promise<TargetReply | null>;
-  /** Ends what is under way. */
-  close(): void;
-};
+export type Target = ReturnType<typeof openTarget>;
 
 /**
- * Opens the shop's address. Refuses private addresses when it connects: those written as numbers, and those behind a name.
+ * Opens the shop's callback address. Refuses private addresses when it connects: those written as numbers, and those behind a name.
  * It checks the very addresses of a name that it connects to, so that the name cannot lead elsewhere meanwhile.
  */
-export function openTarget(options: TargetOptions): Target {
+export function openTarget(options: TargetOptions) {
   const url = new URL(options.url);
   const isHttps = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -65,6 +55,11 @@ export function openTarget(options: TargetOptions): Target {
     lookup: openShopLookup({ resolve: lookup, ...options, mayConnect }),
   });
 
+  /**
+   * Sends one notice. Does not follow redirects. Null if `close` ended it before it was answered.
+   *
+   * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
+   */
   async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
     // A number is not looked up, so it is checked here.
     if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(host);
@@ -83,6 +78,7 @@ export function openTarget(options: TargetOptions): Target {
 
   return {
     post,
+    /** Ends what is under way. */
     close: () => {
       closing.abort();
       agent.destroy();

@@ -29,22 +29,7 @@ export type LinkCredentials = {
 /** Links whose opened secrets are kept in memory, about 300 bytes each. */
 const CACHED_MAX = 100_000;
 
-/** Finds and opens links' credentials, from a bounded cache if possible. Absence is never cached. */
-export type Credentials = {
-  /** The cached credentials of a token; undefined means: ask `find`. */
-  cachedByToken(token: string): LinkCredentials | undefined;
-  cachedByLinkKey(linkKey: number): LinkCredentials | undefined;
-  cachedByLinkId(linkId: string): LinkCredentials | undefined;
-  /** Whether a cached link has this token or this id, however old the entry is. */
-  knows(tokenOrId: string): boolean;
-  /** Throws the `LinkFault` `secret_undecipherable` if no known key opens its secret. */
-  find(by: CredentialsKey): Promise<LinkCredentials | null>;
-  /** Caches the credentials of a new link, so that its first delivery need not look them up. */
-  keep(credentials: LinkCredentials): void;
-  noteLinkId(token: string, linkId: string): void;
-  /** Drops a link's cached secret after it was corrected. */
-  forget(token: string): void;
-};
+export type Credentials = ReturnType<typeof openCredentials>;
 
 export type CredentialsOptions = {
   store: Pick<Store, 'findCredentials'>;
@@ -57,7 +42,8 @@ export type CredentialsOptions = {
 /** Credentials, and when the store was asked for them. */
 type Kept = { credentials: LinkCredentials; atMs: number };
 
-export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions): Credentials {
+/** Finds and opens links' credentials, from a bounded cache if possible. Absence is never cached. */
+export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions) {
   const byToken = new Map<string, Kept>();
   const byLinkKey = new Map<number, Kept>();
   const byLinkId = new Map<string, Kept>();
@@ -120,11 +106,14 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   }
 
   return {
-    cachedByToken: (token) => fresh(byToken.get(token)),
-    cachedByLinkKey: (linkKey) => fresh(byLinkKey.get(linkKey)),
-    cachedByLinkId: (linkId) => fresh(byLinkId.get(linkId)),
-    knows: (tokenOrId) => byToken.has(tokenOrId) || byLinkId.has(tokenOrId),
-    find: async (by) => {
+    /** The cached credentials of a token; undefined means: ask `find`. */
+    cachedByToken: (token: string) => fresh(byToken.get(token)),
+    cachedByLinkKey: (linkKey: number) => fresh(byLinkKey.get(linkKey)),
+    cachedByLinkId: (linkId: string) => fresh(byLinkId.get(linkId)),
+    /** Whether a cached link has this token or this id, however old the entry is. */
+    knows: (tokenOrId: string) => byToken.has(tokenOrId) || byLinkId.has(tokenOrId),
+    /** Throws the `LinkFault` `secret_undecipherable` if no known key opens its secret. */
+    find: async (by: CredentialsKey): Promise<LinkCredentials | null> => {
       const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
       if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
       const correctionsBefore = corrections;
@@ -136,14 +125,16 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       if (corrections === correctionsBefore) keep(credentials, askedAtMs, !('token' in by));
       return credentials;
     },
-    keep: (credentials) => keep(credentials),
-    noteLinkId: (token, linkId) => {
+    /** Caches the credentials of a new link, so that its first delivery need not look them up. */
+    keep: (credentials: LinkCredentials): void => keep(credentials),
+    noteLinkId: (token: string, linkId: string): void => {
       const kept = byToken.get(token);
       if (kept === undefined) return;
       const credentials = { ...kept.credentials, linkId };
       put({ ...kept, credentials }, true);
     },
-    forget: (token) => {
+    /** Drops a link's cached secret after it was corrected. */
+    forget: (token: string): void => {
       corrections++;
       const kept = byToken.get(token);
       if (kept !== undefined) drop(kept.credentials);

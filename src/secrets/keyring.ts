@@ -16,35 +16,15 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
 type Whose = 'ours' | 'service';
+type Sealed = Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>;
 
 /** Token and secret of the deliveries that settled sends to itself. */
 type Probe = { readonly token: string; readonly secret: string };
 
-/**
- * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the key.
- * Seals under the current key, and opens with any key that it knows.
- */
-export type Keyring = {
-  /** Of the current key. */
-  readonly keyId: string;
-  /** Of every known key, the current one first. */
-  readonly keyIds: readonly string[];
-  /** `whose`: our secret, or the one that the service named for the same link. Neither opens in place of the other. */
-  seal(secret: string, reference: string, whose?: Whose): SealedSecret;
-  /** Throws the fault `secret_undecipherable` if the row was changed, moved, or sealed under an unknown key. */
-  open(credentials: Pick<SealedCredentials, 'sealedSecret' | 'keyId' | 'reference'>, whose?: Whose): string;
-  /** The same in all processes with this current key. */
-  readonly probe: Probe;
-  /** Lets processes with the same current key compare texts; tells nothing to others. */
-  digest(text: string): string;
-  /** The probe with this token, of any known key: another process may have changed the key already. */
-  findProbe(token: string): Probe | undefined;
-  /** Makes another key the current one. The previous ones still open secrets. */
-  change(key: Uint8Array): void;
-};
+export type Keyring = ReturnType<typeof openKeyring>;
 
 /** One secret of a link as it is stored: ours, or the one that the service named. */
-export type Resting = Pick<SealedCredentials, 'linkKey' | 'reference' | 'sealedSecret' | 'keyId'> & { whose: Whose };
+export type Resting = Sealed & { linkKey: number; whose: Whose };
 
 export function secretsOf({ linkKey, reference, ...row }: SealedCredentials): [ours: Resting, ...named: Resting[]] {
   const { sealedSecret, keyId, serviceSealedSecret, serviceKeyId } = row;
@@ -54,29 +34,39 @@ export function secretsOf({ linkKey, reference, ...row }: SealedCredentials): [o
 }
 
 /**
+ * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the key.
+ * Seals under the current key, and opens with any key that it knows.
+ *
  * @param current 32 bytes
  * @param older keys under which secrets may still be sealed
  */
-export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []): Keyring {
+export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []) {
   // The current key first.
   let keys = distinct([current, ...older].map(prepareKey));
   const now = () => keys[0] as SecretsKey;
   return {
-    get keyId() {
+    /** Of the current key. */
+    get keyId(): string {
       return now().keyId;
     },
-    get keyIds() {
+    /** Of every known key, the current one first. */
+    get keyIds(): readonly string[] {
       return keys.map(({ keyId }) => keyId);
     },
-    get probe() {
+    /** The same in all processes with this current key. */
+    get probe(): Probe {
       return now().probe;
     },
-    digest: (text) => now().digest(text),
-    findProbe: (token) => keys.find(({ probe }) => probe.token === token)?.probe,
-    change: (key) => {
+    /** Lets processes with the same current key compare texts; tells nothing to others. */
+    digest: (text: string): string => now().digest(text),
+    /** The probe with this token, of any known key: another process may have changed the key already. */
+    findProbe: (token: string): Probe | undefined => keys.find(({ probe }) => probe.token === token)?.probe,
+    /** Makes another key the current one. The previous ones still open secrets. */
+    change: (key: Uint8Array): void => {
       keys = distinct([prepareKey(key), ...keys]);
     },
-    seal: (secret, reference, whose = 'ours') => {
+    /** `whose`: our secret, or the one that the service named for the same link. Neither opens in place of the other. */
+    seal: (secret: string, reference: string, whose: Whose = 'ours'): SealedSecret => {
       const [{ key, keyId, fingerprint }, ...before] = keys as [SecretsKey, ...SecretsKey[]];
       return {
         sealed: seal(key, secret, associatedData(reference, keyId, whose)),
@@ -85,7 +75,8 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         olderFingerprints: before.map((one) => ({ keyId: one.keyId, fingerprint: one.fingerprint(secret) })),
       };
     },
-    open: ({ sealedSecret, keyId, reference }, whose = 'ours') => {
+    /** Throws the fault `secret_undecipherable` if the row was changed, moved, or sealed under an unknown key. */
+    open: ({ sealedSecret, keyId, reference }: Sealed, whose: Whose = 'ours'): string => {
       try {
         const sealedUnder = keys.find((one) => one.keyId === keyId);
         if (sealedUnder === undefined) throw new Error(`sealed under key ${keyId}`);

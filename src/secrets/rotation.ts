@@ -28,16 +28,7 @@ export type RotationOptions = {
 /** The result of a rotation, for a person. */
 type Rotated = ReturnType<typeof describeRotated>;
 
-export type Rotation = {
-  /**
-   * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns
-   * null if the key comes from the configuration, and that names no previous key. With a key from the configuration it
-   * throws a failure, like another replica that still seals under the previous key, because only a person can end
-   * that. The change continues meanwhile.
-   */
-  rotate(): Promise<Rotated | null>;
-  stop(): Promise<void>;
-};
+export type Rotation = ReturnType<typeof startRotation>;
 
 /** A change of the key that is under way. */
 type Change = {
@@ -56,7 +47,7 @@ type Change = {
  * and the store names both keys until the change is done. So a start after a crash continues the change, and so does a
  * start with a new key in the configuration, or with the previous key again.
  */
-export function startRotation(options: RotationOptions): Rotation {
+export function startRotation(options: RotationOptions) {
   const { keyring, keys, source, restUnder, clock, log } = options;
   let current = keys.current;
   let change: Change | null = null;
@@ -101,7 +92,13 @@ export function startRotation(options: RotationOptions): Rotation {
   }
 
   return {
-    rotate: async () => {
+    /**
+     * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns
+     * null if the key comes from the configuration, and that names no previous key. With a key from the configuration it
+     * throws a failure, like another replica that still seals under the previous key, because only a person can end
+     * that. The change continues meanwhile.
+     */
+    rotate: async (): Promise<Rotated | null> => {
       const [keyId, previousKeyId] = keyring.keyIds as [string, string?];
       if (source.secretsKey !== null) {
         if (change !== null) return outcome(change);

@@ -6,7 +6,7 @@ import { type Log, logChange } from '../observe/log.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, Inbox, SettleResult } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
-import { type BackgroundWorker, startWorker } from '../work/loop.ts';
+import { startWorker } from '../work/loop.ts';
 import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.ts';
 
 const POLL_MS = 1_000;
@@ -16,13 +16,7 @@ export const BATCH_MAX = 256;
 /** About 40 minutes in all. A fault that lasts longer needs a person. */
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 
-export type Settler = BackgroundWorker & {
-  /**
-   * Settles a row that is leased to the caller already. Never rejects: a failure is retried or dead-lettered like any
-   * other.
-   */
-  settleNow(event: ClaimedEvent): Promise<void>;
-};
+export type Settler = ReturnType<typeof startSettler>;
 
 export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
   store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
@@ -40,7 +34,7 @@ export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
  * Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries it; or
  * makes it a dead letter.
  */
-export function startSettler(options: SettlerOptions): Settler {
+export function startSettler(options: SettlerOptions) {
   const { store, clock, log, load, isShared } = options;
   let arrivals = 0;
   const worker = startWorker<ClaimedEvent>({
@@ -63,7 +57,8 @@ export function startSettler(options: SettlerOptions): Settler {
       worker.wake();
     },
     stop: worker.stop,
-    settleNow: (event) => settleOne(options, event),
+    /** Settles a row that is leased to the caller already. Never rejects: settled retries or buries it like any other. */
+    settleNow: (event: ClaimedEvent) => settleOne(options, event),
   };
 }
 
