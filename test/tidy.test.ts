@@ -15,7 +15,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 175,
-  lines: 28_063,
+  lines: 27_995,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
