@@ -75,7 +75,7 @@ function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string 
   return isLinks ? null : first;
 }
 
-export type EventReading = {
+export type EventContent = {
   readonly linkIds: readonly string[];
   readonly facts: readonly PaymentFact[];
   /** It says less than settled needs, so settled should ask the API. */
@@ -93,7 +93,7 @@ const STATUS_CHANGED = 'payment_link.status_changed';
 const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'payment_link.payment_status_changed']);
 
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
-export function readEvent(body: unknown): EventReading {
+export function readEvent(body: unknown): EventContent {
   const found = findPlaces(body, 'exactly');
   if (found === 'no_object') return unread('it is no JSON object');
   if (!isEvent(found)) return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
@@ -125,7 +125,7 @@ export function readEvent(body: unknown): EventReading {
   };
 }
 
-function unread(notUnderstood: string, linkIds: readonly string[] = []): EventReading {
+function unread(notUnderstood: string, linkIds: readonly string[] = []): EventContent {
   return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
 }
 

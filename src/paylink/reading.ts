@@ -2,12 +2,12 @@ import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact }
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
-import type { EventReading } from './events.ts';
+import type { EventContent } from './events.ts';
 import type { LinkSeen } from './service.ts';
 import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
 /** What the API says about a link: as an event does, and the link itself. */
-export type LinkReading = EventReading & {
+export type LinkReading = EventContent & {
   readonly link: Pick<LinkSeen, 'id' | 'url' | 'shortUrl' | 'status' | 'expiresAtMs'>;
 };
 

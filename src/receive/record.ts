@@ -11,7 +11,10 @@ import type { Diagnosis } from './diagnosis.ts';
 import { diagnoseRefused } from './rejections.ts';
 import { type Authentic, isFresh, type Verified, verify } from './verify.ts';
 
-/** How a delivery ended, for the metrics. */
+/**
+ * How a delivery ended, for the metrics. `rejected`: it is not authentic; `refused`: settled is stopping; `shed`: there is no
+ * room for its body; `aborted`: its sender went away; `failed`: the store did not answer; `probe`: doctor sent it.
+ */
 export const DELIVERY_OUTCOMES = [
   'recorded',
   'duplicate',

@@ -1,13 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
-import { deliveryMac, type EventReading, readEvent } from '../paylink/events.ts';
+import { deliveryMac, type EventContent, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, SettleJob } from '../store/contract_inbox.ts';
 
 /** What a row of the inbox says. */
-type Said = EventReading & Pick<SettleJob, 'link'>;
+type Said = EventContent & Pick<SettleJob, 'link'>;
 
 /**
  * Reads a stored event into facts. Verifies its signature a second time, over the bytes that came back from the disk:

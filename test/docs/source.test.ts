@@ -15,7 +15,7 @@ it('has the steps of a delivery', () => {
 });
 
 it.each(steps)('$name stands in $file', ({ name, file }) => {
-  expect(text(file)).toMatch(new RegExp(`(?:function\\*? ?|const )${name}\\b`));
+  expect(text(file)).toMatch(new RegExp(`(?:function\\*? ?|const |^ +\\*)${name}\\b`, 'm'));
 });
 
 it('tables and functions that it names for those who add something are where it says', () => {

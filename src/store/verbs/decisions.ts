@@ -63,7 +63,7 @@ const INSERT_HOLD = statement(`
   INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)`);
 const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL');
 
-/** Writes an effect beside the order's own row; `order`: as it is after it. */
+/** Writes an effect beside the order's own row; `order` is the order after the decision. */
 function writeEffect(
   tx: Transaction,
   { orderKey, order, hasMatters }: LoadedOrder,
