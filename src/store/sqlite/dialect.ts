@@ -40,10 +40,10 @@ export function compile(db: Database, { sql }: Statement): Compiled {
   return { prepared, names, booleans, keyColumn: rest === undefined ? null : keyColumn };
 }
 
-/** The values of a statement, in the order of its marks. */
+/** The values of a statement, in the order of its marks. A list of known length costs less than one that grows. */
 export function bindings(statement: Statement, { names }: Compiled, given: object): unknown[] {
-  const bound: unknown[] = [];
-  for (const name of names) bound.push(storable(valueGiven(given, name, statement)));
+  const bound = new Array<unknown>(names.length);
+  for (let i = 0; i < names.length; i++) bound[i] = storable(valueGiven(given, names[i] as string, statement));
   return bound;
 }
 

@@ -52,9 +52,9 @@ const DUE_EVENTS = statement(`
     i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
   FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
   WHERE i.status = 'pending' AND i.due_at_ms <= @nowMs ORDER BY i.due_at_ms, i.key LIMIT @limit`);
-const LEASE_EVENT = statement(`
+const LEASE_EVENTS = statement(`
   UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-  WHERE key = @eventKey`);
+  WHERE key = ANY(@keys::bigint[])`);
 
 /** A holder of an opening's lease that expired may have sent a request and had no answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
@@ -77,8 +77,9 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
       if (bytes >= CLAIM_BYTES_MAX) break;
       claimed.push(event);
       bytes += event.body.length;
-      tx.send(LEASE_EVENT, { eventKey: event.eventKey, untilMs: nowMs + leaseMs, replica: tx.replica });
     }
+    const keys = claimed.map(({ eventKey }) => eventKey);
+    if (keys.length > 0) tx.send(LEASE_EVENTS, { keys, untilMs: nowMs + leaseMs, replica: tx.replica });
     return claimed;
   },
   *claimOpenings(tx, { limit, nowMs, leaseMs }) {

@@ -60,10 +60,12 @@ export type OrderRow = {
 };
 
 /** Columns are named in every statement: PostgreSQL refuses a prepared one once a newer replica adds a column to `*`. */
-export const ORDER = `SELECT key, reference, amount_minor AS amountMinor, currency, state, flags, version,
-  adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, created_at_ms AS createdAtMs,
+export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor, currency, state, flags, version,
+  adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, orders.created_at_ms AS createdAtMs,
   (SELECT generation FROM instance) AS generation,
-  EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters FROM orders`;
+  EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters`;
+
+export const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
 
 const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
 const BY_KEY = statement(`${ORDER} WHERE key = @orderKey`);

@@ -13,7 +13,7 @@ import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
 import { countMismatches, DOUBTFUL_FROM, noteMismatches, writeDecision } from './decisions.ts';
 import { bury, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
-import { complete, type LoadedOrder, ORDER, type OrderRow } from './orders.ts';
+import { complete, type LoadedOrder, ORDER_COLUMNS, type OrderRow } from './orders.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row under settlement. */
@@ -53,15 +53,14 @@ const FINISH = statement(`
 
 /** Settles one claimed event or reading. */
 export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
-  const locked = yield* lockClaimed(tx, job);
-  if (locked === null) return { outcome: 'lost' };
-  const { claimed, row } = locked;
+  const claimed = yield* lockClaimed(tx, job);
+  if (claimed === null) return { outcome: 'lost' };
   if (!(yield* bindLink(tx, claimed, job))) {
     yield* refuse(tx, job, claimed.linkKey);
     return { outcome: 'link_mismatch' };
   }
   // Completed now, because its document shows the id of its link.
-  const before = yield* complete(tx, row);
+  const before = yield* complete(tx, claimed);
   const applied = yield* applyFacts(tx, before, claimed, job);
   noteWebhook(tx, claimed, before.order, job.facts, applied);
   const held = isReading(claimed) ? yield* finishReading(tx, applied, claimed, job) : noteEvent(tx, claimed, job);
@@ -77,28 +76,22 @@ function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading
   return claimed.reading !== null;
 }
 
-const OF_EVENT = '(SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)';
-const LOCK_ORDER_OF_EVENT = statement(`SELECT 1 FROM orders WHERE key = ${OF_EVENT} FOR NO KEY UPDATE`);
-const ORDER_OF_EVENT = statement(`${ORDER} WHERE key = ${OF_EVENT}`);
+const LOCK_ORDER_OF_EVENT = statement(`
+  SELECT 1 FROM orders
+  WHERE key = (SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)
+  FOR NO KEY UPDATE`);
 const LOCK_CLAIMED = statement(`
   SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
-    (SELECT quote_mismatches FROM api_state) AS quoteMismatches
-  FROM inbox i JOIN link l ON l.key = i.link_key
+    (SELECT quote_mismatches FROM api_state) AS quoteMismatches, ${ORDER_COLUMNS}
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
   FOR NO KEY UPDATE OF i`);
 
-/** Locks the row's order, then the row; null if its lease is no longer the caller's. */
-function* lockClaimed(
-  tx: Transaction,
-  { eventKey, attempt }: SettleJob,
-): Work<{ claimed: ClaimedRow; row: OrderRow } | null> {
+/** Locks the row's order, then the row, and reads both; null if the row's lease is no longer the caller's. */
+function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(ClaimedRow & OrderRow) | null> {
   tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
-  const asked = tx.one<ClaimedRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica });
-  const order = tx.one<OrderRow>(ORDER_OF_EVENT, { eventKey });
-  const claimed = yield* asked;
-  const row = yield* order;
-  return claimed === undefined ? null : { claimed, row: row as OrderRow };
+  return (yield* tx.one<ClaimedRow & OrderRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica })) ?? null;
 }
 
 /** Binds the link id that an authentic event or a reading names; false if it names another link than the one it came for. */
