@@ -1,5 +1,5 @@
 import type { NoticeType } from './decision.ts';
-import { listed, type Payment, payments, sums } from './ledger.ts';
+import { listed, type Payment, payments, type Sum, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 import type { FaultNote } from './retry.ts';
@@ -46,10 +46,11 @@ export function orderDocument(order: Order): OrderDocument {
     customerPaid,
   });
   const [hold] = order.holds;
+  const totals = sums(counted, order.amount.currency);
   return {
     reference: order.reference,
     state: order.state,
-    flags: shownFlags(order, counted),
+    flags: shownFlags(order, totals),
     amount: formatAmount(order.amount),
     currency: order.amount.currency,
     createdAt: new Date(order.createdAtMs).toISOString(),
@@ -57,7 +58,7 @@ export function orderDocument(order: Order): OrderDocument {
     learnedBy: order.settlement?.learnedBy ?? null,
     payment: first === undefined ? null : describe(first),
     payments: listed(counted, first).map(describe),
-    paymentsTotal: totalOf(counted, order.amount.currency),
+    paymentsTotal: totalOf(counted.length, totals),
     holds: order.holds.map(({ id, reason }) => ({ id, reason })),
     hold: hold === undefined ? null : { reason: hold.reason },
     link: order.link,
@@ -66,23 +67,24 @@ export function orderDocument(order: Order): OrderDocument {
 }
 
 /** An order's flags, and `underpaid` if it is paid because a person accepted less of its own money than it asks. */
-export function shownFlags(order: Order, counted: readonly Payment[] = payments(order)): readonly Flag[] {
+export function shownFlags(order: Order, totals?: readonly Sum[]): readonly Flag[] {
   if (order.state !== 'paid') return order.flags;
   const { amountMinor, currency } = order.amount;
-  const own = sums(counted, currency).find((sum) => sum.currency === currency);
+  const own = (totals ?? sums(payments(order), currency)).find((sum) => sum.currency === currency);
   const isLess = own === undefined || own.balance < amountMinor;
   return isLess ? [...order.flags, 'underpaid'] : order.flags;
 }
 
-function totalOf(counted: readonly Payment[], own: string): PaymentsTotal {
-  const said = sums(counted, own).slice(0, CURRENCIES_MAX);
+function totalOf(count: number, totals: readonly Sum[]): PaymentsTotal {
   return {
-    count: counted.length,
-    sums: said.map(({ currency, captured, balance }) => ({
-      currency,
-      captured: formatAmount({ amountMinor: captured, currency }),
-      balance: formatAmount({ amountMinor: balance, currency }),
-    })),
+    count,
+    sums: totals
+      .slice(0, CURRENCIES_MAX)
+      .map(({ currency, captured, balance }) => ({
+        currency,
+        captured: formatAmount({ amountMinor: captured, currency }),
+        balance: formatAmount({ amountMinor: balance, currency }),
+      })),
   };
 }
 
