@@ -68,12 +68,12 @@ const REPEATING = [
   'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
   'test/links/request.property.test.ts',
-  'test/paylink/{json,reading,wire}.test.ts',
+  'test/paylink/{events,reading}.test.ts',
   'test/process/{kill,postgres-kill,told-kill}.test.ts',
   'test/receive/fuzz.test.ts',
   'test/sandbox/api-properties.test.ts',
   'test/store/*/contract.test.ts',
-  'test/store/postgres/budget.test.ts',
+  'test/store/postgres/{budget,check_reasons}.test.ts',
 ];
 
 /** Files that put something in a module's place: they need modules of their own. */

@@ -147,7 +147,7 @@ function openWaiters(clock: Clock) {
       });
     },
     tell: (linkKey: number, end: End): void => {
-      // Other ends do not last: a refused order is forgotten, and the key of its link is used again.
+      // Other ends do not last: a refused order is forgotten.
       if (end.outcome === 'opened' || end.outcome === 'withheld') keep(linkKey, end);
       for (const waiter of [...waiting]) if (waiter.linkKey === linkKey) waiter.finish(end);
     },

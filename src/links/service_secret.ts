@@ -46,12 +46,13 @@ export async function keepServiceSecret(
   if (first === undefined) return;
   const { linkKey, token, reference } = opening;
   const usable = [first, ...others].find((secret) => secretFlaw(secret) === null);
-  const secret = usable === undefined ? null : keyring.seal(usable, reference, 'service');
   const flaw = usable === undefined ? secretFlaw(first) : null;
-  const named = { linkKey, token, secret, flaw, nowMs: clock.nowMs() };
+  const named = { linkKey, token, flaw, nowMs: clock.nowMs() };
   for (const againAfterMs of [...AGAIN_AFTER_MS, null]) {
     try {
-      await store.keepServiceSecret(named);
+      // Sealed for each try: the key may be changed meanwhile.
+      const secret = usable === undefined ? null : keyring.seal(usable, reference, 'service');
+      await store.keepServiceSecret({ ...named, secret });
       break;
     } catch (error) {
       if (againAfterMs === null || (error instanceof Fault && error.kind === 'terminal')) throw error;
@@ -59,7 +60,7 @@ export async function keepServiceSecret(
     }
   }
   // The cached credentials lack this secret.
-  if (secret !== null) credentials.forget(token);
+  if (usable !== undefined) credentials.forget(token);
 }
 
 /** Why a text cannot be a signing secret, without quoting it; null if it can be one. */

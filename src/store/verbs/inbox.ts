@@ -3,6 +3,7 @@ import type { ClaimRef, Inbox } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
+import { lockOrderOfEvent } from './orders.ts';
 
 /** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
@@ -29,6 +30,7 @@ export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 
     tx.send(RELEASE, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
   },
   *buryEvent(tx, { eventKey, attempt, nowMs, fault }) {
+    lockOrderOfEvent(tx, eventKey);
     const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
     if (kept === 1) return 'done';
     return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';

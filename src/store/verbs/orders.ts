@@ -25,6 +25,11 @@ const LOCK_REFERENCE = statement('SELECT 1 FROM orders WHERE reference = @refere
 const LOCK_ORDER_OF_LINK = statement(`
   SELECT 1 FROM orders o JOIN link l ON l.order_key = o.key WHERE l.key = @linkKey FOR NO KEY UPDATE OF o`);
 
+const LOCK_ORDER_OF_EVENT = statement(`
+  SELECT 1 FROM orders
+  WHERE key = (SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)
+  FOR NO KEY UPDATE`);
+
 export function lockOrder(tx: Transaction, orderKey: number): void {
   tx.lock(LOCK_ORDER, { orderKey });
 }
@@ -37,6 +42,11 @@ export function lockReference(tx: Transaction, reference: string): void {
 /** Locks the order of a link, if there is such a link. */
 export function lockOrderOfLink(tx: Transaction, linkKey: number): void {
   tx.lock(LOCK_ORDER_OF_LINK, { linkKey });
+}
+
+/** Locks the order of an event or a reading. */
+export function lockOrderOfEvent(tx: Transaction, eventKey: number): void {
+  tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
 }
 
 /** An order as loaded, with the key of its row. `hasMatters`: whether attention about it is open. */

@@ -13,7 +13,7 @@ import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
 import { countMismatches, DOUBTFUL_FROM, noteMismatches, writeDecision } from './decisions.ts';
 import { bury, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
-import { complete, type LoadedOrder, ORDER_COLUMNS, type OrderRow } from './orders.ts';
+import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row under settlement. */
@@ -76,10 +76,6 @@ function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading
   return claimed.reading !== null;
 }
 
-const LOCK_ORDER_OF_EVENT = statement(`
-  SELECT 1 FROM orders
-  WHERE key = (SELECT l.order_key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey)
-  FOR NO KEY UPDATE`);
 const LOCK_CLAIMED = statement(`
   SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
@@ -90,7 +86,7 @@ const LOCK_CLAIMED = statement(`
 
 /** Locks the row's order, then the row, and reads both; null if the row's lease is no longer the caller's. */
 function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(ClaimedRow & OrderRow) | null> {
-  tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
+  lockOrderOfEvent(tx, eventKey);
   return (yield* tx.one<ClaimedRow & OrderRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica })) ?? null;
 }
 
