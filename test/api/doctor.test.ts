@@ -121,6 +121,13 @@ describe('doctor: the public address', () => {
     expect(check?.detail).toContain('answered 200: something else answers there');
   });
 
+  it('finds within seconds that a server there takes the delivery and never answers', async () => {
+    const app = behind(() => () => {});
+    const check = (await checksOf(app))['public address'];
+    expect(check).toMatchObject({ status: 'failing' });
+    expect(check?.detail).toContain('does not arrive (The operation was aborted due to timeout)');
+  });
+
   it('finds that nothing answers there', async () => {
     const app = await startTestApp({ environment: { SETTLED_PUBLIC_URL: `http://127.0.0.1:${await freePort()}` } });
     const check = (await checksOf(app))['public address'];

@@ -5,7 +5,7 @@ import { openKeyring } from '../../../src/secrets/keyring.ts';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const [KEY, NEXT_KEY] = [randomBytes(32), randomBytes(32)];
 const keyId = (key: Buffer) => openKeyring(key).keyId;
@@ -36,6 +36,15 @@ describe('settled migrate of PostgreSQL', () => {
     const first = await migrate(url);
     expect(first).toMatchObject({ restoredFromMs: null, newKey: null });
     expect(first.applied[0]).toBe('0001_instance.sql');
+    expect((await migrate(url)).applied).toEqual([]);
+  });
+
+  it('gives up on a table that somebody has locked, before replicas that serve are held up for long', async () => {
+    const url = await newDatabase();
+    const holder = await connectTo(url);
+    await holder.query('BEGIN; LOCK TABLE migration, instance');
+    await expect(migrate(url)).rejects.toMatchObject({ kind: 'transient' });
+    await holder.query('ROLLBACK');
     expect((await migrate(url)).applied).toEqual([]);
   });
 
