@@ -172,7 +172,7 @@ const ROTATION = {
 const rotation = z.strictObject({
   keyId: z.string().meta({ examples: [ROTATION.keyId] }),
   previousKeyId: z.string(),
-  secrets: count.describe('Secrets that rest under the key now.'),
+  secrets: count.describe('Secrets that are encrypted under the key now.'),
   resealed: count.describe('Those of them that rested under another key before this request.'),
   keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
   note: z.string().describe('What a person should know and do now.'),

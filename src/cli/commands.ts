@@ -34,7 +34,7 @@ export type Surroundings = {
   /** To standard output. Resolves when all is written; false if the reader is gone. */
   print(text: string): Promise<boolean>;
   /** To standard error. */
-  complain(text: string): void;
+  printError(text: string): void;
 };
 
 /** Runs the command of these words to its end; never throws. */
@@ -47,7 +47,7 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
     return report.exit ?? EXIT.ok;
   } catch (error) {
     const failed = failure(error);
-    surroundings.complain(failureText(failed, json));
+    surroundings.printError(failureText(failed, json));
     return failed.exit;
   }
 }

@@ -15,11 +15,11 @@ process.once('beforeExit', (code) => {
   if (code === EXIT.bug) endForBug(new Error('the command did not finish'));
 });
 // Never awaited at the top level: if it did not finish, Node would end with its own code for that.
-void run(args, { print, complain }).then(endProcess);
+void run(args, { print, printError }).then(endProcess);
 
 function endForBug(error: unknown): never {
   const failed = failure(error);
-  complain(failureText(failed, isForProgram(args)));
+  printError(failureText(failed, isForProgram(args)));
   endProcess(failed.exit);
 }
 
@@ -33,6 +33,6 @@ function print(text: string): Promise<boolean> {
   });
 }
 
-function complain(text: string): void {
+function printError(text: string): void {
   process.stderr.write(text);
 }

@@ -79,7 +79,7 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
     return decision(order, 'applied', doubt === 'equal' ? 'paid' : 'paid_money_unnamed', {
       state: 'paid',
       effects: [
-        // If this payment pays the order, the flag says that its money is assumed.
+        // Not marked as assumed: the flag `money_unnamed` says so already.
         capture(order, fact, said, false),
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,

@@ -2,7 +2,7 @@ import { Fault, LinkFault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
 import type { CredentialsKey, SealedCredentials } from '../store/contract_inbox.ts';
 import type { Clock } from '../work/clock.ts';
-import { type Keyring, type Resting, secretsOf } from './keyring.ts';
+import { type Keyring, type StoredSecret, secretsOf } from './keyring.ts';
 
 /** The secrets that verify deliveries for one link. They are open: never log or return them. */
 export type LinkCredentials = {
@@ -82,7 +82,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
     const { linkKey, reference, token, linkId = null, isProvisional } = sealed;
     const [ours, named] = secretsOf(sealed);
     let serviceSecret: string | undefined;
-    const openOnce = (one: Resting) => () => {
+    const openOnce = (one: StoredSecret) => () => {
       serviceSecret ??= openOne(one);
       return serviceSecret;
     };
@@ -97,7 +97,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
     };
   }
 
-  function openOne(one: Resting): string {
+  function openOne(one: StoredSecret): string {
     try {
       return keyring.open(one, one.whose);
     } catch (error) {

@@ -24,11 +24,15 @@ type Probe = { readonly token: string; readonly secret: string };
 export type Keyring = ReturnType<typeof openKeyring>;
 
 /** One secret of a link as it is stored: ours, or the one that the service named. */
-export type Resting = Sealed & { linkKey: number; whose: Whose };
+export type StoredSecret = Sealed & { linkKey: number; whose: Whose };
 
-export function secretsOf({ linkKey, reference, ...row }: SealedCredentials): [ours: Resting, ...named: Resting[]] {
+export function secretsOf({
+  linkKey,
+  reference,
+  ...row
+}: SealedCredentials): [ours: StoredSecret, ...named: StoredSecret[]] {
   const { sealedSecret, keyId, serviceSealedSecret, serviceKeyId } = row;
-  const ours: Resting = { linkKey, reference, whose: 'ours', sealedSecret, keyId };
+  const ours: StoredSecret = { linkKey, reference, whose: 'ours', sealedSecret, keyId };
   if (!serviceSealedSecret || !serviceKeyId) return [ours];
   return [ours, { linkKey, reference, whose: 'service', sealedSecret: serviceSealedSecret, keyId: serviceKeyId }];
 }

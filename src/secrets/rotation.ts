@@ -5,7 +5,7 @@ import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, secretsKeyPlace } from './key_files.ts';
-import { type Keyring, openKeyring, type Resting, secretsOf } from './keyring.ts';
+import { type Keyring, openKeyring, type StoredSecret, secretsOf } from './keyring.ts';
 
 /**
  * Secrets resealed together. To open and seal this many blocks the event loop for a millisecond, and their commit takes no
@@ -179,7 +179,7 @@ async function resealLinks({ store, keyring }: RotationOptions, may: LoopTurn, c
     after = last.linkKey;
   }
 
-  async function reseal(row: Resting): Promise<void> {
+  async function reseal(row: StoredSecret): Promise<void> {
     const secret = open(row);
     if (secret === null) {
       counts.undecipherable++;
@@ -194,7 +194,7 @@ async function resealLinks({ store, keyring }: RotationOptions, may: LoopTurn, c
   }
 
   /** Null if no known key opens it. Then no other key is needed for it either. */
-  function open(row: Resting): string | null {
+  function open(row: StoredSecret): string | null {
     try {
       return keyring.open(row, row.whose);
     } catch (error) {

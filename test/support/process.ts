@@ -123,7 +123,7 @@ export async function runSettled(args: readonly string[], environment: Record<st
       stdout += text;
       return true;
     },
-    complain: (text) => {
+    printError: (text) => {
       stderr += text;
     },
   });
