@@ -15,7 +15,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 175,
-  lines: 28_005,
+  lines: 28_009,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
