@@ -187,31 +187,21 @@ async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments
   }
 }
 
-/** Kills PostgreSQL at even distances during the deliveries, and restarts it a moment later. */
-async function killPostgres({ server, load, chance }: World, { postgresKills }: Arguments, isOver: () => boolean) {
-  const total = load.owed;
-  for (let n = 1; n <= postgresKills; n++) {
-    while (load.acknowledged < (total * n) / (postgresKills + 1)) {
-      await after(5);
-      if (isOver()) return;
-    }
+/** Kills PostgreSQL, and restarts it a moment later. */
+function killPostgres({ server, load, chance }: World, { postgresKills }: Arguments, isOver: () => boolean) {
+  return load.atEvenDistances(postgresKills, isOver, async () => {
     await server.kill();
     await after(chance.between(AWAY_MS.min, AWAY_MS.max));
     await server.start();
-  }
+  });
 }
 
-/** Replaces the replicas at even distances during the deliveries. */
-async function upgradeReplicas({ fleet, load }: World, report: (what: string) => void, isOver: () => boolean) {
-  const total = load.owed;
-  for (let n = 1; n <= fleet.count; n++) {
-    while (load.acknowledged < (total * n) / (fleet.count + 1)) {
-      await after(5);
-      if (isOver()) return;
-    }
+/** Replaces the replicas, one after the other. */
+function upgradeReplicas({ fleet, load }: World, report: (what: string) => void, isOver: () => boolean) {
+  return load.atEvenDistances(fleet.count, isOver, async (n) => {
     await fleet.upgrade(n - 1);
     report(`replica ${n} is of this version`);
-  }
+  });
 }
 
 /** Waits until no work is left. Returns what is left if that takes too long. */

@@ -54,6 +54,18 @@ export class Load {
     service.onMade = (link) => this.#plan(linkOf(link));
   }
 
+  /** Strikes so often during the deliveries, each time after as many more of them; `n` counts from 1. */
+  async atEvenDistances(times: number, isOver: () => boolean, strike: (n: number) => Promise<void>): Promise<void> {
+    const total = this.owed;
+    for (let n = 1; n <= times; n++) {
+      while (this.acknowledged < (total * n) / (times + 1)) {
+        await after(5);
+        if (isOver()) return;
+      }
+      await strike(n);
+    }
+  }
+
   /** How many deliveries are still to be acknowledged. */
   get owed(): number {
     return this.#owed.length;

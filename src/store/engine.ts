@@ -85,7 +85,7 @@ function wrongKey(
   return new Fault(
     'terminal',
     'secrets_key_wrong',
-    `${what} ${older}. Where it is lost for ever: settled migrate --new-key`,
+    `${what} ${older}. If it is lost for good: settled migrate --new-key`,
   );
 }
 
