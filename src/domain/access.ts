@@ -1,0 +1,24 @@
+/** What people and named tokens may do: each role may do all that the roles before it may. */
+export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const;
+export type PersonRole = (typeof PERSON_ROLES)[number];
+
+/** The shop's role stands apart: a broken shop must not accept its own holds. */
+export type Role = PersonRole | 'shop';
+
+/** How a person reached settled. */
+export type Origin = 'console' | 'api' | 'cli';
+
+/** Who asks for a change: a person or a named token, never the shop. `address` is the peer's. */
+export type Actor = { name: string; role: PersonRole; origin: Origin; address: string };
+
+/** Who may use a route: people and tokens of the role `least` or of one above it, and perhaps the shop. */
+export type Access = { readonly least: PersonRole; readonly shop: boolean };
+
+export function mayUse(role: Role, { least, shop }: Access): boolean {
+  return role === 'shop' ? shop : hasRole(role, least);
+}
+
+/** Whether a role is `least` or one above it. */
+export function hasRole(role: PersonRole, least: PersonRole): boolean {
+  return PERSON_ROLES.indexOf(role) >= PERSON_ROLES.indexOf(least);
+}
