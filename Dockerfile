@@ -7,6 +7,7 @@ WORKDIR /app
 COPY package.json package-lock.json .npmrc LICENSE ./
 # The optional packages are Nodes for machines whose own is too old; this image brings a fitting one.
 RUN npm ci --omit=dev --omit=optional
+COPY assets ./assets
 COPY bin ./bin
 COPY migrations ./migrations
 COPY src ./src

@@ -133,6 +133,10 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/app/clock_steps.ts',
     ],
   },
+  'src/console/': {
+    code: ['src/console/', 'src/api/', 'src/explain/', 'src/http/', 'src/domain/', 'src/work/'],
+    types: ['src/store/'],
+  },
   'src/cli/': {
     code: [
       'src/cli/',

@@ -1,10 +1,12 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 
+const require = createRequire(import.meta.url);
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache', import.meta.url));
 
 export type Tab = Page & {
@@ -51,6 +53,21 @@ const HELD_AT_MS = 3_600_000;
 export async function holdTime(tab: Tab): Promise<void> {
   await tab.clock.install({ time: 0 });
   await tab.clock.pauseAt(HELD_AT_MS);
+}
+
+let axe: string | undefined;
+
+/** What axe-core finds wrong for people who cannot see, point or tell colours apart: each rule with the element. */
+export async function violationsIn(tab: Tab): Promise<string[]> {
+  axe ??= readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+  await tab.evaluate(`{${axe}}`);
+  return tab.evaluate<string[]>(`axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + failureSummary)))`);
+}
+
+/** How far the page is wider than the screen, in pixels. */
+export function overflowOf(tab: Tab): Promise<number> {
+  return tab.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 }
 
 function watched(page: Page): Tab {

@@ -1,0 +1,222 @@
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { hrefOf, idOf, type QueryValues, type View } from './view.ts';
+
+/** Parts that pages are put together from. Each escapes what it is given. */
+
+export type Column<Row> = {
+  head: string;
+  cell: (row: Row) => HtmlValue;
+  /** Aligned at the end, in figures of one width. */
+  isNumber?: true;
+};
+
+/**
+ * A table that scrolls sideways on its own if the screen is narrow. The first column names the row. `rowId` makes a
+ * refreshed page find a row again: it is unique in the page. `empty` is said if there are no rows.
+ */
+export function table<Row>(options: {
+  caption: string;
+  /** Leaves the caption to those who do not see the heading above. */
+  hidesCaption?: true;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  rowId: (row: Row) => string;
+  empty: string;
+}): Html {
+  const { caption, hidesCaption, columns, rows, rowId, empty } = options;
+  if (rows.length === 0) return emptyState(empty);
+  const [first, ...others] = columns as [Column<Row>, ...Column<Row>[]];
+  return html`<div class="table" role="region" aria-label="${caption}" tabindex="0"><table>
+<caption${hidesCaption === true ? html` class="unseen"` : null}>${caption}</caption>
+<thead><tr>${columns.map(({ head, isNumber }) => html`<th scope="col"${numeric(isNumber)}>${head}</th>`)}</tr></thead>
+<tbody>${rows.map(
+    (
+      row,
+    ) => html`<tr id="${idOf('row', rowId(row))}"><th scope="row"${numeric(first.isNumber)}>${first.cell(row)}</th>${others.map(
+      ({ cell, isNumber }) => html`<td${numeric(isNumber)}>${cell(row)}</td>`,
+    )}</tr>
+`,
+  )}</tbody>
+</table></div>`;
+}
+
+function numeric(isNumber: true | undefined): Html | null {
+  return isNumber === true ? html` class="number"` : null;
+}
+
+/** Names and their values; a null value is left out with its name. */
+export function definitions(pairs: readonly (readonly [string, HtmlValue])[]): Html {
+  const shown = pairs.filter(([, value]) => value !== null);
+  return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+/** Says that there is nothing, and perhaps why or what to do. */
+export function emptyState(text: string, hint: HtmlValue = null): Html {
+  return html`<div class="empty"><p>${text}</p>${hint === null ? null : html`<p class="hint">${hint}</p>`}</div>`;
+}
+
+/** What went wrong, and what to do about it. `errors` are the places of a form that must be corrected. */
+export function problemPanel(problem: {
+  title: string;
+  detail: HtmlValue;
+  errors?: readonly { path: string; detail: string }[];
+  remedy?: HtmlValue;
+}): Html {
+  const { title, detail, errors = [], remedy = null } = problem;
+  return html`<div class="problem" role="alert"><h2>${title}</h2><p>${detail}</p>
+${errors.length < 2 ? null : html`<ul>${errors.map((error) => html`<li><code>${error.path}</code> ${error.detail}</li>`)}</ul>`}
+${remedy === null ? null : html`<p>${remedy}</p>`}</div>`;
+}
+
+/** Pages beside each other: `here` is the one that is shown. */
+export function tabs(
+  view: View,
+  {
+    label,
+    items,
+  }: {
+    label: string;
+    items: readonly { text: string; path: string; query?: QueryValues; isHere: boolean; count?: string }[];
+  },
+): Html {
+  return html`<nav class="tabs" aria-label="${label}"><ul>${items.map(
+    ({ text, path, query, isHere, count = null }) =>
+      html`<li><a href="${hrefOf(view, path, query)}"${isHere ? html` aria-current="page"` : null}>${text}${
+        count === null ? null : html` <span class="soft">${count}</span>`
+      }</a></li>`,
+  )}</ul></nav>`;
+}
+
+/** The way through a list that is read by cursor. `cursor`: the page's own, null on the first. Nothing if there is one page. */
+export function pagination(
+  view: View,
+  { path, query, cursor, next }: { path: string; query: QueryValues; cursor: string | null; next: string | null },
+): Html | null {
+  if (cursor === null && next === null) return null;
+  return html`<nav class="pages" aria-label="Pages">${
+    cursor === null ? null : html`<a href="${hrefOf(view, path, query)}">First page</a>`
+  }${next === null ? html`<span class="soft">End of the list</span>` : html`<a rel="next" href="${hrefOf(view, path, { ...query, cursor: next })}">Next page</a>`}</nav>`;
+}
+
+/** One control of a filter. An empty value means any. */
+export type Filter = {
+  name: string;
+  label: string;
+  value: string;
+  /** Choices by value, beside "any"; without them it is typed in. */
+  options?: Readonly<Record<string, string>>;
+  type?: 'text' | 'search' | 'date' | 'datetime-local';
+  hint?: string;
+  /** What is wrong with the value. */
+  problem?: string | null;
+};
+
+/** A filter that is sent as a query, so that an address keeps it. `kept` are values of the query that it does not change. */
+export function filterForm(
+  view: View,
+  { path, label, filters, kept = {} }: { path: string; label: string; filters: readonly Filter[]; kept?: QueryValues },
+): Html {
+  const isSet = filters.some(({ value }) => value !== '');
+  return html`<form class="filter" role="search" method="get" action="${hrefOf(view, path)}" aria-label="${label}">
+${hiddenFields(kept)}
+${filters.map(filterField)}
+<div class="actions"><button class="button">Filter</button>
+${isSet ? html`<a href="${hrefOf(view, path, kept)}">Clear</a>` : null}</div></form>`;
+}
+
+function filterField(filter: Filter): Html {
+  const { name, label, hint = null, problem = null } = filter;
+  const id = idOf('filter', name);
+  return html`<div class="field"><label for="${id}">${label}</label>
+${control(filter, id)}
+${hint === null ? null : html`<p class="hint" id="${id}-hint">${hint}</p>`}
+${problem === null ? null : html`<p class="wrong" id="${id}-problem">${problem}</p>`}</div>`;
+}
+
+function control(filter: Filter, id: string): Html {
+  const { name, value, options, type = 'text', hint = null, problem = null } = filter;
+  const about = [...(hint === null ? [] : [`${id}-hint`]), ...(problem === null ? [] : [`${id}-problem`])];
+  const described = html`${about.length === 0 ? null : html` aria-describedby="${about.join(' ')}"`}${
+    problem === null ? null : html` aria-invalid="true"`
+  }`;
+  if (options === undefined) {
+    return html`<input class="input" id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="off"${described}>`;
+  }
+  // What somebody wrote into the address is kept, so that the page can say what is wrong with it.
+  const given = value === '' || Object.hasOwn(options, value) ? {} : { [value]: value };
+  const choices = Object.entries({ '': 'any', ...options, ...given });
+  return html`<select class="input" id="${id}" name="${name}"${described}>${choices.map(
+    ([one, text]) => html`<option value="${one}"${one === value ? html` selected` : null}>${text}</option>`,
+  )}</select>`;
+}
+
+/**
+ * A form for one action of the API. It leads to `back`, the view's own page by default, when it
+ * is done. It stands
+ * folded under `summary`, and opens with what the action will do.
+ */
+export function actionForm(
+  view: View,
+  options: {
+    /** Unique in the page: it keeps the form open, and what is typed, when the page is refreshed. */
+    id: string;
+    /** The address of the API's route, like `/v1/orders/a-1/resolve`. */
+    action: string;
+    summary: string;
+    /** What will happen, for whoever is about to press the button. */
+    preview: HtmlValue;
+    button: string;
+    /** Whether the action is hard to take back. */
+    isDanger?: true;
+    reason: 'required' | 'optional' | 'none';
+    /** What was typed before, if it was refused. */
+    typed?: string;
+    values?: QueryValues;
+    back?: string;
+  },
+): Html {
+  const { id, action, summary, preview, button, isDanger, reason, typed = '', values = {}, back = view.path } = options;
+  return html`<details class="action" id="${id}"${typed === '' ? null : html` open`}><summary>${summary}</summary>
+<form method="post" action="${hrefOf(view, action)}">
+${hiddenFields({ ...values, back: hrefOf(view, back) })}
+<div class="preview">${preview}</div>
+${reason === 'none' ? null : reasonField(id, { isNeeded: reason === 'required', typed })}
+<button class="button${isDanger === true ? ' danger' : ''}">${button}</button>
+</form></details>`;
+}
+
+const REASON_LENGTH_MAX = 500;
+
+function reasonField(form: string, { isNeeded, typed }: { isNeeded: boolean; typed: string }): Html {
+  const id = `${form}-reason`;
+  return html`<div class="field"><label for="${id}">Reason${isNeeded ? null : html` <span class="soft">optional</span>`}</label>
+<textarea class="input" id="${id}" name="reason" rows="2" maxlength="${REASON_LENGTH_MAX}"${
+    isNeeded ? html` required` : null
+  }>${
+    typed === ''
+      ? null
+      : html`
+${typed}`
+  }</textarea></div>`;
+}
+
+/** A button that acts at once, for what can be repeated without harm. */
+export function actionButton(
+  view: View,
+  {
+    action,
+    button,
+    values = {},
+    back = view.path,
+    label,
+  }: { action: string; button: string; values?: QueryValues; back?: string; label?: string },
+): Html {
+  return html`<form class="inline" method="post" action="${hrefOf(view, action)}">${hiddenFields({ ...values, back: hrefOf(view, back) })}<button class="button quiet small"${
+    label === undefined ? null : html` aria-label="${label}"`
+  }>${button}</button></form>`;
+}
+
+function hiddenFields(values: QueryValues): Html {
+  const given = Object.entries(values).filter(([, value]) => value !== null);
+  return html`${given.map(([name, value]) => html`<input type="hidden" name="${name}" value="${String(value)}">`)}`;
+}

@@ -1,0 +1,114 @@
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { assetHref } from './assets.ts';
+import { clockTime } from './values.ts';
+import { hrefOf, type View } from './view.ts';
+
+/** The places of the console, in the order of its menu. */
+export const PLACES = [
+  ['Overview', '/'],
+  ['Orders', '/orders'],
+  ['Deliveries', '/deliveries'],
+  ['Shop', '/shop'],
+  ['Service', '/service'],
+  ['Audit', '/audit'],
+  ['System', '/system'],
+] as const;
+
+type MenuPlace = (typeof PLACES)[number][1];
+
+export type PageParts = {
+  /** Without the product's name. */
+  title: string;
+  /** The place of the menu that the page belongs to; null if it belongs to none. */
+  here: MenuPlace | null;
+  /** Markup of `main`. It begins with an `h1`. */
+  body: HtmlValue;
+  /** What the last action did, said above the body. */
+  notice?: { text: HtmlValue; isProblem?: boolean } | null;
+  /** What the search box holds. */
+  search?: string;
+};
+
+/** A whole page of the console. Its `main` is what the script refreshes; without a script every link and form works. */
+export function page(view: View, { title, here, body, notice = null, search = '' }: PageParts): Html {
+  const { prefix, session } = view;
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="robots" content="noindex">
+<title>${title} · settled</title>
+<link rel="icon" type="image/svg+xml" href="${assetHref(view, 'icon.svg')}">
+<link rel="stylesheet" href="${assetHref(view, 'console.css')}">
+${session === null ? null : html`<script type="module" src="${assetHref(view, 'console.js')}"></script>`}
+</head>
+<body data-prefix="${prefix}">
+<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<p class="name"><a href="${hrefOf(view, '/')}">settled</a>${environmentBadge(view)}</p>
+${
+  session === null
+    ? null
+    : html`${searchBox(view, search)}
+${status(view)}
+${person(view, session)}
+${menu(view, here)}`
+}
+</header>
+<main id="main" tabindex="-1">
+${notice === null ? null : html`<p class="${notice.isProblem === true ? 'problem' : 'notice done'}" role="status">${notice.text}</p>`}
+${body}
+</main>
+${session === null ? null : keyboardHelp()}
+</body>
+</html>
+`;
+}
+
+function environmentBadge({ environment }: View): Html | null {
+  return environment === null ? null : html` <span class="badge wait environment">${environment}</span>`;
+}
+
+function searchBox(view: View, search: string): Html {
+  return html`<form class="find" role="search" method="get" action="${hrefOf(view, '/orders')}" aria-label="Find">
+<label class="unseen" for="find">Find an order by its reference, an id or an amount</label>
+<input class="input" id="find" name="q" type="search" value="${search}" placeholder="Reference, id or amount" autocomplete="off" spellcheck="false">
+<button class="button quiet">Find</button></form>`;
+}
+
+/** When the page was true. The script says beside it whether it still follows what happens. */
+function status({ nowMs }: View): Html {
+  return html`<div class="status"><p>As of <span id="as-of">${clockTime(nowMs)}</span></p>
+<p role="status" id="live-state" hidden></p>
+<button type="button" class="button quiet small" id="live-pause" aria-pressed="false" hidden>Pause</button></div>`;
+}
+
+function person(view: View, { name, role }: NonNullable<View['session']>): Html {
+  return html`<div class="person"><p><bdi>${name}</bdi> <span class="soft">${role}</span></p>
+<form method="post" action="${hrefOf(view, '/sign-out')}"><button class="button quiet small">Sign out</button></form></div>`;
+}
+
+function menu(view: View, here: MenuPlace | null): Html {
+  return html`<nav class="menu" aria-label="Console"><ul>${PLACES.map(
+    ([name, path]) =>
+      html`<li><a href="${hrefOf(view, path)}"${path === here ? html` aria-current="page"` : null}>${name}</a></li>`,
+  )}</ul></nav>`;
+}
+
+const KEYS = [
+  ['/', 'go to the search box'],
+  ['j', 'go to the next row'],
+  ['k', 'go to the row before'],
+  ['Enter', 'open the row'],
+  ['?', 'show these keys'],
+  ['Esc', 'close them'],
+] as const;
+
+/** The script opens it. */
+function keyboardHelp(): Html {
+  return html`<dialog id="keys" aria-labelledby="keys-title"><h2 id="keys-title">Keys</h2>
+<dl class="facts">${KEYS.map(([key, does]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${does}</dd></div>`)}</dl>
+<form method="dialog"><button class="button quiet">Close</button></form></dialog>`;
+}

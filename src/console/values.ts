@@ -1,0 +1,140 @@
+import { type Html, html } from '../http/app.ts';
+import { inWords } from '../work/clock.ts';
+import type { View } from './view.ts';
+
+/** Single values as pages write them: money, times, counts, states. */
+
+const DECIMAL = /^-?\d{1,40}(?:\.(\d{1,20}))?$/;
+const FORMATS_MAX = 500;
+const formats = new Map<string, Intl.NumberFormat | null>();
+
+/**
+ * An amount in the way of the view's locale: `R$ 48,00` in pt-BR, `R$48.00` in English. `amount` is a decimal text and every
+ * digit of it is shown. What is no decimal, or in no currency that is known, is shown as it is.
+ */
+export function money(view: Pick<View, 'locale'>, amount: string, currency: string): Html {
+  return html`<data class="money" value="${currency} ${amount}">${moneyText(view.locale, amount, currency)}</data>`;
+}
+
+export function moneyText(locale: string, amount: string, currency: string): string {
+  const decimals = DECIMAL.exec(amount);
+  const format = decimals === null ? null : formatOf(locale, currency, decimals[1]?.length ?? 0);
+  // A text is taken as the exact decimal that it is; a number could not hold each.
+  return format?.format(amount as `${number}`) ?? `${currency} ${amount}`;
+}
+
+function formatOf(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
+  const name = `${locale} ${currency} ${digits}`;
+  const known = formats.get(name);
+  if (known !== undefined) return known;
+  if (formats.size >= FORMATS_MAX) formats.clear();
+  const made = makeFormat(locale, currency, digits);
+  formats.set(name, made);
+  return made;
+}
+
+function makeFormat(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
+  // Node takes any three letters for a currency.
+  if (!/^[A-Z]{3}$/.test(currency)) return null;
+  return new Intl.NumberFormat(locale, {
+    style: 'currency',
+    currency,
+    numberingSystem: 'latn',
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+}
+
+/** A time in UTC. The page's script adds the local time as its title. */
+export function time(atMs: number): Html {
+  const iso = new Date(atMs).toISOString();
+  return html`<time datetime="${iso}" data-local>${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
+}
+
+/** The time of the day alone: `08:03:55 UTC`. */
+export function clockTime(atMs: number): Html {
+  const iso = new Date(atMs).toISOString();
+  return html`<time datetime="${iso}" data-local>${iso.slice(11, 19)} UTC</time>`;
+}
+
+/** How long ago a time was, or in how long it will be: `42 s ago`, `in 2 min`. The page's script lets it tick. */
+export function age(view: Pick<View, 'nowMs'>, atMs: number): Html {
+  const sinceMs = view.nowMs - atMs;
+  return ticking(atMs, 'ago', sinceMs >= 0 ? `${duration(sinceMs)} ago` : `in ${duration(-sinceMs)}`);
+}
+
+/** How long something has lasted that began at a time: `2 h 10 min`. The page's script lets it tick. */
+export function lasting({ nowMs }: Pick<View, 'nowMs'>, sinceMs: number): Html {
+  return ticking(sinceMs, 'lasting', duration(nowMs - sinceMs));
+}
+
+function ticking(atMs: number, how: 'ago' | 'lasting', words: string): Html {
+  const iso = new Date(atMs).toISOString();
+  return html`<time datetime="${iso}" data-age="${how}" title="${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC">${words}</time>`;
+}
+
+/** How long something takes or has lasted, in whole seconds: `2 h 10 min`. */
+export function duration(ms: number): string {
+  return inWords(Math.floor(Math.max(0, ms) / 1000) * 1000);
+}
+
+/** Both: the time, and how long ago it was. */
+export function timeAndAge(view: Pick<View, 'nowMs'>, atMs: number): Html {
+  return html`${time(atMs)} <span class="soft">(${age(view, atMs)})</span>`;
+}
+
+/** `1 204`, with spaces that do not break. */
+export function whole(n: number): string {
+  return String(n).replace(/\B(?=(\d{3})+$)/g, '\u00a0');
+}
+
+/** A count that is exact up to a limit: `3 orders`, `1 order`, `more than 1 000 orders`. */
+export function count(n: number, noun: { one: string; many: string }, isMore = false): string {
+  return `${isMore ? 'more than ' : ''}${whole(n)} ${n === 1 && !isMore ? noun.one : noun.many}`;
+}
+
+/** How a thing stands, for a person who only glances at it. */
+type Tone = 'good' | 'wait' | 'bad' | 'quiet';
+
+const TONES: Readonly<Record<string, Tone>> = {
+  // Of orders.
+  awaiting_payment: 'quiet',
+  payment_pending: 'wait',
+  paid: 'good',
+  held: 'bad',
+  expired: 'quiet',
+  cancelled: 'quiet',
+  refunded: 'wait',
+  disputed: 'bad',
+  // Of rows.
+  pending: 'wait',
+  leased: 'wait',
+  done: 'good',
+  dead: 'bad',
+};
+
+/** A state of an order or of a row in a badge. The words are the state's own; the colour only repeats them. */
+export function stateBadge(state: string): Html {
+  return badge(state.replaceAll('_', ' '), Object.hasOwn(TONES, state) ? (TONES[state] as Tone) : 'quiet');
+}
+
+export function badge(text: string, tone: Tone): Html {
+  return html`<span class="badge ${tone}">${text}</span>`;
+}
+
+const SPARK = { width: 120, height: 24, valuesMax: 200 } as const;
+
+/** A line that shows how a value changed, oldest first. `label` says the same in words. */
+export function sparkline({ label, values }: { label: string; values: readonly number[] }): Html | null {
+  const shown = values.slice(-SPARK.valuesMax);
+  if (shown.length < 2 || shown.some((value) => !Number.isFinite(value))) return null;
+  const { width, height } = SPARK;
+  const least = Math.min(...shown);
+  const range = Math.max(...shown) - least || 1;
+  const points = shown.map((value, at) => {
+    const x = (at / (shown.length - 1)) * width;
+    const y = height - 1 - ((value - least) / range) * (height - 2);
+    return `${x.toFixed(1)},${y.toFixed(1)}`;
+  });
+  return html`<svg class="spark" viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}"><polyline points="${points.join(' ')}"/></svg>`;
+}

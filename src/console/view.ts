@@ -1,0 +1,66 @@
+import type { PersonRole } from '../domain/access.ts';
+
+/** What every page and component is told of the request that it answers. */
+export type View = {
+  /** The path under which the console is served: empty, or like `/ops/pay`. */
+  prefix: string;
+  /** The address of the page below the prefix, with its query: what `back` of a form leads to. */
+  path: string;
+  /** The environment in a word or two, shown beside the name; null shows nothing. */
+  environment: string | null;
+  /** Who is signed in; null on pages that anybody may see. */
+  session: { name: string; role: PersonRole } | null;
+  /** The time of what the page shows. */
+  nowMs: number;
+  /** A locale that `Intl` knows, in which amounts are written. The words are English. */
+  locale: string;
+};
+
+/** Values of a query by their names; null and empty ones are left out. */
+export type QueryValues = Readonly<Record<string, string | number | null>>;
+
+/** An address of the console, given its path below the prefix: `/orders` and `{ state: 'held' }` make `/ops/pay/orders?state=held`. */
+export function hrefOf({ prefix }: Pick<View, 'prefix'>, path: string, query: QueryValues = {}): string {
+  const values = Object.entries(query).filter(([, value]) => value !== null && value !== '');
+  const search = new URLSearchParams(values.map(([name, value]): [string, string] => [name, String(value)])).toString();
+  return `${prefix}${path}${search === '' ? '' : `?${search}`}`;
+}
+
+/** The path and query of a page about an order. */
+export function orderPath(reference: string): string {
+  return `/orders/${encodeURIComponent(reference.toWellFormed())}`;
+}
+
+/** An id for an element that is about something with this name, so that a refreshed page finds it again. */
+export function idOf(kind: string, name: string | number): string {
+  return `${kind}-${encodeURIComponent(String(name).toWellFormed())}`;
+}
+
+/** The path of an address that names where the console is, like `https://example.com/ops/pay`; empty at its root. */
+export function prefixOf(address: string): string {
+  return new URL(address).pathname.replace(/\/+$/, '');
+}
+
+const LOCALES_READ_MAX = 8;
+
+/** The first locale of an `Accept-Language` (RFC 9110 §12.5.4) that this Node can write amounts in; English if there is none. */
+export function localeOf(acceptLanguage: string | undefined): string {
+  const asked = (acceptLanguage ?? '').slice(0, 256).split(',', LOCALES_READ_MAX);
+  const ranked = asked.map((part) => {
+    const [tag = '', ...parameters] = part.trim().split(/\s*;\s*/);
+    const quality = Number(/^q=([\d.]+)$/.exec(parameters.at(-1) ?? 'q=1')?.[1] ?? 0);
+    return { tag, quality: Number.isNaN(quality) ? 0 : quality };
+  });
+  const wanted = ranked.filter(({ quality }) => quality > 0).sort((one, other) => other.quality - one.quality);
+  return wanted.map(({ tag }) => supported(tag)).find((locale) => locale !== null) ?? 'en';
+}
+
+function supported(tag: string): string | null {
+  // Extensions could ask for other digits, or another calendar.
+  if (!/^[a-z]{2,3}(-[a-z\d]{2,8})*$/i.test(tag)) return null;
+  try {
+    return Intl.NumberFormat.supportedLocalesOf([tag])[0] ?? null;
+  } catch {
+    return null;
+  }
+}

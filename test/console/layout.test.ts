@@ -1,0 +1,53 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
+import { sampleSite } from './sample.ts';
+
+const site = sampleSite();
+const open = useBrowser();
+/** A folder for pictures of what is tested; without it none are taken. */
+const SHOTS = process.env.SETTLED_SHOTS;
+
+describe.each([360, 768, 1280, 1920])('console: the layout at %i px', (width) => {
+  it('has no overflow and no fault that axe finds, in the light and in the dark', async () => {
+    const tab = await open({ width });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await tab.emulateMedia({ colorScheme });
+      await tab.goto(`${site().url}/`);
+      expect(await overflowOf(tab)).toBe(0);
+      expect(await violationsIn(tab)).toEqual([]);
+      expect(tab.wrongs).toEqual([]);
+      if (SHOTS === undefined) continue;
+      mkdirSync(SHOTS, { recursive: true });
+      await tab.screenshot({ path: join(SHOTS, `layout-${width}-${colorScheme}.png`), fullPage: true });
+    }
+  });
+});
+
+describe('console: the layout', () => {
+  it('holds words without a gap on a phone', async () => {
+    const tab = await open({ width: 360 });
+    await tab.goto(`${site().url}/?typed=${'W'.repeat(400)}`);
+    expect(await overflowOf(tab)).toBe(0);
+  });
+
+  it('shows where the keyboard is, first the way past the menu', async () => {
+    const tab = await open();
+    await tab.goto(`${site().url}/`);
+    await tab.keyboard.press('Tab');
+    const focused = 'document.activeElement.textContent + getComputedStyle(document.activeElement).outlineStyle';
+    expect(await tab.evaluate(focused)).toBe('Skip to the contentsolid');
+    await tab.keyboard.press('Enter');
+    expect(await tab.evaluate('document.activeElement.id')).toBe('main');
+  });
+
+  it('leaves menu and forms out of print', async () => {
+    const tab = await open();
+    await tab.goto(`${site().url}/`);
+    await tab.emulateMedia({ media: 'print' });
+    for (const part of ['.menu', '.find', '.filter', '.action'])
+      expect(await tab.locator(part).first().isVisible()).toBe(false);
+    expect(await tab.locator('table').isVisible()).toBe(true);
+  });
+});

@@ -1,0 +1,156 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import {
+  age,
+  badge,
+  clockTime,
+  count,
+  duration,
+  lasting,
+  money,
+  moneyText,
+  sparkline,
+  stateBadge,
+  time,
+  timeAndAge,
+  whole,
+} from '../../src/console/values.ts';
+import { hrefOf, idOf, localeOf, orderPath, prefixOf } from '../../src/console/view.ts';
+import { ORDER_STATES } from '../../src/domain/order.ts';
+import { NOW_MS } from './sample.ts';
+
+const NO_BREAK = '\u00a0';
+
+describe('console: money', () => {
+  it.each([
+    ['pt-BR', '48.00', 'BRL', `R$${NO_BREAK}48,00`],
+    ['pt-BR', '1234567.80', 'BRL', `R$${NO_BREAK}1.234.567,80`],
+    ['en', '48.00', 'BRL', 'R$48.00'],
+    ['en', '-12.50', 'USD', '-$12.50'],
+    ['en', '12000', 'JPY', '¥12,000'],
+    ['en', '1.2345', 'CLF', `CLF${NO_BREAK}1.2345`],
+    ['de', '1234.50', 'EUR', `1.234,50${NO_BREAK}€`],
+    ['ar-EG', '48.00', 'BRL', expect.stringContaining('48')],
+  ])('is written in the way of %s: %s %s', (locale, amount, currency, expected) => {
+    expect(moneyText(locale, amount, currency)).toEqual(expected);
+  });
+
+  it.each([
+    ['1e2', 'BRL'],
+    ['', 'BRL'],
+    ['48,00', 'BRL'],
+    ['NaN', 'BRL'],
+    ['0x10', 'BRL'],
+    ['9'.repeat(41), 'BRL'],
+    ['48.00', 'reais'],
+    ['48.00', ''],
+    ['48.00', 'b"r'],
+  ])('is left as it is if it is no decimal of a currency: %j %j', (amount, currency) => {
+    expect(moneyText('en', amount, currency)).toBe(`${currency} ${amount}`);
+  });
+
+  it('keeps every digit, whatever the size, the currency and the locale', () => {
+    const amounts = fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 38n }), fc.integer({ min: 0, max: 6 }), fc.boolean());
+    const locales = fc.constantFrom('en', 'pt-BR', 'de-CH', 'fr', 'en-IN', 'hi', 'ja', 'ar');
+    const currencies = fc.constantFrom('BRL', 'USD', 'JPY', 'KWD', 'CLF', 'XXX', 'ZZZ');
+    fc.assert(
+      fc.property(amounts, locales, currencies, ([minor, digits, isNegative], locale, currency) => {
+        const figures = String(minor).padStart(digits + 1, '0');
+        const fraction = figures.slice(figures.length - digits);
+        const amount = `${isNegative ? '-' : ''}${figures.slice(0, figures.length - digits)}${digits === 0 ? '' : `.${fraction}`}`;
+        const text = moneyText(locale, amount, currency);
+        expect(text.replace(/\D/g, '')).toBe(figures);
+        expect(/[-−]/.test(text)).toBe(isNegative);
+        const [last = ''] = /[.,]\d+(?=\D*$)/.exec(text) ?? [];
+        if (digits > 0 && digits !== 3) expect(last.slice(1)).toBe(fraction);
+      }),
+    );
+  });
+
+  it('keeps the exact text beside it', () => {
+    expect(money({ locale: 'pt-BR' }, '48.00', 'BRL').markup).toBe(
+      `<data class="money" value="BRL 48.00">R$${NO_BREAK}48,00</data>`,
+    );
+  });
+});
+
+describe('console: times', () => {
+  it('are in UTC, and name the moment for the script', () => {
+    expect(time(NOW_MS).markup).toBe(
+      '<time datetime="2026-11-23T08:03:55.000Z" data-local>2026-11-23 08:03:55 UTC</time>',
+    );
+    expect(clockTime(NOW_MS).markup).toContain('>08:03:55 UTC<');
+  });
+
+  it.each([
+    [0, '0 s ago'],
+    [42_900, '42 s ago'],
+    [7_800_000, '2 h 10 min ago'],
+    [-90_000, 'in 90 s'],
+  ])('%i ms before now are %s', (sinceMs, expected) => {
+    expect(age({ nowMs: NOW_MS }, NOW_MS - sinceMs).markup).toMatch(new RegExp(`data-age="ago".*>${expected}</time>$`));
+  });
+
+  it('say how long something lasts', () => {
+    expect(lasting({ nowMs: NOW_MS }, NOW_MS - 7_800_000).markup).toMatch(/data-age="lasting".*>2 h 10 min<\/time>$/);
+    expect(timeAndAge({ nowMs: NOW_MS }, NOW_MS).markup).toMatch(/UTC<\/time> .*\(<time .*>0 s ago<\/time>\)/);
+    expect(duration(-5)).toBe('0 s');
+  });
+});
+
+describe('console: counts and states', () => {
+  it('writes counts with spaces that do not break, and agrees in number', () => {
+    const noun = { one: 'order', many: 'orders' };
+    expect(count(1, noun)).toBe('1 order');
+    expect(count(0, noun)).toBe('0 orders');
+    expect(count(1_000, noun, true)).toBe(`more than 1${NO_BREAK}000 orders`);
+    expect(whole(12_345_678)).toBe(`12${NO_BREAK}345${NO_BREAK}678`);
+  });
+
+  it('shows every state of an order in words', () => {
+    for (const state of ORDER_STATES) expect(stateBadge(state).markup).toContain(`>${state.replaceAll('_', ' ')}<`);
+    expect(stateBadge('held')).toEqual(badge('held', 'bad'));
+    expect(stateBadge('constructor')).toEqual(badge('constructor', 'quiet'));
+  });
+
+  it('draws a line of two values or more', () => {
+    expect(sparkline({ label: 'none', values: [1] })).toBeNull();
+    expect(sparkline({ label: 'broken', values: [1, Number.NaN] })).toBeNull();
+    expect(sparkline({ label: 'rising', values: [0, 5, 10] })?.markup).toContain(
+      'points="0.0,23.0 60.0,12.0 120.0,1.0"',
+    );
+    expect(sparkline({ label: 'flat', values: [3, 3] })?.markup).toContain('points="0.0,23.0 120.0,23.0"');
+  });
+});
+
+describe('console: addresses and locales', () => {
+  it('stand below the prefix and leave out what is empty', () => {
+    expect(hrefOf({ prefix: '' }, '/')).toBe('/');
+    expect(hrefOf({ prefix: '/ops/pay' }, '/orders', { state: 'held', q: 'a&b', since: null, until: '' })).toBe(
+      '/ops/pay/orders?state=held&q=a%26b',
+    );
+    expect(prefixOf('https://example.com/ops/pay/')).toBe('/ops/pay');
+    expect(prefixOf('https://example.com')).toBe('');
+  });
+
+  it('name an order by its reference, whatever is in it', () => {
+    expect(orderPath('a/b?c#"\ud800')).toBe('/orders/a%2Fb%3Fc%23%22%EF%BF%BD');
+    expect(idOf('row', '"]<x>\\')).toBe('row-%22%5D%3Cx%3E%5C');
+  });
+
+  it.each([
+    [undefined, 'en'],
+    ['', 'en'],
+    ['*', 'en'],
+    ['pt-BR,pt;q=0.9,en;q=0.8', 'pt-BR'],
+    ['en;q=0.5, de-CH', 'de-CH'],
+    ['fr;q=0, de;q=0.1', 'de'],
+    ['xx-not-there', 'en'],
+    ['pt-BR-u-nu-arab', 'en'],
+    ['"><script>, pt', 'pt'],
+    [`${'a,'.repeat(5_000)}pt`, 'en'],
+    ['de;q=high', 'en'],
+  ])('the locale of %j is %s', (header, locale) => {
+    expect(localeOf(header)).toBe(locale);
+  });
+});
