@@ -78,7 +78,7 @@ const REPEATING = [
 
 /** Files that put something in a module's place: they need modules of their own. */
 const MOCKING = [
-  'test/api/token-comparison.test.ts',
+  'test/access/token-comparison.test.ts',
   'test/receive/authentic.test.ts',
   'test/receive/unknown-link.test.ts',
   'test/store/sqlite/client.test.ts',

@@ -98,7 +98,7 @@ async function registerLinks(url: string, { from, count }: Range): Promise<void>
       const sealed = keyring.seal(secret, reference);
       const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
       const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
-      await store.registerLink({ ...link, mayCorrect: false, atMs: Date.now() });
+      await store.registerLink({ by: null, ...link, mayCorrect: false, atMs: Date.now() });
     }
   };
   await Promise.all(Array.from({ length: 12 }, register));

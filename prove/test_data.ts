@@ -86,6 +86,7 @@ export function deliveryOf({ number, link, body }: ProvedEvent): Delivery {
 /** @param keyId the key under which the database keeps its secrets */
 export function registrationOf(link: number, keyId: string): Registration {
   return {
+    by: null,
     reference: referenceOf(link),
     amount: { amountMinor: amountOf(link), currency: 'BRL' },
     // Some links get their id from their first event.

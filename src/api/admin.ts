@@ -9,7 +9,7 @@ import { Fault } from '../fault.ts';
 import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
 import { found, problem } from './problem.ts';
-import { type ApiOptions, answer, ok, operation } from './route.ts';
+import { type ApiOptions, answer, ok, operation, recordAction } from './route.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
 const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
@@ -104,7 +104,7 @@ export const makeBackup = operation({
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
   answers: { 201: answer('The copy is on the disk.', { backup }, { backup: BACKUP }) },
   problems: { 409: ['backup_not_ours_to_make'] },
-  answer: async (options, _asked, response) => {
+  answer: async (options, { by }, response) => {
     const { storeAddress, secretsKeyPlace } = options;
     if (storeAddress.engine === 'postgres') {
       const detail =
@@ -119,6 +119,7 @@ export const makeBackup = operation({
     }
     backingUp.add(options);
     try {
+      await recordAction(options, by, { action: 'backup', subject: '' });
       const written = await writeBackup(options, storeAddress.path);
       response.status(201);
       return { backup: written };
@@ -189,7 +190,8 @@ export const rotateKey = operation({
     'meanwhile get the same answer.',
   answers: ok('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }),
   problems: { 409: ['key_not_ours_to_change'] },
-  answer: async (options) => {
+  answer: async (options, { by }) => {
+    await recordAction(options, by, { action: 'rotate_key', subject: '' });
     const rotated = await options.rotation.rotate();
     if (rotated !== null) return { rotation: rotated };
     const how = options.storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
@@ -229,9 +231,10 @@ export const reconcile = operation({
   ),
   problems: { ...ASKING, 404: ['not_found'] },
   example: { body: { dryRun: true } },
-  answer: async (options, { body: { reference, dryRun = false } }) => {
+  answer: async (options, { body: { reference, dryRun = false }, by }) => {
     const { asking } = options;
     if (asking === null) throw apiNotConfigured();
+    if (!dryRun) await recordAction(options, by, { action: 'catch_up', subject: reference ?? '' });
     if (reference !== undefined && !dryRun) await readLinkNow(options, reference);
     const plan =
       reference === undefined

@@ -206,10 +206,10 @@ export const endAttention = operation({
     { attention: { id: '17', endedAt: AT } },
   ),
   example: { body: { reason: "refunded in the service's panel" } },
-  answer: async ({ store, clock, log }, { id, body }) => {
+  answer: async ({ store, clock, log }, { id, body, by }) => {
     const atMs = clock.nowMs();
     const key = readKey(id);
-    const ended = key === null ? null : await store.endAttention({ key, ...body, atMs });
+    const ended = key === null ? null : await store.endAttention({ key, ...body, by, atMs });
     if (ended === null) {
       const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
       throw problem(404, 'not_found', detail);
@@ -236,8 +236,8 @@ export const resolveOrder = operation({
   answers: ok('The order as it was decided.', { order }, { order: ACCEPTED }),
   problems: { 409: ['not_held', 'nothing_left_to_accept'] },
   example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
-  answer: async ({ store, clock, log, metrics, onNotices }, { reference, body }) => {
-    const resolved = await store.resolveOrder({ reference, ...body, atMs: clock.nowMs() });
+  answer: async ({ store, clock, log, metrics, onNotices }, { reference, body, by }) => {
+    const resolved = await store.resolveOrder({ reference, ...body, by, atMs: clock.nowMs() });
     if (resolved === null) throw noSuch('order', reference);
     if (resolved.outcome === 'applied') {
       const { rule, order: after } = resolved;

@@ -62,7 +62,7 @@ function route(document: OpenApi, { method, path, operation }: Placed): Html {
   return html`<section id="${operationId}">
 <h3><span class="verb ${method}">${method.toUpperCase()}</span> <code>${path}</code></h3>
 <p class="title">${summary}</p>
-<p class="soft">${who.length === 0 ? 'No token needed' : `Token: ${who.join(' or ')}`}</p>
+<p class="soft">${who.length === 0 ? 'No token needed' : `Role: ${who.join(', ')}`}</p>
 ${description === undefined ? null : prose(description)}
 ${parameters.length === 0 ? null : html`<h4>Parameters</h4>`}
 ${fieldList(parameters, 'sent')}

@@ -153,8 +153,8 @@ export const replayEvent = operation({
     ),
   },
   problems: { 409: ['event_in_work', 'event_body_dropped'] },
-  answer: async ({ store, clock, onRequeued }, { id }, response) => {
-    const outcome = await store.requeueEvent({ eventKey: readEventKey(id), nowMs: clock.nowMs() });
+  answer: async ({ store, clock, onRequeued }, { id, by }, response) => {
+    const outcome = await store.requeueEvent({ eventKey: readEventKey(id), by, nowMs: clock.nowMs() });
     if (outcome === 'unknown') throw noSuch('event', id);
     if (outcome === 'in_work') {
       const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { hasRole, type PersonRole } from '../domain/access.ts';
 import { parseAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
@@ -77,7 +78,7 @@ export const registerLink = operation({
     422: ['invalid_request'],
   },
   example: { body: { reference: 'order-8101', amount: '100.00' } },
-  answer: async (options, { body, role }, response) => {
+  answer: async (options, { body, caller, by }, response) => {
     const { store, keyring, credentials, clock } = options;
     const { reference, id, webhookSecret } = body;
     const amount = readMoney(body, options.currency);
@@ -96,7 +97,8 @@ export const registerLink = operation({
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
       secret: webhookSecret === undefined ? null : keyring.seal(webhookSecret, reference),
       freshSecret: keyring.seal(freshSecret, reference),
-      mayCorrect: role === 'operator',
+      mayCorrect: by !== null && hasRole(caller.role as PersonRole, 'operator'),
+      by,
       atMs: clock.nowMs(),
     });
     if (registered.outcome === 'corrected') credentials.forget(registered.token);
@@ -166,7 +168,7 @@ export const adoptLink = operation({
   example: { body: { id: 'pl_8001' } },
   // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid
   // or our own.
-  answer: async ({ store, asking, clock, log }, { reference, body: { id } }) => {
+  answer: async ({ store, asking, clock, log }, { reference, body: { id }, by }) => {
     if (asking === null) throw apiNotConfigured();
     const [before, watched] = await Promise.all([store.findOrder(reference), store.findLink(reference)]);
     if (before === null || watched === null) throw noSuch('order', reference);
@@ -176,7 +178,7 @@ export const adoptLink = operation({
     const own = carriesToken(seen, watched.token);
     const flaw = flawOf(seen, id, before) ?? (own ? null : begunFlawOf(seen));
     if (flaw !== null) throw notAdoptable(flaw);
-    const adopted = await store.adoptLink({ reference, link: seen, nowMs: clock.nowMs() });
+    const adopted = await store.adoptLink({ reference, link: seen, by, nowMs: clock.nowMs() });
     if (adopted === 'taken') throw notAdoptable(`Link ${seen.id} belongs to another order here.`);
     const after = (await store.findOrder(reference)) ?? before;
     if (adopted === 'not_open') throw notAdoptable(notOpen(after));

@@ -181,8 +181,8 @@ export const resendNotice = operation({
     ),
   },
   problems: { 409: ['notice_in_work'] },
-  answer: async ({ store, clock, onNotices }, { id }, response) => {
-    const outcome = await store.resendNotice({ id, nowMs: clock.nowMs() });
+  answer: async ({ store, clock, onNotices }, { id, by }, response) => {
+    const outcome = await store.resendNotice({ id, by, nowMs: clock.nowMs() });
     if (outcome === 'unknown') throw noSuch('notice', id);
     if (outcome === 'in_work') {
       const detail =

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { rolesOf } from '../domain/access.ts';
 import type { ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
 import { CALLBACK, notice } from './notices.ts';
@@ -99,7 +100,7 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
     tags: [group as string],
     summary,
     description,
-    security: allowed.map((role) => ({ [role]: [] })),
+    security: (allowed === null ? [] : rolesOf(allowed)).map((role) => ({ [role]: [] })),
     parameters,
     requestBody: body && requestBody(writer.write(body, 'input'), example?.body),
     responses,
@@ -144,12 +145,12 @@ function problemsOf(route: Route): [status: number, codes: readonly ProblemCode[
 }
 
 function problemsByRule({ method, path, allowed, operation }: Route): Problems {
-  if (allowed.length === 0) return {};
+  if (allowed === null) return {};
   return {
     401: ['unauthorized'],
     500: ['internal'],
     ...(operation.answersWithoutStore ? {} : { 503: ['unavailable'] }),
-    ...(allowed.length === 1 ? { 403: ['forbidden'] } : {}),
+    403: ['forbidden'],
     ...(path.startsWith('/v1/') ? { 400: ['invalid_request'] } : {}),
     ...(path.includes(':') ? { 404: ['not_found'] } : {}),
     ...(method === 'post' ? { 413: ['body_too_large'], 415: ['content_type'] } : {}),
@@ -183,7 +184,7 @@ function exampleCall({ method, path, allowed, operation }: Route, parameters: re
   const address = `"$API${place}${query === undefined ? '' : `?${query}`}"`;
   const parts = [
     `curl -s${method === 'post' && body === undefined ? ' -X POST' : ''} ${address}`,
-    ...(allowed.length === 0 ? [] : ['-H "$AUTH"']),
+    ...(allowed === null ? [] : ['-H "$AUTH"']),
     ...(body === undefined
       ? []
       : ['-H "Content-Type: application/json"', `-d '${spaced(body).replaceAll("'", "'\\''")}'`]),
@@ -231,7 +232,12 @@ function correct({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonS
 
 const BEARER = { type: 'http', scheme: 'bearer' };
 const SCHEMES = {
-  operator: { ...BEARER, description: '`SETTLED_OPERATOR_TOKEN`: may do everything.' },
+  viewer: { ...BEARER, description: 'A named token that may read everything but secrets: `settled tokens add`.' },
+  operator: { ...BEARER, description: 'A named token that may also decide, replay, resend, check, cancel and end.' },
+  admin: {
+    ...BEARER,
+    description: '`SETTLED_OPERATOR_TOKEN`, or a named token: may also manage tokens, keys and backups.',
+  },
   shop: { ...BEARER, description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.' },
 } as const;
 

@@ -86,14 +86,14 @@ export const openOrder = operation({
     503: ['api_not_configured', 'public_url_not_public', 'api_key_refused'],
   },
   example: { body: { reference: 'order-8001', title: 'A chair', amount: '100.00', callbackUrl: THANKS } },
-  answer: async (options, { body }, response) => {
+  answer: async (options, { body, by }, response) => {
     const amount = readMoney(body, options.currency);
     requireEnough(amount);
     const expiresAtMs = givenMs(body.expiresAt);
     if (expiresAtMs !== null) await requireExpiry(options, body.reference, expiresAtMs);
     const { reference, title, description = null, metadata = null, callbackUrl = null } = body;
     const content = { reference, title, description, metadata, callbackUrl, amount, expiresAtMs };
-    const opened = await requireApi(options).opener.open(content);
+    const opened = await requireApi(options).opener.open(content, by);
     switch (opened.outcome) {
       case 'opening': {
         const { retryAfterSeconds, ...waiting } = await waitingFor(options, reference);

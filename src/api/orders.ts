@@ -18,7 +18,7 @@ import { givenMs, givenTime, nextCursor, page, readPage, text, time } from './fi
 import { waitingFor } from './opening.ts';
 import { link, listedOrder, OPEN, order, PAID } from './order.ts';
 import { found, noSuch, type ProblemError, problem } from './problem.ts';
-import { type ApiOptions, ok, operation } from './route.ts';
+import { type ApiOptions, ok, operation, recordAction } from './route.ts';
 
 export const listOrders = operation({
   summary: 'List and search orders, the newest first',
@@ -154,7 +154,9 @@ export const checkOrder = operation({
     { order: OPEN, service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' } },
   ),
   problems: ASKING,
-  answer: async (options, { reference }) => {
+  answer: async (options, { reference, by }) => {
+    found(await options.store.findOrder(reference), 'order', reference);
+    await recordAction(options, by, { action: 'check_order', subject: reference });
     const { status, paymentStatus } = await readLinkNow(options, reference);
     const after = found(await options.store.findOrder(reference), 'order', reference);
     return { order: orderDocument(after), service: { linkStatus: status, paymentStatus } };
@@ -173,11 +175,11 @@ export const cancelOrder = operation({
     'until it expires, and holds what is still paid on it for a person.',
   answers: ok('The order is cancelled, or was.', { order }, { order: { ...OPEN, state: 'cancelled', version: 2 } }),
   problems: { ...ASKING, 409: ['not_cancellable', ...ASKING[409]] },
-  answer: async (options, { reference }) => {
+  answer: async (options, { reference, by }) => {
     const { store, clock, log, onNotices } = options;
     const known = found(await store.findOrder(reference), 'order', reference);
     if (isOpen(known.state)) await requireUntouched(options, known);
-    const cancelled = found(await store.cancelOrder({ reference, atMs: clock.nowMs() }), 'order', reference);
+    const cancelled = found(await store.cancelOrder({ reference, by, atMs: clock.nowMs() }), 'order', reference);
     if (cancelled.outcome === 'opening') {
       const why = ', and the service may have it already: the order is not cancelled before that is known.';
       throw await noLink(options, reference, { outcome: 'opening' }, why);

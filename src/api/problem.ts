@@ -1,6 +1,6 @@
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, Request, Response } from 'express';
 import { z } from 'zod';
-import { PROBLEM_CODES, type Problem, type ProblemCode, sendProblem } from '../http/problem.ts';
+import { PROBLEM_CODES, type Problem, type ProblemCode } from '../http/problem.ts';
 import { isMissing, ServiceFault } from '../paylink/service.ts';
 import type { Clock } from '../work/clock.ts';
 
@@ -29,7 +29,7 @@ export function fieldProblem(path: string, detail: string): ProblemError {
 }
 
 /** 404. */
-export function noSuch(what: 'order' | 'event' | 'notice', name: string): ProblemError {
+export function noSuch(what: 'order' | 'event' | 'notice' | 'token' | 'session', name: string): ProblemError {
   return problem(404, 'not_found', `There is no ${what} ${name}.`);
 }
 
@@ -40,10 +40,13 @@ export function found<Found>(value: Found | null, ...about: Parameters<typeof no
 }
 
 /** Answers the problems that handlers throw, and faults of the service. The listener answers every other error. */
-export function answerProblems(clock: Clock): ErrorRequestHandler {
-  return (error, _request, response, next) => {
-    if (error instanceof ProblemError) sendProblem(response, error.problem);
-    else if (error instanceof ServiceFault) sendProblem(response, problemOfService(error, clock.nowMs()));
+export function answerProblems(
+  clock: Clock,
+  send: (request: Request, response: Response, problem: Problem) => void,
+): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    if (error instanceof ProblemError) send(request, response, error.problem);
+    else if (error instanceof ServiceFault) send(request, response, problemOfService(error, clock.nowMs()));
     else next(error);
   };
 }
@@ -80,8 +83,14 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     meaning: 'a part of the request is missing, unknown or out of its bounds',
     remedy: 'correct the places named: 400 is about its form, 422 about what it asks for',
   },
-  unauthorized: { meaning: 'no bearer token, or an unknown one', remedy: 'send `Authorization: Bearer TOKEN`' },
-  forbidden: { meaning: "the shop's token may not do this", remedy: "use the operator's" },
+  unauthorized: {
+    meaning: 'no token or session, or one that is unknown or has ended',
+    remedy: 'send `Authorization: Bearer TOKEN`, or sign in at the console',
+  },
+  forbidden: {
+    meaning: 'the role of the caller may not do this, or a browser sent it from elsewhere than the console',
+    remedy: 'use a token of the role that the sentence names; set `SETTLED_CONSOLE_URL` if it names a host',
+  },
   not_found: { meaning: 'there is no such order, event or address', remedy: 'check the reference, id or path' },
   method_not_allowed: { meaning: 'the address takes other methods; `Allow` lists them', remedy: 'use one of those' },
   body_too_large: { meaning: 'the body has more than 65536 bytes', remedy: 'send less' },
@@ -115,6 +124,14 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   notice_in_work: {
     meaning: 'settled is sending the notice, or sends it as soon as its turn comes',
     remedy: 'wait for it',
+  },
+  token_name_taken: {
+    meaning: 'a token of this name is valid',
+    remedy: 'revoke it first (`settled tokens revoke NAME`), or choose another name',
+  },
+  token_needed: {
+    meaning: 'only a request with a token may do this, not a signed-in browser',
+    remedy: 'use the command: `settled console`',
   },
   cursor_from_before_restore: {
     meaning: 'the cursor is from before the store was restored from a backup',

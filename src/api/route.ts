@@ -1,8 +1,11 @@
-import type { RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
+import type { Access, Caller } from '../access/access.ts';
 import type { ClockSteps } from '../app/clock_steps.ts';
+import type { Access as Allowed } from '../domain/access.ts';
+import type { Change } from '../domain/audit.ts';
 import type { Readiness } from '../http/app.ts';
-import type { ProblemCode } from '../http/problem.ts';
+import type { Problem, ProblemCode } from '../http/problem.ts';
 import type { LinkOpener } from '../links/opener.ts';
 import type { Activity } from '../observe/activity.ts';
 import type { Log } from '../observe/log.ts';
@@ -15,20 +18,19 @@ import type { Keyring } from '../secrets/keyring.ts';
 import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
+import type { Author } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Signal } from '../work/signal.ts';
+import { formBody, isForm } from './body.ts';
 import { givenReference, IS_NEEDED } from './fields.ts';
 import { problem } from './problem.ts';
-
-/** The operator may do everything; the shop only what a shop needs, so that a broken shop cannot accept its own holds. */
-export type Role = 'operator' | 'shop';
 
 /** One route of the private listener. */
 export type Route = {
   method: 'get' | 'post';
   path: string;
-  /** Whose tokens it takes; empty if it takes requests without a token, as it tells no secret. */
-  allowed: readonly Role[];
+  /** Who may use it; null if anyone may, because it tells no secret. */
+  allowed: Allowed | null;
   group: keyof typeof GROUPS;
   /** Unique. */
   id: string;
@@ -42,6 +44,7 @@ export const GROUPS = {
   Notices: 'What the shop was told by callback, and what it was not.',
   Events: 'What the service said, and what became of it.',
   Operation: 'The state of the installation, and what a person does for it.',
+  Access: 'Who may use settled, who is signed in, and what people did.',
   Health: 'For monitoring, and for readers of this document. Only the metrics need a token.',
 } as const;
 
@@ -91,7 +94,14 @@ export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample:
 }
 
 /** What a handler gets: the names in the path, and query and body as the operation's schemas read them. */
-type Asked<Query, Body> = { reference: string; id: string; query: Query; body: Body; role: Role };
+type Asked<Query, Body> = {
+  reference: string;
+  id: string;
+  query: Query;
+  body: Body;
+  caller: Caller;
+  by: Author | null;
+};
 
 type Documented<Query, Body> = Omit<Operation, 'handle' | 'query' | 'body'> & {
   query?: Query;
@@ -119,13 +129,21 @@ export function operation<Query extends z.ZodObject = typeof nothing, Body exten
       query: read(query, request.query) as z.output<Query>,
       reference: reference === undefined ? '' : read(orderPath, request.params).reference,
       id: String(id),
-      body: read(body, request.body) as z.output<Body>,
-      role: response.locals.role as Role,
+      body: read(body, isForm(request) ? formBody(request, body) : request.body) as z.output<Body>,
+      caller: response.locals.caller as Caller,
+      by: (response.locals.caller as Caller | undefined)?.author ?? null,
     };
     const document = await answer(options, asked, response);
-    if (document !== undefined) response.json(document);
+    if (asked.by !== null) await options.onChanged(request.method);
+    if (isForm(request)) options.views.answered(request, response, document);
+    else if (document !== undefined) response.json(document);
   };
   return { ...documented, handle };
+}
+
+/** Keeps in the audit chain what a person asks for, before it is carried out. */
+export async function recordAction({ store, clock }: ApiOptions, by: Author | null, change: Change): Promise<void> {
+  if (by !== null) await store.recordAction({ by, change, atMs: clock.nowMs() });
 }
 
 /** Reads a part of a request by its schema. Throws a 400 that names every fault. */
@@ -160,12 +178,24 @@ function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
   return [{ path: issue.path.join('.'), detail: issue.message }];
 }
 
+/** How the console answers a form: by going back to its page, or by a page of its own. */
+export type FormViews = {
+  answered(request: Request, response: Response, document: object | undefined): void;
+  refused(request: Request, response: Response, refused: Problem): void;
+};
+
 /** Everything that handlers need. */
 export type ApiOptions = {
   store: Store;
   keyring: Keyring;
   credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
-  tokens: { operator: string; shop: string | null };
+  access: Access;
+  /** Of the audit chain. */
+  auditKey: Uint8Array;
+  /** How the console answers forms. */
+  views: FormViews;
+  /** Called when a request of a person was answered: the head of the audit chain may have moved. */
+  onChanged(method: string): Promise<void>;
   clock: Clock;
   log: Log;
   metrics: Metrics;

@@ -1,12 +1,15 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import express, { type RequestHandler, type Router } from 'express';
-import { numberOrExact, parseJsonText, repeatedName } from '../json.ts';
+import type { Access } from '../domain/access.ts';
+import { sendProblem } from '../http/problem.ts';
+import { addSignInLink, addToken, endSession, listSessions, listTokens, revokeToken } from './access.ts';
 import { makeBackup, reconcile, rotateKey, showStats } from './admin.ts';
 import { endAttention, listAttention, resolveOrder } from './attention.ts';
+import { listAudit, verifyAudit } from './audit.ts';
+import { isForm, readBody } from './body.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
+import { requireAccess } from './guard.ts';
 import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
@@ -15,56 +18,67 @@ import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './
 import { answerProblems, problem } from './problem.ts';
 import { index, livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
-import type { ApiOptions, Operation, Role, Route } from './route.ts';
+import type { ApiOptions, Operation, Route } from './route.ts';
 
-const OPERATOR: readonly Role[] = ['operator'];
-const BOTH: readonly Role[] = ['operator', 'shop'];
+const VIEWER: Access = { least: 'viewer', shop: false };
+const OPERATOR: Access = { least: 'operator', shop: false };
+const ADMIN: Access = { least: 'admin', shop: false };
+const VIEWER_OR_SHOP: Access = { least: 'viewer', shop: true };
+const OPERATOR_OR_SHOP: Access = { least: 'operator', shop: true };
 
-/** Every route of the private API: its group in the document, whose tokens it takes, and its operation by its id. */
+/** Every route of the private API: its group in the document, who may use it, and its operation by its id. */
 export const ROUTES: readonly Route[] = [
-  route('POST /v1/orders', 'Orders', BOTH, { openOrder }),
-  route('POST /v1/links', 'Orders', BOTH, { registerLink }),
-  route('GET /v1/orders', 'Orders', BOTH, { listOrders }),
-  route('GET /v1/orders/:reference', 'Orders', BOTH, { showOrder }),
-  route('GET /v1/orders/:reference/timeline', 'Orders', BOTH, { showTimeline }),
-  route('POST /v1/orders/:reference/check', 'Orders', BOTH, { checkOrder }),
-  route('POST /v1/orders/:reference/cancel', 'Orders', BOTH, { cancelOrder }),
+  route('POST /v1/orders', 'Orders', OPERATOR_OR_SHOP, { openOrder }),
+  route('POST /v1/links', 'Orders', OPERATOR_OR_SHOP, { registerLink }),
+  route('GET /v1/orders', 'Orders', VIEWER_OR_SHOP, { listOrders }),
+  route('GET /v1/orders/:reference', 'Orders', VIEWER_OR_SHOP, { showOrder }),
+  route('GET /v1/orders/:reference/timeline', 'Orders', VIEWER_OR_SHOP, { showTimeline }),
+  route('POST /v1/orders/:reference/check', 'Orders', OPERATOR_OR_SHOP, { checkOrder }),
+  route('POST /v1/orders/:reference/cancel', 'Orders', OPERATOR_OR_SHOP, { cancelOrder }),
   route('POST /v1/orders/:reference/adopt', 'Orders', OPERATOR, { adoptLink }),
   route('POST /v1/orders/:reference/verify', 'Orders', OPERATOR, { verifyDelivery }),
   route('POST /v1/orders/:reference/resolve', 'Orders', OPERATOR, { resolveOrder }),
-  route('GET /v1/events', 'Events', OPERATOR, { listEvents }),
-  route('GET /v1/events/:id', 'Events', OPERATOR, { showEvent }),
+  route('GET /v1/events', 'Events', VIEWER, { listEvents }),
+  route('GET /v1/events/:id', 'Events', VIEWER, { showEvent }),
   route('POST /v1/events/:id/replay', 'Events', OPERATOR, { replayEvent }),
-  route('GET /v1/rejections', 'Events', OPERATOR, { listRejections }),
-  route('GET /v1/attention', 'Operation', OPERATOR, { listAttention }),
+  route('GET /v1/rejections', 'Events', VIEWER, { listRejections }),
+  route('GET /v1/attention', 'Operation', VIEWER, { listAttention }),
   route('POST /v1/attention/:id/end', 'Operation', OPERATOR, { endAttention }),
-  route('GET /v1/notices', 'Notices', OPERATOR, { listNotices }),
-  route('GET /v1/notices/:id', 'Notices', OPERATOR, { showNotice }),
+  route('GET /v1/notices', 'Notices', VIEWER, { listNotices }),
+  route('GET /v1/notices/:id', 'Notices', VIEWER, { showNotice }),
   route('POST /v1/notices/:id/resend', 'Notices', OPERATOR, { resendNotice }),
-  route('GET /v1/feed', 'Feed', BOTH, { readFeed }),
-  route('GET /v1/tail', 'Operation', OPERATOR, { tail }),
-  route('GET /v1/stats', 'Operation', OPERATOR, { showStats }),
-  route('POST /v1/admin/backup', 'Operation', OPERATOR, { makeBackup }),
-  route('POST /v1/admin/rotate-key', 'Operation', OPERATOR, { rotateKey }),
+  route('GET /v1/feed', 'Feed', VIEWER_OR_SHOP, { readFeed }),
+  route('GET /v1/tail', 'Operation', VIEWER, { tail }),
+  route('GET /v1/stats', 'Operation', VIEWER, { showStats }),
+  route('POST /v1/admin/backup', 'Operation', ADMIN, { makeBackup }),
+  route('POST /v1/admin/rotate-key', 'Operation', ADMIN, { rotateKey }),
   route('POST /v1/admin/reconcile', 'Operation', OPERATOR, { reconcile }),
-  route('GET /v1/admin/doctor', 'Operation', OPERATOR, { doctor }),
-  route('GET /metrics', 'Health', OPERATOR, { metrics }),
+  route('GET /v1/admin/doctor', 'Operation', VIEWER, { doctor }),
+  route('GET /v1/tokens', 'Access', VIEWER, { listTokens }),
+  route('POST /v1/tokens', 'Access', ADMIN, { addToken }),
+  route('POST /v1/tokens/:id/revoke', 'Access', ADMIN, { revokeToken }),
+  route('GET /v1/sessions', 'Access', VIEWER, { listSessions }),
+  route('POST /v1/sessions/:id/end', 'Access', ADMIN, { endSession }),
+  route('POST /v1/sign-in-links', 'Access', VIEWER, { addSignInLink }),
+  route('GET /v1/audit', 'Access', VIEWER, { listAudit }),
+  route('GET /v1/audit/verification', 'Access', VIEWER, { verifyAudit }),
+  route('GET /metrics', 'Health', VIEWER, { metrics }),
 ];
 
 /** Routes without a token, for anyone who reaches the private listener: nothing there is secret. */
 export const OPEN_ROUTES: readonly Route[] = [
-  route('GET /livez', 'Health', [], { livez }),
-  route('GET /readyz', 'Health', [], { readyz }),
-  route('GET /openapi.json', 'Health', [], { openapi: showDocument(describeRoutes) }),
-  route('GET /docs', 'Health', [], { docs: showDocs(describeRoutes) }),
-  route('GET /', 'Health', [], { index }),
+  route('GET /livez', 'Health', null, { livez }),
+  route('GET /readyz', 'Health', null, { readyz }),
+  route('GET /openapi.json', 'Health', null, { openapi: showDocument(describeRoutes) }),
+  route('GET /docs', 'Health', null, { docs: showDocs(describeRoutes) }),
+  route('GET /', 'Health', null, { index }),
 ];
 
 /** `named`: the operation by its id, which the document has as `operationId`: a function's name in a generated client. */
 function route(
   place: `${'GET' | 'POST'} /${string}`,
   group: Route['group'],
-  allowed: readonly Role[],
+  allowed: Access | null,
   named: Readonly<Record<string, Operation>>,
 ): Route {
   const [method, path] = place.split(' ') as ['GET' | 'POST', string];
@@ -83,16 +97,24 @@ const METHODS = { get: ['GET', 'HEAD'], post: ['POST'] } as const;
 /** The JSON API of the shop and the operator, what monitors read, and the document of it all, for the private listener. */
 export function apiRoutes(options: ApiOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  const readJson = express.json(JSON_BODY);
   for (const { path, operation } of OPEN_ROUTES) router.get(path, operation.handle(options));
-  for (const { method, path, allowed, operation } of ROUTES) {
-    const authorize = requireRole(options.tokens, allowed);
-    if (method === 'get') router.get(path, authorize, operation.handle(options));
-    else router.post(path, authorize, requireJson, readJson, readAsWritten, operation.handle(options));
+  for (const { method, path, allowed, id, operation } of ROUTES) {
+    const guard = allowed === null ? [] : [requireAccess(options.access, allowed)];
+    const named: RequestHandler = (_request, response, next) => {
+      response.locals.operation = id;
+      next();
+    };
+    if (method === 'get') router.get(path, ...guard, operation.handle(options));
+    else router.post(path, named, ...guard, ...readBody, operation.handle(options));
   }
   const byPath = Map.groupBy([...ROUTES, ...OPEN_ROUTES], ({ path }) => path);
   for (const [path, routes] of byPath) router.all(path, refuseMethod(routes.flatMap(({ method }) => METHODS[method])));
-  router.use(answerProblems(options.clock));
+  router.use(
+    answerProblems(options.clock, (request, response, refused) => {
+      if (isForm(request)) options.views.refused(request, response, refused);
+      else sendProblem(response, refused);
+    }),
+  );
   return router;
 }
 
@@ -102,78 +124,3 @@ function refuseMethod(methods: readonly string[]): RequestHandler {
     throw problem(405, 'method_not_allowed', `This address takes ${methods.join(' and ')}.`);
   };
 }
-
-/** Passes on a request whose bearer token has one of the roles, and keeps the role in `response.locals.role`. */
-export function requireRole(tokens: ApiOptions['tokens'], allowed: readonly Role[]): RequestHandler {
-  const operator = digest(tokens.operator);
-  const shop = tokens.shop === null ? null : digest(tokens.shop);
-  return (request, response, next) => {
-    const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(request.headers.authorization ?? '')?.[1];
-    const presented = digest(given ?? '');
-    const role = roleOf(presented, operator, shop);
-    if (given === undefined || role === null) {
-      return next(problem(401, 'unauthorized', 'Send the operator or shop token: Authorization: Bearer TOKEN.'));
-    }
-    if (!allowed.includes(role)) {
-      return next(problem(403, 'forbidden', 'This needs the operator token: the shop token may not do it.'));
-    }
-    response.locals.role = role;
-    next();
-  };
-}
-
-function roleOf(presented: Buffer, operator: Buffer, shop: Buffer | null): Role | null {
-  if (timingSafeEqual(presented, operator)) return 'operator';
-  return shop !== null && timingSafeEqual(presented, shop) ? 'shop' : null;
-}
-
-/** Digests have one length, so that comparing them tells nothing of the token's. */
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
-}
-
-const BODY_BYTES_MAX = 65_536;
-const NAME_SHOWN_MAX = 128;
-
-/** Bodies under way, as they came: once parsed, they show neither a repeated name nor how a number was written. */
-const texts = new WeakMap<IncomingMessage, string>();
-
-/** How the body parser takes a body. `readAsWritten` says what becomes of the text. */
-const JSON_BODY = {
-  limit: BODY_BYTES_MAX,
-  type: 'application/json',
-  inflate: false,
-  verify: (request: IncomingMessage, _response: unknown, body: Buffer, encoding: string) => {
-    if (encoding !== 'utf-8') throw Object.assign(new Error(`the body is in ${encoding}`), { status: 415 });
-    // As the body parser decodes it: without a byte order mark.
-    texts.set(request, new TextDecoder().decode(body));
-  },
-};
-
-/** Refuses a body that is not declared as JSON: the body parser would treat it as a missing body. */
-const requireJson: RequestHandler = (request, _response, next) => {
-  const hasBody = request.headers['content-length'] !== '0' && request.is('*/*') !== null;
-  if (!hasBody || request.is('application/json')) return next();
-  next(problem(415, 'content_type', 'Send the body as JSON, with Content-Type: application/json.'));
-};
-
-/**
- * Reads the body as it is written: a number that JavaScript would not hold as written becomes an `ExactNumber`. A name
- * that occurs twice in one object is refused, because settled cannot know which of the two was meant.
- */
-const readAsWritten: RequestHandler = (request, _response, next) => {
-  const text = texts.get(request);
-  if (text === undefined || text === '') return next();
-  const path = repeatedName(text)?.slice(0, NAME_SHOWN_MAX);
-  if (path !== undefined) {
-    const detail = 'occurs more than once in the same object';
-    return next(problem(400, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] }));
-  }
-  try {
-    request.body = parseJsonText(text, numberOrExact);
-    next();
-  } catch (cause) {
-    // Nested deeper than a reviver can follow.
-    next(Object.assign(new Error('the body is nested too deep', { cause }), { status: 400 }));
-  }
-};

@@ -1,6 +1,9 @@
 import type { Router } from 'express';
+import { openAccess } from '../access/access.ts';
+import { consoleAddress } from '../access/browser.ts';
 import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
+import { formViews } from '../console/forms.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
@@ -114,10 +117,18 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
 /** The routes of the private listener. */
 function operatorRoutes(context: Context, stages: Stages): Router {
   const { config, health } = context;
+  const access = openAccess({
+    ...context,
+    tokens: tokensOf(config),
+    address: consoleAddress(config.consoleUrl),
+    proxyAuth: config.proxyAuth,
+  });
   return apiRoutes({
     ...context,
     ...stages,
-    tokens: tokensOf(config),
+    access,
+    views: formViews(access.address?.path ?? ''),
+    onChanged: auditLog(context),
     readiness: health.readiness,
     publicUrl: config.publicUrl,
     headerNames: headerNames(config.headerPrefix),
@@ -133,6 +144,21 @@ function operatorRoutes(context: Context, stages: Stages): Router {
     publicUrlReaches: config.publicUrlReaches,
     apiSlots: config.apiSlots,
   });
+}
+
+/**
+ * Logs the head of the audit chain each time it moved: a chain that was cut at its end no longer has the head that was
+ * logged last.
+ */
+function auditLog({ store, log }: Context): (method: string) => Promise<void> {
+  let logged = 0;
+  return async (method) => {
+    if (method === 'GET' || method === 'HEAD') return;
+    const { number, mac } = await store.auditHead();
+    if (number <= logged) return;
+    logged = number;
+    log.info({ number, mac: Buffer.from(mac).toString('hex') }, 'head of the audit chain');
+  };
 }
 
 /** Faults: `configuration_invalid` if the shop's token is the operator's, which a file may hold. */

@@ -8,6 +8,7 @@ import { type Metrics, openMetrics } from '../observe/metrics.ts';
 import { bodyReader } from '../receive/body.ts';
 import { DELIVERY_OUTCOMES } from '../receive/record.ts';
 import { releaseVersion } from '../release.ts';
+import { openAuditKey } from '../secrets/audit_key.ts';
 import { openCredentials } from '../secrets/credentials.ts';
 import { readSecretsKeys } from '../secrets/key_files.ts';
 import { type Keyring, openKeyring } from '../secrets/keyring.ts';
@@ -61,6 +62,7 @@ export async function openContext(options: AppOptions) {
   const store = watchIntake(found.store, health);
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
+  const auditKey = await openAuditKey(store, keyring);
   const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
   wakeups.listen((wakeup) => (wakeup === 'events' ? events : notices).raise());
   return {
@@ -82,6 +84,7 @@ export async function openContext(options: AppOptions) {
     /** The ids of the keys that, as the store says, its secrets are sealed under. */
     restUnder: opened.secretsKeyIds,
     keyring,
+    auditKey,
     credentials,
     health,
     metrics,

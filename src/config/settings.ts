@@ -2,6 +2,7 @@ import { isCurrency } from '../domain/money.ts';
 import { HEADER_PREFIX } from '../paylink/events.ts';
 import { postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
 import { isLoopback } from './addresses.ts';
+import { parseProxyAuth } from './proxy_auth.ts';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const LOG_FORMATS = ['json', 'pretty'] as const;
@@ -46,6 +47,12 @@ export const SETTINGS = {
   shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
   /** Whether notices may go to addresses that only this network knows. */
   shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
+  /** Where people open the console, without a trailing slash; null: only on this machine. */
+  consoleUrl: optional('SETTLED_CONSOLE_URL', parseConsoleUrl),
+  /** A word beside the console's name, such as "sandbox"; null: none. */
+  consoleBadge: optional('SETTLED_CONSOLE_BADGE', parseBadge),
+  /** How a proxy says who signed in; null: people sign in with tokens. */
+  proxyAuth: optional('SETTLED_PROXY_AUTH', parseProxyAuth),
   /** How long the bodies of settled events are kept. */
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
@@ -93,6 +100,21 @@ function parseStore(text: string): StoreAddress {
 
 function parsePublicUrl(text: string): string {
   return parseBaseUrl(text, 'https://pay.example.com');
+}
+
+function parseConsoleUrl(text: string): string {
+  const url = parseBaseUrl(text, 'https://shop.example.com/ops/pay');
+  const { protocol, hostname, pathname } = new URL(url);
+  if (protocol !== 'https:' && !isLoopback(hostname)) {
+    throw new Error('must begin with https://: a session must not travel in the clear');
+  }
+  if (/[^\w./~-]|\/\//.test(pathname)) throw new Error('must have a plain path, like /ops/pay');
+  return url;
+}
+
+function parseBadge(text: string): string {
+  if (/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,23}$/u.test(text)) return text;
+  throw new Unfit('write one short word or two, like sandbox');
 }
 
 function parseUrl(text: string, example: string): URL {

@@ -18,7 +18,18 @@ export function mayUse(role: Role, { least, shop }: Access): boolean {
   return role === 'shop' ? shop : hasRole(role, least);
 }
 
+/** Every role that may use a route. */
+export function rolesOf(access: Access): Role[] {
+  return [...PERSON_ROLES, 'shop' as const].filter((role) => mayUse(role, access));
+}
+
 /** Whether a role is `least` or one above it. */
 export function hasRole(role: PersonRole, least: PersonRole): boolean {
   return PERSON_ROLES.indexOf(role) >= PERSON_ROLES.indexOf(least);
 }
+
+/** A session ends after this time without a request, and this long after it began. */
+export const SESSION_MS = { idle: 12 * 3_600_000, most: 7 * 86_400_000 } as const;
+
+/** A link that signs in can be used this long. */
+export const SIGN_IN_LINK_MS = 60_000;

@@ -30,6 +30,8 @@ export const PROBLEM_CODES = [
   'event_in_work',
   'event_body_dropped',
   'notice_in_work',
+  'token_name_taken',
+  'token_needed',
   'cursor_from_before_restore',
   'key_not_ours_to_change',
   'backup_not_ours_to_make',

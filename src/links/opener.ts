@@ -5,6 +5,7 @@ import type { Order } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
+import type { Author } from '../store/contract_access.ts';
 import type { Intended } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
@@ -64,9 +65,9 @@ export function startOpener(options: OpenerOptions) {
     onClaimFailed: (fault) => log.warn({ fault }, 'links to open cannot be claimed; trying again'),
   });
 
-  async function open(request: OpenRequest): Promise<OpenResult> {
+  async function open(request: OpenRequest, by: Author | null): Promise<OpenResult> {
     const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
-    const intended = await intend(options, request);
+    const intended = await intend(options, request, by);
     const over = overFor(intended.order);
     if (over !== null) return over;
     if (intended.outcome === 'conflict') {
@@ -165,7 +166,7 @@ const REFUSED_ELSEWHERE =
   'The service refused to make this link, and told another replica why. Send the request again: the answer then says why.';
 
 /** Makes token and secret, and commits them with the order before anything is sent to the service. */
-async function intend(options: OpenerOptions, request: OpenRequest): Promise<Intended> {
+async function intend(options: OpenerOptions, request: OpenRequest, by: Author | null): Promise<Intended> {
   const { store, keyring, credentials, clock, linkLifetimeMs, customerReturn } = options;
   const { reference, amount, callbackUrl, expiresAtMs } = request;
   const token = randomText(TOKEN_BYTES);
@@ -180,6 +181,7 @@ async function intend(options: OpenerOptions, request: OpenRequest): Promise<Int
     callbackUrl,
     returnToken: customerReturn && callbackUrl !== null ? randomText(RETURN_TOKEN_BYTES) : null,
     expiresAtMs: expiresAtMs ?? atMs + linkLifetimeMs,
+    by,
     atMs,
   });
   if (intended.outcome === 'created') {

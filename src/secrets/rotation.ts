@@ -4,6 +4,7 @@ import { storeFile } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
+import { resealAuditKey } from './audit_key.ts';
 import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, secretsKeyPlace } from './key_files.ts';
 import { type Keyring, openKeyring, type StoredSecret, secretsOf } from './keyring.ts';
 
@@ -15,7 +16,10 @@ const BATCH_ROWS = 32;
 const RETRY_MS = 10_000;
 
 export type RotationOptions = {
-  store: Pick<Store, 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey'>;
+  store: Pick<
+    Store,
+    'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey' | 'keepAuditKey' | 'resealAuditKey'
+  >;
   keyring: Keyring;
   keys: SecretsKeys;
   source: KeySource;
@@ -157,6 +161,7 @@ async function resealAll(options: RotationOptions, may: LoopTurn, change: Change
   } finally {
     change.resealed = counts.resealed;
   }
+  await resealAuditKey(store, keyring);
   await store.adoptSecretsKey({ keyId: keyring.keyId, damaged: counts.damaged });
   return counts;
 }

@@ -1,3 +1,4 @@
+import type { AccessControl, AccessQueries } from './contract_access.ts';
 import type { Inbox, Intake, Orders, Refusals, SealedCredentials } from './contract_inbox.ts';
 import type { ApiBudget, Checks, Links, Openings } from './contract_links.ts';
 import type { NoticeQueries, Telling } from './contract_notices.ts';
@@ -19,6 +20,8 @@ export type Store = Intake &
   Telling &
   NoticeQueries &
   Queries &
+  AccessControl &
+  AccessQueries &
   Sharing &
   Keeping;
 

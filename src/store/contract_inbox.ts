@@ -4,6 +4,7 @@ import type { AttentionKind } from '../domain/matter.ts';
 import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { FaultNote } from '../domain/retry.ts';
+import type { Author } from './contract_access.ts';
 
 /** What a delivery's acknowledgement waits for. An engine serves these verbs before all others. */
 export type Intake = {
@@ -110,6 +111,7 @@ export type Inbox = {
    */
   requeueEvent(replay: {
     eventKey: number;
+    by: Author | null;
     nowMs: number;
   }): Promise<'requeued' | 'in_work' | 'body_dropped' | 'unknown'>;
 };
@@ -165,6 +167,7 @@ export type Orders = {
     reference: string;
     decision: 'accept' | 'reject';
     reason: string;
+    by: Author | null;
     atMs: number;
   }): Promise<{
     outcome: 'applied' | 'already_applied' | 'ignored';
@@ -177,7 +180,7 @@ export type Orders = {
    * Ends an open matter for a person, whose reason stands in the history of its order. A matter that is found again is
    * raised again. Null if there is no such matter, or if it has ended.
    */
-  endAttention(end: { key: number; reason: string; atMs: number }): Promise<EndedMatter | null>;
+  endAttention(end: { key: number; reason: string; by: Author | null; atMs: number }): Promise<EndedMatter | null>;
 };
 
 /** A matter that a person ended; `reference` is null if it was about no order. */

@@ -6,6 +6,7 @@ import type { OpeningState } from '../domain/opening.ts';
 import type { Order, OrderState } from '../domain/order.ts';
 import type { RegisteredLink, RegistrationRefusal } from '../domain/registration.ts';
 import type { FaultNote } from '../domain/retry.ts';
+import type { Author } from './contract_access.ts';
 import type { ClaimedEvent, ServiceLink } from './contract_inbox.ts';
 
 export type Links = {
@@ -24,6 +25,7 @@ export type Registration = RegisteredLink & {
   /** Null: keep the secret that is there; on a new link `freshSecret` is used. */
   secret: SealedSecret | null;
   freshSecret: SealedSecret;
+  by: Author | null;
   atMs: number;
 };
 
@@ -117,6 +119,7 @@ export type Openings = {
   adoptLink(adoption: {
     reference: string;
     link: ServiceLink;
+    by: Author | null;
     nowMs: number;
   }): Promise<'adopted' | 'not_parked' | 'not_open' | 'taken'>;
 };
@@ -131,6 +134,7 @@ export type Intent = {
   callbackUrl: string | null;
   returnToken: string | null;
   expiresAtMs: number;
+  by: Author | null;
   atMs: number;
 };
 
@@ -197,7 +201,7 @@ export type Checks = {
    * Cancels an order for a person. If the service has its link, the caller has asked about it before. A link that was not
    * asked for so far is not opened any more. Null if there is no such order.
    */
-  cancelOrder(cancelled: { reference: string; atMs: number }): Promise<Cancelled | null>;
+  cancelOrder(cancelled: { reference: string; by: Author | null; atMs: number }): Promise<Cancelled | null>;
 };
 
 type Cancelled =

@@ -1,6 +1,7 @@
 import type { NoticeType } from '../domain/decision.ts';
 import type { ShopAnswer, ShopFailures, ShopRefusal } from '../domain/notice.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
+import type { Author } from './contract_access.ts';
 
 /**
  * Telling the shop. Pending and leased notices are owed. One notice of each order has its turn; the next one has it once
@@ -31,7 +32,7 @@ export type Telling = {
    * Makes a notice that is done or dead pending again, with the same id; one that waits for its next attempt is due at
    * once. `in_work`: it is being sent, is due, or has its turn after another.
    */
-  resendNotice(resent: { id: string; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
+  resendNotice(resent: { id: string; by: Author | null; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
 };
 
 /** When it is due; or if another notice of its order has its turn, the id of that one. */

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
 import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
+import { accessWords } from '../support/access.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freePort } from '../support/http.ts';
@@ -20,8 +21,7 @@ describe('docs/api.md', () => {
 
   it('has every route in its table, with who may use it', () => {
     const rows = ROUTES.map(({ method, path, allowed }) => {
-      const who = allowed.length === 2 ? 'both' : allowed[0];
-      return { named: `\`${method.toUpperCase()} ${path}\``, who };
+      return { named: `\`${method.toUpperCase()} ${path}\``, who: accessWords(allowed) };
     });
     const missing = rows.filter(({ named, who }) => {
       const row = text.split('\n').find((line) => line.startsWith(`| [${named}](`));

@@ -30,6 +30,7 @@ import {
   startProxiedShop,
   startShop,
 } from '../support/shop.ts';
+import { ask } from '../support/http.ts';
 import { followTail } from '../support/tail.ts';
 import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
@@ -64,7 +65,9 @@ describe('the answers of the document', () => {
       const body = operation.example?.body ?? {};
       const sent = { method: method.toUpperCase(), ...(method === 'post' ? { body } : {}) };
       await settled.api(place, { ...sent, token: 'nobodys' });
-      if (allowed.length === 1) await settled.api(place, { ...sent, token: SHOP_TOKEN });
+      // A browser that another site sent here.
+      await ask(`${settled.apiUrl}${place}`, { method: sent.method, headers: { host: 'elsewhere.example' } });
+      if (allowed !== null && !allowed.shop) await settled.api(place, { ...sent, token: SHOP_TOKEN });
       if (path.includes(':')) await settled.api(place, sent);
       if (method === 'post') {
         await settled.api(place, { body: { surprise: 1 } });

@@ -45,7 +45,7 @@ function startIdle(seen: ({ order: Order; opening: OpeningState | null } | null)
     isShared,
   } as unknown as OpenerOptions);
   onTestFinished(() => opener.stop());
-  return { timeline, open: (): Promise<OpenResult> => opener.open(REQUEST) };
+  return { timeline, open: (): Promise<OpenResult> => opener.open(REQUEST, null) };
 }
 
 describe('a link that another replica opens', () => {

@@ -70,7 +70,7 @@ describe('a shop that is down', () => {
 
     shop.answerWith(204);
     const attempts = shop.notices.length;
-    await store.resendNotice({ id, nowMs: clock.nowMs() });
+    await store.resendNotice({ by: null, id, nowMs: clock.nowMs() });
     await pass(POLL_MS);
     await quiet();
     expect(shop.notices.slice(attempts).map((sent) => sent.id)).toEqual([id]);

@@ -3,6 +3,7 @@ import { Fault } from '../../src/fault.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { type RotationOptions, startRotation } from '../../src/secrets/rotation.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
+import type { SealedKey } from '../../src/store/contract_access.ts';
 import type { SealedCredentials } from '../../src/store/contract_inbox.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { readableLog } from '../support/observe.ts';
@@ -20,7 +21,14 @@ function credentials(linkKey: number, over: Partial<SealedCredentials> = {}): Se
 /** A change from the key before to the current one, both from the configuration. */
 function start(store: Partial<RotationOptions['store']>, clock: Clock = systemClock) {
   const done = async () => {};
-  const rest = { resealSecret: done, addSecretsKey: done, adoptSecretsKey: done, listSecrets: async () => [] };
+  const rest = {
+    resealSecret: done,
+    addSecretsKey: done,
+    adoptSecretsKey: done,
+    listSecrets: async () => [],
+    keepAuditKey: async (key: SealedKey) => key,
+    resealAuditKey: done,
+  };
   return startRotation({
     store: { ...rest, ...store },
     keyring: openKeyring(CURRENT, [OLDER]),

@@ -2,6 +2,7 @@ import { type AttentionKind, type AttentionParams, isWholeSentence, readSearchSu
 import { debtEnded } from '../../domain/order.ts';
 import type { Orders } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { writeAudit } from './audit.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';
 
 const raise = (orderKey: string) =>
@@ -92,7 +93,7 @@ export const END_SEARCH = statement(`
 const SET_FLAGS = statement(`
   UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey`);
 
-export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx, { key, reason, atMs }) {
+export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx, { key, reason, by, atMs }) {
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
   if (of === undefined) return null;
   if (of.orderKey !== null) lockOrder(tx, of.orderKey);
@@ -101,7 +102,16 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
   if (row === undefined) return null;
   const { kind, orderKey } = row;
   if (kind === 'link_not_known') endSearch(tx, row);
-  if (orderKey === null) return { kind, reference: null };
+  const change = {
+    action: 'end_attention',
+    subject: String(key),
+    reason,
+    before: { kind, subject: row.subject },
+  } as const;
+  if (orderKey === null) {
+    yield* writeAudit(tx, by, change, atMs);
+    return { kind, reference: null };
+  }
   const { order } = yield* loadOrder.byKey(tx, orderKey);
   const owesNothing = debtEnded(order, kind);
   if (owesNothing !== null) {
@@ -109,6 +119,7 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
     tx.send(SET_FLAGS, { flags: flags.join(','), version, atMs, orderKey });
   }
   noteHistory(tx, { orderKey, atMs, what: `a person ended ${kind}`, reason });
+  yield* writeAudit(tx, by, change, atMs);
   return { kind, reference: order.reference };
 };
 

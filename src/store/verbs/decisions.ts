@@ -11,6 +11,7 @@ import type { Orders } from '../contract_inbox.ts';
 import type { Checks } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { writeAudit } from './audit.ts';
 import { checkSchedule } from './check_queue.ts';
 import { endOpening } from './intents.ts';
 import { type LoadedOrder, loadOrder, lockReference } from './orders.ts';
@@ -163,23 +164,32 @@ export function noteMismatches(
   }
 }
 
+/** What the audit chain keeps of an order. */
+function standing({ state, flags, version }: Order) {
+  return { state, flags, version };
+}
+
 /** A person's decision asks nothing, and quotes are no part of it. */
 const BY_PERSON = { asks: 'never', quoteIsDoubtful: false } as const;
 
 export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   tx,
-  { reference, decision, reason, atMs },
+  { reference, decision, reason, by, atMs },
 ) {
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
   const made = decide(loaded.order, bareFact(decision, { by: 'person' }), BY_PERSON);
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: reason }, atMs);
+  if (made.outcome === 'applied') {
+    const moved = { before: standing(loaded.order), after: standing(order) };
+    yield* writeAudit(tx, by, { action: `${decision}_order`, subject: reference, reason, ...moved }, atMs);
+  }
   const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
   return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
 };
 
-export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, atMs }) {
+export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, by, atMs }) {
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
@@ -190,5 +200,9 @@ export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, 
   }
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: null }, atMs);
   if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(tx, kind, reference, atMs);
+  if (order.state !== loaded.order.state) {
+    const moved = { before: standing(loaded.order), after: standing(order) };
+    yield* writeAudit(tx, by, { action: 'cancel_order', subject: reference, ...moved }, atMs);
+  }
   return { outcome: 'decided', rule, order, from: loaded.order.state };
 };

@@ -2,6 +2,7 @@ import type { FaultNote } from '../../domain/retry.ts';
 import type { ClaimRef, Inbox } from '../contract_inbox.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfEvent } from './orders.ts';
 
@@ -35,7 +36,7 @@ export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 
     if (kept === 1) return 'done';
     return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
   },
-  *requeueEvent(tx, { eventKey, nowMs }) {
+  *requeueEvent(tx, { eventKey, by, nowMs }) {
     const locked = tx.one<{ status: string }>(LOCK_ROW, { eventKey });
     const found = tx.one(FIND_BODY, { eventKey });
     const row = yield* locked;
@@ -45,6 +46,8 @@ export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 
     if (body === undefined) return 'body_dropped';
     tx.send(REQUEUE, { eventKey, nowMs });
     attention.endForEvent(tx, eventKey, nowMs);
+    const change = { action: 'replay_event', subject: String(eventKey), before: { status: row.status } } as const;
+    yield* writeAudit(tx, by, change, nowMs);
     return 'requeued';
   },
 };

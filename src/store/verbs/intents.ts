@@ -1,6 +1,7 @@
 import { type FoundOpening, type OpeningState, openingAtCancel } from '../../domain/opening.ts';
 import type { Intended, Intent, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { writeAudit } from './audit.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
@@ -45,6 +46,7 @@ function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   tx.send(INSERT_OPENING, { linkKey, request, atMs });
   noteHistory(tx, { orderKey, atMs, what: 'link is to be opened' });
   const { order } = yield* loadOrder.byKey(tx, orderKey);
+  yield* writeAudit(tx, intent.by, { action: 'open_order', subject: intent.reference }, atMs);
   const opening: OpeningState = { status: 'pending', withheld: null, fault: null, foreignId: null, needsId: false };
   return { outcome: 'created', order, linkKey, opening };
 }

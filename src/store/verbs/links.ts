@@ -10,6 +10,7 @@ import {
 import type { Links, Registered, Registration } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { writeAudit } from './audit.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
@@ -66,6 +67,7 @@ function* create(tx: Transaction, registration: Registration): Work<Registered |
   requestCheck(tx, { linkKey, reason: 'registered', atMs });
   if (linkId !== null) attention.end(tx, 'link_not_known', linkId, atMs);
   const { order } = yield* loadOrder.byKey(tx, orderKey);
+  yield* writeAudit(tx, registration.by, { action: 'register_link', subject: reference, after: { linkId } }, atMs);
   return { outcome: 'created', order, token, linkKey };
 }
 
@@ -98,6 +100,12 @@ function* carryOut(
   for (const what of changeNotes(change, link, registration)) noteHistory(tx, { orderKey, atMs, what });
   requestCheck(tx, { linkKey, reason: 'registered', atMs });
   if (linkId !== null) attention.end(tx, 'link_not_known', linkId, atMs);
+  if (change.binds || change.correctsId || change.correctsSecret) {
+    const { reference, by } = registration;
+    const after = { linkId, secretCorrected: change.correctsSecret };
+    const changed = { action: 'register_link', subject: reference, before: { linkId: link.linkId }, after } as const;
+    yield* writeAudit(tx, by, changed, atMs);
+  }
 }
 
 const TAKEN = statement('SELECT 1 FROM link WHERE link_id = @linkId');

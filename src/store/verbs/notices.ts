@@ -11,6 +11,7 @@ import type {
 } from '../contract_notices.ts';
 import { type InTransaction, statement } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { writeAudit } from './audit.ts';
 import { cameSince, KEY_MAX } from './lists.ts';
 import {
   ATTEMPT,
@@ -124,7 +125,7 @@ export const tellingVerbs: InTransaction<Telling> = {
     attention.raiseForNoOrder(tx, DEAD.kind, { subject: DEAD.subject, params, atMs: nowMs });
     return 'dead';
   },
-  *resendNotice(tx, { id, nowMs }) {
+  *resendNotice(tx, { id, by, nowMs }) {
     const name = readNoticeName(id);
     if (name === null) return 'unknown';
     const { key: noticeKey, random } = name;
@@ -135,9 +136,11 @@ export const tellingVerbs: InTransaction<Telling> = {
     const turn = yield* first;
     if (row === undefined) return 'unknown';
     if (row.status === 'leased') return 'in_work';
+    const change = { action: 'resend_notice', subject: id, before: { status: row.status } } as const;
     if (row.status === 'pending') {
       if (row.dueAtMs === null || row.dueAtMs <= nowMs) return 'in_work';
       tx.send(HASTEN, { noticeKey, nowMs });
+      yield* writeAudit(tx, by, change, nowMs);
       return { dueAtMs: nowMs, waitsFor: null };
     }
     const resent: Resent =
@@ -147,6 +150,7 @@ export const tellingVerbs: InTransaction<Telling> = {
     tx.send(REQUEUE, { noticeKey, dueAtMs: resent.dueAtMs });
     tx.lock(LOCK_MATTER, DEAD);
     tx.send(END_MATTER, { ...DEAD, nowMs });
+    yield* writeAudit(tx, by, change, nowMs);
     return resent;
   },
 };

@@ -13,6 +13,7 @@ import type { ServiceLink } from '../contract_inbox.ts';
 import type { ClaimedOpening, OpeningRef, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
+import { writeAudit } from './audit.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
@@ -63,7 +64,7 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     const row = yield* findLeased(tx, opening);
     if (row !== null) yield* park(tx, row, { fault, linkId: foreignId, isForeign: true, nowMs });
   },
-  *adoptLink(tx, { reference, link, nowMs }) {
+  *adoptLink(tx, { reference, link, by, nowMs }) {
     lockReference(tx, reference);
     const newest = tx.one<FoundOpening>(FIND_NEWEST, { reference });
     const owner = yield* ownerOf(tx, link);
@@ -77,6 +78,7 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
     requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
     for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
+    yield* writeAudit(tx, by, { action: 'adopt_link', subject: reference, after: { link: link.id } }, nowMs);
     return 'adopted';
   },
 };

@@ -1,7 +1,9 @@
 import type { Store } from '../contract.ts';
 import type { InTransaction } from '../transaction.ts';
+import { accessQueries, accessVerbs } from './access.ts';
 import { endAttention } from './attention.ts';
 import { listMatters } from './attention_list.ts';
+import { auditQueries, auditVerbs } from './audit.ts';
 import { budgetVerbs } from './budget.ts';
 import { checkVerbs } from './check_claims.ts';
 import { cancelOrder, resolveOrder } from './decisions.ts';
@@ -43,9 +45,17 @@ export const WORK = {
   ...upkeepVerbs,
   ...secretVerbs,
   ...sweepVerbs,
+  ...accessVerbs,
+  ...auditVerbs,
 } satisfies Partial<InTransaction<Store>>;
 
 /** Verbs that only read: each sees one moment of the database. */
-export const READ = { ...listVerbs, ...noticeQueries, timeline, listMatters, countUnopenable } satisfies Partial<
-  InTransaction<Store>
->;
+export const READ = {
+  ...listVerbs,
+  ...noticeQueries,
+  ...accessQueries,
+  ...auditQueries,
+  timeline,
+  listMatters,
+  countUnopenable,
+} satisfies Partial<InTransaction<Store>>;

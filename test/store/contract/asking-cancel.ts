@@ -14,7 +14,7 @@ export function cancelContract({ shared }: Worlds): void {
     });
 
     function cancel({ reference }: Link) {
-      return world.store.cancelOrder({ reference, atMs: world.nowMs });
+      return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
     }
 
     /** Claims the opening and gives it back. */
@@ -42,7 +42,7 @@ export function cancelContract({ shared }: Worlds): void {
       await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
       expect((await world.timeline(link)).order.state).toBe('held');
       const { reference } = link;
-      await world.store.resolveOrder({ reference, decision, reason: 'seen', atMs: world.tick() });
+      await world.store.resolveOrder({ by: null, reference, decision, reason: 'seen', atMs: world.tick() });
       expect((await world.timeline(link)).attention.map(({ kind }) => kind)).not.toContain('link_withheld');
     });
 
@@ -130,7 +130,7 @@ export function cancelContract({ shared }: Worlds): void {
     });
 
     it('knows nothing of an unknown order', async () => {
-      expect(await world.store.cancelOrder({ reference: 'nobody', atMs: world.nowMs })).toBeNull();
+      expect(await world.store.cancelOrder({ by: null, reference: 'nobody', atMs: world.nowMs })).toBeNull();
     });
   });
 }

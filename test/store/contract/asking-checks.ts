@@ -433,7 +433,7 @@ export function checksContract({ shared }: Worlds): void {
           async (link: Known) => {
             await settleNow(link, { facts: [said('completed', { linkMoney: stated('60.00') })] });
             const { reference } = link;
-            await world.store.resolveOrder({ reference, decision: 'accept', reason: '', atMs: world.nowMs });
+            await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: '', atMs: world.nowMs });
           },
         ],
       ])('begins again where money that %s comes after the open link was watched', async (_how, come) => {
@@ -634,7 +634,7 @@ export function checksContract({ shared }: Worlds): void {
           await settleNow(link, unread);
           await giveUp(link);
           const [{ key } = { key: 0 }] = (await world.timeline(link)).attention;
-          await world.store.endAttention({ key, reason: 'seen', atMs: world.tick() });
+          await world.store.endAttention({ by: null, key, reason: 'seen', atMs: world.tick() });
           await giveUp(link);
           expect(await told(link)).toEqual([]);
           world.tick();

@@ -496,7 +496,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
 
     describe('adoptLink', () => {
       function adopt({ reference }: { reference: string }, link = world.made()) {
-        return world.store.adoptLink({ reference, link, nowMs: world.nowMs });
+        return world.store.adoptLink({ by: null, reference, link, nowMs: world.nowMs });
       }
 
       it('gives a parked order the link that a person named', async () => {
@@ -547,7 +547,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
       it('refuses an order that waits for no money', async () => {
         const link = await world.intend();
         await park(link);
-        await world.store.cancelOrder({ reference: link.reference, atMs: world.nowMs });
+        await world.store.cancelOrder({ by: null, reference: link.reference, atMs: world.nowMs });
         expect(await adopt(link)).toBe('not_open');
         expect((await world.timeline(link)).opening).toMatchObject({ status: 'taken' });
       });

@@ -185,7 +185,7 @@ export function readingsContract({ shared }: Worlds): void {
           return world.store.settle({ ...job, link: world.made({ id: link.linkId }) });
         };
         await settle();
-        await world.store.requeueEvent({ eventKey, nowMs: world.nowMs });
+        await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs });
         const before = await world.timeline(link);
         expect(await settle()).toMatchObject({ outcome: 'ignored', rule: 'older_reading' });
         const after = await world.timeline(link);

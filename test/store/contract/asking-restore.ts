@@ -48,7 +48,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
           `--amount 100.00 --currency BRL --id ${lost.id}.`,
       );
       expect(found?.detail).toContain(`reference_taken: settled orders adopt 'order of ours' --id ${lost.id}.`);
-      await world.store.endAttention({ key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
+      await world.store.endAttention({ by: null, key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
       expect(await compare(lost)).toMatchObject({ notKnown: 0 });
       expect(await matterOf(lost)).toBeUndefined();
     });

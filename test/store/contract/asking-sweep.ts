@@ -19,7 +19,7 @@ export function sweepContract({ shared, fresh }: Worlds): void {
     });
 
     function cancel({ reference }: Link) {
-      return world.store.cancelOrder({ reference, atMs: world.nowMs });
+      return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
     }
 
     function listed({ linkId: id, reference }: Known, status = 'ACTIVE'): ListedLink {

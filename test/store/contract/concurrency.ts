@@ -153,7 +153,7 @@ function callsAbout(world: World, link: Link, claimed: { eventKey: number; attem
     (store) => store.timeline(reference),
     (store) => store.stats(nowMs),
     (store) => store.listEvents({ limit: 5, after: null, status: null, reference, sinceMs: null }),
-    (store) => store.resolveOrder({ reference: 'nobody', decision: 'accept', reason: '', atMs: nowMs }),
+    (store) => store.resolveOrder({ by: null, reference: 'nobody', decision: 'accept', reason: '', atMs: nowMs }),
   ];
 }
 

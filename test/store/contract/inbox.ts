@@ -195,7 +195,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         return claimed.eventKey;
       };
       const replay = async (eventKey: number, over: Partial<SettleJob>) => {
-        await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+        await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
         return world.store.settle(world.job(await world.claimOne(eventKey), over));
       };
 
@@ -362,7 +362,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     it('ends the matter when the buried event is put back', async () => {
       const { eventKey, attempt } = await world.claimNew(link);
       await world.store.settle(world.job({ eventKey, attempt }, { linkIds: ['pl_one', 'pl_two'] }));
-      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
       expect((await world.timeline(link)).attention).toEqual([]);
     });
   });
@@ -414,7 +414,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
   describe('buryEvent, of a row that was settled before and is replayed', () => {
     it('leaves it done as it was, with what went wrong, and tells nobody', async () => {
       const eventKey = await done();
-      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
       const { attempt } = await world.claimOne(eventKey);
       const burial = { eventKey, attempt, nowMs: world.tick(), fault: FAULT };
       expect(await world.store.buryEvent(burial)).toBe('done');
@@ -430,7 +430,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
 
     it('does nothing where the lease went to another attempt', async () => {
       const eventKey = await done();
-      await world.store.requeueEvent({ eventKey, nowMs: world.tick() });
+      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
       const { attempt } = await world.claimOne(eventKey);
       world.tick(LEASE_MS);
       await world.claimOne(eventKey);
@@ -445,7 +445,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     it('makes a dead row pending, as new, and ends the matter', async () => {
       const eventKey = await buried();
       const nowMs = world.tick();
-      expect(await world.store.requeueEvent({ eventKey, nowMs })).toBe('requeued');
+      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs })).toBe('requeued');
       expect(await world.event(eventKey)).toMatchObject({
         status: 'pending',
         attempt: 0,
@@ -459,7 +459,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     it('settles a done row again without settling its order twice', async () => {
       const eventKey = await done();
       const before = await world.timeline(link);
-      expect(await world.store.requeueEvent({ eventKey, nowMs: world.tick() })).toBe('requeued');
+      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() })).toBe('requeued');
       const job = world.job(await world.claimOne(eventKey), { facts: [said('completed')] });
       expect(await world.store.settle(job)).toMatchObject({ outcome: 'already_applied', notices: 0 });
       const { order, history, notices } = await world.timeline(link);
@@ -472,15 +472,15 @@ export function inboxContract({ shared, fresh }: Worlds): void {
 
     it('leaves pending and leased rows in work', async () => {
       const { eventKey } = await world.deliver(link);
-      expect(await world.store.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('in_work');
+      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('in_work');
       await world.claimOne(eventKey);
       const before = await world.event(eventKey);
-      expect(await world.store.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('in_work');
+      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('in_work');
       expect(await world.event(eventKey)).toEqual(before);
     });
 
     it('says that an event is unknown', async () => {
-      expect(await world.store.requeueEvent({ eventKey: 987_654, nowMs: world.nowMs })).toBe('unknown');
+      expect(await world.store.requeueEvent({ by: null, eventKey: 987_654, nowMs: world.nowMs })).toBe('unknown');
     });
   });
 }

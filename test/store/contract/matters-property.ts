@@ -72,7 +72,7 @@ async function perform(world: World, links: readonly Link[], deed: Deed): Promis
     const { rows } = await listed(world);
     const open = rows.filter(({ kind }) => kind !== 'hold');
     const matter = open[deed.which % Math.max(1, open.length)];
-    if (matter !== undefined) await store.endAttention({ key: matter.key, reason: 'seen', atMs });
+    if (matter !== undefined) await store.endAttention({ by: null, key: matter.key, reason: 'seen', atMs });
     return;
   }
   const link = links[deed.order] as Link;
@@ -84,10 +84,10 @@ async function perform(world: World, links: readonly Link[], deed: Deed): Promis
       return;
     }
     case 'decide':
-      await store.resolveOrder({ reference, decision: deed.decision, reason: 'so', atMs });
+      await store.resolveOrder({ by: null, reference, decision: deed.decision, reason: 'so', atMs });
       return;
     case 'cancel':
-      await store.cancelOrder({ reference, atMs });
+      await store.cancelOrder({ by: null, reference, atMs });
       return;
     case 'bury':
       await store.buryEvent({ ...(await world.claimNew(link)), nowMs: atMs, fault: FAULT });
@@ -146,12 +146,13 @@ async function clear(world: World): Promise<void> {
   for (const { kind, key, order } of (await listed(world)).rows) {
     const atMs = world.tick();
     const reference = order?.reference ?? '';
-    if (kind === 'hold') await world.store.resolveOrder({ reference, decision: 'reject', reason: 'no', atMs });
-    else await world.store.endAttention({ key, reason: 'seen', atMs });
+    if (kind === 'hold')
+      await world.store.resolveOrder({ by: null, reference, decision: 'reject', reason: 'no', atMs });
+    else await world.store.endAttention({ by: null, key, reason: 'seen', atMs });
   }
   for (const { key, kind } of (await listed(world)).rows) {
     expect(kind).not.toBe('hold');
-    await world.store.endAttention({ key, reason: 'seen', atMs: world.tick() });
+    await world.store.endAttention({ by: null, key, reason: 'seen', atMs: world.tick() });
   }
   expect((await listed(world)).groups).toEqual([]);
 }

@@ -81,7 +81,7 @@ export function mattersContract({ fresh }: Worlds): void {
       after = next;
       if (read.length === 1) {
         const { reference } = next.order as { reference: string };
-        await world.store.resolveOrder({ reference, decision: 'accept', reason: 'fine', atMs: world.nowMs });
+        await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.nowMs });
       }
     }
     expect(read).toEqual(whole);
@@ -121,7 +121,7 @@ export function mattersContract({ fresh }: Worlds): void {
     await world.settle(both, [said('completed', { paymentId: 'pay_2', linkMoney: stated('30.00') })]);
     const { groups, money } = await list();
     const { reference } = both;
-    await world.store.resolveOrder({ reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
+    await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
     const after = await list();
     expect(groups).toMatchObject([
       { kind: 'hold', count: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] },
@@ -197,13 +197,13 @@ export function mattersContract({ fresh }: Worlds): void {
         const link = kind === 'refund_due' ? await held() : await paidTwice();
         const { reference } = link;
         if (kind === 'refund_due') {
-          await world.store.resolveOrder({ reference, decision: 'reject', reason: 'no', atMs: world.tick() });
+          await world.store.resolveOrder({ by: null, reference, decision: 'reject', reason: 'no', atMs: world.tick() });
         }
         const [matter] = (await list()).rows;
         const before = await world.store.findOrder(reference);
         expect([matter?.kind, before?.flags]).toEqual([kind, [kind]]);
         const key = matter?.key ?? 0;
-        await world.store.endAttention({ key, reason: 'by bank transfer', atMs: world.tick() });
+        await world.store.endAttention({ by: null, key, reason: 'by bank transfer', atMs: world.tick() });
         const after = await world.store.findOrder(reference);
         expect(after).toEqual({ ...before, flags: [], version: (before?.version ?? 0) + 1 });
         expect((await list()).groups).toEqual([]);
@@ -219,7 +219,7 @@ export function mattersContract({ fresh }: Worlds): void {
       await dead(link);
       const before = await world.store.findOrder(link.reference);
       const [matter] = (await list({ kind: 'event_dead' })).rows;
-      await world.store.endAttention({ key: matter?.key ?? 0, reason: 'seen', atMs: world.tick() });
+      await world.store.endAttention({ by: null, key: matter?.key ?? 0, reason: 'seen', atMs: world.tick() });
       expect(await world.store.findOrder(link.reference)).toEqual(before);
     });
   });

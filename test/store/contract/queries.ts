@@ -257,7 +257,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
   describe('endAttention', () => {
     let link: Link;
-    const end = (key: number, reason = 'seen') => world.store.endAttention({ key, reason, atMs: world.nowMs });
+    const end = (key: number, reason = 'seen') =>
+      world.store.endAttention({ by: null, key, reason, atMs: world.nowMs });
     const conflict = async (of: Link, text: string) => world.deliver(of, { eventId: 'evt_1', body: Buffer.from(text) });
     const matters = async (of: Link) => (await world.timeline(of)).attention;
 

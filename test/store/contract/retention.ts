@@ -77,7 +77,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
     it('counts from the last time that it was settled', async () => {
       const key = await done();
       world.tick(DAY_MS);
-      await world.store.requeueEvent({ eventKey: key, nowMs: world.nowMs });
+      await world.store.requeueEvent({ by: null, eventKey: key, nowMs: world.nowMs });
       expect(await drop()).toMatchObject({ dropped: 0 });
       await world.store.settle(world.job(await world.claimOne(key)));
       expect(await drop()).toMatchObject({ dropped: 0 });
@@ -121,7 +121,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       const old = await done();
       const again = await done();
       world.tick(DAY_MS - 1);
-      await world.store.requeueEvent({ eventKey: again, nowMs: world.nowMs });
+      await world.store.requeueEvent({ by: null, eventKey: again, nowMs: world.nowMs });
       await world.store.settle(world.job(await world.claimOne(again)));
       world.tick(1);
       expect(await drop()).toMatchObject({ dropped: 1 });
@@ -132,7 +132,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       const key = await dead();
       world.tick(DAY_MS);
       expect(await drop()).toMatchObject({ dropped: 0 });
-      await world.store.requeueEvent({ eventKey: key, nowMs: world.nowMs });
+      await world.store.requeueEvent({ by: null, eventKey: key, nowMs: world.nowMs });
       await world.store.settle(world.job(await world.claimOne(key)));
       world.tick(DAY_MS);
       expect(await drop()).toMatchObject({ dropped: 1 });
@@ -201,7 +201,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
 
     it('cannot be made pending again', async () => {
       const before = await world.event(eventKey);
-      expect(await world.store.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('body_dropped');
+      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('body_dropped');
       expect(await world.event(eventKey)).toEqual(before);
     });
 

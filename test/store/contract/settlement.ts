@@ -26,7 +26,7 @@ export function settlementContract({ shared }: Worlds): void {
   }
 
   function resolve(decision: 'accept' | 'reject', reason = 'looked at it') {
-    return world.store.resolveOrder({ reference: link.reference, decision, reason, atMs: world.tick() });
+    return world.store.resolveOrder({ by: null, reference: link.reference, decision, reason, atMs: world.tick() });
   }
 
   describe('money', () => {
@@ -305,7 +305,7 @@ export function settlementContract({ shared }: Worlds): void {
     });
 
     it('finds no order by an unknown reference', async () => {
-      const resolution = { reference: 'nobody', decision: 'accept', reason: '', atMs: world.nowMs } as const;
+      const resolution = { reference: 'nobody', decision: 'accept', reason: '', by: null, atMs: world.nowMs } as const;
       expect(await world.store.resolveOrder(resolution)).toBeNull();
     });
   });

@@ -144,7 +144,7 @@ export function statsContract({ fresh }: Worlds): void {
       const link = await world.openNew();
       await world.answer(link, [said('completed', { linkMoney: { amount: '60.00', currency: 'BRL' } })]);
       const { reference } = link;
-      const accepted = { reference, decision: 'accept', reason: 'seen', atMs: world.nowMs } as const;
+      const accepted = { reference, decision: 'accept', reason: 'seen', by: null, atMs: world.nowMs } as const;
       expect(await world.store.resolveOrder(accepted)).toMatchObject({ learnedBy: 'person' });
       expect(await world.store.resolveOrder(accepted)).toMatchObject({ learnedBy: null });
       expect(await missing()).toBe(0);

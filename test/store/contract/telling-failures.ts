@@ -126,7 +126,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       const [broken, good] = await claimNew(2);
       await bury(broken);
       await finish(good);
-      await world.store.resendNotice({ id: broken?.id ?? '', nowMs: world.nowMs });
+      await world.store.resendNotice({ by: null, id: broken?.id ?? '', nowMs: world.nowMs });
       const [again] = await claim(false);
       await retry(again);
       expect(await attempts()).toBe(1);
@@ -206,7 +206,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       const notices = await claimNew(4);
       for (const notice of notices.slice(0, 3)) await retry(notice);
       const [{ key } = { key: 0 }] = await matters();
-      await world.store.endAttention({ key, reason: 'seen', atMs: world.nowMs });
+      await world.store.endAttention({ by: null, key, reason: 'seen', atMs: world.nowMs });
       world.tick(5 * MINUTE_MS);
       // Its lease is over.
       const [last] = await claim(true);

@@ -100,7 +100,7 @@ class Story {
         const { nowMs } = this.#world;
         const { status, dueAtMs } = notice;
         const waits = status === 'pending' && dueAtMs !== null && dueAtMs > nowMs;
-        const outcome = await store.resendNotice({ id: notice.id, nowMs });
+        const outcome = await store.resendNotice({ by: null, id: notice.id, nowMs });
         expect(outcome === 'in_work').toBe(!(status === 'done' || status === 'dead' || waits));
         return;
       }

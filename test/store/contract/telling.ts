@@ -48,7 +48,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     });
   const bury = (claimed: ClaimedNotice) =>
     world.store.buryNotice({ ...claimed, fault: REFUSED, answer: ANSWER_500, nowMs: world.nowMs });
-  const resend = ({ id }: { id: string }) => world.store.resendNotice({ id, nowMs: world.nowMs });
+  const resend = ({ id }: { id: string }) => world.store.resendNotice({ by: null, id, nowMs: world.nowMs });
 
   describe('claimNotices', () => {
     it('leases what is due, with the body to send, once', async () => {

@@ -96,6 +96,7 @@ export class World {
 
   registration(over: Partial<Registration> = {}): Registration {
     return {
+      by: null,
       reference: this.name('order'),
       amount: { amountMinor: 10_000, currency: 'BRL' },
       linkId: null,
@@ -192,6 +193,7 @@ export class World {
   intent(over: Partial<Intent> = {}): Intent {
     const reference = over.reference ?? this.name('order');
     return {
+      by: null,
       reference,
       amount: { amountMinor: 10_000, currency: 'BRL' },
       request: JSON.stringify({ reference, amount: '100.00' }),

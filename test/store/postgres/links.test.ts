@@ -116,7 +116,7 @@ describe('links on two replicas at once', () => {
   });
 
   it('cancel no order whose opening the other one claims, and claim none that is being cancelled', async () => {
-    const cancel = (store: Store, { reference }: Link) => store.cancelOrder({ reference, atMs: world.nowMs });
+    const cancel = (store: Store, { reference }: Link) => store.cancelOrder({ by: null, reference, atMs: world.nowMs });
     // A claim that is not committed so far.
     const claimed = await world.intend();
     const lease = await holding(

@@ -54,6 +54,7 @@ describe('settled migrate of PostgreSQL', () => {
     await expect(migrate(url, { key: NEXT_KEY })).rejects.toMatchObject({ code: 'secrets_key_wrong' });
     const { store } = await serve(url);
     await store.registerLink({
+      by: null,
       reference: 'order-1',
       amount: { amountMinor: 10_000, currency: 'BRL' },
       linkId: null,

@@ -95,7 +95,7 @@ describe('two replicas on one database', () => {
       world.tick(LEASE_MS);
       const [taken] = (await claim(other)) as [ClaimedEvent];
       await other.settle(world.job(taken));
-      await other.requeueEvent({ eventKey: late.eventKey, nowMs: world.nowMs });
+      await other.requeueEvent({ by: null, eventKey: late.eventKey, nowMs: world.nowMs });
       const [again] = (await claim(other)) as [ClaimedEvent];
       expect(again).toMatchObject({ eventKey: late.eventKey, attempt: late.attempt });
       const { eventKey, attempt } = late;

@@ -33,6 +33,7 @@ describe('the secrets key of two replicas', () => {
   function register(on: OpenedPostgresStore, keyId: string, over: Partial<Registration> = {}) {
     const freshSecret = { ...sealedSecret(randomUUID()), keyId };
     return on.store.registerLink({
+      by: null,
       reference: randomUUID(),
       amount: { amountMinor: 100, currency: 'BRL' },
       linkId: null,

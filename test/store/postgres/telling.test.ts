@@ -51,7 +51,7 @@ describe('two replicas that tell one shop', () => {
     replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const retry = (replica: Store, claimed: ClaimedNotice) =>
     replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null, nowMs: world.nowMs });
-  const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ id, nowMs: world.nowMs });
+  const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ by: null, id, nowMs: world.nowMs });
 
   describe('claims', () => {
     it('give each notice to one of them', async () => {
@@ -387,7 +387,7 @@ describe('two replicas that tell one shop', () => {
       const replaying = await holding(url, 'LOCK TABLE inbox_body IN SHARE ROW EXCLUSIVE MODE');
       const dropping = drop(one);
       await untilBehind(replaying);
-      expect(await other.requeueEvent({ eventKey, nowMs: world.nowMs })).toBe('requeued');
+      expect(await other.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('requeued');
       await replaying.query('COMMIT');
       expect(await dropping).toEqual({ dropped: 0, next: null });
       expect((await world.event(eventKey)).body).not.toBe(null);
@@ -397,7 +397,7 @@ describe('two replicas that tell one shop', () => {
       const eventKey = await settledEvent();
       const dropping = await holding(url, 'SELECT 1 FROM inbox WHERE key = $1 FOR NO KEY UPDATE', [eventKey]);
       await dropping.query('DELETE FROM inbox_body WHERE inbox_key = $1', [eventKey]);
-      const replaying = one.requeueEvent({ eventKey, nowMs: world.nowMs });
+      const replaying = one.requeueEvent({ by: null, eventKey, nowMs: world.nowMs });
       await untilBehind(dropping);
       await dropping.query('COMMIT');
       expect(await replaying).toBe('body_dropped');

@@ -85,7 +85,7 @@ async function newLink(store: Store): Promise<number> {
   const freshSecret = sealedSecret('secret');
   const amount = { amountMinor: 100, currency: 'BRL' };
   const rest = { linkId: null, secret: null, mayCorrect: true, atMs: 1 };
-  await store.registerLink({ reference: 'order-1', amount, token, freshSecret, ...rest });
+  await store.registerLink({ by: null, reference: 'order-1', amount, token, freshSecret, ...rest });
   return (await store.findCredentials({ token }))?.linkKey ?? 0;
 }
 

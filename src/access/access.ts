@@ -1,0 +1,170 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Actor, PersonRole, Role } from '../domain/access.ts';
+import type { Store } from '../store/contract.ts';
+import type { Author, SessionSummary } from '../store/contract_access.ts';
+import type { Clock } from '../work/clock.ts';
+import { type ConsoleAddress, cookieName, readCookie } from './browser.ts';
+import { type ProxyAuth, proxyPerson } from './proxy.ts';
+
+/** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
+export type Caller = {
+  readonly role: Role;
+  readonly name: string;
+  readonly author: Author | null;
+  /** Of a browser that signed in here. */
+  readonly session: SessionSummary | null;
+  /** Of the bearer token; null if the request has none. */
+  readonly tokenSha256: Uint8Array | null;
+};
+
+export type AccessOptions = {
+  store: Pick<
+    Store,
+    'findToken' | 'findSession' | 'touchSession' | 'beginSession' | 'consumeSignInLink' | 'endSession'
+  >;
+  clock: Clock;
+  /** The bootstrap token and the shop's. */
+  tokens: { operator: string; shop: string | null };
+  address: ConsoleAddress;
+  proxyAuth: ProxyAuth | null;
+  auditKey: Uint8Array;
+};
+
+export type Access = ReturnType<typeof openAccess>;
+
+/** The name of whoever uses SETTLED_OPERATOR_TOKEN. */
+export const BOOTSTRAP_NAME = 'operator';
+
+const SECRET_BYTES = 32;
+/** A session that is used is noted this often. */
+const TOUCH_EVERY_MS = 300_000;
+const FAILURES = { max: 5, withinMs: 60_000, addressesMax: 10_000 } as const;
+
+/** Tells who sends a request, and signs browsers in and out. */
+export function openAccess(options: AccessOptions) {
+  const { store, clock, tokens, address, proxyAuth, auditKey } = options;
+  const operator = digest(tokens.operator);
+  const shop = tokens.shop === null ? null : digest(tokens.shop);
+  const failures = countFailures(clock);
+  const bootstrapSha256 = operator;
+
+  const authorOf = (request: IncomingMessage, name: string, role: PersonRole, isBrowser: boolean): Author => {
+    return { ...actorOf(request, name, role, isBrowser), auditKey };
+  };
+
+  async function byToken(request: IncomingMessage, token: string, isBrowser = false): Promise<Caller | null> {
+    const presented = digest(token);
+    const isOperator = timingSafeEqual(presented, operator);
+    if (shop !== null && timingSafeEqual(presented, shop)) {
+      return { role: 'shop', name: 'shop', author: null, session: null, tokenSha256: presented };
+    }
+    const known = isOperator
+      ? { name: BOOTSTRAP_NAME, role: 'admin' as const }
+      : await store.findToken({ sha256: presented, nowMs: clock.nowMs() });
+    if (known === null) return null;
+    const { name, role } = known;
+    return { role, name, author: authorOf(request, name, role, isBrowser), session: null, tokenSha256: presented };
+  }
+
+  async function bySession(request: IncomingMessage): Promise<Caller | null> {
+    const id = readCookie(request, cookieName(address, request.socket.localPort));
+    if (id === null) return null;
+    const nowMs = clock.nowMs();
+    const session = await store.findSession({ sha256: digest(id), bootstrapSha256, nowMs });
+    if (session === null) return null;
+    // If it fails, the session ends sooner.
+    if (nowMs - session.usedAtMs > TOUCH_EVERY_MS) {
+      store.touchSession({ key: session.key, atMs: nowMs }).catch(() => {});
+    }
+    const { name, role } = session;
+    return { role, name, author: authorOf(request, name, role, true), session, tokenSha256: null };
+  }
+
+  function byProxy(request: IncomingMessage): Caller | null {
+    const person = proxyAuth === null ? null : proxyPerson(request, proxyAuth);
+    if (person === null) return null;
+    const { name, role } = person;
+    return { role, name, author: authorOf(request, name, role, true), session: null, tokenSha256: null };
+  }
+
+  return {
+    address,
+    /** SHA-256 of the bootstrap token, by which the store knows sessions that it opened. */
+    bootstrapSha256,
+    /** By a bearer token alone, if there is an `Authorization` header; else by proxy or session. Null if nobody is known. */
+    identify: async (request: IncomingMessage): Promise<Caller | null> => {
+      const { authorization } = request.headers;
+      if (authorization === undefined) return byProxy(request) ?? bySession(request);
+      const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization)?.[1];
+      return given === undefined ? null : byToken(request, given);
+    },
+    /** Signs a browser in with a token. `limited` after five failures a minute from one address. */
+    signIn: async (request: IncomingMessage, token: string): Promise<NewSession | 'limited' | 'unknown' | 'shop'> => {
+      if (failures.areTooMany(request)) return 'limited';
+      const caller = await byToken(request, token, true);
+      if (caller?.role === 'shop') return 'shop';
+      if (caller === null || caller.author === null) {
+        failures.note(request);
+        return 'unknown';
+      }
+      const id = randomSecret();
+      const { name, role } = caller.author;
+      const session = { name, role, sha256: digest(id), tokenSha256: digest(token) };
+      await store.beginSession({ ...session, by: caller.author, atMs: clock.nowMs() });
+      return { id };
+    },
+    /** Signs a browser in with a link's secret, which works once. */
+    useLink: async (request: IncomingMessage, secret: string): Promise<NewSession | 'limited' | 'unknown'> => {
+      if (failures.areTooMany(request)) return 'limited';
+      const id = randomSecret();
+      const from = { origin: 'console' as const, address: addressOf(request), auditKey };
+      const used = { linkSha256: digest(secret), sha256: digest(id), bootstrapSha256, from, atMs: clock.nowMs() };
+      if ((await store.consumeSignInLink(used)) !== null) return { id };
+      failures.note(request);
+      return 'unknown';
+    },
+  };
+}
+
+/** `id`: what the browser's cookie holds; the store has only its SHA-256. */
+export type NewSession = { id: string };
+
+/** A token, a session id or the secret of a link: 256 random bits. */
+export function randomSecret(): string {
+  return randomBytes(SECRET_BYTES).toString('base64url');
+}
+
+/** Digests have one length, so that comparing them tells nothing of a token's. */
+export function digest(token: string): Buffer {
+  return createHash('sha256').update(token).digest();
+}
+
+function actorOf(request: IncomingMessage, name: string, role: PersonRole, isBrowser: boolean): Actor {
+  const isCli = request.headers['user-agent']?.startsWith('settled-cli/') === true;
+  return { name, role, origin: isBrowser ? 'console' : isCli ? 'cli' : 'api', address: addressOf(request) };
+}
+
+function addressOf({ socket }: IncomingMessage): string {
+  return socket.remoteAddress ?? '';
+}
+
+/** Counts sign-ins that failed, by the address of the peer. */
+function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
+  const timesByAddress = new Map<string, number[]>();
+  const recent = (address: string) => {
+    const sinceMs = clock.monotonicMs() - FAILURES.withinMs;
+    return (timesByAddress.get(address) ?? []).filter((atMs) => atMs > sinceMs);
+  };
+  return {
+    areTooMany: (request: IncomingMessage) => recent(addressOf(request)).length >= FAILURES.max,
+    note: (request: IncomingMessage): void => {
+      const address = addressOf(request);
+      const times = [...recent(address), clock.monotonicMs()];
+      timesByAddress.delete(address);
+      const [oldest] = timesByAddress.size >= FAILURES.addressesMax ? timesByAddress.keys() : [];
+      if (oldest !== undefined) timesByAddress.delete(oldest);
+      timesByAddress.set(address, times);
+    },
+  };
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+/** What settled asks of a request without a bearer token, which a browser may have been made to send. */
+
+/** Where people open the console; null if only on this machine, at the address on which settled listens. */
+export type ConsoleAddress = { readonly origin: string; readonly host: string; readonly path: string } | null;
+
+/** `url`: SETTLED_CONSOLE_URL, without a slash at its end. */
+export function consoleAddress(url: string | null): ConsoleAddress {
+  if (url === null) return null;
+  const { origin, host, pathname } = new URL(url);
+  return { origin, host, path: pathname.replace(/\/$/, '') };
+}
+
+const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
+
+/**
+ * Why a request may not have come from the console's own address: a name that an attacker points at this machine would pass
+ * for the same origin (DNS rebinding). Null if it did.
+ */
+export function hostFault({ headers, socket }: IncomingMessage, address: ConsoleAddress): string | null {
+  const { host = '' } = headers;
+  const own = address === null ? LOOPBACK.map((name) => `${name}:${socket.localPort}`) : [address.host];
+  if (own.includes(host.toLowerCase())) return null;
+  const set = 'Set SETTLED_CONSOLE_URL to the address at which people open the console, and restart settled.';
+  return `The console is at ${own.join(', ')}, and this request names another host. ${set}`;
+}
+
+/**
+ * Why an unsafe request may have come from another site; null if it came from the console. Browsers send `Sec-Fetch-Site`,
+ * older ones only `Origin`.
+ */
+export function crossSiteFault({ method, headers }: IncomingMessage, address: ConsoleAddress): string | null {
+  if (method === 'GET' || method === 'HEAD') return null;
+  const { origin, host } = headers;
+  const site = headers['sec-fetch-site'];
+  const isOwn = site === undefined ? origin === (address?.origin ?? `http://${host}`) : site === 'same-origin';
+  return isOwn ? null : 'Another site may have made this request: send it from a page of the console, or with a token.';
+}
+
+/**
+ * The name of the session's cookie. Over https it has the prefix that binds it to the host. Instances that share a host
+ * have distinct names.
+ */
+export function cookieName(address: ConsoleAddress, port: number | undefined): string {
+  if (address === null) return `settled-${port}`;
+  const name = `settled-${createHash('sha256')
+    .update(address.origin + address.path)
+    .digest('hex')
+    .slice(0, 8)}`;
+  return address.origin.startsWith('https:') ? `__Host-${name}` : name;
+}
+
+/** The value of a cookie; null if there is none, or more than one of the name. */
+export function readCookie({ headers }: IncomingMessage, name: string): string | null {
+  const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
+  const values = pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
+  return values.length === 1 ? (values[0] as string) : null;
+}
+
+/** A `Set-Cookie` header for a session, or to take it back if `value` is null. */
+export function sessionCookie(name: string, value: string | null, { isSecure }: { isSecure: boolean }): string {
+  const life = value === null ? '; Max-Age=0' : '';
+  return `${name}=${value ?? ''}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${life}`;
+}
+
+/** A path of the console to go back to after signing in, or `/` if what was asked for leads elsewhere. */
+export function safeBack(given: unknown): string {
+  const isPath = typeof given === 'string' && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(given) && !given.includes('\\');
+  return isPath ? given : '/';
+}

@@ -1,0 +1,65 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import ipaddr from 'ipaddr.js';
+import { PERSON_ROLES, type PersonRole } from '../domain/access.ts';
+
+/** How a proxy says who signed in, as SETTLED_PROXY_AUTH has it. Header names are in lower case. */
+export type ProxyAuth = {
+  readonly user: string;
+  readonly groups: string | null;
+  /** What shows that the request came from the proxy: a header with a secret, or the address of its peer. */
+  readonly secret: { readonly header: string; readonly value: string } | null;
+  readonly from: readonly string[];
+  /** The groups whose members have a role. */
+  readonly roles: Readonly<Partial<Record<PersonRole, string>>>;
+};
+
+const NAME_MAX = 128;
+
+/**
+ * The person that the proxy signed in; null if the request did not come from it, if it names none, or if none of the
+ * person's groups has a role. A header that comes twice counts as forged.
+ */
+export function proxyPerson(request: IncomingMessage, auth: ProxyAuth): { name: string; role: PersonRole } | null {
+  if (!isFromProxy(request, auth)) return null;
+  const name = single(request, auth.user);
+  if (name === null || name.length > NAME_MAX || !/^[^\p{Cc}\p{Cs}]+$/u.test(name)) return null;
+  const role = roleOf(request, auth);
+  return role === null ? null : { name, role };
+}
+
+function isFromProxy(request: IncomingMessage, { secret, from }: ProxyAuth): boolean {
+  if (secret !== null) {
+    const given = single(request, secret.header);
+    if (given === null || !timingSafeEqual(digest(given), digest(secret.value))) return false;
+  }
+  return from.length === 0 || from.some((range) => isWithin(request.socket.remoteAddress ?? '', range));
+}
+
+/** The greatest role that one of the groups has. */
+function roleOf(request: IncomingMessage, { groups, roles }: ProxyAuth): PersonRole | null {
+  const own = groups === null ? [] : (single(request, groups) ?? '').split(',').map((group) => group.trim());
+  const held = PERSON_ROLES.filter((role) => {
+    const group = roles[role];
+    return group === '*' || (group !== undefined && own.includes(group));
+  });
+  return held.at(-1) ?? null;
+}
+
+/** The value of a header that came exactly once. */
+function single({ rawHeaders }: IncomingMessage, name: string): string | null {
+  const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
+  return values.length === 1 && values[0] !== '' ? (values[0] as string) : null;
+}
+
+export function isWithin(address: string, range: string): boolean {
+  if (!ipaddr.isValid(address)) return false;
+  const [network, bits] = ipaddr.parseCIDR(range);
+  const peer = ipaddr.process(address);
+  if (peer instanceof ipaddr.IPv4) return network instanceof ipaddr.IPv4 && peer.match(network, bits);
+  return network instanceof ipaddr.IPv6 && peer.match(network, bits);
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import { digest, randomSecret } from '../access/access.ts';
+import { PERSON_ROLES, SIGN_IN_LINK_MS } from '../domain/access.ts';
+import { iso } from '../explain/glossary.ts';
+import type { Author, SessionSummary, TokenSummary } from '../store/contract_access.ts';
+import * as field from './fields.ts';
+import { AT, readKey, text, withTimes } from './fields.ts';
+import { noSuch, problem } from './problem.ts';
+import { type ApiOptions, answer, ok, operation } from './route.ts';
+
+/** Who may use settled: named tokens and signed-in browsers. */
+
+const ROLE_WORDS = {
+  viewer: 'reads everything but secrets',
+  operator: 'also decides, replays, resends, checks, cancels and ends matters',
+  admin: 'also manages tokens, sessions, keys and backups',
+} as const;
+const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLE_WORDS[name]);
+
+const RESERVED: ReadonlySet<string> = new Set(['operator', 'shop', 'settled', 'service']);
+const tokenName = text(64)
+  .regex(
+    /^[\p{L}\p{N}][\p{L}\p{N}@._ -]*$/u,
+    'must begin with a letter or a digit, and go on with those, spaces and @._-',
+  )
+  .refine((name) => !RESERVED.has(name.toLowerCase()), 'is a name that settled uses itself')
+  .meta({ description: 'Whose token it is: the audit shows this name.', examples: ['ana'] });
+
+const token = {
+  name: z.string(),
+  role,
+  createdAt: field.time,
+  expiresAt: field.timeOrNull,
+  revokedAt: field.timeOrNull,
+};
+const TOKEN = { name: 'ana', role: 'operator', createdAt: AT, expiresAt: '2030-05-01T12:00:00.000Z', revokedAt: null };
+
+const tokenSchema = field.component('AccessToken', 'A named token. settled keeps only its SHA-256.', token);
+
+export type TokenDocument = z.infer<typeof tokenSchema>;
+
+export const listTokens = operation({
+  summary: 'List named tokens',
+  answers: ok('All of them, revoked ones last.', { tokens: z.array(tokenSchema) }, { tokens: [TOKEN] }),
+  answer: async ({ store }) => ({ tokens: (await store.listTokens()).map(tokenDocument) }),
+});
+
+const DAYS_MAX = 3_650;
+
+export const addToken = operation({
+  summary: 'Make a named token',
+  description: 'The answer has the token, and nothing else ever has: settled keeps only its SHA-256.',
+  body: z.strictObject({
+    name: tokenName,
+    role,
+    expires: z
+      .string()
+      .regex(/^[1-9][0-9]{0,3}d$/, 'must be a number of days, like 90d')
+      .refine((days) => Number.parseInt(days, 10) <= DAYS_MAX, `must be at most ${DAYS_MAX}d`)
+      .optional()
+      .meta({ description: 'After how many days it ends; it never does if this is left out.', examples: ['90d'] }),
+  }),
+  answers: {
+    201: answer(
+      'The token is valid now.',
+      {
+        token: z.strictObject({ ...token, secret: z.string().describe('Send it as `Authorization: Bearer SECRET`.') }),
+      },
+      { token: { ...TOKEN, secret: 'r6Zz5mQm2b8Jx1v0nYc7dKf3tHs9uLwPqEoAiXgBkVM' } },
+    ),
+  },
+  problems: { 409: ['token_name_taken'] },
+  example: { body: { name: 'ana', role: 'operator', expires: '90d' } },
+  answer: async ({ store, clock, log }, { body: { name, role: given, expires }, by }, response) => {
+    const secret = randomSecret();
+    const atMs = clock.nowMs();
+    const expiresAtMs = expires === undefined ? null : atMs + Number.parseInt(expires, 10) * 86_400_000;
+    const made = { name, role: given, sha256: digest(secret), expiresAtMs };
+    const added = await store.addToken({ ...made, by: person(by), atMs });
+    if (added === 'taken') {
+      const detail = `There is a token named ${name}: revoke it first, or choose another name.`;
+      throw problem(409, 'token_name_taken', detail);
+    }
+    log.info({ token: name, role: given, by: by?.name }, 'a token was made');
+    response.status(201);
+    return { token: { ...tokenDocument(added), secret } };
+  },
+});
+
+export const revokeToken = operation({
+  summary: 'Revoke a named token',
+  description: 'It and every session that it signed in end at once, at every replica.',
+  pathId: field.anyText("The token's name.", 'ana'),
+  answers: ok('It is revoked.', { token: tokenSchema }, { token: { ...TOKEN, revokedAt: AT } }),
+  answer: async ({ store, clock, log }, { id: name, by }) => {
+    const revoked = await store.revokeToken({ name, by: person(by), atMs: clock.nowMs() });
+    if (revoked === null) throw noSuch('token', name);
+    log.info({ token: name, by: by?.name }, 'a token was revoked');
+    return { token: tokenDocument(revoked) };
+  },
+});
+
+function tokenDocument({ key: _, ...row }: TokenSummary): object {
+  return withTimes(row);
+}
+
+const session = field.component('Session', 'A browser that signed in.', {
+  id: field.rowId,
+  name: z.string().describe('Of the token that signed it in; `operator` for `SETTLED_OPERATOR_TOKEN`.'),
+  role,
+  createdAt: field.time,
+  usedAt: field.time.describe('It is noted every few minutes.'),
+  endedAt: field.timeOrNull,
+});
+const SESSION = { id: '17', name: 'ana', role: 'operator', createdAt: AT, usedAt: AT, endedAt: null };
+
+export type SessionDocument = z.infer<typeof session>;
+
+export const listSessions = operation({
+  summary: 'List signed-in browsers',
+  answers: ok(
+    'Sessions that have not ended, the newest first.',
+    { sessions: z.array(session) },
+    { sessions: [SESSION] },
+  ),
+  answer: async ({ store, clock, access: { bootstrapSha256 } }) => {
+    const sessions = await store.listSessions({ bootstrapSha256, nowMs: clock.nowMs() });
+    return { sessions: sessions.map(sessionDocument) };
+  },
+});
+
+export const endSession = operation({
+  summary: 'Sign a browser out',
+  pathId: field.rowId,
+  answers: ok('The session has ended, at every replica.', { session }, { session: { ...SESSION, endedAt: AT } }),
+  answer: async ({ store, clock, log }, { id, by }) => {
+    const key = readKey(id);
+    const ended = key === null ? null : await store.endSession({ key, by: person(by), atMs: clock.nowMs() });
+    if (ended === null) throw noSuch('session', id);
+    log.info({ session: id, by: by?.name }, 'a session was ended');
+    return { session: sessionDocument(ended) };
+  },
+});
+
+function sessionDocument({ key, ...row }: SessionSummary): object {
+  return { id: String(key), ...withTimes(row) };
+}
+
+const LINK = { url: 'http://127.0.0.1:8788/sign-in?link=Q3mD0', expiresAt: '2030-01-31T12:01:00.000Z' };
+
+export const addSignInLink = operation({
+  summary: 'Make a link that signs a browser in once',
+  description:
+    'For who has a token in a terminal: the browser that opens the link within 60 s shows a button, and is signed in as the ' +
+    "token's owner when it is pressed. `settled console` prints such a link.",
+  answers: {
+    201: answer('The link.', { link: z.strictObject({ url: z.string(), expiresAt: field.time }) }, { link: LINK }),
+  },
+  problems: { 409: ['token_needed'] },
+  answer: async ({ store, clock, access }, { caller, by }, response) => {
+    const { tokenSha256, name } = caller;
+    const author = person(by);
+    if (tokenSha256 === null)
+      throw problem(409, 'token_needed', 'A link is made with a token, not by a signed-in browser.');
+    const secret = randomSecret();
+    const atMs = clock.nowMs();
+    const expiresAtMs = atMs + SIGN_IN_LINK_MS;
+    const made = { name, role: author.role, sha256: digest(secret), tokenSha256, expiresAtMs };
+    await store.addSignInLink({ ...made, by: author, atMs });
+    response.status(201);
+    return {
+      link: {
+        url: `${consoleUrl(access.address, response.req.socket.localPort)}/sign-in?link=${secret}`,
+        expiresAt: iso(expiresAtMs),
+      },
+    };
+  },
+});
+
+function consoleUrl(address: ApiOptions['access']['address'], port: number | undefined): string {
+  return address === null ? `http://127.0.0.1:${port}` : address.origin + address.path;
+}
+
+/** The caller of a route that the shop may not use. */
+function person(by: Author | null): Author {
+  if (by === null) throw new Error('a route for people alone was called without one');
+  return by;
+}

@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, chainFault } from '../domain/audit.ts';
+import { iso } from '../explain/glossary.ts';
+import * as field from './fields.ts';
+import { AT, cutPage, text } from './fields.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
+
+/** What people and named tokens did, and whether the chain of it is whole. */
+
+const auditRow = field.component('AuditRow', 'One change that a person or a named token made.', {
+  number: z.int().min(1).describe('They count up by 1: a gap is a row that was removed.'),
+  at: field.time,
+  actor: z.string().describe('The name of the token, or of the person that a proxy signed in.'),
+  role: z.string(),
+  origin: z.enum(['console', 'api', 'cli']),
+  address: z.string().describe('Of the peer: behind a proxy, the proxy.'),
+  action: z.enum(AUDIT_ACTIONS),
+  subject: z.string().describe('What was changed: a reference, an id or a name.'),
+  reason: z.string().nullable().describe('In their own words.'),
+  before: z.looseObject({}).nullable(),
+  after: z.looseObject({}).nullable(),
+  mac: z.string().describe('HMAC-SHA256 in hexadecimal, over the row and the one before it.'),
+});
+
+const ROW = {
+  number: 812,
+  at: AT,
+  actor: 'ana',
+  role: 'operator',
+  origin: 'console',
+  address: '127.0.0.1',
+  action: 'accept_order',
+  subject: 'order-8001',
+  reason: 'the customer wants it after all',
+  before: { state: 'held', flags: [], version: 2 },
+  after: { state: 'paid', flags: [], version: 3 },
+  mac: 'a3f1'.repeat(16),
+} as const;
+
+export type AuditDocument = z.infer<typeof auditRow>;
+
+export const listAudit = operation({
+  summary: 'List what people did, the newest first',
+  description: "Every change by a person or a named token. What the shop's token does is in the history of its orders.",
+  query: z.strictObject({
+    ...field.page,
+    actor: text(128).optional().describe('Only what they did.'),
+    subject: text(128).optional().describe('Only what was done to it: a reference, an id or a name.'),
+  }),
+  answers: ok(
+    'A page of the audit.',
+    { audit: z.array(auditRow), nextCursor: field.nextCursor },
+    { audit: [ROW], nextCursor: null },
+  ),
+  example: { query: 'subject=order-8001' },
+  answer: async ({ store }, { query }) => {
+    const { actor = null, subject = null, limit } = query;
+    const after = field.readPlace(query, parsePlace);
+    const found = await store.listAudit({ actor, subject, after, limit: limit + 1 });
+    const { rows, ...more } = cutPage(query, found, ({ number }) => `a${number}`);
+    return { audit: rows.map(auditDocument), ...more };
+  },
+});
+
+function parsePlace(place: string): number | null {
+  const match = /^a([1-9][0-9]{0,14})$/.exec(place);
+  return match === null ? null : Number(match[1]);
+}
+
+function auditDocument({ atMs, before, after, mac, number, ...row }: AuditRow): object {
+  const read = (json: string | null) => (json === null ? null : JSON.parse(json));
+  const hex = Buffer.from(mac).toString('hex');
+  return { number, at: iso(atMs), ...row, before: read(before), after: read(after), mac: hex };
+}
+
+const ROWS_AT_ONCE = 500;
+
+const head = z
+  .string()
+  .regex(/^[0-9]{1,15}:[0-9a-f]{0,64}$/, 'must be NUMBER:MAC, as the log has it')
+  .meta({ description: 'A head of the chain that the log has: `NUMBER:MAC`.', examples: [`812:${ROW.mac}`] });
+
+const FAULTS: Readonly<Record<ChainFault['what'], (number: number) => string>> = {
+  removed: (number) => `Row ${number} is missing: somebody removed it.`,
+  changed: (number) => `Row ${number} is not as settled wrote it: somebody changed it, or the row before it.`,
+};
+
+export const verifyAudit = operation({
+  summary: 'Verify the audit chain',
+  description:
+    'Computes the MAC of every row anew. Rows that were removed from the end leave a chain that is whole: give the last ' +
+    'head that the log has (`head of the audit chain`) to find those as well.',
+  query: z.strictObject({ head: head.optional() }),
+  answers: ok(
+    'What was found.',
+    {
+      rows: field.count.describe('That were verified.'),
+      isWhole: z.boolean(),
+      detail: z.string().describe('What is wrong, and where; or that nothing is.'),
+      head: z.string().describe('`NUMBER:MAC` of the last row. Keep it somewhere else.'),
+    },
+    { rows: 812, isWhole: true, detail: 'Every row is as settled wrote it.', head: `812:${ROW.mac}` },
+  ),
+  answer: async ({ store, auditKey }, { query }) => {
+    const kept = await store.auditHead();
+    let last: AuditHead = { number: 0, mac: new Uint8Array() };
+    let logged = query.head === undefined || query.head === writeHead(last);
+    for (;;) {
+      const rows = await store.readAuditChain({ after: last.number, limit: ROWS_AT_ONCE });
+      const fault = chainFault(auditKey, last, rows);
+      if (fault !== null) return verdict(fault.number - 1, kept, FAULTS[fault.what](fault.number));
+      logged ||= rows.some((row) => writeHead(row) === query.head);
+      last = rows.at(-1) ?? last;
+      if (rows.length < ROWS_AT_ONCE) break;
+    }
+    // A row may have been added since the head was read.
+    if (last.number < kept.number) return verdict(last.number, kept, FAULTS.removed(last.number + 1));
+    if (!logged)
+      return verdict(last.number, last, `The chain has no row ${query.head}: rows were removed from its end.`);
+    return verdict(last.number, last, null);
+  },
+});
+
+function writeHead({ number, mac }: AuditHead): string {
+  return `${number}:${Buffer.from(mac).toString('hex')}`;
+}
+
+function verdict(rows: number, head: AuditHead, fault: string | null): object {
+  return { rows, isWhole: fault === null, detail: fault ?? 'Every row is as settled wrote it.', head: writeHead(head) };
+}

@@ -1,0 +1,41 @@
+import type { Request, RequestHandler, Response } from 'express';
+import type { Caller, Access as Door } from '../access/access.ts';
+import { crossSiteFault, hostFault } from '../access/browser.ts';
+import { type Access, mayUse } from '../domain/access.ts';
+import { problem } from './problem.ts';
+
+/**
+ * Passes on a request that a route may answer, with the caller in `response.locals.caller`. A request without a bearer
+ * token, which a browser may have been made to send, must name the console's own host, and must come from its own pages if
+ * it changes something.
+ */
+export function requireAccess(door: Door, allowed: Access): RequestHandler {
+  return async (request, response, next) => {
+    const caller = await door.identify(request);
+    if (caller === null) throw problem(401, 'unauthorized', UNKNOWN);
+    const fault = browserFault(request, door);
+    if (fault !== null) throw problem(403, 'forbidden', fault);
+    if (!mayUse(caller.role, allowed)) throw problem(403, 'forbidden', forbidden(caller, allowed));
+    response.locals.caller = caller;
+    next();
+  };
+}
+
+const UNKNOWN = 'Send a token that settled knows (Authorization: Bearer TOKEN), or sign in at the console.';
+
+/** Why a request may not be answered whoever sends it; null if it may. */
+export function browserFault(request: Request, { address }: Pick<Door, 'address'>): string | null {
+  if (request.headers.authorization !== undefined) return null;
+  return hostFault(request, address) ?? crossSiteFault(request, address);
+}
+
+function forbidden({ role, name }: Caller, { least }: Access): string {
+  if (role === 'shop')
+    return `This needs the token of a person: of role ${least} or above. The shop's token may not do it.`;
+  return `This needs the role ${least}, and ${name} has the role ${role}.`;
+}
+
+/** Who sent the request; null on a route that anyone may use. */
+export function callerOf(response: Response): Caller | null {
+  return (response.locals.caller as Caller | undefined) ?? null;
+}

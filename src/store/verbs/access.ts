@@ -1,0 +1,119 @@
+import { SESSION_MS } from '../../domain/access.ts';
+import type { AccessControl, AccessQueries, SessionSummary, TokenSummary } from '../contract_access.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { writeAudit } from './audit.ts';
+
+/*
+ * A change to a token or a session locks its row, and the audit chain after it. Sessions and sign-in links hold the SHA-256
+ * of the token that they came from: they are valid as long as that is.
+ */
+
+const TOKEN = `SELECT key, name, role, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs,
+  revoked_at_ms AS revokedAtMs FROM access_token`;
+const TOKEN_BY_NAME = statement(`${TOKEN} WHERE name = @name AND revoked_at_ms IS NULL FOR NO KEY UPDATE`);
+const TOKEN_BY_DIGEST = statement(`
+  ${TOKEN} WHERE sha256 = @sha256 AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > @nowMs)`);
+const TOKENS = statement(`${TOKEN} ORDER BY revoked_at_ms IS NOT NULL, name, key LIMIT 1000`);
+const INSERT_TOKEN = statement(`
+  INSERT INTO access_token (name, role, sha256, created_at_ms, expires_at_ms)
+  VALUES (@name, @role, @sha256, @atMs, @expiresAtMs)
+  ON CONFLICT (name) WHERE revoked_at_ms IS NULL DO NOTHING RETURNING key`);
+const REVOKE_TOKEN = statement('UPDATE access_token SET revoked_at_ms = @atMs WHERE key = @key');
+
+const SESSION = `SELECT s.key, s.name, s.role, s.created_at_ms AS createdAtMs, s.used_at_ms AS usedAtMs,
+  s.ended_at_ms AS endedAtMs FROM session s`;
+/** The token is the bootstrap token, or a named one that is neither revoked nor expired. */
+const tokenIsValid = (of: 's' | 'l') => `(${of}.token_sha256 = @bootstrapSha256 OR EXISTS (
+    SELECT 1 FROM access_token t WHERE t.sha256 = ${of}.token_sha256 AND t.revoked_at_ms IS NULL
+      AND (t.expires_at_ms IS NULL OR t.expires_at_ms > @nowMs)))`;
+const IS_LIVE = `s.ended_at_ms IS NULL AND s.used_at_ms > @nowMs - ${SESSION_MS.idle}
+  AND s.created_at_ms > @nowMs - ${SESSION_MS.most} AND ${tokenIsValid('s')}`;
+const FIND_SESSION = statement(`${SESSION} WHERE s.sha256 = @sha256 AND ${IS_LIVE}`);
+const SESSIONS = statement(`${SESSION} WHERE ${IS_LIVE} ORDER BY s.key DESC LIMIT 1000`);
+const INSERT_SESSION = statement(`
+  INSERT INTO session (sha256, name, role, token_sha256, created_at_ms, used_at_ms)
+  VALUES (@sha256, @name, @role, @tokenSha256, @atMs, @atMs) RETURNING key`);
+const FORGET_SESSIONS = statement('DELETE FROM session WHERE created_at_ms <= @atMs - 30 * 86400000');
+const TOUCH = statement('UPDATE session SET used_at_ms = @atMs WHERE key = @key AND used_at_ms < @atMs');
+const LOCK_SESSION = statement(`${SESSION} WHERE s.key = @key AND s.ended_at_ms IS NULL FOR NO KEY UPDATE`);
+const END_SESSION = statement('UPDATE session SET ended_at_ms = @atMs WHERE key = @key');
+
+const INSERT_LINK = statement(`
+  INSERT INTO sign_in_link (sha256, name, role, token_sha256, expires_at_ms)
+  VALUES (@sha256, @name, @role, @tokenSha256, @expiresAtMs)`);
+const FORGET_LINKS = statement('DELETE FROM sign_in_link WHERE expires_at_ms <= @atMs');
+const TAKE_LINK = statement(`
+  DELETE FROM sign_in_link AS l WHERE l.sha256 = @linkSha256 AND l.expires_at_ms > @nowMs AND ${tokenIsValid('l')}
+  RETURNING name, role, token_sha256 AS tokenSha256`);
+
+export const accessVerbs: InTransaction<Omit<AccessControl, 'recordAction' | 'keepAuditKey' | 'resealAuditKey'>> = {
+  *addToken(tx, { by, ...token }) {
+    const { name, role, expiresAtMs, atMs } = token;
+    const row = yield* tx.one<{ key: number }>(INSERT_TOKEN, token);
+    if (row === undefined) return 'taken';
+    const after = { role, expiresAt: expiresAtMs };
+    yield* writeAudit(tx, by, { action: 'add_token', subject: name, after }, atMs);
+    return { key: row.key, name, role, createdAtMs: atMs, expiresAtMs, revokedAtMs: null };
+  },
+  *revokeToken(tx, { name, by, atMs }) {
+    const found = yield* tx.one<TokenSummary>(TOKEN_BY_NAME, { name });
+    if (found === undefined) return null;
+    tx.send(REVOKE_TOKEN, { key: found.key, atMs });
+    yield* writeAudit(tx, by, { action: 'revoke_token', subject: name, before: { role: found.role } }, atMs);
+    return { ...found, revokedAtMs: atMs };
+  },
+  *addSignInLink(tx, { by, ...link }) {
+    tx.send(FORGET_LINKS, { atMs: link.atMs });
+    tx.send(INSERT_LINK, link);
+    yield* writeAudit(tx, by, { action: 'add_sign_in_link', subject: link.name }, link.atMs);
+  },
+  *consumeSignInLink(tx, { linkSha256, sha256, bootstrapSha256, from, atMs }) {
+    type Taken = Pick<Parameters<AccessControl['beginSession']>[0], 'name' | 'role' | 'tokenSha256'>;
+    const link = yield* tx.one<Taken>(TAKE_LINK, { linkSha256, bootstrapSha256, nowMs: atMs });
+    if (link === undefined) return null;
+    const { name, role } = link;
+    return yield* insertSession(tx, { ...link, sha256, by: { ...from, name, role }, atMs });
+  },
+  *beginSession(tx, session) {
+    return yield* insertSession(tx, session);
+  },
+  *touchSession(tx, touched) {
+    tx.send(TOUCH, touched);
+  },
+  *endSession(tx, { key, by, atMs }) {
+    const found = yield* tx.one<SessionSummary>(LOCK_SESSION, { key });
+    if (found === undefined) return null;
+    tx.send(END_SESSION, { key, atMs });
+    const { name, role } = found;
+    const action = by.name === name && by.origin === 'console' ? 'sign_out' : 'end_session';
+    yield* writeAudit(tx, by, { action, subject: String(key), before: { name, role } }, atMs);
+    return { ...found, endedAtMs: atMs };
+  },
+};
+
+type NewSession = Parameters<AccessControl['beginSession']>[0];
+
+function* insertSession(tx: Transaction, { by, ...session }: NewSession): Work<SessionSummary> {
+  const { name, role, atMs } = session;
+  tx.send(FORGET_SESSIONS, { atMs });
+  const { key } = (yield* tx.one<{ key: number }>(INSERT_SESSION, session)) as { key: number };
+  yield* writeAudit(tx, by, { action: 'sign_in', subject: String(key), after: { name, role } }, atMs);
+  return { key, name, role, createdAtMs: atMs, usedAtMs: atMs, endedAtMs: null };
+}
+
+export const accessQueries: InTransaction<
+  Pick<AccessQueries, 'findToken' | 'findSession' | 'listTokens' | 'listSessions'>
+> = {
+  *findToken(tx, asked) {
+    return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) ?? null;
+  },
+  *findSession(tx, asked) {
+    return (yield* tx.one<SessionSummary>(FIND_SESSION, asked)) ?? null;
+  },
+  *listTokens(tx) {
+    return yield* tx.all<TokenSummary>(TOKENS);
+  },
+  *listSessions(tx, asked) {
+    return yield* tx.all<SessionSummary>(SESSIONS, asked);
+  },
+};

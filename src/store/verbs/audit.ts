@@ -1,0 +1,75 @@
+import { type AuditHead, type AuditRow, auditMac, type Change } from '../../domain/audit.ts';
+import type { AccessControl, AccessQueries, AuditPage, Author } from '../contract_access.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { KEY_MAX } from './lists.ts';
+
+const LOCK_HEAD = statement('SELECT number, mac FROM audit_head FOR NO KEY UPDATE');
+const HEAD = statement('SELECT number, mac FROM audit_head');
+const INSERT = statement(`
+  INSERT INTO audit (number, at_ms, actor, role, origin, address, action, subject, reason, before, after, mac)
+  VALUES (@number, @atMs, @actor, @role, @origin, @address, @action, @subject, @reason, @before, @after, @mac)`);
+const MOVE_HEAD = statement('UPDATE audit_head SET number = @number, mac = @mac');
+
+/**
+ * Appends a change to the audit chain: the last statements of its transaction, so that the head is locked as briefly as
+ * possible, and after everything else. Writes nothing if no person or named token asked (`by` is null).
+ */
+export function* writeAudit(tx: Transaction, by: Author | null, change: Change, atMs: number): Work<void> {
+  if (by === null) return;
+  const head = (yield* tx.one<AuditHead>(LOCK_HEAD)) as AuditHead;
+  const { name: actor, role, origin, address, auditKey } = by;
+  const { action, subject, reason = null } = change;
+  const [before, after] = [asJson(change.before), asJson(change.after)];
+  const number = head.number + 1;
+  const row = { number, atMs, actor, role, origin, address, action, subject, reason, before, after };
+  const mac = auditMac(auditKey, head.mac, row);
+  tx.send(INSERT, { ...row, mac });
+  tx.send(MOVE_HEAD, { number, mac });
+}
+
+function asJson(value: Change['before']): string | null {
+  return value == null ? null : JSON.stringify(value);
+}
+
+const KEEP_KEY = statement(`
+  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key IS NULL`);
+const FIND_KEY = statement('SELECT sealed_key AS sealed, secrets_key_id AS keyId FROM audit_head');
+const RESEAL_KEY = statement(`
+  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key = @was`);
+
+type AuditVerbs = 'recordAction' | 'keepAuditKey' | 'resealAuditKey';
+
+export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
+  *recordAction(tx, { by, change, atMs }) {
+    yield* writeAudit(tx, by, change, atMs);
+  },
+  *keepAuditKey(tx, key) {
+    tx.send(KEEP_KEY, key);
+    return (yield* tx.one(FIND_KEY)) as typeof key;
+  },
+  *resealAuditKey(tx, resealed) {
+    tx.send(RESEAL_KEY, resealed);
+  },
+};
+
+const COLUMNS = 'number, at_ms AS atMs, actor, role, origin, address, action, subject, reason, before, after, mac';
+const CHAIN = statement(`SELECT ${COLUMNS} FROM audit WHERE number > @after ORDER BY number LIMIT @limit`);
+
+function auditList({ actor, subject }: AuditPage) {
+  const conditions = ['number < @below'];
+  if (actor !== null) conditions.push('actor = @actor');
+  if (subject !== null) conditions.push('subject = @subject');
+  return statement(`SELECT ${COLUMNS} FROM audit WHERE ${conditions.join(' AND ')} ORDER BY number DESC LIMIT @limit`);
+}
+
+export const auditQueries: InTransaction<Pick<AccessQueries, 'listAudit' | 'auditHead' | 'readAuditChain'>> = {
+  *listAudit(tx, page) {
+    return yield* tx.all<AuditRow>(auditList(page), { ...page, below: page.after ?? KEY_MAX });
+  },
+  *auditHead(tx) {
+    return (yield* tx.one<AuditHead>(HEAD)) as AuditHead;
+  },
+  *readAuditChain(tx, page) {
+    return yield* tx.all<AuditRow>(CHAIN, page);
+  },
+};

@@ -1,0 +1,58 @@
+import type { IncomingMessage } from 'node:http';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { type AccessOptions, openAccess } from '../../src/access/access.ts';
+import { systemClock } from '../../src/work/clock.ts';
+
+const compared = vi.hoisted(() => [] as [number, number][]);
+
+vi.mock('node:crypto', async (original) => {
+  const crypto = await original<typeof import('node:crypto')>();
+  return {
+    ...crypto,
+    timingSafeEqual: (a: Buffer, b: Buffer) => {
+      compared.push([a.length, b.length]);
+      return crypto.timingSafeEqual(a, b);
+    },
+  };
+});
+
+beforeEach(() => {
+  compared.length = 0;
+});
+
+/** The role that a request with this header gets; null if nobody is known by it. */
+async function roleOf(tokens: AccessOptions['tokens'], authorization: string | undefined): Promise<string | null> {
+  const nobody = async () => null;
+  const store = { findToken: nobody, findSession: nobody } as unknown as AccessOptions['store'];
+  const auditKey = new Uint8Array(32);
+  const access = openAccess({ store, clock: systemClock, tokens, address: null, proxyAuth: null, auditKey });
+  const request = { headers: { authorization }, socket: {} } as IncomingMessage;
+  return (await access.identify(request))?.role ?? null;
+}
+
+const TOKENS = { operator: 'operator-token-0001', shop: 'shop-token-00000001' };
+
+describe('access: the comparison of tokens', () => {
+  it.each(['x', 'operator-token-0002', 'o'.repeat(512)])(
+    'compares digests of one length in constant time, whatever the length of %s',
+    async (token) => {
+      expect(await roleOf(TOKENS, `Bearer ${token}`)).toBeNull();
+      expect(compared).toEqual([
+        [32, 32],
+        [32, 32],
+      ]);
+    },
+  );
+
+  it('knows the bootstrap token and the shop', async () => {
+    expect(await roleOf(TOKENS, `Bearer ${TOKENS.operator}`)).toBe('admin');
+    expect(await roleOf(TOKENS, `Bearer ${TOKENS.shop}`)).toBe('shop');
+  });
+
+  it.each([undefined, '', 'Bearer ', 'Bearer null', 'Bearer undefined'])(
+    'accepts no %j if no shop token is configured',
+    async (authorization) => {
+      expect(await roleOf({ ...TOKENS, shop: null }, authorization)).toBeNull();
+    },
+  );
+});
