@@ -65,8 +65,8 @@ export function sessionCookie(name: string, value: string | null, { isSecure }: 
   return `${name}=${value ?? ''}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${life}`;
 }
 
-/** A path of the console to go back to after signing in, or `/` if what was asked for leads elsewhere. */
-export function safeBack(given: unknown): string {
-  const isPath = typeof given === 'string' && /^\/(?![/\\])[\x21-\x7e]{0,2000}$/.test(given) && !given.includes('\\');
-  return isPath ? given : '/';
+/** An address of the console below `prefix` to go back to, or its first page if what was asked for leads elsewhere. */
+export function safeBack(given: unknown, prefix: string): string {
+  const isOwn = typeof given === 'string' && given.length <= 2_000 && /^\/(?![/\\])[\x21-\x7e]*$/.test(given);
+  return isOwn && !given.includes('\\') && given.startsWith(`${prefix}/`) ? given : `${prefix}/`;
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, chainFault } from '../domain/audit.ts';
+import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, text } from './fields.ts';
-import { type ApiOptions, ok, operation } from './route.ts';
+import { ok, operation } from './route.ts';
 
 /** What people and named tokens did, and whether the chain of it is whole. */
 
@@ -104,20 +104,18 @@ export const verifyAudit = operation({
   answer: async ({ store, auditKey }, { query }) => {
     const kept = await store.auditHead();
     let last: AuditHead = { number: 0, mac: new Uint8Array() };
-    let logged = query.head === undefined || query.head === writeHead(last);
+    const wanted = query.head === undefined ? null : Buffer.from(query.head.split(':')[1] as string, 'hex');
+    let isThere = wanted === null || wanted.length === 0;
     for (;;) {
-      const rows = await store.readAuditChain({ after: last.number, limit: ROWS_AT_ONCE });
-      const fault = chainFault(auditKey, last, rows);
-      if (fault !== null) return verdict(fault.number - 1, kept, FAULTS[fault.what](fault.number));
-      logged ||= rows.some((row) => writeHead(row) === query.head);
-      last = rows.at(-1) ?? last;
-      if (rows.length < ROWS_AT_ONCE) break;
+      const page = await store.verifyAudit({ key: auditKey, from: last, limit: ROWS_AT_ONCE, wanted });
+      last = page.last;
+      isThere ||= page.has;
+      if (page.fault !== null) return verdict(last, kept, FAULTS[page.fault.what](page.fault.number));
+      if (page.rows < ROWS_AT_ONCE) break;
     }
     // A row may have been added since the head was read.
-    if (last.number < kept.number) return verdict(last.number, kept, FAULTS.removed(last.number + 1));
-    if (!logged)
-      return verdict(last.number, last, `The chain has no row ${query.head}: rows were removed from its end.`);
-    return verdict(last.number, last, null);
+    if (last.number < kept.number) return verdict(last, kept, FAULTS.removed(last.number + 1));
+    return verdict(last, last, isThere ? null : `The chain has no row ${query.head}: rows were removed from its end.`);
   },
 });
 
@@ -125,6 +123,6 @@ function writeHead({ number, mac }: AuditHead): string {
   return `${number}:${Buffer.from(mac).toString('hex')}`;
 }
 
-function verdict(rows: number, head: AuditHead, fault: string | null): object {
+function verdict({ number: rows }: AuditHead, head: AuditHead, fault: string | null): object {
   return { rows, isWhole: fault === null, detail: fault ?? 'Every row is as settled wrote it.', head: writeHead(head) };
 }

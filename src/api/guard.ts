@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Caller, Access as Door } from '../access/access.ts';
 import { crossSiteFault, hostFault } from '../access/browser.ts';
+import type { Caller, Callers } from '../access/identify.ts';
 import { type Access, mayUse } from '../domain/access.ts';
 import { problem } from './problem.ts';
 
@@ -9,11 +9,11 @@ import { problem } from './problem.ts';
  * token, which a browser may have been made to send, must name the console's own host, and must come from its own pages if
  * it changes something.
  */
-export function requireAccess(door: Door, allowed: Access): RequestHandler {
+export function requireAccess(callers: Callers, allowed: Access): RequestHandler {
   return async (request, response, next) => {
-    const caller = await door.identify(request);
+    const caller = await callers.identify(request);
     if (caller === null) throw problem(401, 'unauthorized', UNKNOWN);
-    const fault = browserFault(request, door);
+    const fault = browserFault(request, callers);
     if (fault !== null) throw problem(403, 'forbidden', fault);
     if (!mayUse(caller.role, allowed)) throw problem(403, 'forbidden', forbidden(caller, allowed));
     response.locals.caller = caller;
@@ -24,7 +24,7 @@ export function requireAccess(door: Door, allowed: Access): RequestHandler {
 const UNKNOWN = 'Send a token that settled knows (Authorization: Bearer TOKEN), or sign in at the console.';
 
 /** Why a request may not be answered whoever sends it; null if it may. */
-export function browserFault(request: Request, { address }: Pick<Door, 'address'>): string | null {
+export function browserFault(request: Request, { address }: Pick<Callers, 'address'>): string | null {
   if (request.headers.authorization !== undefined) return null;
   return hostFault(request, address) ?? crossSiteFault(request, address);
 }

@@ -23,6 +23,21 @@ export function problem(
   return new ProblemError({ status, code, detail, ...more });
 }
 
+/** What a page says of a problem above its sentence. */
+export function titleOf(status: number): string {
+  return TITLES[status] ?? (status >= 500 ? 'settled cannot answer now' : 'That was not done');
+}
+
+const TITLES: Readonly<Record<number, string>> = {
+  400: 'That cannot be read',
+  401: 'You are not signed in',
+  403: 'You may not do this',
+  404: 'There is no such thing',
+  409: 'That was not done: something changed',
+  422: 'That cannot be done',
+  429: 'Too many requests',
+};
+
 /** 422 about one field of a request that has the right form. */
 export function fieldProblem(path: string, detail: string): ProblemError {
   return problem(422, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] });
@@ -42,11 +57,11 @@ export function found<Found>(value: Found | null, ...about: Parameters<typeof no
 /** Answers the problems that handlers throw, and faults of the service. The listener answers every other error. */
 export function answerProblems(
   clock: Clock,
-  send: (request: Request, response: Response, problem: Problem) => void,
+  send: (request: Request, response: Response, problem: Problem) => void | Promise<void>,
 ): ErrorRequestHandler {
-  return (error, request, response, next) => {
-    if (error instanceof ProblemError) send(request, response, error.problem);
-    else if (error instanceof ServiceFault) send(request, response, problemOfService(error, clock.nowMs()));
+  return async (error, request, response, next) => {
+    if (error instanceof ProblemError) await send(request, response, error.problem);
+    else if (error instanceof ServiceFault) await send(request, response, problemOfService(error, clock.nowMs()));
     else next(error);
   };
 }

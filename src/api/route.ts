@@ -1,9 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
-import type { Access, Caller } from '../access/access.ts';
+import type { Caller, Callers } from '../access/identify.ts';
 import type { ClockSteps } from '../app/clock_steps.ts';
-import type { Access as Allowed } from '../domain/access.ts';
-import type { Change } from '../domain/audit.ts';
+import type { Access, Change } from '../domain/access.ts';
 import type { Readiness } from '../http/app.ts';
 import type { Problem, ProblemCode } from '../http/problem.ts';
 import type { LinkOpener } from '../links/opener.ts';
@@ -30,7 +29,7 @@ export type Route = {
   method: 'get' | 'post';
   path: string;
   /** Who may use it; null if anyone may, because it tells no secret. */
-  allowed: Allowed | null;
+  allowed: Access | null;
   group: keyof typeof GROUPS;
   /** Unique. */
   id: string;
@@ -135,7 +134,7 @@ export function operation<Query extends z.ZodObject = typeof nothing, Body exten
     };
     const document = await answer(options, asked, response);
     if (asked.by !== null) await options.onChanged(request.method);
-    if (isForm(request)) options.views.answered(request, response, document);
+    if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };
   return { ...documented, handle };
@@ -180,8 +179,8 @@ function faultsOf(issue: z.core.$ZodIssue): { path: string; detail: string }[] {
 
 /** How the console answers a form: by going back to its page, or by a page of its own. */
 export type FormViews = {
-  answered(request: Request, response: Response, document: object | undefined): void;
-  refused(request: Request, response: Response, refused: Problem): void;
+  answered(request: Request, response: Response, document: object | undefined): void | Promise<void>;
+  refused(request: Request, response: Response, refused: Problem): void | Promise<void>;
 };
 
 /** Everything that handlers need. */
@@ -189,7 +188,7 @@ export type ApiOptions = {
   store: Store;
   keyring: Keyring;
   credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
-  access: Access;
+  access: Callers;
   /** Of the audit chain. */
   auditKey: Uint8Array;
   /** How the console answers forms. */

@@ -16,7 +16,7 @@ import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
 import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './orders.ts';
 import { answerProblems, problem } from './problem.ts';
-import { index, livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
+import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
 
@@ -71,7 +71,6 @@ export const OPEN_ROUTES: readonly Route[] = [
   route('GET /readyz', 'Health', null, { readyz }),
   route('GET /openapi.json', 'Health', null, { openapi: showDocument(describeRoutes) }),
   route('GET /docs', 'Health', null, { docs: showDocs(describeRoutes) }),
-  route('GET /', 'Health', null, { index }),
 ];
 
 /** `named`: the operation by its id, which the document has as `operationId`: a function's name in a generated client. */
@@ -111,8 +110,8 @@ export function apiRoutes(options: ApiOptions): Router {
   for (const [path, routes] of byPath) router.all(path, refuseMethod(routes.flatMap(({ method }) => METHODS[method])));
   router.use(
     answerProblems(options.clock, (request, response, refused) => {
-      if (isForm(request)) options.views.refused(request, response, refused);
-      else sendProblem(response, refused);
+      if (isForm(request)) return options.views.refused(request, response, refused);
+      sendProblem(response, refused);
     }),
   );
   return router;

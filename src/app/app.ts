@@ -1,9 +1,10 @@
-import type { Router } from 'express';
-import { openAccess } from '../access/access.ts';
+import type { RequestHandler } from 'express';
 import { consoleAddress } from '../access/browser.ts';
+import { openCallers } from '../access/identify.ts';
 import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
-import { formViews } from '../console/forms.ts';
+import { consoleRoutes, formViews, withoutPrefix } from '../console/router.ts';
+import type { ConsoleOptions } from '../console/view.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
@@ -72,7 +73,7 @@ async function openServers(
   try {
     const operatorServer = await listen({
       address: config.operatorListen,
-      handler: createApp({ routers: [operatorRoutes(context, stages)], log, newId }),
+      handler: createApp({ routers: operatorRoutes(context, stages), log, newId }),
       refuseContinue,
       clock,
       connectionsMax: connectionsMax(context.openFiles).operator,
@@ -115,19 +116,19 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
 }
 
 /** The routes of the private listener. */
-function operatorRoutes(context: Context, stages: Stages): Router {
+function operatorRoutes(context: Context, stages: Stages): RequestHandler[] {
   const { config, health } = context;
-  const access = openAccess({
+  const access = openCallers({
     ...context,
     tokens: tokensOf(config),
     address: consoleAddress(config.consoleUrl),
     proxyAuth: config.proxyAuth,
   });
-  return apiRoutes({
+  const options: ConsoleOptions = {
     ...context,
     ...stages,
     access,
-    views: formViews(access.address?.path ?? ''),
+    views: formViews(() => options),
     onChanged: auditLog(context),
     readiness: health.readiness,
     publicUrl: config.publicUrl,
@@ -143,7 +144,9 @@ function operatorRoutes(context: Context, stages: Stages): Router {
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
     publicUrlReaches: config.publicUrlReaches,
     apiSlots: config.apiSlots,
-  });
+    badge: config.consoleBadge,
+  };
+  return [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), consoleRoutes(options)];
 }
 
 /**

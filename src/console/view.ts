@@ -1,4 +1,13 @@
+import type { Request, Response } from 'express';
+import { callerOf } from '../api/guard.ts';
+import type { ApiOptions } from '../api/route.ts';
 import type { PersonRole } from '../domain/access.ts';
+
+/** What the console needs. */
+export type ConsoleOptions = ApiOptions & {
+  /** The environment in a word or two; null if none is shown. */
+  badge: string | null;
+};
 
 /** What every page and component is told of the request that it answers. */
 export type View = {
@@ -15,6 +24,20 @@ export type View = {
   /** A locale that `Intl` knows, in which amounts are written. The words are English. */
   locale: string;
 };
+
+/** What the page that answers a request is told of it. */
+export function requestView({ access, badge, clock }: ConsoleOptions, request: Request, response: Response): View {
+  const caller = callerOf(response);
+  const isPerson = caller !== null && caller.role !== 'shop';
+  return {
+    prefix: access.address?.path ?? '',
+    path: request.url,
+    environment: badge,
+    session: isPerson ? { name: caller.name, role: caller.role as NonNullable<View['session']>['role'] } : null,
+    nowMs: clock.nowMs(),
+    locale: localeOf(request.headers['accept-language']),
+  };
+}
 
 /** Values of a query by their names; null and empty ones are left out. */
 export type QueryValues = Readonly<Record<string, string | number | null>>;

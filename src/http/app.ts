@@ -11,7 +11,7 @@ import type { Log } from '../observe/log.ts';
 import { type ProblemCode, sendProblem } from './problem.ts';
 
 /** An Express application that says little about itself, with its own answers for unknown addresses and for failures. */
-export function createApp(options: { routers: readonly Router[]; log: Log; newId: () => string }): Express {
+export function createApp(options: { routers: readonly RequestHandler[]; log: Log; newId: () => string }): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');

@@ -8,10 +8,13 @@ import {
   randomBytes,
 } from 'node:crypto';
 import { Fault } from '../fault.ts';
+import type { Store } from '../store/contract.ts';
+import type { SealedKey } from '../store/contract_access.ts';
 import type { SealedCredentials } from '../store/contract_inbox.ts';
 import type { SealedSecret } from '../store/contract_links.ts';
 
 const KEY_BYTES = 32;
+const AUDIT_KEY_BYTES = 32;
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -143,4 +146,32 @@ function unseal(key: KeyObject, sealed: Uint8Array, aad: Buffer): string {
   decipher.setAuthTag(tag);
   const text = sealed.subarray(IV_BYTES, sealed.length - TAG_BYTES);
   return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
+}
+
+/** What the key is sealed for; no order can have this reference. */
+const AUDIT = '\u0001audit';
+
+/**
+ * The key of the audit chain: random, made once for a store, and kept there sealed under the secrets key. So a change of the
+ * secrets key leaves the chain as it is. Throws `secret_undecipherable` if its row was changed.
+ */
+export async function openAuditKey(store: Pick<Store, 'keepAuditKey'>, keyring: Keyring): Promise<Buffer> {
+  const { sealed, keyId } = keyring.seal(randomBytes(AUDIT_KEY_BYTES).toString('base64'), AUDIT);
+  return Buffer.from(openSealed(keyring, await store.keepAuditKey({ sealed, keyId })), 'base64');
+}
+
+/** Seals the key under the current secrets key. */
+export async function resealAuditKey(
+  store: Pick<Store, 'keepAuditKey' | 'resealAuditKey'>,
+  keyring: Keyring,
+): Promise<void> {
+  const { sealed: fresh, keyId: freshId } = keyring.seal(randomBytes(AUDIT_KEY_BYTES).toString('base64'), AUDIT);
+  const kept = await store.keepAuditKey({ sealed: fresh, keyId: freshId });
+  if (kept.keyId === keyring.keyId) return;
+  const { sealed, keyId } = keyring.seal(openSealed(keyring, kept), AUDIT);
+  await store.resealAuditKey({ was: kept.sealed, sealed, keyId });
+}
+
+function openSealed(keyring: Keyring, { sealed, keyId }: SealedKey): string {
+  return keyring.open({ sealedSecret: sealed, keyId, reference: AUDIT });
 }

@@ -4,9 +4,8 @@ import { storeFile } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
-import { resealAuditKey } from './audit_key.ts';
 import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, secretsKeyPlace } from './key_files.ts';
-import { type Keyring, openKeyring, type StoredSecret, secretsOf } from './keyring.ts';
+import { type Keyring, openKeyring, resealAuditKey, type StoredSecret, secretsOf } from './keyring.ts';
 
 /**
  * Secrets resealed together. To open and seal this many blocks the event loop for a millisecond, and their commit takes no

@@ -1,5 +1,4 @@
-import type { Actor, PersonRole } from '../domain/access.ts';
-import type { AuditHead, AuditRow, Change } from '../domain/audit.ts';
+import type { Actor, AuditHead, AuditRow, ChainFault, Change, PersonRole } from '../domain/access.ts';
 
 /** Who makes a change, and the key that seals its row in the audit chain. */
 export type Author = Actor & { readonly auditKey: Uint8Array };
@@ -57,8 +56,13 @@ export type AccessQueries = {
   /** A page of the audit chain, the newest first; numbers above `after` are left out. */
   listAudit(page: AuditPage): Promise<AuditRow[]>;
   auditHead(): Promise<AuditHead>;
-  /** Rows after a number, ascending, for verification. */
-  readAuditChain(page: { after: number; limit: number }): Promise<AuditRow[]>;
+  /** Computes the MACs of `limit` rows after the row `from` anew. `has`: whether one of them has the MAC `wanted`. */
+  verifyAudit(page: {
+    key: Uint8Array;
+    from: AuditHead;
+    limit: number;
+    wanted: Uint8Array | null;
+  }): Promise<VerifiedAudit>;
 };
 
 export type TokenSummary = {
@@ -78,5 +82,8 @@ export type SessionSummary = {
   usedAtMs: number;
   endedAtMs: number | null;
 };
+
+/** `last`: the last row that is as settled wrote it. `rows`: how many were verified. */
+export type VerifiedAudit = { fault: ChainFault | null; last: AuditHead; rows: number; has: boolean };
 
 export type AuditPage = { limit: number; after: number | null; actor: string | null; subject: string | null };

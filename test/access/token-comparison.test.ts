@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { type AccessOptions, openAccess } from '../../src/access/access.ts';
+import { type CallersOptions, openCallers } from '../../src/access/identify.ts';
 import { systemClock } from '../../src/work/clock.ts';
 
 const compared = vi.hoisted(() => [] as [number, number][]);
@@ -21,11 +21,11 @@ beforeEach(() => {
 });
 
 /** The role that a request with this header gets; null if nobody is known by it. */
-async function roleOf(tokens: AccessOptions['tokens'], authorization: string | undefined): Promise<string | null> {
+async function roleOf(tokens: CallersOptions['tokens'], authorization: string | undefined): Promise<string | null> {
   const nobody = async () => null;
-  const store = { findToken: nobody, findSession: nobody } as unknown as AccessOptions['store'];
+  const store = { findToken: nobody, findSession: nobody } as unknown as CallersOptions['store'];
   const auditKey = new Uint8Array(32);
-  const access = openAccess({ store, clock: systemClock, tokens, address: null, proxyAuth: null, auditKey });
+  const access = openCallers({ store, clock: systemClock, tokens, address: null, proxyAuth: null, auditKey });
   const request = { headers: { authorization }, socket: {} } as IncomingMessage;
   return (await access.identify(request))?.role ?? null;
 }

@@ -31,6 +31,11 @@ export function postText(
     .expect(documented);
 }
 
+/** What a browser that is signed in sends if a page of another site makes it, under a name that leads here. */
+export function crossSite(settled: TestApp, method: 'get' | 'post', path: string, cookie: string): request.Test {
+  return request(settled.apiUrl)[method](path).set({ cookie, host: 'elsewhere.example' }).expect(documented);
+}
+
 /** Every answer is one that the API's document has. */
 function documented({ status, headers, body, text, request }: Readonly<request.Response> & Asked): void {
   const type = headers['content-type'] ?? null;

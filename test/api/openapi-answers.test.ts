@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { type CallersOptions, openCallers } from '../../src/access/identify.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import { apiRoutes, ROUTES } from '../../src/api/router.ts';
 import { Fault } from '../../src/fault.ts';
@@ -9,6 +10,7 @@ import { openLog } from '../../src/observe/log.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
@@ -30,10 +32,9 @@ import {
   startProxiedShop,
   startShop,
 } from '../support/shop.ts';
-import { ask } from '../support/http.ts';
 import { followTail } from '../support/tail.ts';
 import { eventually } from '../support/timing.ts';
-import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
+import { crossSite, deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
 
 /**
  * Every answer that the document has is provoked here, and held against it by what `api`, `get` and `post` expect of every
@@ -60,13 +61,13 @@ describe('the answers of the document', () => {
 
   it('by rule: who may not, what is not there, what cannot be read', async () => {
     const { settled } = await startShop();
+    const { cookie } = await signIn(settled);
     for (const { method, path, allowed, operation } of ROUTES) {
       const place = pathOf(path);
       const body = operation.example?.body ?? {};
       const sent = { method: method.toUpperCase(), ...(method === 'post' ? { body } : {}) };
       await settled.api(place, { ...sent, token: 'nobodys' });
-      // A browser that another site sent here.
-      await ask(`${settled.apiUrl}${place}`, { method: sent.method, headers: { host: 'elsewhere.example' } });
+      await crossSite(settled, method, place, cookie);
       if (allowed !== null && !allowed.shop) await settled.api(place, { ...sent, token: SHOP_TOKEN });
       if (path.includes(':')) await settled.api(place, sent);
       if (method === 'post') {
@@ -301,7 +302,16 @@ async function startBroken(error: Error): Promise<TestApp> {
     store: fails,
     keyring: openKeyring(Buffer.alloc(32, 1)),
     credentials: fails,
-    tokens: { operator: OPERATOR_TOKEN, shop: SHOP_TOKEN },
+    access: openCallers({
+      store: fails as CallersOptions['store'],
+      clock: systemClock,
+      tokens: { operator: OPERATOR_TOKEN, shop: SHOP_TOKEN },
+      address: null,
+      proxyAuth: null,
+      auditKey: new Uint8Array(32),
+    }),
+    auditKey: new Uint8Array(32),
+    onChanged: async () => {},
     clock: systemClock,
     metrics: { scrape: () => Promise.reject(error) },
     activity: { follow: error instanceof Fault ? () => null : throws },

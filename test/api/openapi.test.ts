@@ -83,7 +83,7 @@ describe('the OpenAPI document: its form', () => {
       expect(statuses.some((status) => status.startsWith('2'))).toBe(true);
       expect(operation.tags).toHaveLength(1);
       for (const one of operation.security) {
-        expect(Object.entries(one)).toEqual([[expect.stringMatching(/^(operator|shop)$/), []]]);
+        expect(Object.entries(one)).toEqual([[expect.stringMatching(/^(viewer|operator|admin|shop)$/), []]]);
       }
     }
   });

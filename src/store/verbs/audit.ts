@@ -1,5 +1,6 @@
-import { type AuditHead, type AuditRow, auditMac, type Change } from '../../domain/audit.ts';
-import type { AccessControl, AccessQueries, AuditPage, Author } from '../contract_access.ts';
+import { createHmac } from 'node:crypto';
+import type { AuditHead, AuditRow, Change } from '../../domain/access.ts';
+import type { AccessControl, AccessQueries, AuditPage, Author, VerifiedAudit } from '../contract_access.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { KEY_MAX } from './lists.ts';
 
@@ -29,6 +30,13 @@ export function* writeAudit(tx: Transaction, by: Author | null, change: Change, 
 
 function asJson(value: Change['before']): string | null {
   return value == null ? null : JSON.stringify(value);
+}
+
+/** HMAC-SHA256 over a row and the MAC of the row before it (empty for the first). */
+function auditMac(key: Uint8Array, previous: Uint8Array, row: Omit<AuditRow, 'mac'>): Buffer {
+  const { number, atMs, actor, role, origin, address, action, subject, reason, before, after } = row;
+  const text = JSON.stringify([number, atMs, actor, role, origin, address, action, subject, reason, before, after]);
+  return createHmac('sha256', key).update(previous).update(text).digest();
 }
 
 const KEEP_KEY = statement(`
@@ -62,14 +70,27 @@ function auditList({ actor, subject }: AuditPage) {
   return statement(`SELECT ${COLUMNS} FROM audit WHERE ${conditions.join(' AND ')} ORDER BY number DESC LIMIT @limit`);
 }
 
-export const auditQueries: InTransaction<Pick<AccessQueries, 'listAudit' | 'auditHead' | 'readAuditChain'>> = {
+export const auditQueries: InTransaction<Pick<AccessQueries, 'listAudit' | 'auditHead' | 'verifyAudit'>> = {
   *listAudit(tx, page) {
     return yield* tx.all<AuditRow>(auditList(page), { ...page, below: page.after ?? KEY_MAX });
   },
   *auditHead(tx) {
     return (yield* tx.one<AuditHead>(HEAD)) as AuditHead;
   },
-  *readAuditChain(tx, page) {
-    return yield* tx.all<AuditRow>(CHAIN, page);
+  *verifyAudit(tx, { key, from, limit, wanted }) {
+    const rows = yield* tx.all<AuditRow>(CHAIN, { after: from.number, limit });
+    const verified: VerifiedAudit = { fault: null, last: from, rows: 0, has: false };
+    for (const row of rows) {
+      const number = verified.last.number + 1;
+      const isNext = row.number === number;
+      if (!isNext || !auditMac(key, verified.last.mac, row).equals(row.mac)) {
+        return { ...verified, fault: { number, what: isNext ? 'changed' : 'removed' } };
+      }
+      const { mac } = row;
+      verified.last = { number, mac };
+      verified.rows++;
+      verified.has ||= wanted !== null && Buffer.from(mac).equals(wanted);
+    }
+    return verified;
   },
 };

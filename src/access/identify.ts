@@ -18,7 +18,7 @@ export type Caller = {
   readonly tokenSha256: Uint8Array | null;
 };
 
-export type AccessOptions = {
+export type CallersOptions = {
   store: Pick<
     Store,
     'findToken' | 'findSession' | 'touchSession' | 'beginSession' | 'consumeSignInLink' | 'endSession'
@@ -31,7 +31,7 @@ export type AccessOptions = {
   auditKey: Uint8Array;
 };
 
-export type Access = ReturnType<typeof openAccess>;
+export type Callers = ReturnType<typeof openCallers>;
 
 /** The name of whoever uses SETTLED_OPERATOR_TOKEN. */
 export const BOOTSTRAP_NAME = 'operator';
@@ -42,7 +42,7 @@ const TOUCH_EVERY_MS = 300_000;
 const FAILURES = { max: 5, withinMs: 60_000, addressesMax: 10_000 } as const;
 
 /** Tells who sends a request, and signs browsers in and out. */
-export function openAccess(options: AccessOptions) {
+export function openCallers(options: CallersOptions) {
   const { store, clock, tokens, address, proxyAuth, auditKey } = options;
   const operator = digest(tokens.operator);
   const shop = tokens.shop === null ? null : digest(tokens.shop);

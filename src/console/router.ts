@@ -1,0 +1,115 @@
+import express, {
+  type ErrorRequestHandler,
+  type Request,
+  type RequestHandler,
+  type Response,
+  type Router,
+} from 'express';
+import { safeBack } from '../access/browser.ts';
+import { typedFields } from '../api/body.ts';
+import { browserFault } from '../api/guard.ts';
+import { ProblemError, problem, titleOf } from '../api/problem.ts';
+import type { ApiOptions, FormViews } from '../api/route.ts';
+import { type Access, mayUse } from '../domain/access.ts';
+import { html } from '../http/app.ts';
+import { assetRoutes } from './assets.ts';
+import { problemPanel } from './components.ts';
+import { page } from './layout.ts';
+import { PAGES } from './pages.ts';
+import { sendConsolePage } from './send.ts';
+import { signInRoutes } from './sign_in.ts';
+import { type ConsoleOptions, requestView } from './view.ts';
+
+/** The pages for a person, on the private listener, at the path of SETTLED_CONSOLE_URL. */
+export function consoleRoutes(options: ConsoleOptions): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.use(assetRoutes());
+  router.use(signInRoutes(options));
+  for (const { path, least, show } of PAGES) {
+    router.get(path, signedIn(options, { least, shop: false }), async (request, response) => {
+      const view = requestView(options, request, response);
+      await sendConsolePage(request, response, page(view, await show(options, view, request)));
+    });
+  }
+  router.use(showProblems(options));
+  return router;
+}
+
+/** Takes the path of the console's address off a request, whether a proxy before settled has left it there or not. */
+export function withoutPrefix(prefix: string): RequestHandler {
+  return (request, response, next) => {
+    const { url } = request;
+    if (prefix === '' || !url.startsWith(prefix)) return next();
+    const rest = url.slice(prefix.length);
+    if (rest === '') return response.redirect(308, `${prefix}/`);
+    if (rest.startsWith('/')) request.url = rest;
+    else if (rest.startsWith('?')) request.url = `/${rest}`;
+    next();
+  };
+}
+
+/** Passes on a request of a person who signed in; a person who has not is sent to sign in, and comes back here. */
+function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): RequestHandler {
+  const { access } = options;
+  return async (request, response, next) => {
+    const fault = browserFault(request, access);
+    if (fault !== null) throw problem(403, 'forbidden', fault);
+    const caller = await access.identify(request);
+    const prefix = access.address?.path ?? '';
+    if (caller === null)
+      return response.redirect(303, `${prefix}/sign-in?back=${encodeURIComponent(prefix + request.url)}`);
+    if (!mayUse(caller.role, allowed)) {
+      throw problem(
+        403,
+        'forbidden',
+        `This page needs the role ${allowed.least}; ${caller.name} has the role ${caller.role}.`,
+      );
+    }
+    response.locals.caller = caller;
+    next();
+  };
+}
+
+/** Answers problems of the console's own addresses with a page. */
+function showProblems(options: ConsoleOptions): ErrorRequestHandler {
+  return async (error, request, response, next) => {
+    if (!(error instanceof ProblemError)) return next(error);
+    await sendProblemPage(options, request, response, error.problem);
+  };
+}
+
+export async function sendProblemPage(
+  options: ConsoleOptions,
+  request: Request,
+  response: Response,
+  { status, code, detail, errors = [], back }: ProblemError['problem'] & { back?: string },
+): Promise<void> {
+  const view = requestView(options, request, response);
+  const title = titleOf(status);
+  const remedy = back === undefined ? null : html`<a href="${back}">Back to where you were</a>`;
+  const body = html`<h1>${title}</h1>${problemPanel({ title: code.replaceAll('_', ' '), detail, errors, remedy })}`;
+  await sendConsolePage(request, response, page(view, { title, here: null, body }), status);
+}
+
+/**
+ * How the console answers the forms of its pages: by going back to the page, which says what was done, or by a page that
+ * says why it was not. A person whose session ended signs in and comes back.
+ */
+export function formViews(options: () => ConsoleOptions): FormViews {
+  const backOf = (request: Request) => safeBack(typedFields(request).get('back'), options().access.address?.path ?? '');
+  return {
+    answered: (request: Request, response: Response) => {
+      const to = new URL(backOf(request), 'http://settled');
+      to.searchParams.set('done', String(response.locals.operation));
+      response.redirect(303, to.pathname + to.search);
+    },
+    refused: async (request, response, problem) => {
+      const back = backOf(request);
+      const { address } = options().access;
+      if (problem.status === 401) {
+        return response.redirect(303, `${address?.path ?? ''}/sign-in?back=${encodeURIComponent(back)}`);
+      }
+      await sendProblemPage(options(), request, response, { ...problem, back });
+    },
+  };
+}
