@@ -34,7 +34,7 @@ export type CallersOptions = {
 export type Callers = ReturnType<typeof openCallers>;
 
 /** The name of whoever uses SETTLED_OPERATOR_TOKEN. */
-export const BOOTSTRAP_NAME = 'operator';
+const BOOTSTRAP_NAME = 'operator';
 
 const SECRET_BYTES = 32;
 /** A session that is used is noted this often. */

@@ -52,7 +52,7 @@ function single({ rawHeaders }: IncomingMessage, name: string): string | null {
   return values.length === 1 && values[0] !== '' ? (values[0] as string) : null;
 }
 
-export function isWithin(address: string, range: string): boolean {
+function isWithin(address: string, range: string): boolean {
   if (!ipaddr.isValid(address)) return false;
   const [network, bits] = ipaddr.parseCIDR(range);
   const peer = ipaddr.process(address);

@@ -39,3 +39,11 @@ function forbidden({ role, name }: Caller, { least }: Access): string {
 export function callerOf(response: Response): Caller | null {
   return (response.locals.caller as Caller | undefined) ?? null;
 }
+
+/** For a method that an address does not take. */
+export function refuseMethod(methods: readonly string[]): RequestHandler {
+  return (_request, response) => {
+    response.setHeader('allow', methods.join(', '));
+    throw problem(405, 'method_not_allowed', `This address takes ${methods.join(' and ')}.`);
+  };
+}

@@ -9,13 +9,13 @@ import { isForm, readBody } from './body.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
-import { requireAccess } from './guard.ts';
+import { refuseMethod, requireAccess } from './guard.ts';
 import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
 import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './orders.ts';
-import { answerProblems, problem } from './problem.ts';
+import { answerProblems } from './problem.ts';
 import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
@@ -115,11 +115,4 @@ export function apiRoutes(options: ApiOptions): Router {
     }),
   );
   return router;
-}
-
-function refuseMethod(methods: readonly string[]): RequestHandler {
-  return (_request, response) => {
-    response.setHeader('allow', methods.join(', '));
-    throw problem(405, 'method_not_allowed', `This address takes ${methods.join(' and ')}.`);
-  };
 }

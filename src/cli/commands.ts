@@ -20,6 +20,7 @@ import {
   why,
 } from './orders.ts';
 import { failureText, reportText } from './output.ts';
+import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
 import { migrateDatabase, serve } from './serve.ts';
 
 /**
@@ -113,6 +114,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   'Notices to the shop': [noticesList, noticesShow, noticesResend],
   'What needs a person': [attention, attentionEnd],
+  'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
 };
 
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat();

@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
 import type { ListenAddress } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
+import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';
 
@@ -148,6 +149,7 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
     authorization: `Bearer ${token}`,
+    'user-agent': `settled-cli/${releaseVersion()}`,
     'content-length': Buffer.byteLength(payload),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };

@@ -4,11 +4,11 @@ import type { ProblemCode } from '../http/problem.ts';
 /** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
 const ENDINGS = {
   ok: [0, 'done'],
-  refused: [1, 'refused by the server, not confirmed by --yes, or doctor found something failing'],
+  refused: [1, 'refused by the server, not confirmed by --yes, or doctor or audit --verify found something wrong'],
   needsPerson: [3, 'attention --exit-code: something needs a person'],
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
-  notFound: [66, 'there is no such order, event, notice or matter'],
+  notFound: [66, 'there is no such order, event, notice, matter, token or session'],
   unreachable: [69, 'the server or PostgreSQL cannot be reached, or no suitable Node is installed'],
   bug: [70, 'a bug in settled, here or in the server'],
   cannotOpen: [73, 'the database cannot be opened, or is lost'],

@@ -44,7 +44,7 @@ export function faultWords({ fault }: Row): string | null {
 }
 
 type ListOptions = { readonly [option: string]: string | true | undefined; limit?: string; all?: true };
-type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention';
+type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | 'audit';
 
 /** Runs a command that only lists: `lines` shows the rows to a person. */
 export async function list<R>(

@@ -7,7 +7,7 @@ import express, {
 } from 'express';
 import { safeBack } from '../access/browser.ts';
 import { typedFields } from '../api/body.ts';
-import { browserFault } from '../api/guard.ts';
+import { browserFault, refuseMethod } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
@@ -31,6 +31,7 @@ export function consoleRoutes(options: ConsoleOptions): Router {
       await sendConsolePage(request, response, page(view, await show(options, view, request)));
     });
   }
+  for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
   router.use(showProblems(options));
   return router;
 }
@@ -78,7 +79,7 @@ function showProblems(options: ConsoleOptions): ErrorRequestHandler {
   };
 }
 
-export async function sendProblemPage(
+async function sendProblemPage(
   options: ConsoleOptions,
   request: Request,
   response: Response,

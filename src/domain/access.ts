@@ -6,7 +6,7 @@ export type PersonRole = (typeof PERSON_ROLES)[number];
 export type Role = PersonRole | 'shop';
 
 /** How a person reached settled. */
-export type Origin = 'console' | 'api' | 'cli';
+type Origin = 'console' | 'api' | 'cli';
 
 /** Who asks for a change: a person or a named token, never the shop. `address` is the peer's. */
 export type Actor = { name: string; role: PersonRole; origin: Origin; address: string };
@@ -58,7 +58,7 @@ export const AUDIT_ACTIONS = [
   'sign_out',
   'end_session',
 ] as const;
-export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 /** One change: what was done to what, why in the person's words, and what it was before and is after it. */
 export type Change = {

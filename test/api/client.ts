@@ -36,6 +36,16 @@ export function crossSite(settled: TestApp, method: 'get' | 'post', path: string
   return request(settled.apiUrl)[method](path).set({ cookie, host: 'elsewhere.example' }).expect(documented);
 }
 
+/** What a page of the console sends for a person who is signed in. */
+export function bySession(
+  settled: TestApp,
+  method: 'get' | 'post',
+  path: string,
+  own: Record<string, string>,
+): request.Test {
+  return request(settled.apiUrl)[method](path).set(own).expect(documented);
+}
+
 /** Every answer is one that the API's document has. */
 function documented({ status, headers, body, text, request }: Readonly<request.Response> & Asked): void {
   const type = headers['content-type'] ?? null;

@@ -34,7 +34,7 @@ import {
 } from '../support/shop.ts';
 import { followTail } from '../support/tail.ts';
 import { eventually } from '../support/timing.ts';
-import { crossSite, deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
+import { bySession, crossSite, deliverAndSee, get, heldOrder, orderPath, paidOrder, post, postText } from './client.ts';
 
 /**
  * Every answer that the document has is provoked here, and held against it by what `api`, `get` and `post` expect of every
@@ -249,7 +249,18 @@ describe('the answers of the document', () => {
     await app.api('/v1/admin/doctor');
     await app.api('/v1/admin/backup', { body: {} });
     await app.api('/v1/admin/rotate-key', { body: {} });
-    for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs', '/']) await app.api(path);
+    const ana = { name: 'ana', role: 'viewer' };
+    const { secret } = (await app.api('/v1/tokens', { body: ana })).body.token;
+    await app.api('/v1/tokens', { body: ana });
+    const { cookie, own } = await signIn(app, secret);
+    await bySession(app, 'post', '/v1/sign-in-links', own);
+    await crossSite(app, 'get', '/v1/orders', cookie);
+    const [session] = (await app.api('/v1/sessions')).body.sessions;
+    await app.api(`/v1/sessions/${session.id}/end`, { body: {} });
+    await app.api('/v1/tokens/ana/revoke', { body: {} });
+    await app.api('/v1/sign-in-links', { body: {} });
+    for (const path of ['/v1/tokens', '/v1/audit', '/v1/audit/verification']) await app.api(path);
+    for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs']) await app.api(path);
     void app.app.stop();
     await app.api('/readyz');
     const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };

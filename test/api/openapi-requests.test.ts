@@ -47,11 +47,18 @@ function usable(name: string, schema: JsonSchema): unknown[] {
   return valuesFor(schema).filter((value) => isLongEnough(name, value));
 }
 
+/** A schema that has a name, in its place. */
+function named(schema: JsonSchema): JsonSchema {
+  return DOCUMENT.components.schemas[schema.$ref?.split('/').at(-1) ?? ''] ?? schema;
+}
+
 /** What needs to be there, and then with one field changed, left out or too many: so a refusal has one reason. */
 function requests({ properties = {}, required = [] }: JsonSchema): Record<string, unknown>[] {
   const fields = Object.entries(properties).filter(([name]) => !IN_WORDS.includes(name));
   const needed = fields.filter(([name]) => required.includes(name));
-  const example = Object.fromEntries(needed.map(([name, schema]) => [name, schema.examples?.[0] ?? schema.enum?.[0]]));
+  const example = Object.fromEntries(
+    needed.map(([name, schema]) => [name, schema.examples?.[0] ?? named(schema).enum?.[0]]),
+  );
   return [
     example,
     { ...example, surprise: 1 },

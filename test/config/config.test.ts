@@ -329,6 +329,58 @@ const SETTINGS: Record<string, Setting> = {
     ],
     bad: ['yes', '1', 'TRUE', 'On'],
   },
+  SETTLED_CONSOLE_URL: {
+    key: 'consoleUrl',
+    unset: null,
+    good: [
+      ['https://shop.example.com/ops/pay', 'https://shop.example.com/ops/pay'],
+      ['https://shop.example.com/', 'https://shop.example.com'],
+      ['http://127.0.0.1:9000', 'http://127.0.0.1:9000'],
+    ],
+    bad: [
+      'http://shop.example.com',
+      'shop.example.com',
+      'https://shop.example.com/a b',
+      'https://shop.example.com/a//b',
+    ],
+  },
+  SETTLED_CONSOLE_BADGE: {
+    key: 'consoleBadge',
+    unset: null,
+    good: [['sandbox', 'sandbox']],
+    bad: ['<b>', 'x'.repeat(25), ' '],
+  },
+  SETTLED_PROXY_AUTH: {
+    key: 'proxyAuth',
+    unset: null,
+    good: [
+      [
+        'user=X-User; groups=X-Groups; secret=X-Proxy:0123456789abcdef; from=10.0.0.2, 10.1.0.0/16; operator=support; admin=platform',
+        {
+          user: 'x-user',
+          groups: 'x-groups',
+          secret: { header: 'x-proxy', value: '0123456789abcdef' },
+          from: ['10.0.0.2/32', '10.1.0.0/16'],
+          roles: { operator: 'support', admin: 'platform' },
+        },
+      ],
+      [
+        'user=X-User;from=::1;viewer=*',
+        { user: 'x-user', groups: null, secret: null, from: ['::1/128'], roles: { viewer: '*' } },
+      ],
+    ],
+    bad: [
+      'user=X-User; viewer=*',
+      'from=10.0.0.2; viewer=*',
+      'user=X-User; from=10.0.0.2',
+      'user=X-User; from=10.0.0.2; viewer=support',
+      'user=X-User; from=anywhere; viewer=*',
+      'user=X-User; secret=X-Proxy:short; viewer=*',
+      'user=X-User; user=X-Other; from=10.0.0.2; viewer=*',
+      'user=X-User; from=10.0.0.2; viewer=*; root=x',
+      'user=two words; from=10.0.0.2; viewer=*',
+    ],
+  },
   SETTLED_KEEP_BODIES: {
     key: 'keepBodiesMs',
     unset: 90 * 86_400_000,
