@@ -113,8 +113,8 @@ function parseConsoleUrl(text: string): string {
 }
 
 function parseBadge(text: string): string {
-  if (/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,23}$/u.test(text)) return text;
-  throw new Unfit('write one short word or two, like sandbox');
+  if (/^[\p{L}\p{N}][\p{L}\p{N}._-]{0,23}$/u.test(text)) return text;
+  throw new Unfit('write one short word, like sandbox');
 }
 
 function parseUrl(text: string, example: string): URL {
