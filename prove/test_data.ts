@@ -121,6 +121,8 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     linkChanged: false,
     linkStatus: null,
     notUnderstood: null,
+    details: [],
+    expiresAtMs: null,
     link: null,
     policy,
     nowMs,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { hasRole, type PersonRole } from '../domain/access.ts';
 import { parseAmount } from '../domain/money.ts';
-import { orderDocument } from '../domain/notice.ts';
+import { linkDocument, orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import { adoptCommand, inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
@@ -52,7 +52,7 @@ const registeredLink = z.strictObject({
   ),
 });
 
-const UNKNOWN_LINK = { id: null, url: null, shortUrl: null, status: null };
+const UNKNOWN_LINK = { id: null, url: null, shortUrl: null, status: null, expiresAt: null };
 const RESERVED = {
   link: { ...UNKNOWN_LINK, webhookUrl: 'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4Y29ycGdlZ2FycGx5' },
   order: { ...OPEN, reference: 'order-8101', link: UNKNOWN_LINK },
@@ -111,7 +111,7 @@ export const registerLink = operation({
     response.status(isNew ? 201 : 200);
     return {
       link: {
-        ...registered.order.link,
+        ...linkDocument(registered.order.link),
         webhookUrl: `${options.publicUrl}/hooks/${token}`,
         ...(isNew && webhookSecret === undefined ? { webhookSecret: freshSecret } : {}),
       },

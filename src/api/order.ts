@@ -26,6 +26,11 @@ const customerPaid = z.strictObject({
   currency: field.statedCurrency,
 });
 
+const customer = z.strictObject({
+  name: field.textOrNull('Null if the service did not say it.', 'Ana Souza'),
+  email: field.textOrNull('Null if the service did not say it.', 'ana@example.com'),
+});
+
 const payment = field.component('Payment', 'A payment that was counted for an order.', {
   id: field.textOrNull("The service's id; null while it has not named one.", 'pay_8001'),
   status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
@@ -37,6 +42,19 @@ const payment = field.component('Payment', 'A payment that was counted for an or
       'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
         'service converted. It is not owed back. Null if the service said nothing else.',
     ),
+  method: field.textOrNull(
+    'As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. This and what follows is what the service says of the ' +
+      'payment; it decides nothing, and is null if the service did not say it.',
+    'CREDIT_CARD',
+  ),
+  installments: z.int().min(1).nullable().describe('In how many instalments the customer pays.'),
+  totalBRL: field.textOrNull('What the customer pays in all, in BRL, with instalment interest.', '112.40'),
+  customer: customer
+    .nullable()
+    .describe('Who paid. Dropped after `SETTLED_KEEP_BODIES`: null from then on, here and in notices that were taken.'),
+  createdAt: field.timeOrNull.describe('When the customer began to pay.'),
+  completedAt: field.timeOrNull.describe('When the service completed it. `paidAt` is when settled learned of it.'),
+  availableAt: field.timeOrNull.describe('When its money is at the disposal of the merchant.'),
 });
 
 const sum = z.strictObject({
@@ -59,6 +77,7 @@ export const link = {
     'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
     'ACTIVE',
   ),
+  expiresAt: field.timeOrNull.describe('When it expires; null while that is not known.'),
 };
 
 export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
@@ -69,6 +88,13 @@ const SAMPLE_PAYMENT = {
   amount: '100.00',
   currency: 'BRL',
   customerPaid: { amount: '112.40', currency: 'BRL' },
+  method: 'CREDIT_CARD',
+  installments: 6,
+  totalBRL: '112.40',
+  customer: { name: 'Ana Souza', email: 'ana@example.com' },
+  createdAt: '2030-01-31T11:59:12.000Z',
+  completedAt: '2030-01-31T11:59:58.000Z',
+  availableAt: '2030-03-02T11:59:58.000Z',
 } as const;
 
 /** The order of all samples, once it is paid. */
@@ -78,6 +104,8 @@ export const PAID = {
   flags: [],
   amount: '100.00',
   currency: 'BRL',
+  title: 'A chair',
+  metadata: { cart: 'c-17' },
   createdAt: '2030-01-31T11:58:20.114Z',
   paidAt: AT,
   learnedBy: 'webhook',
@@ -91,6 +119,7 @@ export const PAID = {
     url: 'https://pay.example.com/pl_8001',
     shortUrl: 'https://pay.example.com/s/8001',
     status: 'ACTIVE',
+    expiresAt: '2030-02-03T11:58:20.114Z',
   },
   version: 2,
 } satisfies OrderDocument;
@@ -106,8 +135,16 @@ export const order = z
       'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
       'BRL',
     ),
+    title: field.textOrNull(
+      'As the shop gave it when settled opened the order; null if the shop makes its link itself.',
+      'A chair',
+    ),
+    metadata: z
+      .looseObject({})
+      .nullable()
+      .meta({ description: 'The same; null if the shop gave none.', examples: [{ cart: 'c-17' }] }),
     createdAt: field.time,
-    paidAt: field.timeOrNull.describe('When the order became paid. Never cleared.'),
+    paidAt: field.timeOrNull.describe('When settled learned that the order is paid. Never cleared.'),
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
       .nullable()
       .describe('How settled learned that it was paid.'),
@@ -156,7 +193,14 @@ export const OPEN: Order = {
   version: 1,
 };
 
-const SMALL = { id: 'pay_8001', status: 'completed', amount: '60.00', currency: 'BRL', customerPaid: null } as const;
+const SMALL = {
+  ...SAMPLE_PAYMENT,
+  amount: '60.00',
+  customerPaid: null,
+  method: 'PIX',
+  installments: 1,
+  totalBRL: '60.00',
+} as const;
 
 /** Less came than the order asks, and a person accepted it. */
 export const ACCEPTED: Order = {

@@ -11,16 +11,23 @@ const BATCH_ROWS = 256;
 const REST_MS = 250;
 
 export type RetentionOptions = {
-  store: Pick<Store, 'dropBodies'>;
+  store: Pick<Store, 'dropBodies' | 'dropCustomers'>;
   clock: Clock;
   log: Log;
   keepBodiesMs: number;
+  /** Whether the shop has a callback: then a notice that it has not taken is owed. */
+  canTell: boolean;
   /** While the clock may be wrong about ages, settled drops nothing: bytes do not come back. */
   clockSteps: Pick<ClockSteps, 'isTrusted'>;
 };
 
-/** Drops the bodies of old hints, and of events that were settled long ago, in hourly rounds. */
-export function startRetention({ store, clock, log, keepBodiesMs, clockSteps }: RetentionOptions): BackgroundWorker {
+/**
+ * Drops the bodies of old hints, and of events that were settled long ago, in hourly rounds; and the customers' names and
+ * addresses that came as long ago.
+ */
+export function startRetention(options: RetentionOptions): BackgroundWorker {
+  const { store, clock, log, keepBodiesMs, canTell, clockSteps } = options;
+
   /** One round, from the oldest row on. */
   async function dropOld(may: LoopTurn): Promise<void> {
     let bodies = 0;
@@ -35,12 +42,27 @@ export function startRetention({ store, clock, log, keepBodiesMs, clockSteps }: 
     if (bodies > 0) log.info({ bodies }, 'the bodies of old events were dropped');
   }
 
+  /** The same for customers, who are dropped in the order in which they came. */
+  async function dropOldCustomers(may: LoopTurn): Promise<void> {
+    let customers = 0;
+    for (let isMore = true; isMore && !may.isStopping() && clockSteps.isTrusted(); ) {
+      const untilMs = clock.nowMs() - keepBodiesMs;
+      const page = await store.dropCustomers({ untilMs, limit: BATCH_ROWS, sendsNotices: canTell });
+      customers += page.dropped;
+      isMore = page.isMore;
+      if (isMore) await may.rest(REST_MS);
+    }
+    if (customers > 0) log.info({ customers }, 'the names and e-mail addresses of old payments were dropped');
+  }
+
   return startLoop({
     clock,
     turn: async (may) => {
-      await dropOld(may).catch((fault: unknown) => {
-        if (!may.isStopping()) log.warn({ fault }, 'old bodies could not be dropped; the next round tries again');
-      });
+      for (const drop of [dropOld, dropOldCustomers]) {
+        await drop(may).catch((fault: unknown) => {
+          if (!may.isStopping()) log.warn({ fault }, 'old bodies could not be dropped; the next round tries again');
+        });
+      }
       return ROUND_EVERY_MS;
     },
   });

@@ -38,7 +38,7 @@ export function startStages(context: Context) {
     asking,
     /** Null if the shop has no callback. */
     notifier,
-    retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs }),
+    retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs, canTell: config.shopUrl !== null }),
     rotation: startRotation({ ...context, source: config }),
   };
 }

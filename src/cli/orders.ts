@@ -77,8 +77,17 @@ export const ordersList = defineCommand({
     until: { value: 'TIME', about: 'only orders created until then' },
     ...PAGE_OPTIONS,
   },
-  run: (call) => list(call, 'orders', (orders: ListedOrderDocument[]) => table(orders, COLUMNS, 'No such orders.')),
+  run: (call) =>
+    list(call, 'orders', (orders: ListedOrderDocument[]) => table(orders, columnsOf(orders), 'No such orders.')),
 });
+
+/** Who paid is a column of its own if it is known of any order. */
+function columnsOf(orders: readonly ListedOrderDocument[]): Columns<ListedOrderDocument> {
+  const isNamed = orders.some(({ payment }) => payment?.customer != null);
+  return isNamed
+    ? { ...COLUMNS, customer: ({ payment }) => payment?.customer?.email ?? payment?.customer?.name ?? null }
+    : COLUMNS;
+}
 
 const COLUMNS: Columns<ListedOrderDocument> = {
   reference: 'reference',
@@ -226,21 +235,38 @@ function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument):
     reference: order.reference,
     state: order.state,
     amount: `${order.amount} ${order.currency}`,
+    title: order.title ?? undefined,
+    metadata: order.metadata === null ? undefined : JSON.stringify(order.metadata),
     created: order.createdAt,
     paid: order.paidAt,
     'learned by': order.learnedBy,
     flags: order.flags.join(', '),
     hold: order.holds.map(({ id, reason }) => `${id}: ${reason}`),
-    payment: payments.map(paymentWords),
+    payment: payments.flatMap(paymentLines),
     'payments in all': payments.length < count ? all : undefined,
     link: link?.id ?? null,
     'link status': link?.status || undefined,
     'link address': link?.url || undefined,
+    'link expires': link?.expiresAt || undefined,
   });
 }
 
-/** Names what the customer paid if that is not the amount that counts. */
-function paymentWords({ id, status, amount, currency, customerPaid }: OrderDocument['payments'][number]): string {
+type Payment = OrderDocument['payments'][number];
+
+/** Names what the customer paid if that is not the amount that counts; and below it what else the service says. */
+function paymentLines({ id, status, amount, currency, customerPaid, ...said }: Payment): string[] {
   const besides = customerPaid === null ? '' : ` (the customer paid ${customerPaid.amount} ${customerPaid.currency})`;
-  return `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides}`;
+  const { customer, method, installments, totalBRL } = said;
+  const who = [customer?.name, customer?.email].filter((one) => one != null).join(', ');
+  const words = [
+    ...(who === '' ? [] : [`by ${who}`]),
+    ...(method === null ? [] : [method]),
+    ...(installments === null || installments === 1 ? [] : [`${installments} instalments`]),
+    ...(totalBRL === null ? [] : [`${totalBRL} BRL in all`]),
+    ...(said.createdAt === null ? [] : [`begun ${said.createdAt}`]),
+    ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
+    ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),
+  ];
+  const line = `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides}`;
+  return words.length === 0 ? [line] : [line, `  ${words.join('; ')}`];
 }

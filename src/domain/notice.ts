@@ -1,7 +1,9 @@
+import { parseJsonText } from '../json.ts';
 import type { NoticeType } from './decision.ts';
 import { listed, type Payment, payments, type Sum, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
+import { detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
 /** An order as the shop and a person see it: in the API's answers and in notices alike. */
@@ -11,6 +13,8 @@ export type OrderDocument = {
   flags: readonly Flag[];
   amount: string;
   currency: string;
+  title: string | null;
+  metadata: Readonly<Record<string, unknown>> | null;
   createdAt: string;
   paidAt: string | null;
   learnedBy: LearnedBy | null;
@@ -22,11 +26,26 @@ export type OrderDocument = {
   holds: Hold[];
   /** The oldest open hold. */
   hold: Pick<Hold, 'reason'> | null;
-  link: OrderLink | null;
+  link: LinkDocument | null;
   version: number;
 };
 
-type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & { amount: string; currency: string };
+/** What follows `customerPaid` is what the service says; null if it did not say it. */
+type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & {
+  amount: string;
+  currency: string;
+  method: string | null;
+  installments: number | null;
+  totalBRL: string | null;
+  customer: CustomerDocument | null;
+  createdAt: string | null;
+  completedAt: string | null;
+  availableAt: string | null;
+};
+
+type CustomerDocument = { name: string | null; email: string | null };
+
+type LinkDocument = Omit<OrderLink, 'expiresAtMs'> & { expiresAt: string | null };
 
 /** All counted payments, listed or not: how many, and their sum in each currency. */
 type PaymentsTotal = { count: number; sums: { currency: string; captured: string; balance: string }[] };
@@ -38,13 +57,7 @@ const CURRENCIES_MAX = 20;
 export function orderDocument(order: Order): OrderDocument {
   const counted = payments(order);
   const first = counted.find((payment) => payment.key === order.settlement?.paymentKey) ?? counted[0];
-  const describe = ({ id, status, captured, customerPaid }: (typeof counted)[number]): PaymentDocument => ({
-    id,
-    status,
-    amount: formatAmount(captured),
-    currency: captured.currency,
-    customerPaid,
-  });
+  const describe = (payment: Payment) => paymentDocument(order, payment);
   const [hold] = order.holds;
   const totals = sums(counted, order.amount.currency);
   return {
@@ -53,6 +66,8 @@ export function orderDocument(order: Order): OrderDocument {
     flags: shownFlags(order, totals),
     amount: formatAmount(order.amount),
     currency: order.amount.currency,
+    title: order.title,
+    metadata: order.metadata,
     createdAt: new Date(order.createdAtMs).toISOString(),
     paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
     learnedBy: order.settlement?.learnedBy ?? null,
@@ -61,9 +76,40 @@ export function orderDocument(order: Order): OrderDocument {
     paymentsTotal: totalOf(counted.length, totals),
     holds: order.holds.map(({ id, reason }) => ({ id, reason })),
     hold: hold === undefined ? null : { reason: hold.reason },
-    link: order.link,
+    link: linkDocument(order.link),
     version: order.version,
   };
+}
+
+function paymentDocument(order: Order, payment: Payment): PaymentDocument {
+  const { id, status, captured, customerPaid } = payment;
+  const said = detailsOf(order, payment);
+  const { method, installments, totalBrlMinor, customerName: name, customerEmail: email } = said;
+  return {
+    id,
+    status,
+    amount: formatAmount(captured),
+    currency: captured.currency,
+    customerPaid,
+    method,
+    installments,
+    totalBRL: totalBrlMinor === null ? null : formatAmount({ amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY }),
+    customer: name === null && email === null ? null : { name, email },
+    createdAt: timeOrNull(said.createdAtMs),
+    completedAt: timeOrNull(said.completedAtMs),
+    availableAt: timeOrNull(said.availableAtMs),
+  };
+}
+
+/** A link as JSON-ready data. */
+export function linkDocument(link: OrderLink | null): LinkDocument | null {
+  if (link === null) return null;
+  const { expiresAtMs, ...shown } = link;
+  return { ...shown, expiresAt: timeOrNull(expiresAtMs) };
+}
+
+function timeOrNull(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }
 
 /** An order's flags, and `underpaid` if it is paid because a person accepted less of its own money than it asks. */
@@ -95,6 +141,24 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
     timestamp: new Date(atMs).toISOString(),
     data: { order: orderDocument(order), version: order.version },
   });
+}
+
+/**
+ * The body of a notice without the customers of some payments, named by the ids that it has for them; null if it names none
+ * of them.
+ */
+export function withoutCustomers(body: string, ids: ReadonlySet<string | null>): string | null {
+  // Most bodies name no customer, and need not be parsed.
+  if (!body.includes('"customer":{')) return null;
+  const notice = parseJsonText(body) as { data: { order: Pick<OrderDocument, 'payment' | 'payments'> } };
+  const { payment, payments } = notice.data.order;
+  let isChanged = false;
+  for (const one of [payment, ...payments]) {
+    if (one === null || one.customer == null || !ids.has(one.id)) continue;
+    one.customer = null;
+    isChanged = true;
+  }
+  return isChanged ? JSON.stringify(notice) : null;
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { LedgerEntry } from './ledger.ts';
 import type { Money } from './money.ts';
+import type { KnownDetails } from './payment_details.ts';
 
 /**
  * The states that may follow each state. A payment first heard of as refunded or disputed passes through `paid` inside
@@ -70,12 +71,16 @@ export type OrderLink = {
   readonly url: string | null;
   readonly shortUrl: string | null;
   readonly status: string | null;
+  readonly expiresAtMs: number | null;
 };
 
 /** The shop's claim to money, with all that a decision about it needs. */
 export type Order = {
   readonly reference: string;
   readonly amount: Money;
+  /** As the shop gave them when settled opened the order; null if the shop makes its link itself. */
+  readonly title: string | null;
+  readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
   /** Raised with every change that a shop can see: by one, and after a restore above every earlier version. */
@@ -94,6 +99,8 @@ export type Order = {
    */
   readonly lastReading: number | null;
   readonly link: OrderLink | null;
+  /** What the service says of its payments beside their status and money, counted or not. It decides nothing. */
+  readonly details: readonly KnownDetails[];
 };
 
 /**

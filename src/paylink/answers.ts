@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readInstant } from './payment_details.ts';
 import type { LinkMade, LinkSeen, ListPage, Profile } from './service.ts';
 import { asObject, field, readMoney, scalarText, statedText, usableId } from './values.ts';
 
@@ -125,15 +126,6 @@ function readAddress(value: unknown): string | null {
   if (typeof value !== 'string' || value.length > ADDRESS_LENGTH_MAX) return null;
   const url = URL.parse(value);
   return url !== null && (url.protocol === 'https:' || url.protocol === 'http:') ? value : null;
-}
-
-// ISO 8601 (spec §2). Without a zone it is not an instant.
-const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
-
-function readInstant(value: unknown): number | null {
-  if (typeof value !== 'string' || !INSTANT.test(value)) return null;
-  const ms = Date.parse(value);
-  return Number.isNaN(ms) ? null : ms;
 }
 
 function readText(value: unknown, lengthMax: number): string | null {

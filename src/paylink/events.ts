@@ -1,7 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
+import type { SaidDetails } from '../domain/payment_details.ts';
 import { parseBody } from '../json.ts';
+import { readMoment, readPaymentDetails, theOne } from './payment_details.ts';
 import { type FoundPlaces, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
 import {
   type Agreed,
@@ -86,6 +88,10 @@ export type EventContent = {
   readonly linkChanged: boolean;
   /** The status that it then names, in capitals; null otherwise. */
   readonly linkStatus: string | null;
+  /** What it says of payments beside that. It decides nothing. */
+  readonly details: readonly SaidDetails[];
+  /** When the link expires, if an event names it. */
+  readonly expiresAtMs: number | null;
 };
 
 const CREATED = 'payment_link.created';
@@ -122,11 +128,23 @@ export function readEvent(body: unknown): EventContent {
     notUnderstood,
     linkChanged,
     linkStatus,
+    details: detailsOf(found),
+    expiresAtMs: theOne(valuesOf(found, 'expiresAt'), readMoment),
   };
 }
 
 function unread(notUnderstood: string, linkIds: readonly string[] = []): EventContent {
-  return { linkIds, facts: [], unsure: true, notUnderstood, linkChanged: false, linkStatus: null };
+  const nothing = { facts: [], linkChanged: false, linkStatus: null, details: [], expiresAtMs: null };
+  return { linkIds, unsure: true, notUnderstood, ...nothing };
+}
+
+/** What is said of the one payment of an event; nothing if it cannot be told which payment that is. */
+function detailsOf(found: FoundPlaces): SaidDetails[] {
+  if (found.payments === 0 || found.odd.has('payment')) return [];
+  const named = valuesOf(found, 'paymentId').map(usableId);
+  const { first: paymentId, isAgreed } = agreed(named);
+  if (!isAgreed || named.includes(null)) return [];
+  return readPaymentDetails(paymentId, (part) => valuesOf(found, part));
 }
 
 function isEvent(found: FoundPlaces | NoEvent): found is FoundPlaces {

@@ -8,7 +8,7 @@ import { asObject, type JsonObject, scalarText } from './values.ts';
  */
 
 /** The objects that an event is made of. */
-type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote';
+type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote' | 'customer';
 
 type Place = {
   /** The objects that may hold it. */
@@ -25,9 +25,10 @@ export const OBJECT_PLACES = [
   { role: 'payment', in: ['payload', 'link'], names: ['latestPayment'] },
   { role: 'payment', in: ['payload', 'link'], names: ['payment', 'payments'] },
   { role: 'quote', in: ['payment'], names: ['quote'] },
+  { role: 'customer', in: ['payment'], names: ['customer'] },
 ] as const satisfies readonly (Place & { role: Role })[];
 
-/** Names that hold what is read. */
+/** Names that hold what an event is settled by. */
 export const VALUE_PLACES = [
   { part: 'eventId', in: ['envelope'], names: ['id'] },
   { part: 'type', in: ['envelope'], names: ['type', 'event', 'eventType', 'kind'] },
@@ -46,7 +47,21 @@ export const VALUE_PLACES = [
   { part: 'linkStatus', in: ['payload', 'link'], names: ['status'] },
 ] as const satisfies readonly (Place & { part: string })[];
 
-export type Part = (typeof VALUE_PLACES)[number]['part'];
+/** Names that hold what is only shown. They decide nothing: whatever they hold, nothing is odd. */
+export const DETAIL_PLACES = [
+  { part: 'method', in: ['quote', 'payment'], names: ['paymentMethod'] },
+  { part: 'installments', in: ['quote', 'payment'], names: ['installments'] },
+  { part: 'totalBrl', in: ['quote', 'payment'], names: ['totalBRL', 'totalBrl'] },
+  { part: 'customerName', in: ['customer'], names: ['name'] },
+  { part: 'customerEmail', in: ['customer'], names: ['email'] },
+  { part: 'createdAt', in: ['payment'], names: ['createdAt'] },
+  { part: 'completedAt', in: ['payment'], names: ['completedAt'] },
+  { part: 'availableAt', in: ['payment'], names: ['availableAt'] },
+  { part: 'expiresAt', in: ['payload', 'link'], names: ['expiresAt'] },
+] as const satisfies readonly (Place & { part: string })[];
+
+export type DetailPart = (typeof DETAIL_PLACES)[number]['part'];
+export type Part = (typeof VALUE_PLACES)[number]['part'] | DetailPart;
 
 /** Names that may hold a list of payments, or their count. */
 const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
@@ -142,7 +157,7 @@ function visitPayments(walk: Walk, value: unknown, textDepth: number): void {
     const inner = openObject(walk, one, opened.textDepth);
     if (inner === null) {
       if (isList || scalarText(one) === null || typeof one === 'string') walk.odd.add('payment');
-    } else if (isList || Object.keys(inner.object).some((name) => SLOTS.payment.has(name))) {
+    } else if (isList || Object.keys(inner.object).some((name) => PAYMENTS_OWN.has(name))) {
       visit(walk, inner, 'payment', 0);
     }
   }
@@ -220,7 +235,15 @@ const SLOTS: Readonly<Record<Role, ReadonlyMap<string, Slot>>> = {
   link: slotsOf(['link']),
   payment: slotsOf(['payment']),
   quote: slotsOf(['quote']),
+  customer: slotsOf(['customer']),
 };
+
+/** Names of a payment by which it is known from a count of payments. */
+const PAYMENTS_OWN: ReadonlySet<string> = new Set(
+  [...OBJECT_PLACES.filter(({ role }) => role === 'quote'), ...VALUE_PLACES]
+    .filter(({ in: holders }) => (holders as readonly Role[]).includes('payment'))
+    .flatMap(({ names }) => names.flatMap(spellings)),
+);
 
 function slotsOf(roles: readonly Role[]): Map<string, Slot> {
   const slots = new Map<string, Slot>();
@@ -228,7 +251,7 @@ function slotsOf(roles: readonly Role[]): Map<string, Slot> {
   for (const place of OBJECT_PLACES.filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) slots.set(name, { role: place.role, part: null });
   }
-  for (const place of VALUE_PLACES.filter(isIn)) {
+  for (const place of [...VALUE_PLACES, ...DETAIL_PLACES].filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) {
       slots.set(name, { role: slots.get(name)?.role ?? null, part: place.part });
     }

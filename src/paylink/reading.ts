@@ -3,6 +3,7 @@ import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
 import type { EventContent } from './events.ts';
+import { readListedDetails } from './payment_details.ts';
 import type { LinkSeen } from './service.ts';
 import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
@@ -36,6 +37,8 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
     notUnderstood: null,
     linkChanged: false,
     linkStatus: null,
+    details: readListedDetails(read.value.payments.map((payment) => [idOf(payment), payment])),
+    expiresAtMs: null,
     link: { id, url, shortUrl, status, expiresAtMs },
   };
 }
@@ -124,9 +127,13 @@ function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): Paym
   const isOdd = quote !== null && quoted === null && kind !== 'pending';
   return {
     ...factOf(isOdd ? 'unclear' : kind, link, authority),
-    paymentId: usableId(field(object, 'id')),
+    paymentId: idOf(object),
     quoteMoney: quoted === null ? null : readMoney(quoted),
   };
+}
+
+function idOf(payment: unknown): string | null {
+  return usableId(field(asObject(payment) ?? {}, 'id'));
 }
 
 /** What the overall status adds: about payments that are not listed, or with a word that settled does not know. */

@@ -64,6 +64,11 @@ export type Keeping = ClockMending & {
    * keeps its bytes. One call does little, so that no delivery waits for it; the next continues at `next`.
    */
   dropBodies(drop: BodyDrop): Promise<BodiesDropped>;
+  /**
+   * Drops the names and e-mail addresses of customers that came so long ago, of payments and of their orders' notices. One
+   * call does little; call it until there is no more. A notice that is owed keeps what it says, and is looked at again later.
+   */
+  dropCustomers(drop: CustomerDrop): Promise<CustomersDropped>;
   /** Waits for what was called before, then closes. Later calls fail. */
   close(): Promise<void>;
 };
@@ -80,6 +85,18 @@ export type BodyDrop = {
 
 /** `next` is null if there is nothing more to drop. */
 export type BodiesDropped = { dropped: number; next: number | null };
+
+export type CustomerDrop = {
+  /** What came later is kept. */
+  untilMs: number;
+  /** How many payments are looked at at most. */
+  limit: number;
+  /** Whether settled sends notices: then one that was not taken is owed. Otherwise all of them are only read. */
+  sendsNotices: boolean;
+};
+
+/** How many payments lost a name or an address, and whether another call would find more. */
+export type CustomersDropped = { dropped: number; isMore: boolean };
 
 /** What is done to rows because the clock stepped. */
 type ClockMending = {

@@ -2,6 +2,7 @@ import type { Outcome, Rule, SettlementPolicy, StateChange } from '../domain/dec
 import type { PaymentFact } from '../domain/fact.ts';
 import type { AttentionKind } from '../domain/matter.ts';
 import type { LearnedBy, Order, OrderState } from '../domain/order.ts';
+import type { SaidDetails } from '../domain/payment_details.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { FaultNote } from '../domain/retry.ts';
 import type { Author } from './contract_access.ts';
@@ -135,6 +136,10 @@ export type SettleJob = ClaimRef & {
   linkStatus: string | null;
   /** Why it was not understood; null if it was. If settled cannot ask the service, a person is told. */
   notUnderstood: string | null;
+  /** What is said of payments beside their status and money. It is kept, and decides nothing. */
+  details: readonly SaidDetails[];
+  /** When the link expires, as an event names it: kept if it is not known. */
+  expiresAtMs: number | null;
   /** The link as a reading shows it; null for an event. */
   link: ServiceLink | null;
   /** How the service is asked. Whether its quotes are doubtful is in the store. */

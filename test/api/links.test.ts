@@ -41,6 +41,7 @@ describe('api: reserving a link', () => {
       url: null,
       shortUrl: null,
       status: null,
+      expiresAt: null,
       webhookUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:8787\/hooks\/[A-Za-z0-9_-]{32}$/),
       webhookSecret: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
     });

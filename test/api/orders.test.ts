@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { UNSAID } from '../support/orders.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
@@ -17,23 +18,25 @@ describe('api: one order', () => {
   it('is shown whole, to the shop as to the operator', async () => {
     const { reference } = await paidOrder(settled());
     const shown = await get(settled(), orderPath(reference), 'shop');
+    const money = { amount: '100.00', currency: 'BRL', customerPaid: null };
+    const payment = { id: `pay_${reference}`, status: 'completed', ...money, ...UNSAID };
     expect(shown.body.order).toEqual({
       reference,
       state: 'paid',
       flags: [],
       amount: '100.00',
       currency: 'BRL',
+      title: null,
+      metadata: null,
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       paidAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
       learnedBy: 'webhook',
-      payment: { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
-      payments: [
-        { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
-      ],
+      payment,
+      payments: [payment],
       paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
       hold: null,
-      link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
+      link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null, expiresAt: null },
       version: 2,
     });
     expect((await get(settled(), orderPath(reference))).body).toEqual(shown.body);

@@ -154,10 +154,12 @@ describe('retention: its rounds', () => {
           if (failing.value) throw new Error('the disk is full');
           return { dropped: 5, next: after + 1 < batches ? after + 1 : null };
         },
+        dropCustomers: async () => ({ dropped: 0, isMore: false }),
       },
       clock,
       log,
       keepBodiesMs: DAY_MS,
+      canTell: true,
       clockSteps: { isTrusted: () => trusted.value },
     });
     onTestFinished(() => retention.stop());

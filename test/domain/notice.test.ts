@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { noticeBody, orderDocument, shownFlags } from '../../src/domain/notice.ts';
-import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step } from '../support/orders.ts';
+import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step, UNSAID } from '../support/orders.ts';
 
 describe('notice: the order as the shop sees it', () => {
   it('of a paid order names its money, its time and its payment', () => {
@@ -11,11 +11,15 @@ describe('notice: the order as the shop sees it', () => {
       flags: [],
       amount: '100.00',
       currency: 'BRL',
+      title: null,
+      metadata: null,
       createdAt: '2023-11-14T22:13:20.000Z',
       paidAt: '2026-01-02T03:04:05.006Z',
       learnedBy: 'webhook',
-      payment: { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
-      payments: [{ id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null }],
+      payment: { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null, ...UNSAID },
+      payments: [
+        { id: 'pay_1', status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null, ...UNSAID },
+      ],
       paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
       holds: [],
       hold: null,
@@ -114,6 +118,7 @@ describe('notice: the order as the shop sees it', () => {
       amount: '100.00',
       currency: 'BRL',
       customerPaid: null,
+      ...UNSAID,
     });
   });
 

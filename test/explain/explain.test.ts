@@ -271,7 +271,7 @@ describe('why: an order that waits, and whose link has ended', () => {
   const linkExpiresAtMs = NOW - MINUTE;
   const expired = (state: 'awaiting_payment' | 'payment_pending') => ({
     ...orderIn(state),
-    link: { id: 'pl_1', url: null, shortUrl: null, status: 'EXPIRED' },
+    link: { id: 'pl_1', url: null, shortUrl: null, status: 'EXPIRED', expiresAtMs: null },
   });
 
   it('says when it ended, that a payment that was begun may never be completed, and that no notice says so', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { UNSAID } from '../support/orders.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eachAtOnce, eventually } from '../support/timing.ts';
 
@@ -83,7 +84,7 @@ async function standing(settled: TestApp, reference: string): Promise<Record<str
 }
 
 function refunded(reference: string): Record<string, unknown> {
-  const money = { amount: '100.00', currency: 'BRL', customerPaid: null };
+  const money = { amount: '100.00', currency: 'BRL', customerPaid: null, ...UNSAID };
   const payment = { id: `pay_${reference}`, status: 'refunded', ...money };
   return {
     reference,
@@ -91,13 +92,15 @@ function refunded(reference: string): Record<string, unknown> {
     flags: [],
     amount: '100.00',
     currency: 'BRL',
+    title: null,
+    metadata: null,
     learnedBy: 'webhook',
     payment,
     payments: [payment],
     paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '0.00' }] },
     holds: [],
     hold: null,
-    link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null },
+    link: { id: `pl_${reference}`, url: null, shortUrl: null, status: null, expiresAt: null },
     wasPaid: true,
   };
 }

@@ -30,6 +30,8 @@ const NOTHING = {
   notUnderstood: 'it is no JSON object',
   linkChanged: false,
   linkStatus: null,
+  details: [],
+  expiresAtMs: null,
 };
 
 describe('events: the signed content', () => {
@@ -268,6 +270,8 @@ describe('events: the type', () => {
       notUnderstood: null,
       linkChanged: false,
       linkStatus: null,
+      details: [],
+      expiresAtMs: null,
     });
   });
 

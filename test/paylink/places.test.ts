@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { parseBody, parseBodyExactly } from '../../src/json.ts';
 import { readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/events.ts';
-import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
+import { DETAIL_PLACES, OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
 
 const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
 
@@ -237,7 +237,10 @@ describe('docs/events.md', () => {
       inWords(holders),
       inCode(names),
     ]);
-    const values = VALUE_PLACES.map(({ in: holders, names }) => [inWords(holders), inCode(names)]);
+    const values = [...VALUE_PLACES, ...DETAIL_PLACES].map(({ in: holders, names }) => [
+      inWords(holders),
+      inCode(names),
+    ]);
     const [ofObjects, ofValues] = [cells.slice(0, objects.length), cells.slice(objects.length)];
     expect(ofObjects.map(([, object, holders, names]) => [object, holders, names])).toEqual(objects);
     expect(ofValues.map(([, , holders, names]) => [holders, names])).toEqual(values);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FACT_KINDS, type FactKind } from '../../src/domain/fact.ts';
+import { NO_DETAILS } from '../../src/domain/payment_details.ts';
 import { Fault } from '../../src/fault.ts';
 import { readReading } from '../../src/paylink/reading.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -39,6 +40,17 @@ describe('a reading: its facts', () => {
       linkChanged: false,
       linkStatus: null,
       notUnderstood: null,
+      details: [
+        {
+          ...NO_DETAILS,
+          paymentId: 'pay_1',
+          method: 'PIX',
+          installments: 1,
+          totalBrlMinor: 25_000,
+          customerEmail: 'a@b',
+        },
+      ],
+      expiresAtMs: null,
       link: { id: 'pl_1', url: null, shortUrl: null, status: 'INACTIVE', expiresAtMs: null },
     });
   });

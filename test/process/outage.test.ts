@@ -3,6 +3,7 @@ import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
+import { UNSAID } from '../support/orders.ts';
 import { fatalLine } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
@@ -149,7 +150,7 @@ async function expectPaidOnce(serving: Serving, links: readonly Reserved[]): Pro
       return body.order;
     });
     expect(order.payments).toEqual([
-      { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null },
+      { id: `pay_${reference}`, status: 'completed', amount: '100.00', currency: 'BRL', customerPaid: null, ...UNSAID },
     ]);
   }
 }

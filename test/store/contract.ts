@@ -15,6 +15,7 @@ import { intakeContract } from './contract/intake.ts';
 import { linksContract } from './contract/links.ts';
 import { mattersContract } from './contract/matters.ts';
 import { mattersPropertyContract } from './contract/matters-property.ts';
+import { paymentsContract } from './contract/payments.ts';
 import { queriesContract } from './contract/queries.ts';
 import { retentionContract } from './contract/retention.ts';
 import { settlementContract } from './contract/settlement.ts';
@@ -32,6 +33,7 @@ export const IN_TURN: Parts = {
   links: linksContract,
   inbox: inboxContract,
   settlement: settlementContract,
+  payments: paymentsContract,
   queries: queriesContract,
   matters: mattersContract,
   attention: attentionContract,

@@ -36,6 +36,9 @@ export function anOrder(over: Partial<Order> = {}): Order {
     resolution: null,
     lastReading: null,
     link: null,
+    title: null,
+    metadata: null,
+    details: [],
     ...over,
   };
 }
@@ -56,6 +59,17 @@ export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentF
     ...over,
   };
 }
+
+/** What the document of a payment has in places of what the service did not say. */
+export const UNSAID = {
+  method: null,
+  installments: null,
+  totalBRL: null,
+  customer: null,
+  createdAt: null,
+  completedAt: null,
+  availableAt: null,
+} as const;
 
 /** A person's instruction. */
 export function instruction(kind: 'cancel' | 'accept' | 'reject'): PaymentFact {

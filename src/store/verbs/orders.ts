@@ -9,7 +9,10 @@ import {
   type OrderState,
   type Settlement,
 } from '../../domain/order.ts';
+import type { KnownDetails } from '../../domain/payment_details.ts';
+import { parseJsonText } from '../../json.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
+import { ALL_DETAILS, DETAILS, HAS_DETAILS } from './payments.ts';
 
 /*
  * How transactions keep out of each other's way on PostgreSQL (decision 0021): a verb that changes an order, or what belongs to
@@ -67,13 +70,18 @@ export type OrderRow = {
   createdAtMs: number;
   generation: number;
   hasMatters: boolean;
+  hasDetails: boolean;
+  /** The shop's request, as JSON, if settled opened the order. */
+  request: string | null;
 };
 
 /** Columns are named in every statement: PostgreSQL refuses a prepared one once a newer replica adds a column to `*`. */
 export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor, currency, state, flags, version,
   adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, orders.created_at_ms AS createdAtMs,
   (SELECT generation FROM instance) AS generation,
-  EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters`;
+  EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters,
+  ${HAS_DETAILS}, (SELECT p.request FROM link k JOIN opening p ON p.link_key = k.key WHERE k.order_key = orders.key
+    ORDER BY k.key DESC LIMIT 1) AS request`;
 
 export const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
 
@@ -101,7 +109,7 @@ export const loadOrder = {
 // A link that settled opened itself is shown once its address is known, and not while it is withheld.
 const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
 const LINK = statement(`
-  SELECT link_id AS id, url, short_url AS shortUrl, status FROM link
+  SELECT link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
   WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`);
 const SETTLEMENT = statement(`
   SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
@@ -120,18 +128,20 @@ export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   const settlement = open ? null : tx.one<Settlement>(SETTLEMENT, { key });
   const entries = open ? null : tx.all<EntryRow>(ENTRIES, { key });
   const holds = state === 'held' ? tx.all<Hold>(HOLDS, { key }) : null;
+  const details = row.hasDetails ? tx.all<KnownDetails>(DETAILS, { key }) : null;
   const order = assembleOrder(row, {
     link: (yield* link) ?? null,
     settlement: settlement === null ? null : ((yield* settlement) ?? null),
     entries: entries === null ? [] : (yield* entries).map(readEntry),
     holds: holds === null ? [] : yield* holds,
+    details: details === null ? [] : yield* details,
   });
   return { orderKey: key, order, hasMatters };
 }
 
 // As above, of many orders.
 const LINKS = statement(`
-  SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status FROM link
+  SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
   WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`);
 const SETTLEMENTS = statement(`
   SELECT order_key AS orderKey, paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
@@ -150,11 +160,13 @@ export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<O
     settlements: tx.all<Of<Settlement>>(SETTLEMENTS, { keys }),
     entries: tx.all<Of<EntryRow>>(ALL_ENTRIES, { keys }),
     holds: tx.all<Of<Hold>>(ALL_HOLDS, { keys }),
+    details: tx.all<Of<KnownDetails>>(ALL_DETAILS, { keys }),
   };
   const linkOf = byOrder(yield* asked.links);
   const settlementOf = byOrder(yield* asked.settlements);
   const entriesOf = byOrder(yield* asked.entries);
   const holdsOf = byOrder(yield* asked.holds);
+  const detailsOf = byOrder(yield* asked.details);
   return rows.map((row) => {
     const { key, state } = row;
     return assembleOrder(row, {
@@ -162,6 +174,7 @@ export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<O
       settlement: settlementOf(key)[0] ?? null,
       entries: isOpen(state) ? [] : entriesOf(key).map(readEntry),
       holds: state === 'held' ? holdsOf(key) : [],
+      details: detailsOf(key),
     });
   });
 }
@@ -180,10 +193,14 @@ function readEntry({ customerAmount, customerCurrency, ...entry }: EntryRow): Le
   return { ...entry, customerPaid: isSaid ? { amount: customerAmount, currency: customerCurrency } : null };
 }
 
-function assembleOrder(row: OrderRow, beside: Pick<Order, 'link' | 'settlement' | 'entries' | 'holds'>): Order {
+function assembleOrder(
+  row: OrderRow,
+  beside: Pick<Order, 'link' | 'settlement' | 'entries' | 'holds' | 'details'>,
+): Order {
   return {
     reference: row.reference,
     amount: { amountMinor: row.amountMinor, currency: row.currency },
+    ...readContent(row.request),
     state: row.state,
     flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
     version: Math.max(row.version, versionFloor(row.generation)),
@@ -193,6 +210,13 @@ function assembleOrder(row: OrderRow, beside: Pick<Order, 'link' | 'settlement' 
     lastReading: row.lastReading,
     ...beside,
   };
+}
+
+/** What the shop's request says of the order; an opening is kept as long as its order. */
+function readContent(request: string | null): Pick<Order, 'title' | 'metadata'> {
+  if (request === null) return { title: null, metadata: null };
+  const { title = null, metadata = null } = parseJsonText(request) as Partial<Pick<Order, 'title' | 'metadata'>>;
+  return { title, metadata };
 }
 
 /**

@@ -3,7 +3,7 @@ import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
 import type { LearnedBy, Order } from '../../domain/order.ts';
-import { unreadMatter, unreadNote } from '../../domain/reading.ts';
+import { isOvertaken, unreadMatter, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Inbox, SettleJob, SettleResult } from '../contract_inbox.ts';
@@ -14,6 +14,7 @@ import { countMismatches, DOUBTFUL_FROM, noteMismatches, writeDecision } from '.
 import { bury, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
+import { noteDetails } from './payments.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row under settlement. */
@@ -21,6 +22,8 @@ type ClaimedRow = {
   linkKey: number;
   orderKey: number;
   linkId: string | null;
+  /** When the link expires, if it is known. */
+  linkExpiresAtMs: number | null;
   /** Whether settled opens the link itself. */
   isOpened: boolean;
   outcomeBefore: Outcome | null;
@@ -60,7 +63,7 @@ export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
     return { outcome: 'link_mismatch' };
   }
   // Completed now, because its document shows the id of its link.
-  const before = yield* complete(tx, claimed);
+  const before = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
   const applied = yield* applyFacts(tx, before, claimed, job);
   noteWebhook(tx, claimed, before.order, job.facts, applied);
   const held = isReading(claimed) ? yield* finishReading(tx, applied, claimed, job) : noteEvent(tx, claimed, job);
@@ -78,7 +81,7 @@ function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading
 
 const LOCK_CLAIMED = statement(`
   SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
-    i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
+    l.expires_at_ms AS linkExpiresAtMs, i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
     (SELECT quote_mismatches FROM api_state) AS quoteMismatches, ${ORDER_COLUMNS}
   FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
@@ -110,6 +113,15 @@ function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<void> {
   const fault: FaultNote = { code: 'link_mismatch', message };
   yield* bury(tx, job, { fault, kind: 'link_mismatch', nowMs });
   requestCheck(tx, { linkKey, reason: 'link_mismatch', atMs: nowMs });
+}
+
+/** Keeps what is said of payments for people, first of all: notices show it. What came late only fills gaps. */
+function learnOfPayments(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): LoadedOrder {
+  const { details, nowMs } = job;
+  if (details.length === 0) return loaded;
+  const isOld = isReading(claimed) && isOvertaken(loaded.order, claimed.reading);
+  const order = noteDetails(tx, loaded, { details, atMs: isOld ? 0 : claimed.receivedAtMs, nowMs });
+  return { ...loaded, order };
 }
 
 /** Decides each fact in turn and writes what it does. */
@@ -188,12 +200,16 @@ const NOTE_STATUS = statement(`
   UPDATE link SET status = @linkStatus WHERE key = @linkKey
     AND (checked_at_ms IS NULL OR checked_at_ms < @receivedAtMs)`);
 
+const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHERE key = @linkKey');
+
 /**
  * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
- * it came, and a check if it says too little. It never holds an order by itself.
+ * it came; its time, if that is not known; and a check if it says too little. It never holds an order by itself.
  */
-function noteEvent(tx: Transaction, { linkKey, receivedAtMs }: ClaimedRow, job: SettleJob): null {
-  const { linkStatus, unsure, linkChanged, nowMs: atMs } = job;
+function noteEvent(tx: Transaction, claimed: ClaimedRow, job: SettleJob): null {
+  const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
+  const { linkStatus, expiresAtMs, unsure, linkChanged, nowMs: atMs } = job;
+  if (expiresAtMs !== null && linkExpiresAtMs === null) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
   if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
   else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });

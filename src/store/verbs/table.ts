@@ -14,6 +14,7 @@ import { registerLink } from './links.ts';
 import { listVerbs } from './lists.ts';
 import { noticeQueries, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
+import { dropCustomers } from './payments.ts';
 import { readingVerbs } from './readings.ts';
 import { countUnopenable, secretVerbs } from './secrets.ts';
 import { settle } from './settle.ts';
@@ -34,6 +35,7 @@ export const WORK = {
   cancelOrder,
   endAttention,
   endRefusals,
+  dropCustomers,
   openIntent,
   closeOpening,
   ...inboxVerbs,

@@ -271,7 +271,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(await finish(link, made)).toBe('bound');
         const { id, url, shortUrl, status } = made;
         const told = await world.timeline(link);
-        expect(told.order.link).toEqual({ id, url, shortUrl, status });
+        expect(told.order.link).toEqual({ id, url, shortUrl, status, expiresAtMs });
         expect(told.opening).toMatchObject({ status: 'done', fault: null, withheld: null });
         expect(told.nextCheckAtMs).toBe(world.nowMs + 2 * MINUTE_MS);
         expect(told.history.at(-1)).toMatchObject({ what: `link ${id} opened`, cause: { kind: 'reading' } });

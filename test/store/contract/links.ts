@@ -64,7 +64,7 @@ export function linksContract({ shared }: Worlds): void {
           holds: [],
           resolution: null,
           lastReading: null,
-          link: { id: null, url: null, shortUrl: null, status: null },
+          link: { id: null, url: null, shortUrl: null, status: null, expiresAtMs: null },
         },
       });
       expect(await secretOf(token)).toBe(hex(freshSecret.sealed));

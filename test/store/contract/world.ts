@@ -177,6 +177,8 @@ export class World {
       linkChanged: false,
       linkStatus: null,
       notUnderstood: null,
+      details: [],
+      expiresAtMs: null,
       link: null,
       policy,
       nowMs: this.nowMs,

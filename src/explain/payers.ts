@@ -1,0 +1,59 @@
+import { type Payment, payments } from '../domain/ledger.ts';
+import { formatAmount } from '../domain/money.ts';
+import type { Order } from '../domain/order.ts';
+import { customerWords, detailsOf, type PaymentDetails, TOTAL_CURRENCY } from '../domain/payment_details.ts';
+import { inMoney, inNumber, iso } from './glossary.ts';
+
+/** Payments that an explanation names the payer of; the order's document has them all. */
+const PAYERS_MAX = 3;
+
+/** Who paid and how, as the service says it; or who began to pay, if no payment was counted. A sentence for each payment. */
+export function whoPaid(order: Order): string[] {
+  const counted = payments(order);
+  if (counted.length === 0) {
+    const begun = newest(order.details);
+    const said = begun === undefined ? null : sentenceOf(begun, 'began to pay', null);
+    return said === null ? [] : [`As the service says, ${said}`];
+  }
+  const pays = (payment: Payment) => Number(payment.key === order.settlement?.paymentKey);
+  const first = counted.toSorted((one, other) => pays(other) - pays(one)).slice(0, PAYERS_MAX);
+  return first.flatMap((payment) => {
+    const said = sentenceOf(detailsOf(order, payment), 'paid', payment);
+    if (said === null) return [];
+    const which =
+      counted.length === 1 ? 'As the service says, ' : `As it says of payment ${payment.id ?? 'without an id'}, `;
+    return [`${which}${said}`];
+  });
+}
+
+function newest<Details extends PaymentDetails & { saidAtMs: number }>(
+  details: readonly Details[],
+): Details | undefined {
+  const ageOf = ({ createdAtMs, saidAtMs }: Details) => createdAtMs ?? saidAtMs;
+  return details.toSorted((one, other) => ageOf(one) - ageOf(other)).at(-1);
+}
+
+/** Null if the service names neither a customer nor a way to pay. */
+function sentenceOf(said: PaymentDetails, did: string, payment: Payment | null): string | null {
+  const { method, installments, completedAtMs } = said;
+  const who = customerWords(said);
+  if (who === null && method === null) return null;
+  const how = [
+    `${who ?? 'the customer'} ${did}`,
+    ...(method === null ? [] : [`with ${method}`]),
+    ...(installments === null || installments === 1 ? [] : [`in ${inNumber(installments, 'instalment')}`]),
+  ].join(' ');
+  const total = totalWords(said, payment);
+  const completed = completedAtMs === null ? '' : `; it completed the payment at ${iso(completedAtMs)}`;
+  return `${how}${total}${completed}.`;
+}
+
+/** What the customer pays in all, unless that is the money that is named already. */
+function totalWords({ totalBrlMinor }: PaymentDetails, payment: Payment | null): string {
+  if (totalBrlMinor === null) return '';
+  const total = { amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY };
+  const paid = payment?.customerPaid ?? null;
+  const known =
+    payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : `${paid.amount} ${paid.currency}`];
+  return known.includes(inMoney(total)) ? '' : `, ${formatAmount(total)} ${TOTAL_CURRENCY} in all`;
+}

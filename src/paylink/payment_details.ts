@@ -1,0 +1,125 @@
+import { parseAmount } from '../domain/money.ts';
+import { type PaymentDetails, type SaidDetails, saysAnything, TOTAL_CURRENCY } from '../domain/payment_details.ts';
+import type { DetailPart } from './places.ts';
+import { asObject, field, scalarText } from './values.ts';
+
+/**
+ * Reads what the service says of a payment beside its status and its money (spec §2, Payment and quote). These values are
+ * only shown and searched: one that is missing, odd or too long is null.
+ */
+
+const METHOD_LENGTH_MAX = 64;
+const NAME_LENGTH_MAX = 255;
+/** RFC 5321 §4.5.3.1.3. */
+const EMAIL_LENGTH_MAX = 254;
+const INSTALLMENTS_MAX = 999;
+
+/** Reads the details of one payment, from every value that stands at each place of them; none if it has none. */
+export function readPaymentDetails(
+  paymentId: string | null,
+  valuesOf: (part: Exclude<DetailPart, 'expiresAt'>) => readonly unknown[],
+): SaidDetails[] {
+  const said: PaymentDetails = {
+    method: theOne(valuesOf('method'), readMethod),
+    installments: theOne(valuesOf('installments'), readInstallments),
+    totalBrlMinor: theOne(valuesOf('totalBrl'), readTotal),
+    customerName: theOne(valuesOf('customerName'), readName),
+    customerEmail: theOne(valuesOf('customerEmail'), readEmail),
+    createdAtMs: theOne(valuesOf('createdAt'), readMoment),
+    completedAtMs: theOne(valuesOf('completedAt'), readMoment),
+    availableAtMs: theOne(valuesOf('availableAt'), readMoment),
+  };
+  return saysAnything(said) ? [{ paymentId, ...said }] : [];
+}
+
+/** Reads the details of payments as a link's details list them. A payment that is listed twice has none. */
+export function readListedDetails(
+  payments: readonly (readonly [id: string | null, payment: unknown])[],
+): SaidDetails[] {
+  const ids = payments.map(([id]) => id);
+  const isTold = (id: string | null) => (id === null ? ids.length === 1 : ids.indexOf(id) === ids.lastIndexOf(id));
+  return payments.flatMap(([id, payment]) => (isTold(id) ? ofListed(id, asObject(payment) ?? {}) : []));
+}
+
+function ofListed(paymentId: string | null, payment: Record<string, unknown>): SaidDetails[] {
+  const quote = asObject(field(payment, 'quote')) ?? {};
+  const customer = asObject(field(payment, 'customer')) ?? {};
+  const places = {
+    method: [field(quote, 'paymentMethod')],
+    installments: [field(quote, 'installments')],
+    totalBrl: [field(quote, 'totalBRL')],
+    customerName: [field(customer, 'name')],
+    customerEmail: [field(customer, 'email')],
+    createdAt: [field(payment, 'createdAt')],
+    completedAt: [field(payment, 'completedAt')],
+    availableAt: [field(payment, 'availableAt')],
+  };
+  return readPaymentDetails(paymentId, (part) => places[part]);
+}
+
+/** What several places say: null if none can be read, or two differ. */
+export function theOne<T extends string | number>(
+  values: readonly unknown[],
+  read: (value: unknown) => T | null,
+): T | null {
+  let first: T | null = null;
+  for (const value of values) {
+    const said = read(value);
+    if (said === null || said === first) continue;
+    if (first !== null) return null;
+    first = said;
+  }
+  return first;
+}
+
+/** Text on one line, without what a terminal would obey; null if nothing is left of it, or more than `lengthMax`. */
+function readLine(value: unknown, lengthMax: number): string | null {
+  // Cleaning makes text shorter, and composing it at most a few times as short.
+  if (typeof value !== 'string' || value.length > 4 * lengthMax) return null;
+  const line = value.normalize('NFC').replace(/\s+/g, ' ').replace(/\p{C}/gu, '').trim();
+  return line === '' || line.length > lengthMax ? null : line;
+}
+
+function readMethod(value: unknown): string | null {
+  return readLine(value, METHOD_LENGTH_MAX)?.toUpperCase().slice(0, METHOD_LENGTH_MAX) ?? null;
+}
+
+function readName(value: unknown): string | null {
+  return readLine(value, NAME_LENGTH_MAX);
+}
+
+/** An e-mail address, so far as it has a local part and a domain. */
+function readEmail(value: unknown): string | null {
+  const line = readLine(value, EMAIL_LENGTH_MAX);
+  return line !== null && /^[^\s@]+@[^\s@]+$/.test(line) ? line : null;
+}
+
+function readInstallments(value: unknown): number | null {
+  const count = Number(scalarText(value) || Number.NaN);
+  return Number.isSafeInteger(count) && count >= 1 && count <= INSTALLMENTS_MAX ? count : null;
+}
+
+function readTotal(value: unknown): number | null {
+  const text = scalarText(value);
+  const read = text === null ? null : parseAmount(text, TOTAL_CURRENCY);
+  return read?.ok === true ? read.amountMinor : null;
+}
+
+// ISO 8601 (spec §2). Without a zone it is not an instant.
+const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+
+/** Epoch milliseconds of a time with its zone; null if it is none. */
+export function readInstant(value: unknown): number | null {
+  if (typeof value !== 'string' || !INSTANT.test(value)) return null;
+  const ms = Date.parse(value);
+  return Number.isNaN(ms) ? null : ms;
+}
+
+/** What programs write in place of no time lies outside of these years. */
+const MOMENTS = { fromMs: Date.UTC(2000), untilMs: Date.UTC(2200) };
+
+/** As `readInstant`, within the years in which payments are made. */
+export function readMoment(value: unknown): number | null {
+  const ms = readInstant(value);
+  return ms !== null && ms >= MOMENTS.fromMs && ms < MOMENTS.untilMs ? ms : null;
+}
