@@ -43,6 +43,8 @@ describe('api: opening a link', () => {
         flags: [],
         amount: '100.50',
         currency: 'BRL',
+        title: 'A chair',
+        metadata: null,
         createdAt: expect.any(String),
         paidAt: null,
         learnedBy: null,
@@ -51,7 +53,7 @@ describe('api: opening a link', () => {
         paymentsTotal: { count: 0, sums: [] },
         holds: [],
         hold: null,
-        link: { id: link.id, url: link.url, shortUrl: link.shortUrl, status: 'ACTIVE' },
+        link: { id: link.id, url: link.url, shortUrl: link.shortUrl, status: 'ACTIVE', expiresAt: expect.any(String) },
         version: expect.any(Number),
       },
     });

@@ -457,7 +457,9 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await act(shop.sandbox, link, 'refund');
     await pass(shop, 11 * 60_000, 60_000);
     const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/^Order order-\d+ \(100\.00 BRL\) is cancelled\.$/);
+    expect(found.answer).toMatch(
+      /^Order order-\d+ \(100\.00 BRL\) is cancelled\. As the service says, [^.]*PIX; .*Z\.$/,
+    );
     expect(linesOf(found, 'decision')).toMatch(/stays cancelled: .*rule return_recorded/);
   });
 

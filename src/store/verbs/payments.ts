@@ -9,7 +9,7 @@ import {
 } from '../../domain/payment_details.ts';
 import type { RowStatus } from '../../domain/retry.ts';
 import type { Keeping } from '../contract.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction } from '../transaction.ts';
 
 /** What the service says of payments beside their status and money: kept for people, and the customers dropped in time. */
 
