@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
 import { hasFailed } from '../support/app.ts';
+import { accessContract } from './contract/access.ts';
 import { budgetContract } from './contract/asking-budget.ts';
 import { cancelContract } from './contract/asking-cancel.ts';
 import { checksContract } from './contract/asking-checks.ts';
@@ -52,6 +53,7 @@ export const IN_TURN: Parts = {
   retention: retentionContract,
   'clock steps': clockStepsContract,
   stats: statsContract,
+  access: accessContract,
 };
 /** What only calls at once can show. */
 export const AT_ONCE: Parts = { concurrency: concurrencyContract };

@@ -26,14 +26,14 @@ const SESSION = `SELECT s.key, s.name, s.role, s.created_at_ms AS createdAtMs, s
 const tokenIsValid = (of: 's' | 'l') => `(${of}.token_sha256 = @bootstrapSha256 OR EXISTS (
     SELECT 1 FROM access_token t WHERE t.sha256 = ${of}.token_sha256 AND t.revoked_at_ms IS NULL
       AND (t.expires_at_ms IS NULL OR t.expires_at_ms > @nowMs)))`;
-const IS_LIVE = `s.ended_at_ms IS NULL AND s.used_at_ms > @nowMs - ${SESSION_MS.idle}
-  AND s.created_at_ms > @nowMs - ${SESSION_MS.most} AND ${tokenIsValid('s')}`;
+const IS_LIVE = `s.ended_at_ms IS NULL AND s.used_at_ms > @nowMs::bigint - ${SESSION_MS.idle}
+  AND s.created_at_ms > @nowMs::bigint - ${SESSION_MS.most} AND ${tokenIsValid('s')}`;
 const FIND_SESSION = statement(`${SESSION} WHERE s.sha256 = @sha256 AND ${IS_LIVE}`);
 const SESSIONS = statement(`${SESSION} WHERE ${IS_LIVE} ORDER BY s.key DESC LIMIT 1000`);
 const INSERT_SESSION = statement(`
   INSERT INTO session (sha256, name, role, token_sha256, created_at_ms, used_at_ms)
   VALUES (@sha256, @name, @role, @tokenSha256, @atMs, @atMs) RETURNING key`);
-const FORGET_SESSIONS = statement('DELETE FROM session WHERE created_at_ms <= @atMs - 30 * 86400000');
+const FORGET_SESSIONS = statement('DELETE FROM session WHERE created_at_ms <= @atMs::bigint - 2592000000');
 const TOUCH = statement('UPDATE session SET used_at_ms = @atMs WHERE key = @key AND used_at_ms < @atMs');
 const LOCK_SESSION = statement(`${SESSION} WHERE s.key = @key AND s.ended_at_ms IS NULL FOR NO KEY UPDATE`);
 const END_SESSION = statement('UPDATE session SET ended_at_ms = @atMs WHERE key = @key');
