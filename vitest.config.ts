@@ -69,7 +69,7 @@ const REPEATING = [
   'test/json.test.ts',
   'test/links/request.property.test.ts',
   'test/paylink/{events,reading}.test.ts',
-  'test/process/{kill,postgres-kill,told-kill}.test.ts',
+  'test/process/{audit-kill,kill,postgres-kill,told-kill}.test.ts',
   'test/receive/fuzz.test.ts',
   'test/sandbox/api-properties.test.ts',
   'test/store/*/contract.test.ts',
