@@ -4,7 +4,8 @@ import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import type { EventSummary } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
-import { AT, names, readFilters, readKey, readPage, withTimes } from './fields.ts';
+import { AT, names, readKey, withTimes } from './fields.ts';
+import { eventFilters, listAnswer, listQuery, readEventFilter, readList } from './lists.ts';
 import { PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { answer, ok, operation } from './route.ts';
@@ -93,15 +94,15 @@ const DEAD_EVENT = {
 export const listEvents = operation({
   summary: 'List recorded events, the newest first',
   description: "Answers of the service's API are among them: `reading` tells them apart.",
-  query: z.strictObject({ ...field.page, ...field.filters }),
+  query: z.strictObject({ ...listQuery, ...eventFilters }),
   answers: ok(
     'A page of events.',
-    { events: z.array(event), nextCursor: field.nextCursor },
-    { events: [DEAD_EVENT], nextCursor: null },
+    { events: z.array(event), ...listAnswer },
+    { events: [DEAD_EVENT], nextCursor: null, count: { n: 1, isMore: false } },
   ),
-  example: { query: 'status=dead' },
+  example: { query: 'status=dead&count=true' },
   answer: async ({ store }, { query }) => {
-    const { rows, ...more } = await readPage(query, (at) => store.listEvents({ ...at, ...readFilters(query) }));
+    const { rows, more } = await readList(query, (at) => store.listEvents({ ...at, ...readEventFilter(query) }));
     return { events: rows.map(eventDocument), ...more };
   },
 });

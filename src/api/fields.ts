@@ -222,33 +222,10 @@ export const page = {
   cursor: z.string().optional().describe('The `nextCursor` of the page before, unchanged.'),
 };
 
-export const referenceFilter = givenReference.optional().describe('Only those of this order.');
-
-/** What lists of rows with a status filter by. */
-export const filters = {
-  status: z.enum(ROW_STATUSES).optional().describe('Only those with this status.'),
-  reference: referenceFilter,
-  since: givenTime.optional().describe('Only those since then.'),
-};
-
-/** The filters as the store takes them: null lets everything through. */
-export function readFilters({ status, reference, since }: z.output<z.ZodObject<typeof filters>>) {
-  return { status: status ?? null, reference: reference ?? null, sinceMs: givenMs(since) };
-}
-
 /** Lists come in pages, newest first unless a list says otherwise, each with an opaque cursor of the next page. */
 export const nextCursor = textOrNull('Give it back as `cursor` for the next page; null on the last one.', 'azEyMw');
 
-type PageQuery = { limit: number; cursor?: string | undefined };
-
-/** Reads a page of rows by their keys, with the cursor of the next page. */
-export async function readPage<Row extends { key: number }>(
-  query: PageQuery,
-  list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
-) {
-  const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
-  return cutPage(query, await list({ limit: query.limit + 1, after }), ({ key }) => `k${key}`);
-}
+export type PageQuery = { limit: number; cursor?: string | undefined };
 
 /** Cuts off the one row more that was read to learn whether there is another page. */
 export function cutPage<Row>({ limit }: PageQuery, read: readonly Row[], placeOf: (row: Row) => string) {

@@ -6,7 +6,8 @@ import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { NoticeQueries, NoticeSummary } from '../store/contract_notices.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
-import { AT, isoOrNull, names, readFilters, readPage, withTimes } from './fields.ts';
+import { AT, isoOrNull, names, withTimes } from './fields.ts';
+import { listAnswer, listQuery, noticeFilters, readList, readNoticeFilter } from './lists.ts';
 import { order, PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
@@ -140,15 +141,20 @@ const DEAD_NOTICE = {
 
 export const listNotices = operation({
   summary: 'List notices, the newest first',
-  query: z.strictObject({ ...field.page, ...field.filters }),
+  query: z.strictObject({ ...listQuery, ...noticeFilters }),
   answers: ok(
     'A page of notices.',
-    { notices: z.array(noticeSummary), nextCursor: field.nextCursor, shop },
-    { notices: [DEAD_NOTICE], nextCursor: null, shop: { url: 'https://shop.example.com/settled', failures: null } },
+    { notices: z.array(noticeSummary), ...listAnswer, shop },
+    {
+      notices: [DEAD_NOTICE],
+      nextCursor: null,
+      count: { n: 1, isMore: false },
+      shop: { url: 'https://shop.example.com/settled', failures: null },
+    },
   ),
-  example: { query: 'status=dead' },
+  example: { query: 'status=dead&count=true' },
   answer: async ({ store, shopAddress }, { query }) => {
-    const { rows, ...more } = await readPage(query, (at) => store.listNotices({ ...at, ...readFilters(query) }));
+    const { rows, more } = await readList(query, (at) => store.listNotices({ ...at, ...readNoticeFilter(query) }));
     return {
       notices: rows.map((row) => noticeDocument(row, shopAddress)),
       ...more,

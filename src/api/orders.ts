@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { agreement } from '../domain/comparison.ts';
 import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { isOpen, ORDER_STATES, type Order } from '../domain/order.ts';
+import { isOpen, type Order } from '../domain/order.ts';
 import { ENTRY_KINDS } from '../explain/chronicle.ts';
 import { explain } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
@@ -14,7 +14,8 @@ import type { LinkSeen } from '../paylink/service.ts';
 import type { CheckResult } from '../reconcile/reconciler.ts';
 import type { Queries, Timeline } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
-import { givenMs, givenTime, nextCursor, page, readPage, text, time } from './fields.ts';
+import { time } from './fields.ts';
+import { listAnswer, listQuery, orderFilters, readList, readOrderFilter } from './lists.ts';
 import { waitingFor } from './opening.ts';
 import { link, listedOrder, OPEN, order, PAID } from './order.ts';
 import { found, noSuch, type ProblemError, problem } from './problem.ts';
@@ -22,23 +23,16 @@ import { type ApiOptions, ok, operation, recordAction } from './route.ts';
 
 export const listOrders = operation({
   summary: 'List and search orders, the newest first',
-  query: z.strictObject({
-    ...page,
-    state: z.enum(ORDER_STATES).optional().describe('Only those in this state.'),
-    q: text(128).optional().describe('A part of the reference, or a whole link id or payment id.'),
-    since: givenTime.optional().describe('Only those created since then.'),
-    until: givenTime.optional().describe('Only those created until then.'),
-  }),
+  query: z.strictObject({ ...listQuery, ...orderFilters }),
   answers: ok(
     'A page of orders.',
-    { orders: z.array(listedOrder), nextCursor },
-    { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw' },
+    { orders: z.array(listedOrder), ...listAnswer },
+    { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw', count: { n: 1000, isMore: true } },
   ),
-  example: { query: 'state=awaiting_payment&limit=20' },
-  answer: async ({ store }, { query }) => {
-    const { state = null, q: search = null, since, until } = query;
-    const created = { sinceMs: givenMs(since), untilMs: givenMs(until) };
-    const { rows, ...more } = await readPage(query, (at) => store.listOrders({ ...at, state, search, ...created }));
+  example: { query: 'state=awaiting_payment&limit=20&count=true' },
+  answer: async ({ store, currency }, { query }) => {
+    const filter = readOrderFilter(query, currency);
+    const { rows, more } = await readList(query, (at) => store.listOrders({ ...at, ...filter }));
     return { orders: rows.map(({ value, attention }) => ({ ...orderDocument(value), attention })), ...more };
   },
 });

@@ -6,7 +6,8 @@ import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
-import { AT, described, names, readPage, withTimes } from './fields.ts';
+import { AT, described, names, withTimes } from './fields.ts';
+import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';
 import { PAID } from './order.ts';
 import { found, problem } from './problem.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
@@ -64,15 +65,19 @@ const REJECTION = {
 export const listRejections = operation({
   summary: 'Deliveries that were refused as not authentic',
   description: 'They never touch an order.',
-  query: z.strictObject({ ...field.page, reference: field.referenceFilter }),
+  query: z.strictObject({
+    ...listQuery,
+    reason: z.enum(KEPT_REASONS).optional().describe('Only those for this reason.'),
+    reference: referenceFilter,
+  }),
   answers: ok(
     'A page, one row per order and reason.',
-    { rejections: z.array(rejection), nextCursor: field.nextCursor },
-    { rejections: [REJECTION], nextCursor: null },
+    { rejections: z.array(rejection), ...listAnswer },
+    { rejections: [REJECTION], nextCursor: null, count: { n: 1, isMore: false } },
   ),
   answer: async ({ store }, { query }) => {
-    const { reference: of = null } = query;
-    const { rows, ...more } = await readPage(query, (at) => store.listRejections({ ...at, reference: of }));
+    const { reason = null, reference: of = null } = query;
+    const { rows, more } = await readList(query, (at) => store.listRejections({ ...at, reason, reference: of }));
     return { rejections: rows.map(rejectionDocument), ...more };
   },
 });

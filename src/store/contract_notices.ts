@@ -2,6 +2,7 @@ import type { NoticeType } from '../domain/decision.ts';
 import type { ShopAnswer, ShopFailures, ShopRefusal } from '../domain/notice.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
 import type { Author } from './contract_access.ts';
+import type { Listed, ListPage, NoticeFilter } from './contract_lists.ts';
 
 /**
  * Telling the shop. Pending and leased notices are owed. One notice of each order has its turn; the next one has it once
@@ -52,14 +53,9 @@ export type ClaimedNotice = NoticeRef & {
   firstTriedAtMs: number;
 };
 
-/** `after`: the key of the last row of the page before; null begins. */
-export type Page = { limit: number; after: number | null };
-
 /** Notices as people see them, and as the shop reads them. */
 export type NoticeQueries = {
-  listNotices(
-    page: Page & { status: RowStatus | null; reference: string | null; sinceMs: number | null },
-  ): Promise<NoticeSummary[]>;
+  listNotices(page: ListPage & NoticeFilter): Promise<Listed<NoticeSummary>>;
   findNotice(id: string): Promise<NoticeDetail | null>;
   /**
    * Reads notices after a position of the feed, oldest first, and the newest position; 0 is before the first. The bodies of

@@ -78,8 +78,7 @@ export async function startStage(options: Partial<NotifierOptions> & { query?: s
   }
 
   async function list(status: NoticeSummary['status'] | null = null): Promise<NoticeSummary[]> {
-    const page = { limit: 1_000, after: null, status, reference: null, sinceMs: null };
-    return (await opened.store.listNotices(page)).reverse();
+    return (await opened.store.listNotices({ limit: 1_000, status })).rows.reverse();
   }
 
   /** Lets time pass, from one attempt that is due to the next. */

@@ -14,6 +14,7 @@ import { concurrencyContract } from './contract/concurrency.ts';
 import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
 import { linksContract } from './contract/links.ts';
+import { listsContract } from './contract/lists.ts';
 import { mattersContract } from './contract/matters.ts';
 import { mattersPropertyContract } from './contract/matters-property.ts';
 import { paymentsContract } from './contract/payments.ts';
@@ -36,6 +37,7 @@ export const IN_TURN: Parts = {
   settlement: settlementContract,
   payments: paymentsContract,
   queries: queriesContract,
+  lists: listsContract,
   matters: mattersContract,
   attention: attentionContract,
   'matters, whatever happens': mattersPropertyContract,

@@ -19,7 +19,7 @@ function inSqlite(sql: string): string {
     .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
     .replace(/= ANY\(ARRAY\[([\w.]+)\]\)/g, '= $1')
-    .replace(/\bILIKE\b/g, 'LIKE')
+    .replace(/ COLLATE "C"/g, '')
     .replace(/\bgreatest\(/g, 'max(')
     .replace(/\bleast\(/g, 'min(');
 }

@@ -3,6 +3,7 @@ import { apply, changesOrder, type Decision, type Effect, learnedBy, type Notice
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
 import { decidedParams } from '../../domain/matter.ts';
+import { isSameMoney } from '../../domain/money.ts';
 import { noticeBody } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
 import { isOpen, type Order } from '../../domain/order.ts';
@@ -53,9 +54,9 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
 
 const INSERT_ENTRY = statement(`
   INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
-    customer_amount, customer_currency)
+    is_asked, customer_amount, customer_currency)
   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
-    @customerAmount, @customerCurrency)`);
+    @isAsked, @customerAmount, @customerCurrency)`);
 // The line that marks an order paid. Its primary key is the order: a second settlement cannot be written.
 const INSERT_SETTLEMENT = statement(`
   INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
@@ -77,7 +78,8 @@ function writeEffect(
       const { customerPaid, ...entry } = effect.entry;
       const customerAmount = customerPaid?.amount ?? null;
       const customerCurrency = customerPaid?.currency ?? null;
-      tx.send(INSERT_ENTRY, { ...entry, customerAmount, customerCurrency, orderKey, number, atMs });
+      const isAsked = isSameMoney(entry, order.amount);
+      tx.send(INSERT_ENTRY, { ...entry, isAsked, customerAmount, customerCurrency, orderKey, number, atMs });
       return;
     }
     case 'settle': {

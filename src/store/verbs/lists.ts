@@ -1,58 +1,20 @@
-import type { Order } from '../../domain/order.ts';
 import { faultNote } from '../../domain/retry.ts';
-import type { EventDetail, EventSummary, ListedOrder, Queries, RejectionSummary } from '../contract_queries.ts';
+import type { EventFilter, RejectionFilter } from '../contract_lists.ts';
+import type { EventDetail, EventSummary, Queries, RejectionSummary } from '../contract_queries.ts';
 import { type InTransaction, statement } from '../transaction.ts';
-import { completeAll, loadOrder, ORDER, type OrderRow } from './orders.ts';
+import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
+import { loadOrder } from './orders.ts';
 
-/** Lists go from the newest key down; this is the one above them all. */
-export const KEY_MAX = Number.MAX_SAFE_INTEGER;
-
-/** If a clock was set back by at most this much, a list of what came since a time misses no row. */
-const CLOCK_STEP_MS = 3_600_000;
-
-/** Rows from the first key since this time on came after a time, even if the clock was set back. */
-function firstMsAfter(untilMs: number): number {
-  return untilMs + 2 * CLOCK_STEP_MS + 1;
-}
-
-/** A pattern for LIKE, with `\` as its escape character, that finds a text anywhere in another. */
-function containing(text: string): string {
-  return `%${text.replace(/[\\%_]/g, '\\$&')}%`;
-}
-
-type Lists = Pick<Queries, 'findOrder' | 'listOrders' | 'listEvents' | 'findEvent' | 'listRejections'>;
+type Lists = Pick<Queries, 'findOrder' | 'listEvents' | 'findEvent' | 'listRejections'>;
 
 export const listVerbs: InTransaction<Lists> = {
   *findOrder(tx, reference) {
     return (yield* loadOrder.byReference(tx, reference))?.order ?? null;
   },
-  *listOrders(tx, { limit, after, state, search, sinceMs, untilMs }) {
-    const asked = {
-      limit,
-      before: after ?? KEY_MAX,
-      state,
-      search,
-      pattern: search === null ? null : containing(search),
-      sinceMs,
-      untilMs,
-      afterMs: untilMs === null ? null : firstMsAfter(untilMs),
-    };
-    const rows = yield* tx.all<OrderRow>(orderList({ state, search, sinceMs, untilMs }), asked);
-    const kinds = tx.all<{ orderKey: number; kind: string }>(OPEN_KINDS, { keys: rows.map(({ key }) => key) });
-    const orders = yield* completeAll(tx, rows);
-    const kindsOf = Map.groupBy(yield* kinds, ({ orderKey }) => orderKey);
-    return rows.map(
-      ({ key }, index): ListedOrder => ({
-        key,
-        value: orders[index] as Order,
-        attention: (kindsOf.get(key) ?? []).map(({ kind }) => kind),
-      }),
-    );
-  },
-  *listEvents(tx, { limit, after, status, reference, sinceMs }) {
-    const asked = { limit, before: after ?? KEY_MAX, reference, sinceMs };
-    const rows = yield* tx.all<EventRow>(eventList({ status, reference, sinceMs }), asked);
-    return rows.map(eventSummary);
+  *listEvents(tx, page) {
+    const { keys, ...more } = yield* readKeys(tx, EVENT_LIST, narrowEvents(page), page);
+    const rows = keys.length === 0 ? [] : yield* tx.all<EventRow>(EVENTS_OF_KEYS, { keys });
+    return { rows: rows.map(eventSummary), ...more };
   },
   *findEvent(tx, eventKey) {
     const row = yield* tx.one<EventRow & Pick<EventDetail, 'timestamp' | 'body' | 'bodySha256'>>(FIND_EVENT, {
@@ -62,30 +24,12 @@ export const listVerbs: InTransaction<Lists> = {
     const { timestamp, body, bodySha256, ...summary } = row;
     return { ...eventSummary(summary), timestamp, body, bodySha256 };
   },
-  *listRejections(tx, { limit, after, reference }) {
-    const asked = { limit, before: after ?? KEY_MAX, reference };
-    return yield* tx.all<RejectionSummary>(reference === null ? REJECTIONS : REJECTIONS_OF_ORDER, asked);
+  *listRejections(tx, page) {
+    const { keys, ...more } = yield* readKeys(tx, REJECTION_LIST, narrowRejections(page), page);
+    const rows = keys.length === 0 ? [] : yield* tx.all<RejectionSummary>(REJECTIONS_OF_KEYS, { keys });
+    return { rows, ...more };
   },
 };
-
-type OrderFilter = Pick<Parameters<Queries['listOrders']>[0], 'state' | 'search' | 'sinceMs' | 'untilMs'>;
-
-const BY_SEARCH = `(reference ILIKE @pattern ESCAPE '\\'
-  OR EXISTS (SELECT 1 FROM link l WHERE l.order_key = orders.key AND l.link_id = @search)
-  OR EXISTS (SELECT 1 FROM ledger g WHERE g.order_key = orders.key AND g.payment_key = @search))`;
-
-function orderList({ state, search, sinceMs, untilMs }: OrderFilter) {
-  const conditions = ['key < @before'];
-  if (state !== null) conditions.push('state = @state');
-  if (search !== null) conditions.push(BY_SEARCH);
-  if (sinceMs !== null) conditions.push(cameSince('orders', 'orders'));
-  if (untilMs !== null) conditions.push(`key < ${firstKeySince('orders', '@afterMs')}`, 'created_at_ms <= @untilMs');
-  return statement(`${ORDER} WHERE ${conditions.join(' AND ')} ORDER BY key DESC LIMIT @limit`);
-}
-
-const OPEN_KINDS = statement(`
-  SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
-  ORDER BY key`);
 
 /** A row of `EVENT`. */
 export type EventRow = Omit<EventSummary, 'conflict' | 'fault'> & {
@@ -112,26 +56,40 @@ export function eventsOfOrder(condition: string): string {
     WHERE i.link_key = l.key AND ${condition} ORDER BY i.key + 0 DESC`;
 }
 
-type EventFilter = Pick<Parameters<Queries['listEvents']>[0], 'status' | 'reference' | 'sinceMs'>;
+const EVENTS_OF_KEYS = statement(`
+  SELECT ${EVENT_COLUMNS} FROM ${EVENTS} WHERE i.key = ANY(@keys::bigint[]) ORDER BY i.key DESC`);
 
-function eventList({ status, reference, sinceMs }: EventFilter) {
-  const conditions = ['i.key < @before'];
-  // Written out, because a partial index is used only for its own literal.
-  if (status !== null) conditions.push(STATUS_IS[status]);
-  if (sinceMs !== null) conditions.push(cameSince('inbox', 'i'));
-  const list =
-    reference === null
-      ? `SELECT ${EVENT_COLUMNS} FROM ${EVENTS} WHERE ${conditions.join(' AND ')} ORDER BY i.key DESC`
-      : eventsOfOrder(['o.reference = @reference', ...conditions].join(' AND '));
-  return statement(`${list} LIMIT @limit`);
+const EVENT_MATCHES = `(@status::text IS NULL OR i.status = @status) AND (@type::text IS NULL OR i.type = @type)
+  AND (@outcome::text IS NULL OR i.outcome = @outcome) AND ${inTime('inbox', 'i')}`;
+const OF_LINKS = 'orders o JOIN link l ON l.order_key = o.key CROSS JOIN';
+
+export const EVENT_LIST = defineList({
+  table: 'inbox',
+  alias: 'i',
+  matches: EVENT_MATCHES,
+  ordered: {
+    ofOrder: { from: `${OF_LINKS} inbox i`, condition: 'i.link_key = l.key AND o.reference = @reference' },
+    dead: { from: 'inbox i INDEXED BY inbox_dead', condition: "i.status = 'dead'" },
+  },
+});
+
+// Written out, because a partial index is used only for its own literal.
+const withStatus = (status: 'pending' | 'leased' | 'dead') =>
+  statement(`SELECT key FROM inbox WHERE status = '${status}' ORDER BY ${ORDER_OF[status]} LIMIT @few`);
+const ORDER_OF = { pending: 'due_at_ms, key', leased: 'due_at_ms', dead: 'key' } as const;
+const EVENTS_WITH = { pending: withStatus('pending'), leased: withStatus('leased'), dead: withStatus('dead') };
+
+export function narrowEvents(filter: EventFilter): Narrowed {
+  const { status = null, type = null, outcome = null, reference = null, sinceMs = null, untilMs = null } = filter;
+  const values = { status, type, outcome, reference, sinceMs, untilMs };
+  const others = [type, outcome, sinceMs, untilMs].filter((value) => value !== null);
+  const isDead = status === 'dead' && others.length === 0;
+  return {
+    values,
+    finders: status === null || status === 'done' ? [] : [finder(EVENTS_WITH[status], {})],
+    ordered: reference !== null ? 'ofOrder' : isDead ? 'dead' : null,
+  };
 }
-
-const STATUS_IS: Record<EventSummary['status'], string> = {
-  pending: "i.status = 'pending'",
-  leased: "i.status = 'leased'",
-  done: "i.status = 'done'",
-  dead: "i.status = 'dead'",
-};
 
 const FIND_EVENT = statement(`
   SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
@@ -140,27 +98,23 @@ const FIND_EVENT = statement(`
 /** Refused deliveries, newest first: a statement without its last condition. */
 export const REJECTION = `SELECT r.key, o.reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs,
   r.last_at_ms AS lastAtMs FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key`;
-const REJECTIONS = statement(`${REJECTION} WHERE r.key < @before ORDER BY r.key DESC LIMIT @limit`);
-const REJECTIONS_OF_ORDER = statement(`
-  ${REJECTION} WHERE r.key < @before AND o.reference = @reference ORDER BY r.key DESC LIMIT @limit`);
+const REJECTIONS_OF_KEYS = statement(`${REJECTION} WHERE r.key = ANY(@keys::bigint[]) ORDER BY r.key DESC`);
 
-/** Rows of a table that came since @sinceMs, as a condition: the key finds them, and the time is looked at then. */
-export function cameSince(table: keyof typeof TIME_COLUMN, alias: string): string {
-  return `${alias}.key >= ${firstKeySince(table, '@sinceMs')} AND ${alias}.${TIME_COLUMN[table]} >= @sinceMs`;
-}
+export const REJECTION_LIST = defineList({
+  table: 'rejection',
+  alias: 'r',
+  matches: '(@reason::text IS NULL OR r.reason = @reason)',
+  ordered: {
+    ofOrder: { from: `${OF_LINKS} rejection r`, condition: 'r.link_key = l.key AND o.reference = @reference' },
+  },
+});
 
-const TIME_COLUMN = { inbox: 'received_at_ms', outbox: 'created_at_ms', orders: 'created_at_ms' };
+const REJECTIONS_FOR = statement('SELECT key FROM rejection WHERE reason = @reason ORDER BY last_at_ms LIMIT @few');
 
-/**
- * A key below which every row is older than a time, as an expression. Keys grow with time, so halving finds it without an
- * index: `step` halves from 2^40, more than any table has rows.
- */
-function firstKeySince(table: keyof typeof TIME_COLUMN, sinceMs: string): string {
-  return `(WITH RECURSIVE halving (first, step) AS (
-      SELECT 1::bigint, 1099511627776
-      UNION ALL
-      SELECT first + CASE WHEN (SELECT ${TIME_COLUMN[table]} < ${sinceMs}::bigint - ${CLOCK_STEP_MS} FROM ${table}
-          WHERE key >= first + step - 1 ORDER BY key LIMIT 1) THEN step ELSE 0 END, step / 2
-      FROM halving WHERE step > 0
-    ) SELECT max(first) FROM halving)`;
+export function narrowRejections({ reason = null, reference = null }: RejectionFilter): Narrowed {
+  return {
+    values: { reason, reference },
+    finders: reason === null ? [] : [finder(REJECTIONS_FOR, { reason })],
+    ordered: reference === null ? null : 'ofOrder',
+  };
 }

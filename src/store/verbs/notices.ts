@@ -1,4 +1,5 @@
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
+import type { NoticeFilter } from '../contract_lists.ts';
 import type {
   ClaimedNotice,
   FeedPage,
@@ -12,7 +13,7 @@ import type {
 import { type InTransaction, statement } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { writeAudit } from './audit.ts';
-import { cameSince, KEY_MAX } from './lists.ts';
+import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
 import {
   ATTEMPT,
   type AttemptRow,
@@ -190,9 +191,10 @@ const FAILED_PENDING = failed('pending');
 const FAILED_DEAD = failed('dead');
 
 export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
-  *listNotices(tx, { limit, after, status, reference, sinceMs }) {
-    const values = { before: after ?? KEY_MAX, limit, reference, sinceMs };
-    return (yield* tx.all<NoticeRow>(noticeList({ status, reference, sinceMs }), values)).map(noticeSummary);
+  *listNotices(tx, page) {
+    const { keys, ...more } = yield* readKeys(tx, NOTICE_LIST, narrowNotices(page), page);
+    const rows = keys.length === 0 ? [] : yield* tx.all<NoticeRow>(NOTICES_OF_KEYS, { keys });
+    return { rows: rows.map(noticeSummary), ...more };
   },
   *findNotice(tx, id) {
     const name = readNoticeName(id);
@@ -214,24 +216,45 @@ export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'find
   },
 };
 
-type NoticeFilter = Pick<Parameters<NoticeQueries['listNotices']>[0], 'status' | 'reference' | 'sinceMs'>;
+const NOTICES_OF_KEYS = statement(`${NOTICE} WHERE n.key = ANY(@keys::bigint[]) ORDER BY n.key DESC`);
 
-function noticeList({ status, reference, sinceMs }: NoticeFilter) {
-  const conditions = ['n.key < @before'];
+const waiting = (status: 'pending' | 'leased' | 'dead') => {
   // Written out, because a partial index is used only for its own literal.
-  if (status !== null) conditions.push(`n.status = '${status}'`);
-  if (reference !== null) conditions.push('n.order_key = (SELECT key FROM orders WHERE reference = @reference)');
-  if (sinceMs !== null) conditions.push(cameSince('outbox', 'n'));
-  return statement(
-    `SELECT ${NOTICE_COLUMNS} FROM outbox n ${narrowest({ status, reference })} ${TO_ITS_ORDER}
-     WHERE ${conditions.join(' AND ')} ORDER BY n.key DESC LIMIT @limit`,
-  );
-}
+  return { from: `outbox n INDEXED BY outbox_${status}`, condition: `n.status = '${status}'` };
+};
 
-/** An order has few notices, and few are not done. SQLite does not know this, and would read all. */
-function narrowest({ status, reference }: Pick<NoticeFilter, 'status' | 'reference'>): string {
-  if (reference !== null) return 'INDEXED BY outbox_by_order';
-  return status === null || status === 'done' ? '' : `INDEXED BY outbox_${status}`;
+export const NOTICE_LIST = defineList({
+  table: 'outbox',
+  alias: 'n',
+  matches: `(@status::text IS NULL OR n.status = @status) AND (@type::text IS NULL OR n.type = @type)
+    AND ${inTime('outbox', 'n')}`,
+  ordered: {
+    ofOrder: {
+      from: 'outbox n INDEXED BY outbox_by_order',
+      condition: 'n.order_key = (SELECT key FROM orders WHERE reference = @reference)',
+    },
+    pending: waiting('pending'),
+    leased: waiting('leased'),
+    dead: waiting('dead'),
+  },
+});
+
+const withStatus = (status: 'pending' | 'leased' | 'dead') => {
+  const { from, condition } = waiting(status);
+  return statement(`SELECT n.key FROM ${from} WHERE ${condition} ORDER BY n.key LIMIT @few`);
+};
+const NOTICES_WITH = { pending: withStatus('pending'), leased: withStatus('leased'), dead: withStatus('dead') };
+
+export function narrowNotices(filter: NoticeFilter): Narrowed {
+  const { status = null, type = null, reference = null, sinceMs = null, untilMs = null } = filter;
+  const values = { status, type, reference, sinceMs, untilMs };
+  const isBare = [type, sinceMs, untilMs].every((value) => value === null);
+  const waits = status === null || status === 'done' ? null : status;
+  return {
+    values,
+    finders: waits === null ? [] : [finder(NOTICES_WITH[waits], {})],
+    ordered: reference !== null ? 'ofOrder' : isBare ? waits : null,
+  };
 }
 
 /** A notice as a page of the feed shows it. */

@@ -15,6 +15,7 @@ import { listVerbs } from './lists.ts';
 import { noticeQueries, tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { dropCustomers } from './payments.ts';
+import { listOrders } from './orders_list.ts';
 import { readingVerbs } from './readings.ts';
 import { countUnopenable, secretVerbs } from './secrets.ts';
 import { settle } from './settle.ts';
@@ -57,6 +58,7 @@ export const READ = {
   ...noticeQueries,
   ...accessQueries,
   ...auditQueries,
+  listOrders,
   timeline,
   listMatters,
   countUnopenable,

@@ -152,21 +152,14 @@ function callsAbout(world: World, link: Link, claimed: { eventKey: number; attem
     (store) => store.findOrder(reference),
     (store) => store.timeline(reference),
     (store) => store.stats(nowMs),
-    (store) => store.listEvents({ limit: 5, after: null, status: null, reference, sinceMs: null }),
+    (store) => store.listEvents({ limit: 5, reference }),
     (store) => store.resolveOrder({ by: null, reference: 'nobody', decision: 'accept', reason: '', atMs: nowMs }),
   ];
 }
 
 /** What must be the same whichever call came first: not which of two events settled, but that one did. */
 async function endOf(world: World) {
-  const orders = await world.store.listOrders({
-    limit: 100,
-    after: null,
-    state: null,
-    search: null,
-    sinceMs: null,
-    untilMs: null,
-  });
+  const { rows: orders } = await world.store.listOrders({ limit: 100 });
   const stories = orders.map(async ({ value: order }) => {
     const { events, hints, rejections, notices, attention, history } = await world.timeline(order);
     return {

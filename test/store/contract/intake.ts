@@ -299,7 +299,7 @@ export function intakeContract({ shared }: Worlds): void {
       await reject(null);
       expect(await kept()).toEqual(['{"code":"two"}']);
       const { store } = world;
-      const listed = await store.listRejections({ limit: 1, after: null, reference: link.reference });
+      const { rows: listed } = await store.listRejections({ limit: 1, reference: link.reference });
       expect(listed).toMatchObject([{ diagnosis: '{"code":"two"}', count: 4 }]);
     });
 

@@ -13,11 +13,11 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     });
 
     type Asked = Partial<Parameters<World['store']['listOrders']>[0]>;
-    const EVERY = { limit: 100, after: null, state: null, search: null, sinceMs: null, untilMs: null };
+    const EVERY = { limit: 100 };
 
     async function references(over: Asked) {
       const page = await world.store.listOrders({ ...EVERY, ...over });
-      return page.map(({ value }) => value.reference);
+      return page.rows.map(({ value }) => value.reference);
     }
 
     async function newOrders(...names: string[]): Promise<Link[]> {
@@ -28,21 +28,22 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
     it('lists orders newest first, in pages that stay where they are while orders arrive', async () => {
       await newOrders('a', 'b', 'c', 'd', 'e');
-      const first = await world.store.listOrders({ ...EVERY, limit: 2, after: null });
-      expect(first.map(({ value }) => value.reference)).toEqual(['e', 'd']);
+      const page = async (after: number | null) => {
+        const { rows, next } = await world.store.listOrders({ limit: 2, after });
+        return { names: rows.map(({ value }) => value.reference), next };
+      };
+      const first = await page(null);
+      expect(first.names).toEqual(['e', 'd']);
       await newOrders('f', 'g');
-      const after = first.at(-1)?.key ?? null;
-      const second = await world.store.listOrders({ ...EVERY, limit: 2, after });
-      expect(second.map(({ value }) => value.reference)).toEqual(['c', 'b']);
-      const third = await world.store.listOrders({ ...EVERY, limit: 2, after: second.at(-1)?.key ?? null });
-      expect(third.map(({ value }) => value.reference)).toEqual(['a']);
-      expect(await references({ after: third.at(-1)?.key ?? 0 })).toEqual([]);
+      const second = await page(first.next);
+      expect(second.names).toEqual(['c', 'b']);
+      expect(await page(second.next)).toEqual({ names: ['a'], next: null });
     });
 
     it('lists orders whole', async () => {
       const [link] = await newOrders('a');
       await world.settle(link as Link, [said('completed', { linkMoney: stated('60.00') })]);
-      const [listed] = await world.store.listOrders({ ...EVERY, limit: 1 });
+      const [listed] = (await world.store.listOrders({ limit: 1 })).rows;
       expect(listed?.value).toEqual(await world.store.findOrder('a'));
       expect(listed?.value.holds).toHaveLength(1);
     });
@@ -50,36 +51,10 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     it('lists orders of one state', async () => {
       const [, b] = await newOrders('a', 'b', 'c');
       await world.settle(b as Link, [said('completed')]);
-      expect(await references({ state: 'paid' })).toEqual(['b']);
-      expect(await references({ state: 'awaiting_payment' })).toEqual(['c', 'a']);
-      expect(await references({ state: 'held' })).toEqual([]);
-      expect(await references({ state: 'awaiting_payment', limit: 1 })).toEqual(['c']);
-    });
-
-    it('searches references for what is written, whatever its characters mean elsewhere', async () => {
-      await newOrders('50% off', 'under_score', 'back\\slash', "o'clock");
-      const found: [string, string[]][] = [
-        ['%', ['50% off']],
-        ['_', ['under_score']],
-        ['\\', ['back\\slash']],
-        ['\\%', []],
-        ["'", ["o'clock"]],
-        ['o', ["o'clock", 'under_score', '50% off']],
-        ['%off', []],
-        ['UNDER', ['under_score']],
-        ['0% o', ['50% off']],
-        ['nowhere', []],
-      ];
-      for (const [search, expected] of found)
-        expect([search, await references({ search })]).toEqual([search, expected]);
-    });
-
-    it('searches orders by link id and by payment id', async () => {
-      const [, b] = await newOrders('a', 'b', 'c');
-      await world.settle(b as Link, [said('completed', { paymentId: 'pay_b' })], { linkIds: ['pl_b'] });
-      expect(await references({ search: 'pl_b' })).toEqual(['b']);
-      expect(await references({ search: 'pay_b' })).toEqual(['b']);
-      expect(await references({ search: 'pay_b', state: 'held' })).toEqual([]);
+      expect(await references({ states: ['paid'] })).toEqual(['b']);
+      expect(await references({ states: ['awaiting_payment'] })).toEqual(['c', 'a']);
+      expect(await references({ states: ['held'] })).toEqual([]);
+      expect(await references({ states: ['awaiting_payment'], limit: 1 })).toEqual(['c']);
     });
 
     it('lists events newest first, in pages that stay where they are while events arrive', async () => {
@@ -87,9 +62,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const keys: number[] = [];
       for (let i = 0; i < 5; i++) keys.push((await world.deliver(a)).eventKey);
       const list = async (after: number | null) =>
-        (await world.store.listEvents({ limit: 2, after, status: null, reference: null, sinceMs: null })).map(
-          ({ key }) => key,
-        );
+        (await world.store.listEvents({ limit: 2, after })).rows.map(({ key }) => key);
       expect(await list(null)).toEqual([keys[4], keys[3]]);
       await world.deliver(a);
       expect(await list(keys[3] as number)).toEqual([keys[2], keys[1]]);
@@ -103,9 +76,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const pending = (await world.deliver(a)).eventKey;
       const other = (await world.deliver(b)).eventKey;
       const list = async (status: EventSummary['status'] | null, reference: string | null) =>
-        (await world.store.listEvents({ limit: 9, after: null, status, reference, sinceMs: null })).map(
-          ({ key }) => key,
-        );
+        (await world.store.listEvents({ limit: 9, status, reference })).rows.map(({ key }) => key);
       expect(await list('dead', null)).toEqual([dead.eventKey]);
       expect(await list('pending', null)).toEqual([other, pending]);
       expect(await list(null, 'a')).toEqual([pending, dead.eventKey]);
@@ -119,8 +90,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       await world.deliver(a);
       const sinceMs = world.tick();
       const keys = [(await world.deliver(a)).eventKey, (await world.deliver(a)).eventKey];
-      const list = (sinceMs: number) =>
-        world.store.listEvents({ limit: 9, after: null, status: null, reference: null, sinceMs });
+      const list = async (sinceMs: number) => (await world.store.listEvents({ limit: 9, sinceMs })).rows;
       expect((await list(sinceMs)).map(({ key }) => key)).toEqual(keys.reverse());
       expect(await list(sinceMs + 1)).toEqual([]);
     });
@@ -128,13 +98,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     it('lists an event as it finds it, without its body', async () => {
       const [a] = (await newOrders('a')) as [Link];
       await world.settle(a, [said('completed')], { linkIds: ['pl_a'] });
-      const [listed] = await world.store.listEvents({
-        limit: 1,
-        after: null,
-        status: null,
-        reference: null,
-        sinceMs: null,
-      });
+      const [listed] = (await world.store.listEvents({ limit: 1 })).rows;
       const { body, bodySha256, timestamp, ...found } = await world.event(listed?.key ?? 0);
       expect(listed).toEqual(found);
       expect(found).toMatchObject({ reference: 'a', linkId: 'pl_a', outcome: 'applied', rule: 'paid' });
@@ -147,8 +111,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       await reject(a, 'signature_wrong');
       await reject(b, 'signature_wrong');
       await reject(a, 'timestamp_missing');
-      const list = (limit: number, after: number | null, reference: string | null = null) =>
-        world.store.listRejections({ limit, after, reference });
+      const list = async (limit: number, after: number | null, reference: string | null = null) =>
+        (await world.store.listRejections({ limit, after, reference })).rows;
       const first = await list(2, null);
       expect(first.map(({ reference, reason }) => [reference, reason])).toEqual([
         ['a', 'timestamp_missing'],

@@ -340,8 +340,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
   describe('listNotices and findNotice', () => {
     type Asked = Partial<Parameters<World['store']['listNotices']>[0]>;
     const list = async (asked: Asked) => {
-      const all = { limit: 100, after: null, status: null, reference: null, sinceMs: null };
-      return world.store.listNotices({ ...all, ...asked });
+      return (await world.store.listNotices({ limit: 100, ...asked })).rows;
     };
     const ids = (rows: readonly { id: string }[]) => rows.map(({ id }) => id);
 

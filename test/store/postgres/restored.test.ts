@@ -74,14 +74,7 @@ describe('a database that took the place of another', () => {
     await open(url, START_MS);
     const floor = START_MS / 1000;
     expect([before, (await world.timeline(link)).order.version]).toEqual([1, floor]);
-    const listed = await store.listOrders({
-      limit: 1,
-      after: null,
-      state: null,
-      search: null,
-      sinceMs: null,
-      untilMs: null,
-    });
+    const { rows: listed } = await store.listOrders({ limit: 1 });
     expect(listed[0]?.value.version).toBe(floor);
     await world.settle(link, [said('completed')]);
     expect((await world.timeline(link)).notices).toMatchObject([{ type: 'order.paid', version: floor + 1 }]);

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { readSearch } from '../../../src/domain/search.ts';
 import { readMigrations } from '../../../src/store/migrate.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
@@ -77,14 +78,7 @@ async function workAsEver(world: World): Promise<unknown[]> {
   await world.reject(link);
   await store.recordHint(world.hint(link));
   const order = await store.findOrder(link.reference);
-  const listed = await store.listOrders({
-    limit: 10,
-    after: null,
-    state: null,
-    search: link.reference,
-    sinceMs: null,
-    untilMs: null,
-  });
+  const { rows: listed } = await store.listOrders({ limit: 10, search: readSearch(link.reference) });
   const feed = await store.readFeed({ after: 0, limit: 1000, bytesMax: 1_000_000 });
   const { history, events } = await world.timeline(link);
   await tellShop(world);

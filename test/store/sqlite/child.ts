@@ -57,18 +57,12 @@ async function fillDisk() {
     (error) => error.code,
   );
   const files = readdirSync(dirname(path)).filter((name) => /backup|ballast/.test(name));
-  const events = await store.listEvents({ limit: 1000, after: null, status: null, reference: null, sinceMs: null });
+  const { rows: events } = await store.listEvents({ limit: 1000 });
   rmSync(ballast);
   acknowledged.push(await record(store, linkKey));
   await store.close();
   const reopened = await openTestStore(path);
-  const kept = await reopened.store.listEvents({
-    limit: 1000,
-    after: null,
-    status: null,
-    reference: null,
-    sinceMs: null,
-  });
+  const { rows: kept } = await reopened.store.listEvents({ limit: 1000 });
   await reopened.store.close();
   return {
     code: fault?.code,

@@ -82,14 +82,7 @@ describe('a copy in the place of the database', () => {
     const after = worldOf(restored.store);
     const floor = await generationOf(restored);
     expect((await after.timeline(link)).order.version).toBe(floor);
-    const listed = await restored.store.listOrders({
-      limit: 1,
-      after: null,
-      state: null,
-      search: null,
-      sinceMs: null,
-      untilMs: null,
-    });
+    const { rows: listed } = await restored.store.listOrders({ limit: 1 });
     expect(listed[0]?.value.version).toBe(floor);
     await after.settle(link, [said('completed')]);
     expect((await after.timeline(link)).notices).toMatchObject([{ type: 'order.paid', version: floor + 1 }]);

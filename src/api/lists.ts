@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import { NOTICE_TYPES, OUTCOMES } from '../domain/decision.ts';
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { parseAmount } from '../domain/money.ts';
+import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
+import { ROW_STATUSES } from '../domain/retry.ts';
+import { readSearch } from '../domain/search.ts';
+import type { EventFilter, Listed, ListPage, NoticeFilter, OrderFilter } from '../store/contract_lists.ts';
+import {
+  givenMs,
+  givenReference,
+  givenTime,
+  type PageQuery,
+  page,
+  readKey,
+  readPlace,
+  text,
+  writeCursor,
+} from './fields.ts';
+import { type ProblemError, problem } from './problem.ts';
+
+/** What lists of orders, events, notices and rejections have in common: their filters, pages and counts. */
+
+/** What the query of every list has. */
+export const listQuery = {
+  ...page,
+  count: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: the answer also has `count`, how many rows the filters let through.'),
+};
+
+const count = z.strictObject({
+  n: z.int().min(0),
+  isMore: z
+    .boolean()
+    .describe(
+      'True if there are more than `n`; if `n` is below 1 000, settled did not look at all rows, and there may be.',
+    ),
+});
+
+/** What the answer of every list has beside its rows. A page may be short, or empty, although it is not the last. */
+export const listAnswer = {
+  nextCursor: z
+    .string()
+    .nullable()
+    .meta({
+      description:
+        'Give it back as `cursor` for the next page; null on the last one. A page may have fewer rows than `limit`, or none, ' +
+        'although it is not the last: settled looks at a bounded number of rows for each.',
+      examples: ['azEyMw'],
+    }),
+  count: count.optional().meta({ id: 'Count', description: 'Only if it was asked for. Exact up to 1 000.' }),
+};
+
+type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };
+
+/** Reads a page of a list, with the cursor of the next one. */
+export async function readList<Row>(query: ListQuery, list: (page: ListPage) => Promise<Listed<Row>>) {
+  const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
+  const { rows, next, count: counted } = await list({ limit: query.limit, after, isCounted: query.count === 'true' });
+  const nextCursor = next === null ? null : writeCursor(`k${next}`);
+  return { rows, more: { nextCursor, ...(counted === null ? {} : { count: counted }) } };
+}
+
+export const referenceFilter = givenReference.optional().describe('Only those of this order.');
+const since = givenTime.optional().describe('Only those since then.');
+const until = givenTime.optional().describe('Only those until then.');
+const status = z.enum(ROW_STATUSES).optional().describe('Only those with this status.');
+
+/** What a list of events can be narrowed to. */
+export const eventFilters = {
+  status,
+  type: text(128).optional().describe('Only those of this type, as the service names it.'),
+  outcome: z.enum(OUTCOMES).optional().describe('Only those of which this became.'),
+  reference: referenceFilter,
+  since,
+  until,
+};
+
+export function readEventFilter(given: z.output<z.ZodObject<typeof eventFilters>>): EventFilter {
+  const { status = null, type = null, outcome = null, reference = null } = given;
+  return { status, type, outcome, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
+}
+
+/** What a list of notices can be narrowed to. */
+export const noticeFilters = {
+  status,
+  type: z.enum(NOTICE_TYPES).optional().describe('Only those of this type.'),
+  reference: referenceFilter,
+  since,
+  until,
+};
+
+export function readNoticeFilter(given: z.output<z.ZodObject<typeof noticeFilters>>): NoticeFilter {
+  const { status = null, type = null, reference = null } = given;
+  return { status, type, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
+}
+
+const STATE = `(${ORDER_STATES.join('|')})`;
+const ONE_OF = `must be one of ${ORDER_STATES.join(', ')}, or several with commas between`;
+
+/** One state or several; a form sends several as a repeated parameter. */
+const states = z
+  .union([z.string(), z.array(z.string())])
+  .transform((given) => [given].flat().flatMap((one) => one.split(',')))
+  .refine((all): all is OrderState[] => all.every((one) => ORDER_STATES.some((known) => known === one)), ONE_OF)
+  .meta({
+    type: 'string',
+    pattern: `^${STATE}(,${STATE})*$`,
+    description: 'Only those in this state, or in one of several with commas between.',
+    examples: ['held'],
+  });
+
+const amount = (description: string) =>
+  z
+    .string()
+    .max(64, 'must have at most 64 characters')
+    .optional()
+    .meta({ description, examples: ['100.00'] });
+
+/** What a list of orders can be narrowed to. */
+export const orderFilters = {
+  q: text(500)
+    .optional()
+    .meta({
+      description:
+        'A reference or its beginning; the id or the address of a link; the id of a payment, an event or a notice; the number ' +
+        'of an event; or an amount that the order asks or that was captured, like `150`, `150.00`, `150,00`, `R$ 150,00` or ' +
+        '`BRL 150`. settled looks for everything that it may be. If more than 2 000 references begin with it, they are listed ' +
+        'only if nothing else has exactly this name.',
+      examples: ['order-8001'],
+    }),
+  state: states.optional(),
+  flag: z.enum(FLAGS).optional().describe('Only those with this flag.'),
+  attention: z
+    .enum(MATTER_KINDS)
+    .optional()
+    .describe('Only those that an open matter of this kind is about; `hold`: those with an open hold.'),
+  hold: z.enum(HOLD_REASONS).optional().describe('Only those with an open hold for this reason.'),
+  since: givenTime.optional().describe('Only those created since then.'),
+  until: givenTime.optional().describe('Only those created until then.'),
+  paidSince: givenTime.optional().describe('Only those paid since then.'),
+  paidUntil: givenTime.optional().describe('Only those paid until then.'),
+  amountFrom: amount('Only those that ask this or more.'),
+  amountTo: amount('Only those that ask this or less.'),
+  currency: z
+    .string()
+    .max(16, 'must have at most 16 characters')
+    .optional()
+    .meta({
+      description:
+        'Only those that ask in this currency. Of `amountFrom` and `amountTo`: the first of `SETTLED_CURRENCY`.',
+      examples: ['BRL'],
+    }),
+};
+
+/** Reads the filters of a list of orders. Throws a 400 if an amount cannot be one of the currency. */
+export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>>, configured: string): OrderFilter {
+  const { q, state = null, flag = null, attention = null, hold = null, amountFrom, amountTo } = given;
+  const hasAmount = amountFrom !== undefined || amountTo !== undefined;
+  const currency = given.currency ?? (hasAmount ? (configured.split(' ')[0] as string) : null);
+  return {
+    states: state,
+    flag,
+    matter: attention,
+    hold,
+    sinceMs: givenMs(given.since),
+    untilMs: givenMs(given.until),
+    paidSinceMs: givenMs(given.paidSince),
+    paidUntilMs: givenMs(given.paidUntil),
+    currency,
+    fromMinor: readMinor('amountFrom', amountFrom, currency),
+    toMinor: readMinor('amountTo', amountTo, currency),
+    search: q === undefined ? null : readSearch(q),
+  };
+}
+
+function readMinor(field: string, given: string | undefined, currency: string | null): number | null {
+  if (given === undefined || currency === null) return null;
+  if (/^0+(\.0+)?$/.test(given)) return 0;
+  const parsed = parseAmount(given, currency);
+  if (parsed.ok) return parsed.amountMinor;
+  throw invalidFilter(
+    field,
+    `must be an amount of ${currency}, like 100.50, with no more decimals than the currency has`,
+  );
+}
+
+function invalidFilter(path: string, detail: string): ProblemError {
+  return problem(400, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] });
+}

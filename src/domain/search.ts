@@ -1,0 +1,114 @@
+import { parseAmount } from './money.ts';
+import { readNoticeName } from './notice.ts';
+
+/**
+ * What a person may have meant by a text that they search orders with. A text often may be several things: `150` is an
+ * amount, the number of an event, and the beginning of a reference. All of them are looked for.
+ */
+export type Search = {
+  /** A reference or its beginning, or an id that the service made: of a link, a payment or an event. */
+  readonly text: string;
+  /** The ways in which the address of a link may be stored that this is, or is a part of; none if it is no address. */
+  readonly addresses: readonly string[];
+  /** Our number of an event or a reading. */
+  readonly eventKey: number | null;
+  readonly notice: { readonly key: number; readonly random: string } | null;
+  readonly amount: SearchedAmount | null;
+};
+
+/** `decimals`: how the digits may be meant. `1.234` is 1234 or 1.234. `currency`: null if none was named. */
+export type SearchedAmount = { readonly decimals: readonly string[]; readonly currency: string | null };
+
+export function readSearch(given: string): Search {
+  const text = given.trim();
+  return {
+    text,
+    addresses: readAddresses(text),
+    eventKey: /^[1-9][0-9]{0,14}$/.test(text) ? Number(text) : null,
+    notice: readNoticeName(text),
+    amount: readSearchedAmount(text),
+  };
+}
+
+/** Minor units of an amount in a currency, each way in which it may be meant; none if it was named in another currency. */
+export function minorsOf({ decimals, currency }: SearchedAmount, inCurrency: string): number[] {
+  if (currency !== null && currency !== inCurrency) return [];
+  return decimals.flatMap((decimal) => {
+    const parsed = parseAmount(decimal, inCurrency);
+    return parsed.ok ? [parsed.amountMinor] : [];
+  });
+}
+
+/** A currency for each number of decimals that currencies have. */
+const CURRENCIES = ['JPY', 'BRL', 'KWD', 'CLF'];
+
+/** Minor units of an amount in any currency that it may be meant in. */
+export function minorsAnywhere(amount: SearchedAmount): number[] {
+  const currencies = amount.currency === null ? CURRENCIES : [amount.currency];
+  return [...new Set(currencies.flatMap((currency) => minorsOf(amount, currency)))];
+}
+
+/** Whether a text has the form of a host and a path, with or without a scheme. */
+const ADDRESS = /^(?:(https?):\/\/)?([a-z0-9.-]+\.[a-z0-9-]+|localhost|\[[0-9a-f:]+\])(:\d{1,5})?(\/\S*)?$/i;
+
+/**
+ * People forward addresses as browsers and messengers change them: without a scheme, with a slash at the end, with
+ * parameters for counting visits.
+ */
+function readAddresses(text: string): string[] {
+  const match = ADDRESS.exec(text);
+  if (match === null) return [];
+  const [, scheme, host = '', port = '', path = ''] = match;
+  // A name with a point in it, like `order.1`, is an address only if something says so.
+  if (scheme === undefined && path === '') return [];
+  const schemes = scheme === undefined ? ['https', 'http'] : [scheme.toLowerCase()];
+  const bare = path.replace(/[?#].*$/, '');
+  const paths = [path, bare, bare.replace(/\/+$/, ''), `${bare.replace(/\/+$/, '')}/`];
+  return [...new Set(schemes.flatMap((one) => paths.map((rest) => `${one}://${host.toLowerCase()}${port}${rest}`)))];
+}
+
+/** Signs of currencies that mean one currency wherever they are written. */
+const SIGNS: Readonly<Record<string, string>> = { R$: 'BRL', US$: 'USD', '€': 'EUR', '£': 'GBP' };
+const SIGN = 'R\\$|US\\$|€|£|[a-z]{3}';
+const AMOUNT = new RegExp(`^(?:(${SIGN})\\s*)?([0-9][0-9.,\\s\u00a0]*?)(?:\\s*(${SIGN}))?$`, 'i');
+/** Digits in groups of three. */
+const GROUPED = /^[1-9][0-9]{0,2}(?:([.,\s\u00a0])[0-9]{3})(?:\1[0-9]{3})*$/;
+const DIGITS_MAX = 20;
+
+/** Reads an amount as people write it: `150`, `150,00`, `1.234,56`, `R$ 150,00`, `BRL 150`. Null if it is none. */
+function readSearchedAmount(text: string): SearchedAmount | null {
+  const [, before, digits = '', after] = AMOUNT.exec(text) ?? [];
+  if (digits === '' || digits.length > DIGITS_MAX || (before !== undefined && after !== undefined)) return null;
+  const sign = before ?? after;
+  const decimals = readDecimals(digits);
+  if (decimals.length === 0) return null;
+  return { decimals, currency: sign === undefined ? null : (SIGNS[sign.toUpperCase()] ?? sign.toUpperCase()) };
+}
+
+/** The decimals that digits with points, commas or spaces in them may mean. */
+function readDecimals(digits: string): string[] {
+  const found: string[] = [];
+  if (GROUPED.test(digits)) found.push(digits.replace(/\D/g, ''));
+  const [, whole = '', fraction] = /^(.*?)(?:[.,]([0-9]+))?$/.exec(digits) ?? [];
+  const mark = fraction === undefined ? '' : (digits[whole.length] ?? '');
+  const isPlain = /^(?:0|[1-9][0-9]*)$/.test(whole);
+  // The mark of the fraction is another than that between the groups.
+  const isGrouped = GROUPED.test(whole) && !whole.includes(mark || '\0');
+  if (isPlain || (isGrouped && fraction !== undefined)) {
+    const units = whole.replace(/\D/g, '');
+    found.push(fraction === undefined ? units : `${units}.${fraction}`);
+  }
+  return [...new Set(found)];
+}
+
+/** The first text after all that begin with a prefix, in the order of code points; null if there is none. */
+export function afterPrefix(prefix: string): string | null {
+  const points = [...prefix].map((character) => character.codePointAt(0) as number);
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    if (last === 0x10ffff) continue;
+    // Between these two are the surrogates, which no text has.
+    points.push(last === 0xd7ff ? 0xe000 : last + 1);
+    return String.fromCodePoint(...points);
+  }
+  return null;
+}

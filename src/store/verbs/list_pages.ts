@@ -1,0 +1,205 @@
+import type { Count, ListPage } from '../contract_lists.ts';
+import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
+
+/*
+ * How lists find the rows of a page without reading a table as a whole, whatever they are narrowed to.
+ *
+ * The conditions of a list are one text, in which a value that is null lets everything through: list, count and what is
+ * done to all rows of a filter use the same text, so they agree. What differs is by which way rows are found:
+ *
+ * - `few`: a condition that lets few rows through finds their keys by an index, and the others are looked at on those rows;
+ * - `ordered`: the only condition has an index in the order of keys;
+ * - `range`: rows are looked at from the newest on, a bounded number for each page.
+ */
+
+/** Lists go from the newest key down; this is the one above them all. */
+export const KEY_MAX = Number.MAX_SAFE_INTEGER;
+
+/** A condition that lets more rows through than this is broad. */
+export const FEW = 2_000;
+
+/** So many keys are looked at by one statement, and so many statements find a page. */
+export const WINDOW = 20_000;
+const WINDOWS = 5;
+
+export const COUNTED_MAX = 1_000;
+
+/** A way to find keys: `page` finds those of a page, `count` counts as many as a page may have. */
+type Way = { page: Statement; count: Statement };
+
+type Table = 'orders' | 'inbox' | 'outbox' | 'rejection';
+
+/** A list, as its statements. */
+export type List = {
+  few: Way;
+  range: Way;
+  ordered: Readonly<Record<string, Way>>;
+  /** The first key and the one after the last that the times of a filter may let through. */
+  bounds: Statement;
+};
+
+/** A finder looks for the keys of rows that one condition lets through; null if they are more than `FEW`. */
+export type Finder = (tx: Transaction) => Work<number[] | null>;
+
+/** What a list is narrowed to: the values of its conditions, and the ways in which they may find rows. */
+export type Narrowed = {
+  values: object;
+  finders: readonly Finder[];
+  /** Names a way of `ordered` that finds rows in order of their keys; null if there is none for these conditions. */
+  ordered: string | null;
+};
+
+/** Words of SQL that a list is made of. `ordered`: by name, a source and a condition whose index is in order of keys. */
+type Words = {
+  table: Table;
+  alias: string;
+  matches: string;
+  ordered?: Readonly<Record<string, { from: string; condition: string }>>;
+};
+
+export function defineList({ table, alias, matches, ordered = {} }: Words): List {
+  const key = `${alias}.key`;
+  const way = (from: string, condition: string, order = key): Way => {
+    const text = `SELECT ${key} FROM ${from} WHERE ${condition} AND ${matches} ORDER BY ${order} DESC LIMIT @limit`;
+    return { page: statement(text), count: statement(`SELECT count(*) AS n FROM (${text}) AS found`) };
+  };
+  const all = `${table} ${alias}`;
+  const named = Object.entries(ordered).map(([name, { from, condition }]) => {
+    return [name, way(from, `${key} < @before AND ${condition}`)] as const;
+  });
+  return {
+    // `+ 0` keeps both engines from walking all rows in the order of their keys.
+    few: way(all, `${key} = ANY(@keys::bigint[]) AND ${key} + 0 < @before`, `${key} + 0`),
+    range: way(all, `${key} >= @floor AND ${key} < @before`),
+    ordered: Object.fromEntries(named),
+    bounds: boundsOf(table),
+  };
+}
+
+/** How rows of a narrowed list are found. */
+type Found = { way: Way; keys: readonly number[]; first: number; end: number; isWhole: boolean };
+
+type Bounds = { firstKey: number; endKey: number };
+type Page = { keys: number[]; next: number | null; count: Count | null };
+
+/** The keys of a page, newest first. */
+export function* readKeys(tx: Transaction, list: List, narrowed: Narrowed, page: ListPage): Work<Page> {
+  const found = yield* findWay(tx, list, narrowed);
+  const before = Math.min(page.after ?? KEY_MAX, found.end);
+  const counting = page.isCounted ? countRows(tx, found, narrowed) : null;
+  const { keys, next } = yield* pageOf(tx, found, { narrowed, before, limit: page.limit });
+  return { keys, next, count: counting === null ? null : yield* counting };
+}
+
+/** Chooses the way by which the rows of a narrowed list are found. */
+export function* findWay(tx: Transaction, list: List, { values, finders, ordered }: Narrowed): Work<Found> {
+  if (ordered !== null) {
+    return { way: list.ordered[ordered] as Way, keys: [], first: 1, end: KEY_MAX, isWhole: true };
+  }
+  for (const find of finders) {
+    const keys = yield* find(tx);
+    if (keys !== null) return { way: list.few, keys, first: 1, end: KEY_MAX, isWhole: true };
+  }
+  const bounds = (yield* tx.one<Bounds>(list.bounds, values)) as Bounds;
+  return { way: list.range, keys: [], first: bounds.firstKey, end: bounds.endKey, isWhole: false };
+}
+
+type Asked = { narrowed: Narrowed; before: number; limit: number };
+
+function* pageOf(tx: Transaction, found: Found, { narrowed, before, limit }: Asked) {
+  const keys: number[] = [];
+  for (const window of windowsOf(found, before)) {
+    const asked = { ...narrowed.values, keys: found.keys, ...window, limit: limit + 1 - keys.length };
+    const rows = yield* tx.all<{ key: number }>(found.way.page, asked);
+    keys.push(...rows.map(({ key }) => key));
+    if (keys.length > limit) return { keys: keys.slice(0, limit), next: keys[limit - 1] as number };
+    if (window.floor <= found.first) return { keys, next: null };
+    before = window.floor;
+  }
+  return { keys, next: before > found.first ? before : null };
+}
+
+function* countRows(tx: Transaction, found: Found, narrowed: Narrowed): Work<Count> {
+  let n = 0;
+  let floor = found.end;
+  for (const window of windowsOf(found, found.end)) {
+    const asked = { ...narrowed.values, keys: found.keys, ...window, limit: COUNTED_MAX + 1 - n };
+    n += (yield* tx.one<{ n: number }>(found.way.count, asked))?.n ?? 0;
+    if (n > COUNTED_MAX) return { n: COUNTED_MAX, isMore: true };
+    ({ floor } = window);
+  }
+  return { n, isMore: floor > found.first };
+}
+
+/** Ranges of keys from the newest on, in which rows are looked at one after the other. */
+function windowsOf({ first, isWhole }: Found, before: number): { floor: number; before: number }[] {
+  if (isWhole) return [{ floor: first, before }];
+  const windows: { floor: number; before: number }[] = [];
+  for (let end = before; end > first && windows.length < WINDOWS; end -= WINDOW) {
+    windows.push({ floor: Math.max(first, end - WINDOW), before: end });
+  }
+  return windows;
+}
+
+/** Makes a finder of a statement that finds keys; it is given `few`, the number of keys to end after. */
+export function finder(find: Statement, values: object): Finder {
+  return function* (tx) {
+    return fewOf(yield* findKeys(tx, find, values));
+  };
+}
+
+/** A finder of what any of several lets through; null if one of them is broad. */
+export function finderOfEach(finders: readonly Finder[]): Finder {
+  return function* (tx) {
+    const all: number[] = [];
+    for (const find of finders) {
+      const keys = yield* find(tx);
+      if (keys === null) return null;
+      all.push(...keys);
+    }
+    return all;
+  };
+}
+
+export function findKeys(tx: Transaction, find: Statement, values: object): Answer<{ key: number }[]> {
+  return tx.all<{ key: number }>(find, { ...values, few: FEW + 1 });
+}
+
+export function fewOf(rows: readonly { key: number }[]): number[] | null {
+  return rows.length > FEW ? null : [...new Set(rows.map(({ key }) => key))];
+}
+
+/** If a clock was set back by at most this much, a list of what came since a time misses no row. */
+const CLOCK_STEP_MS = 3_600_000;
+
+const TIME_COLUMN = { inbox: 'received_at_ms', outbox: 'created_at_ms', orders: 'created_at_ms' };
+
+/** Rows of a list that came in a time, as a condition: null lets everything through. */
+export function inTime(table: keyof typeof TIME_COLUMN, alias: string): string {
+  const column = `${alias}.${TIME_COLUMN[table]}`;
+  return `(@sinceMs::bigint IS NULL OR ${column} >= @sinceMs) AND (@untilMs::bigint IS NULL OR ${column} <= @untilMs)`;
+}
+
+function boundsOf(table: Table): Statement {
+  const newest = `coalesce((SELECT max(key) FROM ${table}), 0) + 1`;
+  if (table === 'rejection') return statement(`SELECT 1 AS firstKey, ${newest} AS endKey`);
+  // Rows from the first key since this time on came after @untilMs, even if the clock was set back.
+  const after = `(@untilMs::bigint + ${2 * CLOCK_STEP_MS + 1})`;
+  return statement(`
+    SELECT CASE WHEN @sinceMs::bigint IS NULL THEN 1 ELSE ${firstKeySince(table, '@sinceMs')} END AS firstKey,
+      CASE WHEN @untilMs::bigint IS NULL THEN ${newest} ELSE least(${firstKeySince(table, after)}, ${newest}) END AS endKey`);
+}
+
+/**
+ * A key below which every row is older than a time, as an expression. Keys grow with time, so halving finds it without an
+ * index: `step` halves from 2^40, more than any table has rows.
+ */
+function firstKeySince(table: keyof typeof TIME_COLUMN, sinceMs: string): string {
+  return `(WITH RECURSIVE halving (first, step) AS (
+      SELECT 1::bigint, 1099511627776
+      UNION ALL
+      SELECT first + CASE WHEN (SELECT ${TIME_COLUMN[table]} < ${sinceMs}::bigint - ${CLOCK_STEP_MS} FROM ${table}
+          WHERE key >= first + step - 1 ORDER BY key LIMIT 1) THEN step ELSE 0 END, step / 2
+      FROM halving WHERE step > 0
+    ) SELECT max(first) FROM halving)`;
+}

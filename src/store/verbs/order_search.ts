@@ -1,0 +1,151 @@
+import { afterPrefix, minorsAnywhere, minorsOf, type Search, type SearchedAmount } from '../../domain/search.ts';
+import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
+import { FEW, type Finder, fewOf, findKeys } from './list_pages.ts';
+
+/** Finding the orders that a person searches by a text that may be many things. */
+
+/*
+ * Ids that the service makes are in no order. An index of all of them would write another page for each delivery, and
+ * doubled what one costs. These indexes have them in groups of 256 rows that came together, whose pages are written
+ * anyhow. A search looks into every group: 4 000 for a million rows, which takes some milliseconds.
+ */
+const GROUP = '>> 8';
+const groupsOf = (table: string, key: string) =>
+  `WITH RECURSIVE newest (n) AS (
+    SELECT coalesce((SELECT max(${key}) FROM ${table}), 0) ${GROUP} UNION ALL SELECT n - 1 FROM newest WHERE n > 0)`;
+
+type Exact = { find: Statement; isFor: (search: Search) => boolean };
+
+const byText = (text: string): Exact => ({ find: statement(text), isFor: () => true });
+const byAddress = (text: string): Exact => ({ find: statement(text), isFor: ({ addresses }) => addresses.length > 0 });
+
+/** Statements that find keys of orders by what a text names. To search by one more kind of text, add its statement. */
+const EXACT: readonly Exact[] = [
+  byText('SELECT key FROM orders WHERE reference = @text LIMIT @few'),
+  byText('SELECT order_key AS key FROM link WHERE link_id = @text LIMIT @few'),
+  byAddress('SELECT order_key AS key FROM link WHERE url = ANY(@addresses::text[]) LIMIT @few'),
+  byAddress('SELECT order_key AS key FROM link WHERE short_url = ANY(@addresses::text[]) LIMIT @few'),
+  byText(
+    `${groupsOf('ledger', 'order_key')} SELECT g.order_key AS key FROM newest CROSS JOIN ledger g
+     WHERE (g.order_key ${GROUP}) = newest.n AND g.payment_key = @text LIMIT @few`,
+  ),
+  byText(
+    `${groupsOf('inbox', 'key')} SELECT l.order_key AS key FROM newest CROSS JOIN inbox i JOIN link l ON l.key = i.link_key
+     WHERE (i.key ${GROUP}) = newest.n AND i.event_id = @text LIMIT @few`,
+  ),
+  {
+    find: statement(`
+      SELECT l.order_key AS key FROM inbox i JOIN link l ON l.key = i.link_key WHERE i.key = @eventKey LIMIT @few`),
+    isFor: ({ eventKey }) => eventKey !== null,
+  },
+  {
+    find: statement(
+      'SELECT order_key AS key FROM outbox WHERE key = @noticeKey AND notice_id = @noticeRandom LIMIT @few',
+    ),
+    isFor: ({ notice }) => notice !== null,
+  },
+];
+
+const inReference = (column: string) =>
+  `${column} COLLATE "C" >= @prefix::text AND ${column} COLLATE "C" < @prefixEnd::text`;
+const BEGINNING = statement(
+  `SELECT key FROM orders WHERE ${inReference('reference')} ORDER BY reference COLLATE "C" LIMIT @few`,
+);
+
+/** What a search lets through, as a condition: if it is broad, and rows are looked at one after the other. */
+export const FOUND = `(NOT @isSearched::boolean OR o.key = ANY(@found::bigint[]) OR (${inReference('o.reference')})
+  OR o.currency || ' ' || o.amount_minor::text = ANY(@sums::text[]))`;
+
+type Searched = {
+  values: {
+    isSearched: boolean;
+    found: readonly number[];
+    prefix: string | null;
+    prefixEnd: string | null;
+    sums: readonly string[];
+  };
+  finders: readonly Finder[];
+};
+
+/** Looks for orders by everything that a text may be. What lets too many through becomes a condition. */
+export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
+  const named = yield* findNamed(tx, search);
+  const { text: prefix } = search;
+  const prefixEnd = afterPrefix(prefix);
+  const beginning = prefixEnd === null ? [] : fewOf(yield* findKeys(tx, BEGINNING, { prefix, prefixEnd }));
+  const amount = search.amount === null ? NO_AMOUNT : yield* findAmount(tx, search.amount);
+  const keys = [...new Set([...named, ...(beginning ?? []), ...amount.keys])];
+  // Thousands of references that only begin like one that was found would bury it.
+  const isBroad = beginning === null && named.length === 0;
+  if (!isBroad && amount.sums.length === 0) return { values: NOT_SEARCHED, finders: [constant(keys)] };
+  const range = isBroad ? { prefix, prefixEnd } : { prefix: null, prefixEnd: null };
+  return { values: { isSearched: true, found: keys, ...range, sums: amount.sums }, finders: [] };
+}
+
+/** The values of a list that is not searched, or whose search found few keys. */
+export const NOT_SEARCHED: Searched['values'] = {
+  isSearched: false,
+  found: [],
+  prefix: null,
+  prefixEnd: null,
+  sums: [],
+};
+
+function constant(keys: number[]): Finder {
+  return function* () {
+    return keys;
+  };
+}
+
+function* findNamed(tx: Transaction, search: Search): Work<number[]> {
+  const { text, addresses, eventKey, notice } = search;
+  const values = { text, addresses, eventKey, noticeKey: notice?.key ?? null, noticeRandom: notice?.random ?? null };
+  const answers = EXACT.filter(({ isFor }) => isFor(search)).map(({ find }) => findKeys(tx, find, values));
+  const found: number[] = [];
+  for (const answer of answers) found.push(...(yield* answer).map(({ key }) => key));
+  return [...new Set(found)];
+}
+
+// The currencies of all orders, each by one step in the index.
+const CURRENCIES = statement(`
+  WITH RECURSIVE known (currency) AS (
+    SELECT min(currency) FROM orders
+    UNION ALL
+    SELECT (SELECT min(o.currency) FROM orders o WHERE o.currency > known.currency) FROM known
+    WHERE known.currency IS NOT NULL
+  ) SELECT currency FROM known WHERE currency IS NOT NULL LIMIT 20`);
+const ASKING = statement(`
+  SELECT key FROM orders WHERE currency = @currency AND amount_minor = @minor ORDER BY key DESC LIMIT @few`);
+// Most entries are of what their order asks: the index has only the others.
+const CAPTURED = statement(`
+  SELECT order_key AS key, currency, amount_minor AS amountMinor FROM ledger
+  WHERE amount_minor = @minor AND kind = 'captured' AND is_asked IS NOT TRUE
+  ORDER BY order_key DESC LIMIT @few`);
+
+type Amount = { keys: readonly number[]; sums: readonly string[] };
+type Captured = { key: number; currency: string; amountMinor: number };
+
+const NO_AMOUNT: Amount = { keys: [], sums: [] };
+
+/**
+ * Finds orders that ask an amount, or have a captured entry of it; of entries, the newest. `sums`: amounts in currencies,
+ * if more orders than a few ask them.
+ */
+function* findAmount(tx: Transaction, amount: SearchedAmount): Work<Amount> {
+  const captured = minorsAnywhere(amount).map((minor) => tx.all<Captured>(CAPTURED, { minor, few: FEW }));
+  const currencies = yield* tx.all<{ currency: string }>(CURRENCIES);
+  const keys: number[] = [];
+  const sums: string[] = [];
+  for (const { currency } of currencies) {
+    for (const minor of minorsOf(amount, currency)) {
+      const few = fewOf(yield* findKeys(tx, ASKING, { currency, minor }));
+      if (few === null) sums.push(`${currency} ${minor}`);
+      else keys.push(...few);
+    }
+  }
+  for (const entries of captured) {
+    const meant = (yield* entries).filter((entry) => minorsOf(amount, entry.currency).includes(entry.amountMinor));
+    keys.push(...meant.map(({ key }) => key));
+  }
+  return { keys, sums };
+}

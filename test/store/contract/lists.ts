@@ -1,0 +1,205 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { readSearch } from '../../../src/domain/search.ts';
+import type { OrderFilter } from '../../../src/store/contract_lists.ts';
+import { stated } from '../../support/orders.ts';
+import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+
+export function listsContract({ fresh }: Worlds): void {
+  let world: World;
+  beforeEach(async () => {
+    world = await fresh();
+  });
+
+  async function newOrders(...names: string[]): Promise<Link[]> {
+    const links: Link[] = [];
+    for (const reference of names) links.push(await world.newLink({ reference }));
+    return links;
+  }
+
+  /** The references that a filter lets through; a count says the same, and so does a walk over pages of one. */
+  async function references(filter: OrderFilter): Promise<string[]> {
+    const { rows, next, count } = await world.store.listOrders({ limit: 100, isCounted: true, ...filter });
+    const found = rows.map(({ value }) => value.reference);
+    expect({ next, count }).toEqual({ next: null, count: { n: found.length, isMore: false } });
+    const walked: string[] = [];
+    for (let after: number | null = null; ; ) {
+      const page = await world.store.listOrders({ limit: 1, after, ...filter });
+      walked.push(...page.rows.map(({ value }) => value.reference));
+      after = page.next;
+      if (after === null) break;
+    }
+    expect(walked).toEqual(found);
+    return found;
+  }
+
+  const search = (text: string) => references({ search: readSearch(text) });
+
+  describe('searching orders', () => {
+    it('finds a reference by all of it or its beginning, whatever its characters mean elsewhere', async () => {
+      await newOrders('50% off', 'under_score', 'back\\slash', "o'clock", 'Zebra', 'zeta', 'élan', 'e\u{10ffff}x');
+      const found: [string, string[]][] = [
+        ['50% off', ['50% off']],
+        ['50%', ['50% off']],
+        ['%', []],
+        ['under_', ['under_score']],
+        ['underX', []],
+        ['back\\', ['back\\slash']],
+        ["o'", ["o'clock"]],
+        ['off', []],
+        ['Z', ['Zebra']],
+        ['z', ['zeta']],
+        ['é', ['élan']],
+        ['e', ['e\u{10ffff}x']],
+        ['e\u{10ffff}', ['e\u{10ffff}x']],
+        ['nowhere', []],
+      ];
+      for (const [text, expected] of found) expect([text, await search(text)]).toEqual([text, expected]);
+    });
+
+    it('finds what a person has of an order: ids of its link, payment, event and notice, and its addresses', async () => {
+      const [, b] = (await newOrders('a', 'b', 'c')) as [Link, Link, Link];
+      await world.settle(b, [said('completed', { paymentId: 'pay_b' })], { linkIds: ['pl_b'] });
+      await world.run(`UPDATE link SET url = 'https://pay.example.com/l/AbC', short_url = 'https://p.example/x1'
+        WHERE link_id = 'pl_b'`);
+      const [event] = (await world.timeline(b)).events;
+      const [notice] = (await world.timeline(b)).notices;
+      const texts = ['pl_b', 'pay_b', event?.eventId, String(event?.key), notice?.id].map(String);
+      const addresses = [
+        'https://pay.example.com/l/AbC',
+        'pay.example.com/l/AbC/',
+        'HTTPS://P.example/x1?utm_source=mail',
+      ];
+      for (const text of [...texts, ...addresses]) expect([text, await search(text)]).toEqual([text, ['b']]);
+      for (const text of ['pl_', 'PAY_B', 'https://pay.example.com/l/abc', `${notice?.id}0`, '999']) {
+        expect([text, await search(text)]).toEqual([text, []]);
+      }
+    });
+
+    it('finds amounts that orders ask, or that were captured, in every currency that they may be of', async () => {
+      const money = (reference: string, amountMinor: number, currency: string) =>
+        world.newLink({ reference, amount: { amountMinor, currency } });
+      await money('asks', 15_000, 'BRL');
+      await money('yen', 150, 'JPY');
+      await money('dinar', 150_000, 'KWD');
+      await money('dollar', 15_000, 'USD');
+      const held = await money('held', 10_000, 'BRL');
+      await world.settle(held, [said('completed', { linkMoney: stated('150.00') })]);
+      const paid = await money('paid', 15_000, 'BRL');
+      await world.settle(paid, [said('completed', { linkMoney: stated('150.00') })]);
+      await money('other', 15_001, 'BRL');
+      expect(await search('150')).toEqual(['paid', 'held', 'dollar', 'dinar', 'yen', 'asks']);
+      expect(await search('R$ 150,00')).toEqual(['paid', 'held', 'asks']);
+      expect(await search('BRL 150')).toEqual(['paid', 'held', 'asks']);
+      expect(await search('150.00 usd')).toEqual(['dollar']);
+      expect(await search('150.000,00')).toEqual([]);
+      expect(await search('EUR 150')).toEqual([]);
+    });
+
+    it('narrows what it finds by other filters', async () => {
+      const [a] = (await newOrders('o-1', 'o-2')) as [Link];
+      await world.settle(a, [said('completed')]);
+      expect(await references({ search: readSearch('o-'), states: ['paid'] })).toEqual(['o-1']);
+      expect(await references({ search: readSearch('o-'), states: ['held'] })).toEqual([]);
+    });
+  });
+
+  describe('filters of orders', () => {
+    it('lets states through, one or several', async () => {
+      const [a, b] = (await newOrders('a', 'b', 'c')) as [Link, Link];
+      await world.settle(a, [said('completed')]);
+      await world.settle(b, [said('completed', { linkMoney: stated('60.00') })]);
+      expect(await references({ states: ['paid', 'held'] })).toEqual(['b', 'a']);
+      expect(await references({ states: ['paid', 'awaiting_payment'] })).toEqual(['c', 'a']);
+    });
+
+    it('lets flags, open matters and open holds through', async () => {
+      const [a, b, c] = (await newOrders('a', 'b', 'c', 'd')) as [Link, Link, Link];
+      await world.settle(a, [said('completed', { paymentId: 'pay_1' })]);
+      await world.settle(a, [said('completed', { paymentId: 'pay_2' })]);
+      for (const link of [b, c]) await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
+      const decision = { reference: 'c', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
+      await world.store.resolveOrder(decision);
+      expect(await references({ flag: 'duplicate_payment' })).toEqual(['a']);
+      expect(await references({ flag: 'underpaid' })).toEqual(['c']);
+      expect(await references({ flag: 'late' })).toEqual([]);
+      expect(await references({ matter: 'duplicate_payment' })).toEqual(['a']);
+      expect(await references({ matter: 'hold' })).toEqual(['b']);
+      expect(await references({ hold: 'amount_mismatch' })).toEqual(['b']);
+      expect(await references({ hold: 'unconfirmed' })).toEqual([]);
+    });
+
+    it('lets times of payment and money through', async () => {
+      const atMs: Record<string, number> = {};
+      for (const [name, amountMinor, currency] of [
+        ['a', 5_000, 'BRL'],
+        ['b', 10_000, 'BRL'],
+        ['c', 10_000, 'USD'],
+      ] as const) {
+        const link = await world.newLink({ reference: name, amount: { amountMinor, currency } });
+        world.tick(60_000);
+        await world.settle(link, [
+          said('completed', { linkMoney: stated(name === 'a' ? '50.00' : '100.00', currency) }),
+        ]);
+        atMs[name] = world.nowMs;
+      }
+      await newOrders('d');
+      expect(await references({ paidSinceMs: atMs.b ?? 0 })).toEqual(['c', 'b']);
+      expect(await references({ paidUntilMs: atMs.b ?? 0 })).toEqual(['b', 'a']);
+      expect(await references({ paidSinceMs: atMs.b ?? 0, paidUntilMs: atMs.b ?? 0 })).toEqual(['b']);
+      expect(await references({ currency: 'USD' })).toEqual(['c']);
+      expect(await references({ currency: 'BRL', fromMinor: 5_001 })).toEqual(['d', 'b']);
+      expect(await references({ currency: 'BRL', toMinor: 5_000 })).toEqual(['a']);
+      expect(await references({ currency: 'BRL', fromMinor: 5_000, toMinor: 9_999, states: ['paid'] })).toEqual(['a']);
+    });
+  });
+
+  describe('filters of other lists', () => {
+    it('lets events through by status, type, outcome and time', async () => {
+      const [a] = (await newOrders('a')) as [Link];
+      await world.settle(a, [said('completed')]);
+      const other = (await world.deliver(a, { type: 'other', receivedAtMs: world.tick() })).eventKey;
+      const dead = await world.claimNew(a);
+      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
+      const list = async (filter: object) => {
+        const { rows, count } = await world.store.listEvents({ limit: 9, isCounted: true, ...filter });
+        expect(count).toEqual({ n: rows.length, isMore: false });
+        return rows.map(({ key }) => key);
+      };
+      expect(await list({ type: 'other' })).toEqual([other]);
+      expect(await list({ outcome: 'applied' })).toHaveLength(1);
+      expect(await list({ status: 'dead' })).toEqual([dead.eventKey]);
+      expect(await list({ status: 'dead', type: 'other' })).toEqual([]);
+      expect(await list({ untilMs: world.nowMs - 1 })).toHaveLength(1);
+      expect(await list({ sinceMs: world.nowMs, reference: 'a', type: 'other' })).toEqual([other]);
+    });
+
+    it('lets notices through by type and time, and rejections by reason', async () => {
+      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
+      await world.settle(a, [said('completed')]);
+      const betweenMs = world.nowMs;
+      await world.settle(b, [said('completed', { linkMoney: stated('60.00') })]);
+      const notices = async (filter: object) => {
+        const { rows, count } = await world.store.listNotices({ limit: 9, isCounted: true, ...filter });
+        expect(count).toEqual({ n: rows.length, isMore: false });
+        return rows.map(({ type }) => type);
+      };
+      expect(await notices({ type: 'order.held' })).toEqual(['order.held']);
+      expect(await notices({ untilMs: betweenMs })).toEqual(['order.paid']);
+      expect(await notices({ sinceMs: betweenMs + 1, status: 'pending' })).toEqual(['order.held']);
+      expect(await notices({ status: 'dead', type: 'order.paid' })).toEqual([]);
+      await world.reject(a);
+      await world.store.recordRejection({
+        linkKey: b.linkKey,
+        reason: 'timestamp_missing',
+        count: 1,
+        lastAtMs: world.nowMs,
+      });
+      const { rows, count } = await world.store.listRejections({
+        limit: 9,
+        isCounted: true,
+        reason: 'timestamp_missing',
+      });
+      expect([rows.map(({ reference }) => reference), count]).toEqual([['b'], { n: 1, isMore: false }]);
+    });
+  });
+}

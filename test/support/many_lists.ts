@@ -1,0 +1,139 @@
+import { readSearch } from '../../src/domain/search.ts';
+import type {
+  EventFilter,
+  ListPage,
+  NoticeFilter,
+  OrderFilter,
+  RejectionFilter,
+} from '../../src/store/contract_lists.ts';
+import type { Transaction, Work } from '../../src/store/transaction.ts';
+import { listVerbs } from '../../src/store/verbs/lists.ts';
+import { noticeQueries } from '../../src/store/verbs/notices.ts';
+import { listOrders } from '../../src/store/verbs/orders_list.ts';
+
+/** Every search and filter of the lists, on a store in which most conditions let more rows through than a few. */
+
+const DAY_MS = 86_400_000;
+const FROM_MS = 1_700_000_000_000;
+
+/** Statements that fill a store that `fillingStatements` of many_matters.ts filled, with events, notices and refusals. */
+export function fillingLists({ orders, bytes }: { orders: number; bytes: string }): string[] {
+  return [
+    `UPDATE link SET url = 'https://pay.example.com/l/' || key, short_url = 'https://p.example/' || key`,
+    `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, received_at_ms, due_at_ms,
+       ended_at_ms, outcome)
+     SELECT key, 'evt_' || key, ${bytes}, '1', ${bytes}, 'payment_link.payment_status_changed',
+       CASE WHEN key % 5 = 0 THEN 'dead' WHEN key % 5 = 1 THEN 'pending' WHEN key % 1000 = 2 THEN 'leased' ELSE 'done' END,
+       1, ${FROM_MS} + key, ${FROM_MS} + key, ${FROM_MS} + key, 'applied' FROM link`,
+    `INSERT INTO outbox (notice_id, order_key, type, version, body, status, created_at_ms)
+     SELECT 'n' || key, key, 'order.paid', 2, '{}',
+       CASE WHEN key % 5 = 0 THEN 'dead' WHEN key % 5 = 1 THEN 'pending' WHEN key % 1000 = 2 THEN 'leased' ELSE 'done' END,
+       ${FROM_MS} + key FROM orders`,
+    `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms)
+     SELECT key, CASE WHEN key % 100 = 0 THEN 'timestamp_missing' ELSE 'signature_wrong' END, 1, ${FROM_MS}, ${FROM_MS}
+     FROM link WHERE key <= ${orders / 2}`,
+  ];
+}
+
+const SEARCHES = [
+  ['a reference', 'order-77'],
+  ['the beginning of few references', 'order-39'],
+  ['the beginning of all', 'o'],
+  ['the id of a link', 'pl_77'],
+  ['the address of a link', 'https://pay.example.com/l/77'],
+  ['the short address', 'p.example/77'],
+  ['the id of a payment', 'pay_77'],
+  ['the id of an event', 'evt_77'],
+  ['the number of an event', '77'],
+  ['the id of a notice', 'msg_77_n77'],
+  ['an amount of few', 'R$ 60,00'],
+  ['an amount of all', 'BRL 100'],
+  ['nothing', 'nowhere'],
+] as const;
+
+const ORDERS: Readonly<Record<string, OrderFilter>> = {
+  none: {},
+  ...Object.fromEntries(SEARCHES.map(([what, text]) => [`a search by ${what}`, { search: readSearch(text) }])),
+  'a state': { states: ['paid'] },
+  'a rare state': { states: ['held'] },
+  'several states': { states: ['paid', 'held'] },
+  'several rare states': { states: ['held', 'cancelled'] },
+  'a flag': { flag: 'refund_due' },
+  'a flag of none': { flag: 'late' },
+  'less than is asked': { flag: 'underpaid' },
+  'an open hold': { matter: 'hold' },
+  'a reason of a hold': { hold: 'amount_mismatch' },
+  'an open matter': { matter: 'link_missing' },
+  'created since': { sinceMs: FROM_MS + 1_000 },
+  'created until': { untilMs: FROM_MS + 1_000 },
+  'paid since': { paidSinceMs: FROM_MS + 1_000 },
+  'paid in a moment': { paidSinceMs: FROM_MS + 1_000, paidUntilMs: FROM_MS + 1_100 },
+  'paid until': { paidUntilMs: FROM_MS + DAY_MS },
+  'a currency': { currency: 'BRL' },
+  'a currency of none': { currency: 'USD' },
+  'a range of amounts': { currency: 'BRL', fromMinor: 1_000, toMinor: 20_000 },
+  'a range of none': { currency: 'BRL', toMinor: 1_000 },
+  'many conditions': { states: ['paid'], currency: 'BRL', sinceMs: FROM_MS, flag: 'late', search: readSearch('o') },
+};
+
+const BY_STATUS = Object.fromEntries(
+  (['pending', 'leased', 'done', 'dead'] as const).map((status) => [status, { status }]),
+);
+const TIMES = { since: { sinceMs: FROM_MS + 1_000 }, until: { untilMs: FROM_MS + 1_000 } };
+const EVENTS: Readonly<Record<string, EventFilter>> = {
+  none: {},
+  ...BY_STATUS,
+  ...TIMES,
+  'dead of a type': { status: 'dead', type: 'other' },
+  'a type': { type: 'other' },
+  'an outcome': { outcome: 'held' },
+  'an order': { reference: 'order-77', status: 'done' },
+};
+const NOTICES: Readonly<Record<string, NoticeFilter>> = {
+  none: {},
+  ...BY_STATUS,
+  ...TIMES,
+  'dead of a type': { status: 'dead', type: 'order.held' },
+  'a type': { type: 'order.held' },
+  'an order': { reference: 'order-77', status: 'done' },
+};
+const REJECTIONS: Readonly<Record<string, RejectionFilter>> = {
+  none: {},
+  'a reason': { reason: 'signature_wrong' },
+  'a rare reason': { reason: 'timestamp_missing' },
+  'an order': { reference: 'order-77' },
+};
+
+type Case = { name: string; list: (tx: Transaction, page: ListPage) => Work<{ next: number | null }> };
+
+/** Every list with each of its filters. */
+export const LISTS: readonly Case[] = [
+  ...cases('orders', listOrders, ORDERS),
+  ...cases('events', listVerbs.listEvents, EVENTS),
+  ...cases('notices', noticeQueries.listNotices, NOTICES),
+  ...cases('rejections', listVerbs.listRejections, REJECTIONS),
+];
+
+function cases<F>(
+  what: string,
+  list: (tx: Transaction, page: ListPage & F) => Work<{ next: number | null }>,
+  filters: Readonly<Record<string, F>>,
+): Case[] {
+  return Object.entries(filters).map(([name, filter]) => ({
+    name: `${what}: ${name}`,
+    list: (tx, page) => list(tx, { ...page, ...filter }),
+  }));
+}
+
+/** The tables that no list may read as a whole. */
+export const LISTED_TABLES = [
+  'orders',
+  'link',
+  'ledger',
+  'settlement',
+  'inbox',
+  'outbox',
+  'rejection',
+  'attention',
+  'hold',
+];
