@@ -17,7 +17,7 @@ import {
   text,
   writeCursor,
 } from './fields.ts';
-import { type ProblemError, problem } from './problem.ts';
+import { fieldProblem } from './problem.ts';
 
 /** What lists of orders, events, notices and rejections have in common: their filters, pages and counts. */
 
@@ -38,6 +38,8 @@ const count = z.strictObject({
       'True if there are more than `n`; if `n` is below 1 000, settled did not look at all rows, and there may be.',
     ),
 });
+
+export type CountDocument = z.infer<typeof count>;
 
 /** What the answer of every list has beside its rows. A page may be short, or empty, although it is not the last. */
 export const listAnswer = {
@@ -115,7 +117,7 @@ const states = z
 const amount = (description: string) =>
   z
     .string()
-    .max(64, 'must have at most 64 characters')
+    .regex(/^(0|[1-9][0-9]{0,14})(\.[0-9]{1,8})?$/, 'must be an amount in digits, like 100.50')
     .optional()
     .meta({ description, examples: ['100.00'] });
 
@@ -144,9 +146,7 @@ export const orderFilters = {
   paidUntil: givenTime.optional().describe('Only those paid until then.'),
   amountFrom: amount('Only those that ask this or more.'),
   amountTo: amount('Only those that ask this or less.'),
-  currency: z
-    .string()
-    .max(16, 'must have at most 16 characters')
+  currency: text(16)
     .optional()
     .meta({
       description:
@@ -155,7 +155,7 @@ export const orderFilters = {
     }),
 };
 
-/** Reads the filters of a list of orders. Throws a 400 if an amount cannot be one of the currency. */
+/** Reads the filters of a list of orders. Throws a 422 if an amount cannot be one of the currency. */
 export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>>, configured: string): OrderFilter {
   const { q, state = null, flag = null, attention = null, hold = null, amountFrom, amountTo } = given;
   const hasAmount = amountFrom !== undefined || amountTo !== undefined;
@@ -178,15 +178,8 @@ export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>
 
 function readMinor(field: string, given: string | undefined, currency: string | null): number | null {
   if (given === undefined || currency === null) return null;
-  if (/^0+(\.0+)?$/.test(given)) return 0;
+  if (Number(given) === 0) return 0;
   const parsed = parseAmount(given, currency);
   if (parsed.ok) return parsed.amountMinor;
-  throw invalidFilter(
-    field,
-    `must be an amount of ${currency}, like 100.50, with no more decimals than the currency has`,
-  );
-}
-
-function invalidFilter(path: string, detail: string): ProblemError {
-  return problem(400, 'invalid_request', `${path}: ${detail}`, { errors: [{ path, detail }] });
+  throw fieldProblem(field, `has more decimals than ${currency} has, or is larger than can be counted exactly`);
 }

@@ -29,6 +29,7 @@ export const listOrders = operation({
     { orders: z.array(listedOrder), ...listAnswer },
     { orders: [{ ...OPEN, attention: [] }], nextCursor: 'azEyMw', count: { n: 1000, isMore: true } },
   ),
+  problems: { 422: ['invalid_request'] },
   example: { query: 'state=awaiting_payment&limit=20&count=true' },
   answer: async ({ store, currency }, { query }) => {
     const filter = readOrderFilter(query, currency);

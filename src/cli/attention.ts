@@ -5,9 +5,10 @@ import { total } from '../explain/glossary.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
+import { PAGE_OPTIONS } from './filters.ts';
 import { capturedWords } from './orders.ts';
 import { type Columns, table } from './output.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './rows.ts';
+import { listRows, moreLine } from './rows.ts';
 
 /** The commands about what needs a person. */
 

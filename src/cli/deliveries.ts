@@ -6,10 +6,11 @@ import { systemClock } from '../work/clock.ts';
 import { defineCommand, readGivenFile, wholeNumber } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT, UsageError } from './exit.ts';
+import { EVENT_OPTIONS, LIST_OPTIONS, REJECTION_OPTIONS } from './filters.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { orderPath } from './orders.ts';
 import { type Columns, printable, printableLines, record, table } from './output.ts';
-import { bulkCommand, faultWords, list, PAGE_OPTIONS, rowOptions, statusWords } from './rows.ts';
+import { bulkCommand, faultWords, list, statusWords } from './rows.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
 
@@ -22,7 +23,7 @@ export const eventsList = defineCommand({
     "What the service's API answered is listed too: its type is why it was asked.",
   ],
   examples: ['settled events list --status dead', 'settled events list --order order-8001 --since 3d'],
-  options: rowOptions('events'),
+  options: { ...EVENT_OPTIONS, ...LIST_OPTIONS },
   run: (call) => list(call, 'events', eventTable),
 });
 
@@ -100,7 +101,7 @@ export const rejections = defineCommand({
     'docs/errors.md explains the reasons; `settled verify` finds the cause of a captured delivery.',
   ],
   examples: ['settled rejections --order order-8001'],
-  options: { order: { value: 'REFERENCE', about: 'only those of this order' }, ...PAGE_OPTIONS },
+  options: { ...REJECTION_OPTIONS, ...LIST_OPTIONS },
   run: (call) => list(call, 'rejections', rejectionLines),
 });
 

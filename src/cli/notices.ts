@@ -1,9 +1,11 @@
+import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument, NoticeWithBody, ShopDocument } from '../api/notices.ts';
 import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
+import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
 import { type Columns, printable, printableLines, record, table } from './output.ts';
-import { bulkCommand, faultWords, listRows, moreLine, queryOf, rowOptions, statusWords } from './rows.ts';
+import { bulkCommand, countLine, faultWords, listRows, moreLine, statusWords } from './rows.ts';
 
 /** The commands about notices: what settled tells the shop. */
 
@@ -21,15 +23,16 @@ export const noticesList = defineCommand({
     'Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
-  options: rowOptions('notices'),
+  options: { ...NOTICE_OPTIONS, ...LIST_OPTIONS },
   async run({ options, server }) {
     const query = queryOf(options);
     const connection = server();
     const { rows, more, page } = await listRows<NoticeDocument>(connection, 'notices', query, options);
     const notices = options.status === 'pending' ? await withThoseBeingSent(connection, rows, query) : rows;
     const shop = page.shop as ShopDocument;
-    const lines = [...noticeTable(notices, shop), ...moreLine(more), '', ...shopLines(shop)];
-    return { data: { notices, more, shop }, lines };
+    const count = page.count as CountDocument | undefined;
+    const lines = [...noticeTable(notices, shop), ...countLine(count), ...moreLine(more), '', ...shopLines(shop)];
+    return { data: { notices, more, ...(count === undefined ? {} : { count }), shop }, lines };
   },
 });
 

@@ -1,13 +1,13 @@
 import type { ListedOrderDocument } from '../api/order.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import { ORDER_STATES } from '../domain/order.ts';
 import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
+import { LIST_OPTIONS, ORDER_OPTIONS } from './filters.ts';
 import { type Columns, printable, record, table } from './output.ts';
-import { list, PAGE_OPTIONS } from './rows.ts';
+import { list } from './rows.ts';
 
 /** The commands about one order, and the list of orders. */
 
@@ -69,14 +69,12 @@ export const ordersList = defineCommand({
     'A held order shows why it is held; an order with open matters shows their kinds: see settled attention.',
     'docs/states.md explains the states, the flags and the matters.',
   ],
-  examples: ['settled orders list --state held', 'settled orders list --since 2d --limit 5'],
-  options: {
-    state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
-    q: { value: 'TEXT', about: 'only orders whose reference holds the text, or whose link or payment id it is' },
-    since: { value: 'TIME', about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z' },
-    until: { value: 'TIME', about: 'only orders created until then' },
-    ...PAGE_OPTIONS,
-  },
+  examples: [
+    'settled orders list --state held',
+    'settled orders list --since 2d --limit 5',
+    'settled orders list --q "R$ 150,00" --paid-since 1d --count',
+  ],
+  options: { ...ORDER_OPTIONS, ...LIST_OPTIONS },
   run: (call) =>
     list(call, 'orders', (orders: ListedOrderDocument[]) => table(orders, columnsOf(orders), 'No such orders.')),
 });

@@ -1,36 +1,14 @@
 import type { EventDocument } from '../api/events.ts';
+import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument } from '../api/notices.ts';
-import { duration } from '../config/settings.ts';
-import { ROW_STATUSES } from '../domain/retry.ts';
-import { inNumber } from '../explain/glossary.ts';
-import { systemClock } from '../work/clock.ts';
+import { countWords, inNumber } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { CommandError, EXIT, type ExitCode, failure, Refusal, UsageError } from './exit.ts';
+import { type ListOptions, queryOf, SINCE } from './filters.ts';
 import { table } from './output.ts';
 
 /** What the commands that list have in common, filters and pages; and what repeats something for one row or for many. */
-
-/** Options of every command that lists. */
-export const PAGE_OPTIONS = {
-  limit: { value: 'N', about: 'show at most N, the newest first (50)' },
-  all: { about: 'show all' },
-} as const;
-
-const SINCE = {
-  value: 'TIME',
-  about: 'only those since then: how long ago, like 90m, 2h or 3d, or a time like 2030-01-31T12:00:00Z',
-} as const;
-
-/** Options of the commands that list events or notices. */
-export function rowOptions(what: 'events' | 'notices') {
-  return {
-    status: { value: 'STATUS', choices: ROW_STATUSES, about: `only ${what} with this status` },
-    order: { value: 'REFERENCE', about: `only ${what} of this order` },
-    since: SINCE,
-    ...PAGE_OPTIONS,
-  } as const;
-}
 
 type Row = EventDocument | NoticeDocument;
 
@@ -43,7 +21,6 @@ export function faultWords({ fault }: Row): string | null {
   return fault === null ? null : `${fault.code}: ${fault.message}`;
 }
 
-type ListOptions = { readonly [option: string]: string | true | undefined; limit?: string; all?: true };
 type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | 'audit';
 
 /** Runs a command that only lists: `lines` shows the rows to a person. */
@@ -52,31 +29,12 @@ export async function list<R>(
   name: ListName,
   lines: (rows: R[]) => string[],
 ): Promise<Report> {
-  const { rows, more } = await listRows<R>(server(), name, queryOf(options), options);
-  return { data: { [name]: rows, more }, lines: [...lines(rows), ...moreLine(more)] };
-}
-
-/** The filters among the options, as the API takes them. */
-export function queryOf({ limit, all, order, since, until, ...filters }: ListOptions): Query {
-  const times = { since: timeOf('since', since), until: timeOf('until', until) };
-  return { ...(filters as Query), reference: order as string | undefined, ...times };
-}
-
-const LENGTH = duration('1m', '3650d');
-/** With its offset: the time zone of this machine says nothing about where a person read the time. */
-const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
-
-function timeOf(name: string, given: string | true | undefined): string | undefined {
-  if (typeof given !== 'string') return undefined;
-  try {
-    const atMs = ISO_TIME.test(given) ? Date.parse(given) : systemClock.nowMs() - LENGTH(given);
-    return new Date(atMs).toISOString();
-  } catch {
-    throw new UsageError(
-      `--${name} is "${given}". Write how long ago in minutes, hours or days, like 90m, 2h or 3d, or a time with its ` +
-        'offset, like 2030-01-31T12:00:00Z.',
-    );
-  }
+  const { rows, more, page } = await listRows<R>(server(), name, queryOf(options), options);
+  const count = page.count as CountDocument | undefined;
+  return {
+    data: { [name]: rows, more, ...(count === undefined ? {} : { count }) },
+    lines: [...lines(rows), ...countLine(count), ...moreLine(more)],
+  };
 }
 
 const LIMIT = 50;
@@ -93,13 +51,23 @@ export async function listRows<R>(
   const most = all ? Number.POSITIVE_INFINITY : limit === undefined ? LIMIT : wholeNumber('limit', limit, 1);
   const rows: R[] = [];
   let cursor: string | undefined;
+  let count: unknown;
   for (;;) {
     const left = Math.min(PAGE_MAX, most - rows.length);
-    const page = await server.get<Record<string, unknown>>(`/v1/${name}`, { ...query, limit: left, cursor });
+    // Counted once, with the first page.
+    const asked = { ...query, limit: left, cursor, count: cursor === undefined ? query.count : undefined };
+    const page: Record<string, unknown> = await server.get(`/v1/${name}`, asked);
+    count ??= page.count;
     rows.push(...(page[name] as R[]));
     cursor = (page.nextCursor as string | null) ?? undefined;
-    if (cursor === undefined || rows.length >= most) return { rows, more: cursor !== undefined, page };
+    if (cursor === undefined || rows.length >= most)
+      return { rows, more: cursor !== undefined, page: { ...page, count } };
   }
+}
+
+/** How many rows the filters let through, if that was asked. */
+export function countLine(count: CountDocument | undefined): string[] {
+  return count === undefined ? [] : ['', `There are ${countWords(count)}.`];
 }
 
 /** The line that ends a list which was cut. */

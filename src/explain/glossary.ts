@@ -5,6 +5,7 @@ import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason, Order } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
+import type { Count } from '../store/contract_lists.ts';
 
 /** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
 
@@ -197,6 +198,16 @@ export function inPanel({ named, count, sums }: PaymentList): string {
 export function inNumber(count: number, one: string, more = `${one}s`): string {
   return `${count} ${count === 1 ? one : more}`;
 }
+
+/** `12`, `more than 1 000`, or `at least 12` if not all rows were looked at. */
+export function countWords({ n, isMore }: Count): string {
+  const digits = String(n).replace(/\B(?=(\d{3})+$)/g, ' ');
+  if (!isMore) return digits;
+  return n < COUNTED_MAX ? `at least ${digits}` : `more than ${digits}`;
+}
+
+/** Lists are counted up to here. */
+const COUNTED_MAX = 1_000;
 
 /** The sum of counts. */
 export function total(rows: readonly { readonly count: number }[]): number {

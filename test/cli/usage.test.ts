@@ -40,7 +40,8 @@ describe('cli: the command line', () => {
   it('with an unknown option: lists the options', async () => {
     const error = await failing(['events', 'list', '--colour', 'red']);
     expect(error.message).toBe(
-      '`settled events list` has no option --colour. It has: --status, --order, --since, --limit, --all, --json, --help.',
+      '`settled events list` has no option --colour. It has: --status, --order, --since, --until, ' +
+        '--type, --outcome, --limit, --all, --count, --json, --help.',
     );
   });
 
@@ -85,7 +86,7 @@ describe('cli: help', () => {
     ]);
     expect(new Set(ends.map(({ stdout }) => stdout)).size).toBe(1);
     expect(ends[0]?.stdout).toMatch(
-      /Usage: settled orders list \[OPTION\.\.\.\]\n\n +--state STATE .*awaiting_payment/,
+      /Usage: settled orders list \[OPTION\.\.\.\]\n\n +--q TEXT [\s\S]*\n +--state STATE .*awaiting_payment/,
     );
   });
 
