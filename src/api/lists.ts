@@ -5,7 +5,7 @@ import { parseAmount } from '../domain/money.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';
-import type { EventFilter, Listed, ListPage, NoticeFilter, OrderFilter } from '../store/contract_lists.ts';
+import type { EventFilter, Listed, NoticeFilter, OrderFilter, RowPage } from '../store/contract_lists.ts';
 import {
   givenMs,
   givenReference,
@@ -58,7 +58,7 @@ export const listAnswer = {
 type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };
 
 /** Reads a page of a list, with the cursor of the next one. */
-export async function readList<Row>(query: ListQuery, list: (page: ListPage) => Promise<Listed<Row>>) {
+export async function readList<Row>(query: ListQuery, list: (page: RowPage) => Promise<Listed<Row>>) {
   const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
   const { rows, next, count: counted } = await list({ limit: query.limit, after, isCounted: query.count === 'true' });
   const nextCursor = next === null ? null : writeCursor(`k${next}`);
@@ -128,7 +128,8 @@ export const orderFilters = {
     .meta({
       description:
         'A reference or its beginning; the id or the address of a link; the id of a payment, an event or a notice; the number ' +
-        'of an event; or an amount that the order asks or that was captured, like `150`, `150.00`, `150,00`, `R$ 150,00` or ' +
+        "of an event; a customer's e-mail address or name, or its beginning; or" +
+        ' an amount that the order asks or that was captured, like `150`, `150.00`, `150,00`, `R$ 150,00` or ' +
         '`BRL 150`. settled looks for everything that it may be. If more than 2 000 references begin with it, they are listed ' +
         'only if nothing else has exactly this name.',
       examples: ['order-8001'],

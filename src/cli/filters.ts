@@ -30,7 +30,7 @@ export const ORDER_OPTIONS = {
     value: 'TEXT',
     about:
       'only orders with this reference or one that begins so, this id or address of a link, this id of a payment, event or ' +
-      'notice, this number of an event, or this amount, like 150,00 or "BRL 150"',
+      'notice, this number of an event, a customer whose name or e-mail address begins so, or this amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
   flag: { value: 'FLAG', choices: FLAGS, about: 'only orders with this flag' },

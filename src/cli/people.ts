@@ -3,8 +3,9 @@ import type { AuditDocument } from '../api/audit.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
+import { PAGE_OPTIONS } from './filters.ts';
 import { type Columns, table } from './output.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './rows.ts';
+import { listRows, moreLine } from './rows.ts';
 
 /** The commands about people: their tokens and sessions, signing in, and what they did. */
 

@@ -1,5 +1,6 @@
 import { parseAmount } from './money.ts';
 import { readNoticeName } from './notice.ts';
+import { searchWords } from './payment_details.ts';
 
 /**
  * What a person may have meant by a text that they search orders with. A text often may be several things: `150` is an
@@ -8,6 +9,8 @@ import { readNoticeName } from './notice.ts';
 export type Search = {
   /** A reference or its beginning, or an id that the service made: of a link, a payment or an event. */
   readonly text: string;
+  /** The same as customers are searched: the beginning of a name or an e-mail address. */
+  readonly words: string;
   /** The ways in which the address of a link may be stored that this is, or is a part of; none if it is no address. */
   readonly addresses: readonly string[];
   /** Our number of an event or a reading. */
@@ -23,6 +26,7 @@ export function readSearch(given: string): Search {
   const text = given.trim();
   return {
     text,
+    words: searchWords(text),
     addresses: readAddresses(text),
     eventKey: /^[1-9][0-9]{0,14}$/.test(text) ? Number(text) : null,
     notice: readNoticeName(text),

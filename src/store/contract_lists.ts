@@ -8,7 +8,7 @@ import type { Search } from '../domain/search.ts';
 /** What every list takes and answers, and what each can be narrowed to. */
 
 /** A page of a list, newest first. `after`: the `next` of the page before; null or left out begins. */
-export type ListPage = { limit: number; after?: number | null; isCounted?: boolean };
+export type RowPage = { limit: number; after?: number | null; isCounted?: boolean };
 
 /**
  * `next` is null on the last page. A page may have fewer rows than were asked for although there are more: settled

@@ -2,7 +2,7 @@ import type { NoticeType } from '../domain/decision.ts';
 import type { ShopAnswer, ShopFailures, ShopRefusal } from '../domain/notice.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
 import type { Author } from './contract_access.ts';
-import type { Listed, ListPage, NoticeFilter } from './contract_lists.ts';
+import type { Listed, NoticeFilter, RowPage } from './contract_lists.ts';
 
 /**
  * Telling the shop. Pending and leased notices are owed. One notice of each order has its turn; the next one has it once
@@ -55,7 +55,7 @@ export type ClaimedNotice = NoticeRef & {
 
 /** Notices as people see them, and as the shop reads them. */
 export type NoticeQueries = {
-  listNotices(page: ListPage & NoticeFilter): Promise<Listed<NoticeSummary>>;
+  listNotices(page: RowPage & NoticeFilter): Promise<Listed<NoticeSummary>>;
   findNotice(id: string): Promise<NoticeDetail | null>;
   /**
    * Reads notices after a position of the feed, oldest first, and the newest position; 0 is before the first. The bodies of

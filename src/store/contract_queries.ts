@@ -3,18 +3,18 @@ import type { CountedMatters, MatterGroup, MatterKind, MatterMoney } from '../do
 import type { OpeningState } from '../domain/opening.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
-import type { EventFilter, Listed, ListPage, OrderFilter, RejectionFilter } from './contract_lists.ts';
+import type { EventFilter, Listed, OrderFilter, RejectionFilter, RowPage } from './contract_lists.ts';
 import type { NoticeSummary } from './contract_notices.ts';
 
 /** Lists, timelines and counts for people. They see committed rows only, never hold up a commit, and page by key. */
 export type Queries = {
   findOrder(reference: string): Promise<Order | null>;
-  listOrders(page: ListPage & OrderFilter): Promise<Listed<ListedOrder>>;
+  listOrders(page: RowPage & OrderFilter): Promise<Listed<ListedOrder>>;
   /** Everything known of an order, oldest first; null if there is no such order. */
   timeline(reference: string): Promise<Timeline | null>;
-  listEvents(page: ListPage & EventFilter): Promise<Listed<EventSummary>>;
+  listEvents(page: RowPage & EventFilter): Promise<Listed<EventSummary>>;
   findEvent(eventKey: number): Promise<EventDetail | null>;
-  listRejections(page: ListPage & RejectionFilter): Promise<Listed<RejectionSummary>>;
+  listRejections(page: RowPage & RejectionFilter): Promise<Listed<RejectionSummary>>;
   /** What needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
   stats(nowMs: number): Promise<Stats>;

@@ -1,10 +1,10 @@
 import { readSearch } from '../../src/domain/search.ts';
 import type {
   EventFilter,
-  ListPage,
   NoticeFilter,
   OrderFilter,
   RejectionFilter,
+  RowPage,
 } from '../../src/store/contract_lists.ts';
 import type { Transaction, Work } from '../../src/store/transaction.ts';
 import { listVerbs } from '../../src/store/verbs/lists.ts';
@@ -20,6 +20,8 @@ const FROM_MS = 1_700_000_000_000;
 export function fillingLists({ orders, bytes }: { orders: number; bytes: string }): string[] {
   return [
     `UPDATE link SET url = 'https://pay.example.com/l/' || key, short_url = 'https://p.example/' || key`,
+    `INSERT INTO payment (order_key, payment_key, name_search, email_search, said_at_ms)
+     SELECT key, 'pay_' || key, 'ana ' || key, 'ana' || key || '@example.com', ${FROM_MS} FROM orders`,
     `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, received_at_ms, due_at_ms,
        ended_at_ms, outcome)
      SELECT key, 'evt_' || key, ${bytes}, '1', ${bytes}, 'payment_link.payment_status_changed',
@@ -48,6 +50,9 @@ const SEARCHES = [
   ['the id of a notice', 'msg_77_n77'],
   ['an amount of few', 'R$ 60,00'],
   ['an amount of all', 'BRL 100'],
+  ['the name of a customer', 'Ana 77'],
+  ['the e-mail address of a customer', 'ANA77@example.com'],
+  ['the beginning of all names', 'ana'],
   ['nothing', 'nowhere'],
 ] as const;
 
@@ -104,7 +109,7 @@ const REJECTIONS: Readonly<Record<string, RejectionFilter>> = {
   'an order': { reference: 'order-77' },
 };
 
-type Case = { name: string; list: (tx: Transaction, page: ListPage) => Work<{ next: number | null }> };
+type Case = { name: string; list: (tx: Transaction, page: RowPage) => Work<{ next: number | null }> };
 
 /** Every list with each of its filters. */
 export const LISTS: readonly Case[] = [
@@ -116,7 +121,7 @@ export const LISTS: readonly Case[] = [
 
 function cases<F>(
   what: string,
-  list: (tx: Transaction, page: ListPage & F) => Work<{ next: number | null }>,
+  list: (tx: Transaction, page: RowPage & F) => Work<{ next: number | null }>,
   filters: Readonly<Record<string, F>>,
 ): Case[] {
   return Object.entries(filters).map(([name, filter]) => ({
@@ -131,6 +136,7 @@ export const LISTED_TABLES = [
   'link',
   'ledger',
   'settlement',
+  'payment',
   'inbox',
   'outbox',
   'rejection',

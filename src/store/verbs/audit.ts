@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { AuditHead, AuditRow, Change } from '../../domain/access.ts';
 import type { AccessControl, AccessQueries, AuditPage, Author, VerifiedAudit } from '../contract_access.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { KEY_MAX } from './lists.ts';
+import { KEY_MAX } from './list_pages.ts';
 
 const LOCK_HEAD = statement('SELECT number, mac FROM audit_head FOR NO KEY UPDATE');
 const HEAD = statement('SELECT number, mac FROM audit_head');

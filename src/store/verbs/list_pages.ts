@@ -1,4 +1,4 @@
-import type { Count, ListPage } from '../contract_lists.ts';
+import type { Count, RowPage } from '../contract_lists.ts';
 import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 
 /*
@@ -83,7 +83,7 @@ type Bounds = { firstKey: number; endKey: number };
 type Page = { keys: number[]; next: number | null; count: Count | null };
 
 /** The keys of a page, newest first. */
-export function* readKeys(tx: Transaction, list: List, narrowed: Narrowed, page: ListPage): Work<Page> {
+export function* readKeys(tx: Transaction, list: List, narrowed: Narrowed, page: RowPage): Work<Page> {
   const found = yield* findWay(tx, list, narrowed);
   const before = Math.min(page.after ?? KEY_MAX, found.end);
   const counting = page.isCounted ? countRows(tx, found, narrowed) : null;

@@ -52,9 +52,20 @@ const BEGINNING = statement(
   `SELECT key FROM orders WHERE ${inReference('reference')} ORDER BY reference COLLATE "C" LIMIT @few`,
 );
 
+// Customers are in no order either, so their names are found by groups as well.
+const beginning = (column: string) => `p.${column} >= @wordsFrom::text AND p.${column} < @wordsTo::text`;
+const CUSTOMERS = ['name_search', 'email_search'].map((column) =>
+  statement(`
+    ${groupsOf('payment', 'order_key')} SELECT p.order_key AS key FROM newest CROSS JOIN payment p
+    WHERE (p.order_key ${GROUP}) = newest.n AND ${beginning(column)} LIMIT @few`),
+);
+const CUSTOMER = `(SELECT 1 FROM payment p WHERE p.order_key = o.key
+  AND (${beginning('name_search')} OR ${beginning('email_search')}) LIMIT 1)`;
+
 /** What a search lets through, as a condition: if it is broad, and rows are looked at one after the other. */
 export const FOUND = `(NOT @isSearched::boolean OR o.key = ANY(@found::bigint[]) OR (${inReference('o.reference')})
-  OR o.currency || ' ' || o.amount_minor::text = ANY(@sums::text[]))`;
+  OR o.currency || ' ' || o.amount_minor::text = ANY(@sums::text[])
+  OR (@wordsFrom::text IS NOT NULL AND ${CUSTOMER} IS NOT NULL))`;
 
 type Searched = {
   values: {
@@ -62,6 +73,8 @@ type Searched = {
     found: readonly number[];
     prefix: string | null;
     prefixEnd: string | null;
+    wordsFrom: string | null;
+    wordsTo: string | null;
     sums: readonly string[];
   };
   finders: readonly Finder[];
@@ -73,13 +86,16 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   const { text: prefix } = search;
   const prefixEnd = afterPrefix(prefix);
   const beginning = prefixEnd === null ? [] : fewOf(yield* findKeys(tx, BEGINNING, { prefix, prefixEnd }));
+  const customers = yield* findCustomers(tx, search);
   const amount = search.amount === null ? NO_AMOUNT : yield* findAmount(tx, search.amount);
-  const keys = [...new Set([...named, ...(beginning ?? []), ...amount.keys])];
+  const keys = [...new Set([...named, ...(beginning ?? []), ...(customers ?? []), ...amount.keys])];
   // Thousands of references that only begin like one that was found would bury it.
   const isBroad = beginning === null && named.length === 0;
-  if (!isBroad && amount.sums.length === 0) return { values: NOT_SEARCHED, finders: [constant(keys)] };
+  if (!isBroad && customers !== null && amount.sums.length === 0)
+    return { values: NOT_SEARCHED, finders: [constant(keys)] };
   const range = isBroad ? { prefix, prefixEnd } : { prefix: null, prefixEnd: null };
-  return { values: { isSearched: true, found: keys, ...range, sums: amount.sums }, finders: [] };
+  const words = customers === null ? wordsOf(search) : { wordsFrom: null, wordsTo: null };
+  return { values: { isSearched: true, found: keys, ...range, ...words, sums: amount.sums }, finders: [] };
 }
 
 /** The values of a list that is not searched, or whose search found few keys. */
@@ -88,6 +104,8 @@ export const NOT_SEARCHED: Searched['values'] = {
   found: [],
   prefix: null,
   prefixEnd: null,
+  wordsFrom: null,
+  wordsTo: null,
   sums: [],
 };
 
@@ -95,6 +113,20 @@ function constant(keys: number[]): Finder {
   return function* () {
     return keys;
   };
+}
+
+function wordsOf({ words }: Search) {
+  return { wordsFrom: words, wordsTo: afterPrefix(words) };
+}
+
+/** Null if they are more than a few. */
+function* findCustomers(tx: Transaction, search: Search): Work<number[] | null> {
+  const asked = wordsOf(search);
+  if (asked.wordsTo === null) return [];
+  const answers = CUSTOMERS.map((find) => findKeys(tx, find, asked));
+  const found: { key: number }[] = [];
+  for (const answer of answers) found.push(...(yield* answer));
+  return fewOf(found);
 }
 
 function* findNamed(tx: Transaction, search: Search): Work<number[]> {

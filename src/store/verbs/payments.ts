@@ -69,20 +69,6 @@ function writeDetails(tx: Transaction, orderKey: number, details: KnownDetails, 
   });
 }
 
-/**
- * Orders of which a payment's customer has a name or an e-mail address that begins with some words, as a condition on
- * `orders`. Its values are those of `customerRange`.
- */
-export const BY_CUSTOMER = `orders.key IN (
-  SELECT order_key FROM payment WHERE name_search >= @customerFrom AND name_search < @customerTo
-  UNION SELECT order_key FROM payment WHERE email_search >= @customerFrom AND email_search < @customerTo)`;
-
-/** All words that begin like a text lie between these two. */
-export function customerRange(text: string): { customerFrom: string; customerTo: string } {
-  const from = searchWords(text);
-  return { customerFrom: from, customerTo: `${from}\u{10FFFF}` };
-}
-
 const DUE = statement(`
   SELECT order_key AS orderKey FROM payment WHERE personal_since_ms <= @untilMs ORDER BY personal_since_ms LIMIT @limit`);
 // An order that another transaction has locked is looked at in another call.

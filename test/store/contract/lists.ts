@@ -117,7 +117,7 @@ export function listsContract({ fresh }: Worlds): void {
       await world.settle(a, [said('completed', { paymentId: 'pay_1' })]);
       await world.settle(a, [said('completed', { paymentId: 'pay_2' })]);
       for (const link of [b, c]) await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
-      const decision = { reference: 'c', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
+      const decision = { by: null, reference: 'c', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
       await world.store.resolveOrder(decision);
       expect(await references({ flag: 'duplicate_payment' })).toEqual(['a']);
       expect(await references({ flag: 'underpaid' })).toEqual(['c']);

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { orderDocument } from '../../../src/domain/notice.ts';
 import type { Order } from '../../../src/domain/order.ts';
 import { NO_DETAILS, type SaidDetails } from '../../../src/domain/payment_details.ts';
-import { BY_CUSTOMER, customerRange } from '../../../src/store/verbs/payments.ts';
+import { readSearch } from '../../../src/domain/search.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
 const DAY_MS = 86_400_000;
@@ -56,14 +56,7 @@ export function paymentsContract({ shared, fresh }: Worlds): void {
       expect((await notices()).at(-1)?.payment).toEqual(await payment());
       await world.restart();
       expect(await payment()).toMatchObject(ANAS);
-      const [listed] = await world.store.listOrders({
-        limit: 1,
-        after: null,
-        state: null,
-        search: link.reference,
-        sinceMs: null,
-        untilMs: null,
-      });
+      const [listed] = (await world.store.listOrders({ limit: 1, search: readSearch(link.reference) })).rows;
       expect(listed?.value.details).toEqual((await order()).details);
     });
 
@@ -145,13 +138,8 @@ export function paymentsContract({ shared, fresh }: Worlds): void {
   describe('a customer is found', () => {
     /** The references of orders whose customer is searched by these words. */
     async function found(text: string): Promise<unknown[]> {
-      const { customerFrom, customerTo } = customerRange(text);
-      const condition = BY_CUSTOMER.replaceAll('@customerFrom', `'${customerFrom}'`).replaceAll(
-        '@customerTo',
-        `'${customerTo}'`,
-      );
-      const rows = await world.run(`SELECT reference FROM orders WHERE ${condition} ORDER BY key`);
-      return rows.map(({ reference }) => reference);
+      const { rows } = await world.store.listOrders({ limit: 100, search: readSearch(text) });
+      return rows.map(({ value }) => value.reference).reverse();
     }
 
     it('by the beginning of a name or an e-mail address, in any case, with or without accents', async () => {
