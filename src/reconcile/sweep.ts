@@ -1,5 +1,5 @@
 import type { Log } from '../observe/log.ts';
-import { type RowPage, type Service, ServiceFault } from '../paylink/service.ts';
+import { type ListPage, type Service, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
 import type { Compared } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
@@ -100,12 +100,12 @@ async function readList(options: SweepOptions, may: LoopTurn, isAskedFor: boolea
   }
 }
 
-function compare({ store, clock }: SweepOptions, items: RowPage['links']): Promise<Compared> {
+function compare({ store, clock }: SweepOptions, items: ListPage['links']): Promise<Compared> {
   return store.compareListed({ items, toleranceMs: CLOCKS_APART_MS, nowMs: clock.nowMs() });
 }
 
 /** Whether a page came before under another number; an empty one is the end. */
-function isRepeated({ links }: RowPage, seen: Set<string>): boolean {
+function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
   const page = `${links[0]?.id} ${links.at(-1)?.id} ${links.length}`;
   if (links.length > 0 && seen.has(page)) return true;
   seen.add(page);
@@ -128,7 +128,7 @@ function logDifferences(log: Log, { differing, notKnown }: Compared): void {
   }
 }
 
-async function listWithinBudget(options: SweepOptions, page: number): Promise<RowPage | { retryAtMs: number }> {
+async function listWithinBudget(options: SweepOptions, page: number): Promise<ListPage | { retryAtMs: number }> {
   try {
     return (await options.service.listLinks(page, 'janitor')).value;
   } catch (error) {

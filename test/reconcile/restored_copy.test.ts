@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import type { Answered, LinkSeen, RowPage } from '../../src/paylink/service.ts';
+import type { Answered, LinkSeen, ListPage } from '../../src/paylink/service.ts';
 import { startSweep } from '../../src/reconcile/sweep.ts';
 import { readableLog } from '../support/observe.ts';
 import { MINUTE_MS } from '../support/sandbox.ts';
@@ -30,7 +30,7 @@ function startSearch(
         asked.push(page);
         await setImmediate();
         const shown = list.links.map((link) => ({ ...link, id: repeats ? link.id : `${link.id}_${page}` }));
-        return { value: { links: shown, totalPages: null } } as Answered<RowPage>;
+        return { value: { links: shown, totalPages: null } } as Answered<ListPage>;
       },
     },
     store: {
