@@ -82,7 +82,7 @@ function searchBox(view: View, search: string): Html {
 function status({ nowMs }: View): Html {
   return html`<div class="status"><p>As of <span id="as-of">${clockTime(nowMs)}</span></p>
 <p role="status" id="live-state" hidden></p>
-<button type="button" class="button quiet small" id="live-pause" aria-pressed="false" hidden>Pause</button></div>`;
+<button type="button" class="button quiet small" id="live-pause" hidden>Pause</button></div>`;
 }
 
 function person(view: View, { name, role }: NonNullable<View['session']>): Html {

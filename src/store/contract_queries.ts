@@ -18,6 +18,11 @@ export type Queries = {
   /** What needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
   stats(nowMs: number): Promise<Stats>;
+  /**
+   * A text that is another one once anything was committed since it was read before, by whichever process. Signs of life
+   * alone do not change it. It is worth nothing to another process.
+   */
+  changeMark(): Promise<string>;
   /** How many links have a secret that is sealed under none of these keys. Reads every link. */
   countUnopenable(keyIds: readonly string[]): Promise<number>;
 };

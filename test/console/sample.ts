@@ -145,10 +145,10 @@ ${problemPanel({
 
 type Site = { url: string; stop(): void };
 
-/** Serves routes on a free port. */
-async function serve(app: express.Express): Promise<Site> {
+/** Serves routes, on a free port by default. */
+export async function serve(app: express.Express, port = 0): Promise<Site> {
   const server = createServer(app);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stop: () => {

@@ -3,6 +3,7 @@ import type { Store } from '../contract.ts';
 import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
+import { watchChanges } from './changes.ts';
 import { assertUsable } from './connection.ts';
 import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
 import { tlsFilesFault } from './faults.ts';
@@ -66,6 +67,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   const read = (_: string, verb: unknown, args: readonly unknown[]) =>
     gate.enter(() => db.read((tx) => (verb as Verb)(tx, ...args)));
   const { findCredentials, recordDelivery, recordHint, recordRejection } = intakeVerbs(intake, clock);
+  const changes = watchChanges(db);
   let closed: Promise<void> | undefined;
   return {
     ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
@@ -75,6 +77,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     recordHint: (hint) => gate.enter(() => recordHint(hint)),
     recordRejection: (rejection) => gate.enter(() => recordRejection(rejection)),
     catchUp: (options) => gate.enter(() => catchUp(db, options)),
+    changeMark: () => gate.enter(changes.mark),
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();

@@ -85,12 +85,24 @@ type Caller = Pick<ThreadClient, 'call'>;
 /** The verbs of the contract, each called in the thread of its lane. */
 export function storeVerbs({ reader, writer }: { reader: Caller; writer: Caller }): Omit<Store, 'backup' | 'close'> {
   const { intake, work, read } = LANES;
-  const write = (name: string, _verb: unknown, args: readonly unknown[]) => writer.call(name, args);
+  let changes = 0;
+  const write = (name: string, _verb: unknown, args: readonly unknown[]) => {
+    const answer = writer.call(name, args);
+    if (name !== 'heartbeat') answer.then(noteChange, noteChange);
+    return answer;
+  };
   return {
     ...called(intake, write),
     ...called(work, write),
     ...called(read, (name, _verb, args) => reader.call(name, args)),
+    // One process works on the database, so it knows of every change.
+    changeMark: async () => String(changes),
   };
+
+  /** A call that failed may still be carried out. One that claims rows and gets none has changed nothing. */
+  function noteChange(answer: unknown): void {
+    if (!Array.isArray(answer) || answer.length > 0) changes++;
+  }
 }
 
 /** Starts a database thread and waits until its database is open. Calls of one turn travel as one message. */

@@ -1,0 +1,153 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { sendProblem } from '../http/problem.ts';
+import type { Store } from '../store/contract.ts';
+import type { Cancel, Clock } from '../work/clock.ts';
+import { protect } from './send.ts';
+
+/** A page shows a change within a second: half of it may pass before it is found, and the rest is for fetching the page. */
+const LOOK_EVERY_MS = 500;
+/** Once every look has found a change for so many in a row, pages are told less often: each refresh costs a few queries. */
+const BUSY = { afterTold: 20, tellEveryMs: 3_000 } as const;
+const PING_EVERY_MS = 3_000;
+const RECONNECT_MS = 1_000;
+const STREAMS_MAX = 200;
+
+export type LiveOptions = {
+  store: Pick<Store, 'changeMark'>;
+  clock: Clock;
+  /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
+  isStillValid: (request: Request, response: Response) => Promise<boolean>;
+  /** How many streams there are at most. Each holds a connection of the listener. */
+  streamsMax?: number;
+};
+
+/** Tells pages that something changed. `route` answers `GET /live`; `end` ends every stream, and refuses later ones. */
+export function openLive({ store, clock, isStillValid, streamsMax = STREAMS_MAX }: LiveOptions) {
+  const changes = watchChanges({ store, clock });
+  const streams = new Set<() => void>();
+  let hasEnded = false;
+
+  const route: RequestHandler = (request, response) => {
+    if (hasEnded || streams.size >= streamsMax) {
+      const detail = hasEnded ? 'settled is stopping.' : `${streamsMax} pages are followed already. Close some.`;
+      return sendProblem(response, { status: 503, code: 'unavailable', detail });
+    }
+    protect(response);
+    response.set({ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    if (request.method === 'HEAD') return void response.end();
+    const isValid = () => isStillValid(request, response);
+    const end = openStream(response, { changes, clock, isValid });
+    streams.add(end);
+    response.once('close', () => {
+      streams.delete(end);
+      end();
+    });
+  };
+
+  return {
+    route,
+    end: () => {
+      hasEnded = true;
+      for (const end of streams) end();
+    },
+  };
+}
+
+type Streaming = { changes: Changes; clock: Clock; isValid: () => Promise<boolean> };
+
+/** Sends events until the reader is gone or its session has ended. Returns what ends the stream. */
+function openStream(response: Response, { changes, clock, isValid }: Streaming): () => void {
+  let isAsking = false;
+  const send = (event: 'ready' | 'changed' | 'ping' | 'ended') => {
+    if (!response.writableEnded) response.write(`event: ${event}\ndata: ${new Date(clock.nowMs()).toISOString()}\n\n`);
+  };
+  const ping = async () => {
+    // A reader that takes nothing would be kept in memory.
+    if (response.writableNeedDrain) return void response.destroy();
+    send('ping');
+    if (isAsking) return;
+    isAsking = true;
+    const isOver = await isValid().then(
+      (valid) => !valid,
+      () => false,
+    );
+    isAsking = false;
+    if (!isOver) return;
+    send('ended');
+    end();
+  };
+  response.write(`retry: ${RECONNECT_MS}\n\n`);
+  const cancelPing = clock.every(PING_EVERY_MS, () => void ping());
+  const unfollow = changes.follow({ ready: () => send('ready'), changed: () => send('changed') });
+
+  function end(): void {
+    cancelPing();
+    unfollow();
+    if (!response.writableEnded) response.end();
+  }
+
+  return end;
+}
+
+/** `ready` is called once, when every later change will be told. */
+type Follower = { ready: () => void; changed: () => void };
+
+type Changes = { follow(follower: Follower): Cancel };
+
+/**
+ * Looks at the store's change mark for everybody who follows, and not at all while nobody does. A store that does not answer
+ * has changed nothing that a page could show: the next look finds out.
+ */
+function watchChanges({ store, clock }: Pick<LiveOptions, 'store' | 'clock'>): Changes {
+  const followers = new Set<Follower>();
+  const waiting = new Set<Follower>();
+  let cancel: Cancel | null = null;
+  let isLooking = false;
+  let mark: string | null = null;
+  let isDue = false;
+  let toldAtMs = Number.NEGATIVE_INFINITY;
+  let toldInARow = 0;
+
+  async function look(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
+    const beginners = [...waiting];
+    const found = await store.changeMark().catch(() => null);
+    isLooking = false;
+    // Nobody is left: what is found now says nothing to whoever comes next.
+    if (found === null || cancel === null) return;
+    const hasChanged = mark !== null && mark !== found;
+    mark = found;
+    for (const beginner of beginners) if (waiting.delete(beginner)) beginner.ready();
+    if (hasChanged) isDue = true;
+    else if (!isDue) toldInARow = 0;
+    if (isDue) tell();
+  }
+
+  function tell(): void {
+    const isBusy = toldInARow >= BUSY.afterTold;
+    if (isBusy && clock.monotonicMs() - toldAtMs < BUSY.tellEveryMs) return;
+    toldAtMs = clock.monotonicMs();
+    toldInARow++;
+    isDue = false;
+    for (const { changed } of followers) changed();
+  }
+
+  return {
+    follow: (follower) => {
+      followers.add(follower);
+      waiting.add(follower);
+      cancel ??= clock.every(LOOK_EVERY_MS, () => void look());
+      void look();
+      return () => {
+        followers.delete(follower);
+        waiting.delete(follower);
+        if (followers.size > 0) return;
+        cancel?.();
+        cancel = null;
+        mark = null;
+        isDue = false;
+      };
+    },
+  };
+}
