@@ -88,8 +88,8 @@ export function ok<F extends z.ZodRawShape>(when: string, fields: F, sample: Rec
 }
 
 /** An answer in JSON that has these fields. */
-export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>): Answer {
-  return { when, schema: z.strictObject(fields), sample };
+export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>) {
+  return { when, schema: z.strictObject(fields), sample } satisfies Answer;
 }
 
 /** What a handler gets: the names in the path, and query and body as the operation's schemas read them. */
@@ -102,9 +102,12 @@ type Asked<Query, Body> = {
   by: Author | null;
 };
 
-type Documented<Query, Body> = Omit<Operation, 'handle' | 'query' | 'body'> & {
+type Answers = Operation['answers'];
+
+type Documented<Query, Body, Given extends Answers> = Omit<Operation, 'handle' | 'query' | 'body' | 'answers'> & {
   query?: Query;
   body?: Body;
+  answers: Given;
   /** Returns the document to send as JSON; or nothing, if it has ended the response itself. */
   answer: (
     options: ApiOptions,
@@ -116,11 +119,21 @@ type Documented<Query, Body> = Omit<Operation, 'handle' | 'query' | 'body'> & {
 const nothing = z.strictObject({});
 export const orderPath = z.object({ reference: givenReference });
 
+/** What a page asks an operation for: names in the path and a query, as they stand in the page's own address. */
+type PageAsks = { reference?: string; id?: string; query?: object };
+
+/** An operation that pages show what it answers. */
+type Loadable<Given extends Answers> = Operation & {
+  /** Reads the query by the operation's schema, and returns the document that the route answers with 200. */
+  load(options: ApiOptions, asked?: PageAsks): Promise<z.output<Given[200]['schema']>>;
+};
+
 /** Makes an operation whose handler reads the request by the operation's schemas before it answers. */
-export function operation<Query extends z.ZodObject = typeof nothing, Body extends z.ZodObject = typeof nothing>({
-  answer,
-  ...documented
-}: Documented<Query, Body>): Operation {
+export function operation<
+  const Given extends Answers,
+  Query extends z.ZodObject = typeof nothing,
+  Body extends z.ZodObject = typeof nothing,
+>({ answer, ...documented }: Documented<Query, Body, Given>): Loadable<Given> {
   const { query = nothing, body = nothing } = documented;
   const handle: Operation['handle'] = (options) => async (request, response) => {
     const { reference, id } = request.params;
@@ -137,8 +150,23 @@ export function operation<Query extends z.ZodObject = typeof nothing, Body exten
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };
-  return { ...documented, handle };
+  const load: Loadable<Given>['load'] = async (options, { reference, id = '', query: asks = {} } = {}) => {
+    const asked = {
+      query: read(query, asks) as z.output<Query>,
+      reference: reference === undefined ? '' : read(orderPath, { reference }).reference,
+      id,
+      body: read(body, {}) as z.output<Body>,
+      caller: NOBODY,
+      by: null,
+    };
+    return (await answer(options, asked, NO_RESPONSE)) as z.output<Given[200]['schema']>;
+  };
+  return { ...documented, handle, load };
 }
+
+/** A page's own route has looked who asks. What an operation only shows does not depend on it. */
+const NOBODY = Object.freeze({}) as Caller;
+const NO_RESPONSE = Object.freeze({}) as Response;
 
 /** Keeps in the audit chain what a person asks for, before it is carried out. */
 export async function recordAction({ store, clock }: ApiOptions, by: Author | null, change: Change): Promise<void> {

@@ -28,7 +28,10 @@ export function consoleRoutes(options: ConsoleOptions): Router {
   for (const { path, least, show } of PAGES) {
     router.get(path, signedIn(options, { least, shop: false }), async (request, response) => {
       const view = requestView(options, request, response);
-      await sendConsolePage(request, response, page(view, await show(options, view, request)));
+      const shown = await show(options, view, request);
+      if ('goTo' in shown) return response.redirect(303, shown.goTo);
+      const { status, ...parts } = shown;
+      await sendConsolePage(request, response, page(view, parts), status);
     });
   }
   for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
