@@ -35,7 +35,7 @@ export async function startApp(options: AppOptions) {
   const heartbeat = startHeartbeat({ ...context, catchUp, onWasAhead: clockSteps.wasAhead });
   const watches = [heartbeat, health.watchLoop(), rejections.watch()];
   try {
-    const servers = await openServers(context, stages, rejections);
+    const { servers, endLive } = await openServers(context, stages, rejections);
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
@@ -44,7 +44,7 @@ export async function startApp(options: AppOptions) {
       /** Rejects when the store fails so that the process must end. Never resolves. */
       failed: health.failed,
       /** Answers every accepted request, then ends, within 5 s. */
-      stop: () => stopApp(context, { servers, rejections, stages, watches }),
+      stop: () => stopApp(context, { servers, endLive, rejections, stages, watches }),
     };
   } catch (error) {
     for (const cancel of watches) cancel();
@@ -59,9 +59,10 @@ async function openServers(
   context: Context,
   stages: Stages,
   rejections: RejectionLog,
-): Promise<[HttpServer, HttpServer]> {
+): Promise<{ servers: [HttpServer, HttpServer]; endLive: () => void }> {
   const { config, clock, log, newId, health, connections } = context;
   const hooks = deliveryRoutes(context, stages, rejections);
+  const operator = operatorRoutes(context, stages);
   const returns = returnRoutes({ ...context, onReturned: context.checks.raise });
   const hooksServer = await listen({
     address: config.hooksListen,
@@ -73,12 +74,12 @@ async function openServers(
   try {
     const operatorServer = await listen({
       address: config.operatorListen,
-      handler: createApp({ routers: operatorRoutes(context, stages), log, newId }),
+      handler: createApp({ routers: operator.routers, log, newId }),
       refuseContinue,
       clock,
       connectionsMax: connectionsMax(context.openFiles).operator,
     });
-    return [hooksServer, operatorServer];
+    return { servers: [hooksServer, operatorServer], endLive: operator.endLive };
   } catch (error) {
     await hooksServer.close();
     throw error;
@@ -116,7 +117,7 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
 }
 
 /** The routes of the private listener. */
-function operatorRoutes(context: Context, stages: Stages): RequestHandler[] {
+function operatorRoutes(context: Context, stages: Stages): { routers: RequestHandler[]; endLive: () => void } {
   const { config, health } = context;
   const access = openCallers({
     ...context,
@@ -146,7 +147,8 @@ function operatorRoutes(context: Context, stages: Stages): RequestHandler[] {
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
   };
-  return [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), consoleRoutes(options)];
+  const pages = consoleRoutes(options);
+  return { routers: [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), pages.router], endLive: pages.end };
 }
 
 /**
@@ -180,14 +182,21 @@ const STOP = {
   destroyMs: 4_500,
 } as const;
 
-type Running = { servers: readonly HttpServer[]; rejections: RejectionLog; stages: Stages; watches: readonly Cancel[] };
+type Running = {
+  servers: readonly HttpServer[];
+  endLive: () => void;
+  rejections: RejectionLog;
+  stages: Stages;
+  watches: readonly Cancel[];
+};
 
 /** Serves for one more second, then closes. Answers 503 if it cannot answer truthfully in time. */
-async function stopApp(context: Context, { servers, rejections, stages, watches }: Running): Promise<void> {
+async function stopApp(context: Context, { servers, endLive, rejections, stages, watches }: Running): Promise<void> {
   const { activity, bodies, clock, clockSteps, health, isShared, notices, refusals, store } = context;
   health.draining = true;
   notices.end();
   activity.end();
+  endLive();
   for (const server of servers) server.startDraining();
   clock.after(STOP.refuseBodiesMs, bodies.refuseIncomplete);
   clock.after(STOP.refuseCommitsMs, context.abandon);

@@ -15,13 +15,14 @@ import { html } from '../http/app.ts';
 import { assetRoutes } from './assets.ts';
 import { problemPanel } from './components.ts';
 import { page } from './layout.ts';
+import { openLive } from './live.ts';
 import { PAGES } from './pages.ts';
 import { sendConsolePage } from './send.ts';
 import { signInRoutes } from './sign_in.ts';
 import { type ConsoleOptions, requestView } from './view.ts';
 
-/** The pages for a person, on the private listener, at the path of SETTLED_CONSOLE_URL. */
-export function consoleRoutes(options: ConsoleOptions): Router {
+/** The pages for a person, on the private listener, at the path of SETTLED_CONSOLE_URL. `end` ends what they follow. */
+export function consoleRoutes(options: ConsoleOptions): { router: Router; end: () => void } {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.use(assetRoutes());
   router.use(signInRoutes(options));
@@ -35,8 +36,13 @@ export function consoleRoutes(options: ConsoleOptions): Router {
     });
   }
   for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
+  const live = openLive({
+    ...options,
+    isStillValid: async (request) => (await options.access.identify(request)) !== null,
+  });
+  router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
   router.use(showProblems(options));
-  return router;
+  return { router, end: live.end };
 }
 
 /** Takes the path of the console's address off a request, whether a proxy before settled has left it there or not. */

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest';
+import { namedToken, signIn } from '../support/access.ts';
+import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+
+const settled = sharedApp();
+
+it('the stream of changes needs a session, tells of changes, and ends with the session', async () => {
+  const { apiUrl, api } = settled();
+  expect((await fetch(`${apiUrl}/live`, { redirect: 'manual' })).status).toBe(303);
+  const { own } = await signIn(settled(), await namedToken(settled(), 'viewer', 'live'));
+  const response = await fetch(`${apiUrl}/live`, { headers: own });
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  let text = '';
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) text += decoder.decode(chunk);
+  })();
+  await eventually(() => expect(text).toContain('event: ready'));
+  await settled().reserve('live-1');
+  await eventually(() => expect(text).toContain('event: changed'));
+  await api('/v1/tokens/live/revoke', { method: 'POST' });
+  await reading;
+  expect(text).toContain('event: ended');
+});
