@@ -16,6 +16,8 @@ export type Server = {
   cpuSeconds(): { allThreads: number; mainThread: number };
   /** NaN if the system does not say. */
   rssMiB(): number;
+  /** The private listener, and the operator's token; null for others than settled. */
+  operator: { url: string; token: string } | null;
   /** What it has done since its start; null for one that stores nothing. */
   progress: (() => Promise<Progress>) | null;
   /** Kills it, without a shutdown. */
@@ -37,7 +39,7 @@ const CLOCK_TICKS_PER_SECOND = 100;
 export async function startCeiling(log: string, { from, count }: Range, manner: 'each' | 'grouped'): Promise<Server> {
   const port = await freePort();
   const args = [script('./ceiling.ts'), String(port), String(from), String(count), manner];
-  return start({ args, port, log, environment: {}, progress: null });
+  return start({ args, port, log, environment: {}, operator: null, progress: null });
 }
 
 export async function startTextbook(
@@ -51,7 +53,7 @@ export async function startTextbook(
     // It settles right after each answer: there is no queue that could grow old.
     return { ...stats, lagSeconds: 0 };
   };
-  return start({ args, port, log, environment: {}, progress });
+  return start({ args, port, log, environment: {}, operator: null, progress });
 }
 
 /**
@@ -73,7 +75,8 @@ export async function startSettled(log: string, path: string, settings: Record<s
   // Like the image and `npm start`.
   const args = ['--max-semi-space-size=16', script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
-  return start({ args, port, log, environment, progress });
+  const operator = { url: `http://127.0.0.1:${apiPort}`, token: OPERATOR_TOKEN };
+  return start({ args, port, log, environment, operator, progress });
 }
 
 type Stats = { events: Record<string, number>; notices: Record<string, number>; lagSeconds: number };
@@ -147,9 +150,10 @@ async function start(options: {
   port: number;
   log: string;
   environment: Record<string, string>;
+  operator: Server['operator'];
   progress: Server['progress'];
 }): Promise<Server> {
-  const { args, port, log, environment, progress } = options;
+  const { args, port, log, environment, operator, progress } = options;
   const output = openSync(log, 'a');
   const startMs = performance.now();
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
@@ -176,6 +180,7 @@ async function start(options: {
       mainThread: cpuSeconds(`/proc/${child.pid}/task/${child.pid}/stat`),
     }),
     rssMiB: () => rssMiB(child.pid as number),
+    operator,
     progress,
     kill: () => {
       // A process writes its profile when it exits in order.

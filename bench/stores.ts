@@ -123,6 +123,7 @@ function registration(n: number, keyring: ReturnType<typeof openKeyring>): Call 
     secret: sealed,
     freshSecret: sealed,
     mayCorrect: false,
+    by: null,
     atMs: Date.now(),
   };
   return { verb: 'registerLink', args: [args] };

@@ -41,9 +41,17 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     isStillValid: async (request) => (await options.access.identify(request)) !== null,
   });
   router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
+  router.get('/{*path}', refuseUnknown);
   router.use(showProblems(options));
   return { router, end: live.end };
 }
+
+/** For a browser that asks for a page that is not there; programs get JSON. */
+const refuseUnknown: RequestHandler = (request, _response, next) => {
+  const isForPerson = !request.path.startsWith('/v1/') && request.accepts(['json', 'html']) === 'html';
+  if (!isForPerson) return next();
+  throw problem(404, 'not_found', 'There is no page at this address.');
+};
 
 /** Takes the path of the console's address off a request, whether a proxy before settled has left it there or not. */
 export function withoutPrefix(prefix: string): RequestHandler {

@@ -25,12 +25,21 @@ function see(path: string, headers: Record<string, string> = {}, url = settled()
 
 describe('signing in', () => {
   it('leads a person who is not signed in to the form, and back to the page', async () => {
-    const asked = await see('/orders?state=held');
-    expect([asked.status, asked.headers.get('location')]).toEqual([404, null]);
     const first = await see('/?x=1');
     expect([first.status, first.headers.get('location')]).toEqual([303, '/sign-in?back=%2F%3Fx%3D1']);
     const signed = await send('/sign-in', { token: OPERATOR_TOKEN, back: '/?x=1' });
     expect([signed.status, signed.headers.get('location')]).toEqual([303, '/?x=1']);
+  });
+
+  it('says with a page that there is no such page, and with JSON to programs', async () => {
+    const page = await see('/nowhere', { accept: 'text/html,*/*;q=0.8' });
+    expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
+    expect(await page.text()).toContain('There is no page at this address.');
+    const program = await see('/nowhere');
+    expect([program.status, program.headers.get('content-type')]).toEqual([
+      404,
+      'application/problem+json; charset=utf-8',
+    ]);
   });
 
   it('gives a session in a cookie that no script and no other site can use', async () => {
