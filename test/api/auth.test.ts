@@ -1,7 +1,7 @@
 import request from 'supertest';
 import { describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/router.ts';
-import { accessWords, namedToken } from '../support/access.ts';
+import { accessWords, namedToken, signIn, type TestSession } from '../support/access.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN } from '../support/app.ts';
 import { sharedApp } from '../support/shared.ts';
 import { problem } from './client.ts';
@@ -59,6 +59,15 @@ const TABLE = WHO.flatMap(([method, path, who]) =>
   }),
 );
 
+const sessions = new Map<AnyRole, Promise<TestSession>>();
+
+/** A browser that a person of the role signed in. */
+function sessionOf(role: AnyRole): Promise<TestSession> {
+  const known = sessions.get(role) ?? tokenOf(role).then((token) => signIn(settled(), token));
+  sessions.set(role, known);
+  return known;
+}
+
 const made = new Map<AnyRole, Promise<string>>();
 
 /** A token of the role; for an admin a named one as well. */
@@ -96,6 +105,22 @@ describe('api: who may do what', () => {
     if (may) expect([401, 403]).not.toContain(response.status);
     else problem(response, 403, 'forbidden');
   });
+
+  it.each(TABLE.filter(([, , role]) => role !== 'shop'))(
+    '%s %s: a browser of a %s %s',
+    async (method, path, role, may) => {
+      const { cookie, own } = await sessionOf(role);
+      const place = `${path.replace(/:\w+/, '1')}?surprise=1`;
+      const form = 'application/x-www-form-urlencoded';
+      const sent = request(settled().apiUrl)[method](place).set(own).redirects(0);
+      const response = await (method === 'post' ? sent.set('content-type', form).send('surprise=1') : sent);
+      if (may) expect([401, 403]).not.toContain(response.status);
+      else expect(response.status).toBe(403);
+      if (method === 'get') return;
+      const elsewhere = request(settled().apiUrl).post(place).set({ cookie, 'sec-fetch-site': 'cross-site' });
+      expect((await elsewhere).status).toBe(403);
+    },
+  );
 
   it.each([
     ['another scheme', `Basic ${OPERATOR_TOKEN}`],
