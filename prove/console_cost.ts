@@ -9,7 +9,8 @@ import { openWorkspace } from '../bench/workspace.ts';
 /**
  * `npm run prove:console-cost`: what open consoles cost the deliveries. Rounds of sustained deliveries with no console and
  * with 20 take turns; each console follows the stream of changes, and fetches the first page anew after each. Prints the
- * processor time of a delivery, and the ratio of the medians.
+ * processor time of a delivery, and the ratio of the medians. Then 1 000 openings by the shop's token take turns with as many
+ * by the operator's, each of which writes a row of the audit chain: the shop's must write none and take no longer.
  */
 
 const { values } = parseArgs({ options: { rounds: { type: 'string' }, consoles: { type: 'string' } } });
@@ -106,4 +107,51 @@ const pairs = median(found.with.map((micros, at) => micros / (found.without[at] 
 process.stdout.write(
   `medians: ratio ${ratio.toFixed(3)}; of pairs ${pairs.toFixed(3)}; must be at most ${RATIO_MAX}\n`,
 );
-process.exit(Math.min(ratio, pairs) <= RATIO_MAX ? 0 : 1);
+
+const SHOP_TOKEN = 'shop-token-of-the-proof';
+const OPENINGS = 1_000;
+const AT_ONCE = 8;
+
+/** Opens orders with a token, several at once; returns the milliseconds of one, on average. */
+async function openOrders(url: string, token: string, name: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  let next = 0;
+  const startMs = performance.now();
+  const open = async () => {
+    while (next < OPENINGS) {
+      const body = JSON.stringify({ reference: `${name}-${next++}`, amount: '100.00' });
+      const response = await fetch(`${url}/v1/links`, { method: 'POST', headers, body });
+      await response.arrayBuffer();
+      if (response.status !== 201) throw new Error(`an opening was answered ${response.status}`);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, open));
+  return (performance.now() - startMs) / OPENINGS;
+}
+
+const settings = { SETTLED_SHOP_TOKEN: SHOP_TOKEN };
+const slower = await withServer(
+  startSettled(workspace.log, workspace.path('openings.db'), settings),
+  async (server) => {
+    const { url, token } = server.operator as NonNullable<Server['operator']>;
+    const audited = async (): Promise<number> => {
+      const response = await fetch(`${url}/v1/audit/verification`, { headers: { authorization: `Bearer ${token}` } });
+      const { isWhole, rows } = (await response.json()) as { isWhole: boolean; rows: number };
+      if (!isWhole) throw new Error('the audit chain is not whole');
+      return rows;
+    };
+    const took: Record<'shop' | 'operator', number[]> = { shop: [], operator: [] };
+    for (let round = 0; round < ROUNDS; round++) {
+      const before = await audited();
+      took.shop.push(await openOrders(url, SHOP_TOKEN, `shop-${round}`));
+      if ((await audited()) !== before) throw new Error("the shop's openings are in the audit chain");
+      took.operator.push(await openOrders(url, token, `operator-${round}`));
+      if ((await audited()) !== before + OPENINGS)
+        throw new Error("the operator's openings are not each in the audit chain");
+    }
+    const [shop, operator] = [median(took.shop), median(took.operator)];
+    process.stdout.write(`an opening: ${shop.toFixed(2)} ms by the shop, ${operator.toFixed(2)} ms by the operator\n`);
+    return shop > operator;
+  },
+);
+process.exit(Math.min(ratio, pairs) <= RATIO_MAX && !slower ? 0 : 1);
