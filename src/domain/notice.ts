@@ -57,7 +57,8 @@ const CURRENCIES_MAX = 20;
 export function orderDocument(order: Order): OrderDocument {
   const counted = payments(order);
   const first = counted.find((payment) => payment.key === order.settlement?.paymentKey) ?? counted[0];
-  const describe = (payment: Payment) => paymentDocument(order, payment);
+  const shown = listed(counted, first);
+  const documents = shown.map((payment) => paymentDocument(order, payment));
   const [hold] = order.holds;
   const totals = sums(counted, order.amount.currency);
   return {
@@ -71,8 +72,8 @@ export function orderDocument(order: Order): OrderDocument {
     createdAt: new Date(order.createdAtMs).toISOString(),
     paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
     learnedBy: order.settlement?.learnedBy ?? null,
-    payment: first === undefined ? null : describe(first),
-    payments: listed(counted, first).map(describe),
+    payment: first === undefined ? null : (documents[shown.indexOf(first)] ?? null),
+    payments: documents,
     paymentsTotal: totalOf(counted.length, totals),
     holds: order.holds.map(({ id, reason }) => ({ id, reason })),
     hold: hold === undefined ? null : { reason: hold.reason },

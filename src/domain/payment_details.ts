@@ -105,5 +105,6 @@ export function customerWords({ customerName: name, customerEmail: email }: Paym
 
 /** The words under which a text is searched: without case and accents, in one spelling of each character. */
 export function searchWords(text: string): string {
-  return text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
+  const plain = /^[ -~]*$/.test(text) ? text : text.normalize('NFKD').replace(/\p{M}/gu, '');
+  return plain.toLowerCase();
 }

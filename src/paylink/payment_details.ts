@@ -74,10 +74,16 @@ export function theOne<T extends string | number>(
 
 /** Text on one line, without what a terminal would obey; null if nothing is left of it, or more than `lengthMax`. */
 function readLine(value: unknown, lengthMax: number): string | null {
-  // Cleaning makes text shorter, and composing it at most a few times as short.
   if (typeof value !== 'string' || value.length > 4 * lengthMax) return null;
-  const line = value.normalize('NFC').replace(/\s+/g, ' ').replace(/\p{C}/gu, '').trim();
+  const line = PLAIN.test(value) ? value : cleaned(value);
   return line === '' || line.length > lengthMax ? null : line;
+}
+
+/** What cleaning would leave as it is: most names and addresses, and it costs several times as much. */
+const PLAIN = /^[!-~]+(?: [!-~]+)*$/;
+
+function cleaned(text: string): string {
+  return text.normalize('NFC').replace(/\s/g, ' ').replace(/\p{C}/gu, '').replace(/ +/g, ' ').trim();
 }
 
 function readMethod(value: unknown): string | null {

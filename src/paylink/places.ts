@@ -62,6 +62,7 @@ export const DETAIL_PLACES = [
 
 export type DetailPart = (typeof DETAIL_PLACES)[number]['part'];
 export type Part = (typeof VALUE_PLACES)[number]['part'] | DetailPart;
+type ValuePlace = Place & { readonly part: Part };
 
 /** Names that may hold a list of payments, or their count. */
 const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
@@ -128,9 +129,10 @@ type Slot = { role: Role | null; part: Part | null };
 
 function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: number): void {
   if (role === 'payment') walk.payments++;
+  const slots = walk.texts === 'exactly' ? SLOTS : ENVELOPE_SLOTS;
   for (const name of Object.keys(object)) {
     if (role === 'envelope' && LINKS_OWN_SPELLED.has(name)) walk.isLink = true;
-    const slot = SLOTS[role].get(name);
+    const slot = slots[role].get(name);
     const value = object[name];
     if (slot === undefined || value === null || value === undefined) continue;
     if (PAYMENTS.has(name)) {
@@ -228,15 +230,12 @@ function spellings(name: string): string[] {
 
 const LINKS_OWN_SPELLED = new Set(LINKS_OWN.flatMap(spellings));
 
+type Slots = Readonly<Record<Role, ReadonlyMap<string, Slot>>>;
+
 /** The table by role and spelling, as the walk looks it up. */
-const SLOTS: Readonly<Record<Role, ReadonlyMap<string, Slot>>> = {
-  envelope: slotsOf(['envelope', 'payload']),
-  payload: slotsOf(['payload']),
-  link: slotsOf(['link']),
-  payment: slotsOf(['payment']),
-  quote: slotsOf(['quote']),
-  customer: slotsOf(['customer']),
-};
+const SLOTS = slotsByRole([...VALUE_PLACES, ...DETAIL_PLACES]);
+/** Without what is only shown: each delivery is walked once more for its envelope alone. */
+const ENVELOPE_SLOTS = slotsByRole(VALUE_PLACES);
 
 /** Names of a payment by which it is known from a count of payments. */
 const PAYMENTS_OWN: ReadonlySet<string> = new Set(
@@ -245,13 +244,24 @@ const PAYMENTS_OWN: ReadonlySet<string> = new Set(
     .flatMap(({ names }) => names.flatMap(spellings)),
 );
 
-function slotsOf(roles: readonly Role[]): Map<string, Slot> {
+function slotsByRole(places: readonly ValuePlace[]): Slots {
+  return {
+    envelope: slotsOf(['envelope', 'payload'], places),
+    payload: slotsOf(['payload'], places),
+    link: slotsOf(['link'], places),
+    payment: slotsOf(['payment'], places),
+    quote: slotsOf(['quote'], places),
+    customer: slotsOf(['customer'], places),
+  };
+}
+
+function slotsOf(roles: readonly Role[], places: readonly ValuePlace[]): Map<string, Slot> {
   const slots = new Map<string, Slot>();
   const isIn = (place: Place) => place.in.some((role) => roles.includes(role));
   for (const place of OBJECT_PLACES.filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) slots.set(name, { role: place.role, part: null });
   }
-  for (const place of [...VALUE_PLACES, ...DETAIL_PLACES].filter(isIn)) {
+  for (const place of places.filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) {
       slots.set(name, { role: slots.get(name)?.role ?? null, part: place.part });
     }
