@@ -2,7 +2,7 @@ import { type Decision, learnedBy, type Outcome, type StateChange } from '../../
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
-import type { LearnedBy, Order } from '../../domain/order.ts';
+import { isOpen, type LearnedBy, type Order } from '../../domain/order.ts';
 import { isOvertaken, unreadMatter, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
@@ -66,7 +66,9 @@ export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
   const before = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
   const applied = yield* applyFacts(tx, before, claimed, job);
   noteWebhook(tx, claimed, before.order, job.facts, applied);
-  const held = isReading(claimed) ? yield* finishReading(tx, applied, claimed, job) : noteEvent(tx, claimed, job);
+  const held = isReading(claimed)
+    ? yield* finishReading(tx, applied, claimed, job)
+    : noteEvent(tx, applied, claimed, job);
   const result = resultOf(before, applied, held);
   const { outcome, rule } = result;
   const { code = null, message = null } = unreadNote(job) ?? {};
@@ -204,12 +206,14 @@ const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHER
 
 /**
  * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
- * it came; its time, if that is not known; and a check if it says too little. It never holds an order by itself.
+ * it came; its time, if that is not known and the order still waits for money; and a check if it says too little. It never
+ * holds an order by itself.
  */
-function noteEvent(tx: Transaction, claimed: ClaimedRow, job: SettleJob): null {
+function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, job: SettleJob): null {
   const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
   const { linkStatus, expiresAtMs, unsure, linkChanged, nowMs: atMs } = job;
-  if (expiresAtMs !== null && linkExpiresAtMs === null) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
+  const wantsTime = linkExpiresAtMs === null && isOpen(loaded.order.state);
+  if (expiresAtMs !== null && wantsTime) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
   if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
   else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
