@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { startRetention } from '../../src/app/retention.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { readableLog } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
@@ -137,6 +138,65 @@ describe('retention: the bytes of hints', () => {
     await aDayAndMore(kept, () => expect(bytes()).toEqual([{ bytes: 0, count: 1 }]));
     const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
     expect(JSON.stringify(told)).toContain('not believed');
+  });
+});
+
+describe('retention: the names of customers', () => {
+  const NAME = 'Ana Souza';
+  const EMAIL = 'ana@example.com';
+  const paidBy = (event: string) => {
+    const quote = { paymentMethod: 'PIX', installments: 1 };
+    return event.replace(
+      '"status":"COMPLETED"}',
+      `"status":"COMPLETED","customer":${JSON.stringify({ name: NAME, email: EMAIL })},"quote":${JSON.stringify(quote)}}`,
+    );
+  };
+
+  it('are dropped a while after they came, from the order and from every notice of it; how it was paid stays', async () => {
+    const kept = await startKept();
+    const { app } = kept;
+    const link = await app.reserve('order-1');
+    await deliver(kept, link, paidBy(paymentEvent({ linkId: 'pl_1', amount: '100.00' })));
+    await eventsIn(kept, 'done', 1);
+    const payment = { method: 'PIX', installments: 1, customer: { name: NAME, email: EMAIL } };
+    expect(await app.order('order-1')).toMatchObject({ state: 'paid', payment });
+    const feed = async () => (await app.api('/v1/feed')).body;
+    const before = await feed();
+    expect(before.notices).toMatchObject([{ type: 'order.paid', data: { order: { payment, payments: [payment] } } }]);
+
+    const without = { ...payment, customer: null };
+    await aDayAndMore(kept, async () => expect((await app.order('order-1')).payment).toMatchObject(without));
+    const after = await feed();
+    expect(after.notices).toMatchObject([
+      { id: before.notices[0].id, data: { order: { payment: without, payments: [without] } } },
+    ]);
+    for (const path of ['orders', 'orders/order-1', 'orders/order-1/timeline', 'notices', 'events', 'feed']) {
+      expect(JSON.stringify((await app.api(`/v1/${path}`)).body)).not.toMatch(/Ana Souza|ana@example/);
+    }
+    for (const { id } of (await app.api('/v1/notices')).body.notices) {
+      expect(JSON.stringify((await app.api(`/v1/notices/${id}`)).body)).not.toMatch(/Ana Souza|ana@example/);
+    }
+    const text = (table: string) => JSON.stringify(peek(app.storePath, `SELECT * FROM ${table}`));
+    for (const table of ['payment', 'outbox', 'history', 'attention', 'inbox']) expect(text(table)).not.toMatch(/ana/i);
+  });
+
+  it('stay in a notice that the shop has not taken', async () => {
+    const clock = openClock({ startMs: Date.now(), scale: 1 });
+    const environment = {
+      SETTLED_KEEP_BODIES: '1d',
+      SETTLED_SHOP_URL: 'http://127.0.0.1:9/',
+      SETTLED_SHOP_SECRET: SHOP_SECRET,
+      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+    };
+    const app = await startTestApp({ clock, environment });
+    onTestFinished(() => clock.advance(HOUR_MS));
+    const kept = { app, clock };
+    const link = await app.reserve('order-1');
+    await deliver(kept, link, paidBy(paymentEvent({ linkId: 'pl_1', amount: '100.00' })));
+    await eventsIn(kept, 'done', 1);
+    await aDayAndMore(kept, async () => expect((await app.order('order-1')).payment).toMatchObject({ customer: null }));
+    const { notices } = (await app.api('/v1/feed')).body;
+    expect(notices.at(-1).data.order.payment.customer).toEqual({ name: NAME, email: EMAIL });
   });
 });
 
