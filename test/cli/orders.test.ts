@@ -127,6 +127,29 @@ describe('settled orders adopt, check and cancel', () => {
     });
   });
 
+  it('shows who paid and how, in the order, the list and the explanation', async () => {
+    const shop = shared();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference, { metadata: { cart: 'c-17' } });
+    const customer = { name: 'Ana \u202eSouza', email: 'ana@example.com' };
+    await act(shop.sandbox, body.order.link, 'pay', { method: 'CREDIT_CARD', installments: 6, customer });
+    await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'paid');
+    const environment = environmentOf(shop.settled);
+    const { text, data } = await say(['orders', 'show', reference], environment);
+    expect(data.order.payment.customer).toEqual({ name: 'Ana Souza', email: 'ana@example.com' });
+    expect(text).toMatch(/^title +A chair\nmetadata +\{"cart":"c-17"\}$/m);
+    expect(text).toMatch(
+      /^payment +pay_\w+: completed, 100\.00 BRL\npayment +by Ana Souza, ana@example\.com; CREDIT_CARD; 6 instalments; 109\.95 BRL in all; begun 20\S+; completed 20\S+; available 20/m,
+    );
+    expect(text).toMatch(/^link expires +20\S+Z$/m);
+    const list = await say(['orders', 'list', '--q', reference], environment);
+    expect(list.text).toMatch(/ CUSTOMER\n.* ana@example\.com\n/);
+    const why = await say(['why', reference], environment);
+    expect(why.text).toMatch(
+      /As the service says, Ana Souza <ana@example\.com> paid with CREDIT_CARD in 6 instalments/,
+    );
+  });
+
   it('cancels an unpaid order', async () => {
     const shop = shared();
     const reference = freshReference();

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { CHECK_REASONS } from '../../src/domain/check_queue.ts';
 import type { ShopFailures } from '../../src/domain/notice.ts';
+import type { Order } from '../../src/domain/order.ts';
+import { type KnownDetails, NO_DETAILS } from '../../src/domain/payment_details.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { headerNames } from '../../src/paylink/events.ts';
 import type { NoticeSummary } from '../../src/store/contract_notices.ts';
@@ -25,6 +27,15 @@ const timeline = (over: Partial<Timeline> = {}): Timeline => ({
   secretFlaw: null,
   opening: null,
   drift: [],
+  ...over,
+});
+
+/** What is known of `pay_1`. */
+const said = (over: Partial<KnownDetails> = {}): KnownDetails => ({
+  ...NO_DETAILS,
+  key: 'pay_1',
+  saidAtMs: NOW,
+  isForgotten: false,
   ...over,
 });
 
@@ -515,5 +526,50 @@ describe('why: what the shop was told', () => {
     expect(entries[0]).toMatch(/: waits in the feed for the shop to read it \(there is no SETTLED_SHOP_URL\)$/);
     expect(answer).not.toMatch(/shop/);
     expect(next).toBe('Nothing: the order is done.');
+  });
+});
+
+describe('explain: who paid, and how', () => {
+  const paid = orderIn('paid');
+  const answerOf = (order: Order) => told({ order }).answer;
+  const ANA = { customerName: 'Ana', customerEmail: 'ana@example.com' };
+
+  it.each([
+    [{ ...ANA, method: 'PIX' }, 'Ana <ana@example.com> paid with PIX.'],
+    [{ customerName: 'Ana' }, 'Ana paid.'],
+    [{ customerEmail: 'ana@example.com', installments: 1 }, 'ana@example.com paid.'],
+    [{ method: 'CREDIT_CARD', installments: 2 }, 'the customer paid with CREDIT_CARD in 2 instalments.'],
+    [{ ...ANA, totalBrlMinor: 10_000 }, 'Ana <ana@example.com> paid.'],
+    [{ ...ANA, totalBrlMinor: 10_240 }, 'Ana <ana@example.com> paid, 102.40 BRL in all.'],
+    [
+      { ...ANA, completedAtMs: NOW },
+      'Ana <ana@example.com> paid; it completed the payment at 2026-01-02T12:00:00.000Z.',
+    ],
+  ])('says %j', (over, sentence) => {
+    expect(answerOf({ ...paid, details: [said(over)] })).toContain(` As the service says, ${sentence}`);
+  });
+
+  it.each([{}, { totalBrlMinor: 10_240, createdAtMs: NOW, completedAtMs: NOW }])('says nothing of %j', (over) => {
+    expect(answerOf({ ...paid, details: [said(over)] })).not.toContain('As the service says');
+  });
+
+  it('names who began to pay, and of several attempts the newest', () => {
+    const details = [
+      said({ ...ANA, createdAtMs: NOW }),
+      said({ key: 'pay_0', customerName: 'Bia', createdAtMs: NOW - MINUTE, saidAtMs: NOW + MINUTE }),
+    ];
+    const answer = answerOf({ ...orderIn('payment_pending'), details });
+    expect(answer).toContain('As the service says, Ana <ana@example.com> began to pay.');
+    expect(answer).not.toContain('Bia');
+  });
+
+  it('says it of each of several payments, the one that paid the order first, and of three at most', () => {
+    const ids = ['pay_1', 'pay_2', 'pay_3', 'pay_4'];
+    const order = orderAfter(anOrder(), ...ids.map((paymentId) => aFact('completed', { paymentId })));
+    const details = ids.map((key) => said({ key, customerName: `Customer of ${key}` }));
+    const settlement = { paidAtMs: NOW, paymentKey: 'pay_3', learnedBy: 'webhook' } as const;
+    const answer = answerOf({ ...order, details, settlement });
+    expect(answer.match(/Customer of pay_\d/g)).toEqual(['pay_3', 'pay_1', 'pay_2'].map((id) => `Customer of ${id}`));
+    expect(answer).toContain('As it says of payment pay_1, Customer of pay_1 paid.');
   });
 });

@@ -15,6 +15,7 @@ const REGISTERED_SECRET = 'canary-registered-secret-77d1';
 const CORRECTED_SECRET = 'canary-corrected-secret-40be';
 const SHORT_SECRET = 'canary-short';
 const EMAIL = 'canary-customer@example.com';
+const NAME = 'Canary Customer';
 const FORGED = randomBytes(32).toString('hex');
 
 type Answer = { what: string; text: string };
@@ -32,7 +33,12 @@ type Round = {
   signatures: string[];
 };
 
-const withCustomer = (body: string) => body.replace(/}$/, `,"customer":{"name":"Ana","email":"${EMAIL}"}}`);
+const CUSTOMER = `"customer":{"name":"${NAME}","email":"${EMAIL}"}`;
+/** With a customer where the service names one, and where it does not. */
+const withCustomer = (body: string) =>
+  body.replace('"latestPayment":{', `"latestPayment":{${CUSTOMER},`).replace(/}$/, `,${CUSTOMER}}`);
+/** Answers that show an order: people look there for who paid. */
+const SHOWS_ORDERS = /^\/v1\/(orders|attention)\b/;
 
 async function playRound(): Promise<Round> {
   const storePath = join(testFolder(), 'settled.db');
@@ -83,6 +89,8 @@ async function playRound(): Promise<Round> {
   };
   const status = async (response: Promise<Response>) => (await response).status;
 
+  // It ends when settled stops.
+  const followed = api(round.answers, '/v1/tail');
   // Good deliveries: paid, duplicate, conflict.
   const paid = await reserve('paid');
   const body = withCustomer(paymentEvent({ id: 'evt_1', linkId: 'pl_1', amount: '100.00' }));
@@ -147,7 +155,7 @@ async function playRound(): Promise<Round> {
     expect(stats.rejections).toBeGreaterThanOrEqual(2);
   });
 
-  for (const path of ['orders', 'events', 'rejections', 'attention', 'stats', 'admin/doctor']) {
+  for (const path of ['orders', 'events', 'rejections', 'attention', 'stats', 'admin/doctor', 'notices']) {
     expect(await status(api(round.answers, `/v1/${path}`))).toBe(200);
   }
   for (const reference of ['paid', 'held', 'registered']) {
@@ -172,6 +180,7 @@ async function playRound(): Promise<Round> {
   running.child.kill('SIGTERM');
   const finished: Finished = await running.finished;
   expect(finished.code).toBe(0);
+  expect(await status(followed)).toBe(200);
   readFiles();
   round.output = finished.stdout + finished.stderr;
   return round;
@@ -202,6 +211,7 @@ describe('settled, after a round of good and bad requests', () => {
     expect(round.output.split('\n').length).toBeGreaterThan(10);
     expect(round.output).toContain('deliveries refused as not authentic');
     expect(round.answers.length).toBeGreaterThan(40);
+    expect(round.answers.find(({ what }) => what === '/v1/tail')?.text).toMatch(/"paid"/);
     expect(round.files.map(({ name }) => name)).toEqual(expect.arrayContaining(['settled.db', 'settled.db-wal']));
     expect(
       found(
@@ -211,8 +221,13 @@ describe('settled, after a round of good and bad requests', () => {
     ).not.toEqual([]);
 
     const log = [{ name: 'the log', bytes: round.output }];
-    expect(found(log, [...secrets, ...tokens, EMAIL, 'Ana', 'evt_1'])).toEqual([]);
-    expect(found(named(round.answers), [...secrets, ...tokens, EMAIL])).toEqual([]);
+    expect(found(log, [...secrets, ...tokens, EMAIL, NAME, 'evt_1'])).toEqual([]);
+    expect(found(named(round.answers), [...secrets, ...tokens])).toEqual([]);
+    const [orders, others] = [true, false].map((shows) =>
+      named(round.answers.filter(({ what }) => SHOWS_ORDERS.test(what) === shows)),
+    );
+    expect(found(orders ?? [], [NAME])).toContain(`${NAME} in /v1/orders/paid`);
+    expect(found(others ?? [], [EMAIL, NAME])).toEqual([]);
     // The answers that hand out a link show its address and, once, the secret that was made for it.
     const notMade = secrets.filter((secret) => !reservedSecrets.includes(secret));
     expect(found(named(round.handedOut), [...notMade, EMAIL])).toEqual([]);
