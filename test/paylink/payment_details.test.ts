@@ -191,10 +191,17 @@ describe('details of an event', () => {
   it('are those of one payment: of several, or of one with two ids, there are none', () => {
     const two = { payments: [PAYMENT, { ...PAYMENT, id: 'pay_2' }] };
     expect(eventOf(event(undefined, two)).details).toEqual([]);
+    expect(eventOf(event(undefined, { payments: [PAYMENT, { ...PAYMENT, id: null }] })).details).toEqual([]);
     expect(eventOf(event(PAYMENT, { payment: { ...PAYMENT, id: 'pay_2' } })).details).toEqual([]);
     expect(eventOf(event({ ...PAYMENT, id: { is: 'odd' } })).details).toEqual([]);
     expect(eventOf(event(PAYMENT, { payments: [PAYMENT] })).details).toEqual([DETAILS]);
     expect(eventOf(event({ ...PAYMENT, id: null })).details).toEqual([{ ...DETAILS, paymentId: null }]);
+  });
+
+  it('make no payment of a count of payments', () => {
+    const payments = { total: 0, createdAt: PAYMENT.createdAt, customer: PAYMENT.customer, installments: 1 };
+    const { data, ...envelope } = event(undefined, { paymentStatus: 'NOT_STARTED', payments });
+    expect(eventOf({ ...envelope, data })).toMatchObject({ facts: [], unsure: false, details: [] });
   });
 
   it('are none of an event that is not understood', () => {

@@ -201,6 +201,15 @@ export function paymentsContract({ shared, fresh }: Worlds): void {
       expect((await notices()).at(-1)?.payment).toMatchObject({ status: 'refunded', customer: null });
     });
 
+    it('counts from when they came first', async () => {
+      await pay([ANA]);
+      world.tick(DAY_MS / 2);
+      await world.settle(link, [], { details: [{ ...ANA, customerName: 'Ana de Souza', method: 'PIX' }] });
+      world.tick(DAY_MS / 2);
+      expect(await drop()).toEqual({ dropped: 1, isMore: false });
+      expect(await payment()).toMatchObject({ method: 'PIX', customer: null });
+    });
+
     it('takes only those of the payment that is old enough', async () => {
       await pay([ANA]);
       world.tick(DAY_MS / 2);
