@@ -68,7 +68,7 @@ const REPEATING = [
   'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
   'test/links/request.property.test.ts',
-  'test/paylink/{events,reading}.test.ts',
+  'test/paylink/{events,payment_details,reading}.test.ts',
   'test/process/{audit-kill,kill,postgres-kill,told-kill}.test.ts',
   'test/receive/fuzz.test.ts',
   'test/sandbox/api-properties.test.ts',

@@ -29,6 +29,7 @@ export function rowsOfBefore(bytes: string): string {
 /** What a person reads of those rows is what they read before. */
 export async function expectReadable(store: Pick<Store, 'timeline'>): Promise<void> {
   const found = await store.timeline(REFERENCE);
+  expect(found?.order).toMatchObject({ details: [], title: null, metadata: null });
   expect(found).toMatchObject({ secretFlaw: FLAW, opening: { status: 'taken', foreignId: 'pl 9', needsId: false } });
   const [matter, ...others] = found?.attention ?? [];
   if (matter === undefined) throw new Error('the matter is gone');
