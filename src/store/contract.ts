@@ -86,7 +86,7 @@ export type BodyDrop = {
 /** `next` is null if there is nothing more to drop. */
 export type BodiesDropped = { dropped: number; next: number | null };
 
-export type CustomerDrop = {
+type CustomerDrop = {
   /** What came later is kept. */
   untilMs: number;
   /** How many payments are looked at at most. */
@@ -96,7 +96,7 @@ export type CustomerDrop = {
 };
 
 /** How many payments lost a name or an address, and whether another call would find more. */
-export type CustomersDropped = { dropped: number; isMore: boolean };
+type CustomersDropped = { dropped: number; isMore: boolean };
 
 /** What is done to rows because the clock stepped. */
 type ClockMending = {
