@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
+
+const DAY_MS = 86_400_000;
 
 type Call = (store: Store) => Promise<unknown>;
 
@@ -53,6 +56,33 @@ export function concurrencyContract({ fresh, shared }: Worlds): void {
       const job = world.job(await world.claimNew(link), { facts: [said('completed')] });
       const settled = await Promise.all(times(10, () => world.store.settle(job)));
       expect(settled.map(({ outcome }) => outcome).sort()).toEqual(['applied', ...times(9, () => 'lost')]);
+    });
+
+    it('bring no customer back who is being dropped, in orders or notices', async () => {
+      const world = await fresh();
+      const ana = { ...NO_DETAILS, paymentId: 'pay_1', customerName: 'Ana', method: 'PIX' };
+      const links: Link[] = [];
+      for (const _ of times(20, () => null)) {
+        const link = await world.newLink();
+        await world.settle(link, [said('completed')], { details: [ana] });
+        links.push(link);
+      }
+      world.tick(DAY_MS);
+      const claimed = await Promise.all(links.map((link) => world.deliver(link)));
+      const events = await world.claim();
+      expect(events).toHaveLength(claimed.length);
+      const drop = () => world.store.dropCustomers({ untilMs: world.nowMs - 3_600_000, limit: 7, sendsNotices: false });
+      const settle = (event: (typeof events)[number]) =>
+        world.store.settle(world.job(event, { facts: [said('refunded')], details: [{ ...ana, installments: 2 }] }));
+      await Promise.all(events.flatMap((event) => [settle(event), drop()]));
+      while ((await drop()).isMore);
+      const { notices } = await world.store.readFeed({ after: 0, limit: 1000, bytesMax: 10_000_000 });
+      expect(notices).toHaveLength(2 * links.length);
+      expect(notices.filter(({ body }) => body.includes('Ana'))).toEqual([]);
+      for (const { reference } of links) {
+        const [details] = (await world.store.findOrder(reference))?.details ?? [];
+        expect(details).toMatchObject({ customerName: null, isForgotten: true, installments: 2 });
+      }
     });
 
     it('settle one order once, by whichever of its events comes first', async () => {
