@@ -17,3 +17,32 @@ CREATE INDEX ledger_by_payment ON ledger ((order_key >> 8), payment_key);
 -- before. Those that are not are looked for by amount.
 ALTER TABLE ledger ADD COLUMN is_asked boolean;
 CREATE INDEX ledger_other_amount ON ledger (amount_minor, order_key) WHERE kind = 'captured' AND is_asked IS NOT TRUE;
+
+-- Work on all rows that a filter let through when a person started it. The rows are listed then, so that what comes under the
+-- filter later is not touched. `author`: JSON of who started it; null if it was no person. `is_more`: there were more rows than
+-- one run takes. `due_at_ms`: when the lease of its `holder` lapses.
+CREATE TABLE bulk_run (
+  key           bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  action        text    NOT NULL,
+  filter        text    NOT NULL,
+  reason        text,
+  author        text,
+  status        text    NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'cancelled')),
+  total         integer NOT NULL,
+  is_more       boolean NOT NULL,
+  started_at_ms bigint  NOT NULL,
+  ended_at_ms   bigint,
+  holder        text,
+  due_at_ms     bigint  NOT NULL DEFAULT 0
+);
+CREATE INDEX bulk_run_open ON bulk_run (key) WHERE status = 'running';
+
+-- A row of a run by its key. `outcome`: null until it is the row's turn; then changed, skipped or failed, and why.
+CREATE TABLE bulk_item (
+  run_key  bigint  NOT NULL REFERENCES bulk_run (key),
+  item_key bigint  NOT NULL,
+  outcome  text,
+  detail   text,
+  PRIMARY KEY (run_key, item_key)
+);
+CREATE INDEX bulk_item_waiting ON bulk_item (run_key, item_key) WHERE outcome IS NULL;

@@ -30,7 +30,7 @@ export const listQuery = {
     .describe('`true`: the answer also has `count`, how many rows the filters let through.'),
 };
 
-const count = z.strictObject({
+export const countDocument = z.strictObject({
   n: z.int().min(0),
   isMore: z
     .boolean()
@@ -39,7 +39,7 @@ const count = z.strictObject({
     ),
 });
 
-export type CountDocument = z.infer<typeof count>;
+export type CountDocument = z.infer<typeof countDocument>;
 
 /** What the answer of every list has beside its rows. A page may be short, or empty, although it is not the last. */
 export const listAnswer = {
@@ -52,7 +52,7 @@ export const listAnswer = {
         'although it is not the last: settled looks at a bounded number of rows for each.',
       examples: ['azEyMw'],
     }),
-  count: count.optional().meta({ id: 'Count', description: 'Only if it was asked for. Exact up to 1 000.' }),
+  count: countDocument.optional().meta({ id: 'Count', description: 'Only if it was asked for. Exact up to 1 000.' }),
 };
 
 type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };

@@ -44,7 +44,7 @@ export function fieldProblem(path: string, detail: string): ProblemError {
 }
 
 /** 404. */
-export function noSuch(what: 'order' | 'event' | 'notice' | 'token' | 'session', name: string): ProblemError {
+export function noSuch(what: 'order' | 'event' | 'notice' | 'token' | 'session' | 'run', name: string): ProblemError {
   return problem(404, 'not_found', `There is no ${what} ${name}.`);
 }
 
@@ -131,6 +131,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   not_held: { meaning: 'only a held order can be resolved', remedy: 'look at it: `settled why ORDER`' },
   nothing_left_to_accept: { meaning: 'the held money has gone back', remedy: 'reject the hold' },
+  bulk_ended: { meaning: 'the bulk work is done, or was cancelled', remedy: 'start it anew' },
   event_in_work: { meaning: 'the event is already waiting or being settled', remedy: 'wait for it' },
   event_body_dropped: {
     meaning: 'settled dropped the body of the event after `SETTLED_KEEP_BODIES` and cannot settle it again',

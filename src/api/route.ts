@@ -19,6 +19,7 @@ import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Author } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
+import type { BackgroundWorker } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';
 import { formBody, isForm } from './body.ts';
 import { givenReference, IS_NEEDED } from './fields.ts';
@@ -173,13 +174,20 @@ export async function recordAction({ store, clock }: ApiOptions, by: Author | nu
   if (by !== null) await store.recordAction({ by, change, atMs: clock.nowMs() });
 }
 
-/** Reads a part of a request by its schema. Throws a 400 that names every fault. */
-function read<T>(schema: z.ZodType<T>, value: unknown): T {
+/**
+ * Reads a part of a request by its schema. Throws a 400 that names every fault; a 422 about what is `within` a field that
+ * has the right form.
+ */
+export function read<T>(schema: z.ZodType<T>, value: unknown, within?: string): T {
   const parsed = schema.safeParse(value ?? {}, { error: plainWords });
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.flatMap(faultsOf);
+  const faults = parsed.error.issues.flatMap(faultsOf);
+  const errors = faults.map(({ path, detail }) => ({
+    path: within === undefined ? path : `${within}.${path}`,
+    detail,
+  }));
   const detail = errors.map((error) => (error.path ? `${error.path}: ${error.detail}` : error.detail)).join('; ');
-  throw problem(400, 'invalid_request', detail, { errors });
+  throw problem(within === undefined ? 400 : 422, 'invalid_request', detail, { errors });
 }
 
 const MUST_BE: Readonly<Record<string, string>> = {
@@ -250,6 +258,8 @@ export type ApiOptions = {
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted'>;
+  /** Works on what people start for all rows of a filter. */
+  bulk: Pick<BackgroundWorker, 'wake'>;
   /** Called when an event was made pending again. */
   onRequeued: () => void;
   /** Whether the shop has a callback; without one it reads the feed. */

@@ -6,6 +6,7 @@ import { makeBackup, reconcile, rotateKey, showStats } from './admin.ts';
 import { endAttention, listAttention, resolveOrder } from './attention.ts';
 import { listAudit, verifyAudit } from './audit.ts';
 import { isForm, readBody } from './body.ts';
+import { cancelBulk, listBulk, showBulk, startBulk } from './bulk.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
@@ -47,6 +48,10 @@ export const ROUTES: readonly Route[] = [
   route('GET /v1/notices', 'Notices', VIEWER, { listNotices }),
   route('GET /v1/notices/:id', 'Notices', VIEWER, { showNotice }),
   route('POST /v1/notices/:id/resend', 'Notices', OPERATOR, { resendNotice }),
+  route('GET /v1/bulk', 'Operation', VIEWER, { listBulk }),
+  route('POST /v1/bulk', 'Operation', OPERATOR, { startBulk }),
+  route('GET /v1/bulk/:id', 'Operation', VIEWER, { showBulk }),
+  route('POST /v1/bulk/:id/cancel', 'Operation', OPERATOR, { cancelBulk }),
   route('GET /v1/feed', 'Feed', VIEWER_OR_SHOP, { readFeed }),
   route('GET /v1/tail', 'Operation', VIEWER, { tail }),
   route('GET /v1/stats', 'Operation', VIEWER, { showStats }),

@@ -8,6 +8,7 @@ import { noteUnsearchable } from '../reconcile/restored_copy.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
+import { startBulk } from './bulk.ts';
 import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
 import { startRetention } from './retention.ts';
@@ -40,6 +41,7 @@ export function startStages(context: Context) {
     notifier,
     retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs, canTell: config.shopUrl !== null }),
     rotation: startRotation({ ...context, source: config }),
+    bulk: startBulk({ ...context, events: { raise: settler.wake } }),
   };
 }
 
@@ -126,9 +128,9 @@ function startNotifying(context: Context): BackgroundWorker | null {
 }
 
 /** Ends every stage after its current work; the settler last, because other stages give it readings. */
-export async function stopStages({ settler, asking, notifier, retention, rotation }: Stages): Promise<void> {
+export async function stopStages({ settler, asking, notifier, retention, rotation, bulk }: Stages): Promise<void> {
   asking?.service.close();
   const { opener, reconciler } = asking ?? {};
-  await Promise.all([opener, reconciler, notifier, retention, rotation].map((stage) => stage?.stop()));
+  await Promise.all([opener, reconciler, notifier, retention, rotation, bulk].map((stage) => stage?.stop()));
   await settler.stop();
 }

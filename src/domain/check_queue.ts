@@ -8,6 +8,7 @@ import { isSettled, type OrderState } from './order.ts';
  *
  * - `registered`: the link is new here
  * - `listed`: the service's list shows another status than ours
+ * - `person`: a person asks about many orders at once
  * - `link_changed`: an event says that the link's status changed
  * - `rejected`: deliveries were refused as not authentic
  * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
@@ -17,6 +18,7 @@ import { isSettled, type OrderState } from './order.ts';
 const RANKS = {
   registered: 0,
   listed: 1,
+  person: 1,
   link_changed: 2,
   rejected: 3,
   stale: 4,
@@ -30,7 +32,7 @@ export type CheckReason = keyof typeof RANKS;
 export const CHECK_REASONS = Object.keys(RANKS) as readonly CheckReason[];
 
 /** Why a link was asked about: a queued reason, the schedule, or a person who asks now. */
-export type AskReason = CheckReason | 'scheduled' | 'person';
+export type AskReason = CheckReason | 'scheduled';
 
 export function checkRank(reason: CheckReason): number {
   return RANKS[reason];

@@ -27,6 +27,7 @@ export const PROBLEM_CODES = [
   'correction_forbidden',
   'not_held',
   'nothing_left_to_accept',
+  'bulk_ended',
   'event_in_work',
   'event_body_dropped',
   'notice_in_work',

@@ -1,4 +1,5 @@
 import type { AccessControl, AccessQueries } from './contract_access.ts';
+import type { Bulk, BulkQueries } from './contract_bulk.ts';
 import type { Inbox, Intake, Orders, Refusals, SealedCredentials } from './contract_inbox.ts';
 import type { ApiBudget, Checks, Links, Openings } from './contract_links.ts';
 import type { NoticeQueries, Telling } from './contract_notices.ts';
@@ -20,6 +21,8 @@ export type Store = Intake &
   Telling &
   NoticeQueries &
   Queries &
+  Bulk &
+  BulkQueries &
   AccessControl &
   AccessQueries &
   Sharing &

@@ -1,7 +1,11 @@
 import type { Actor, AuditHead, AuditRow, ChainFault, Change, PersonRole } from '../domain/access.ts';
 
 /** Who makes a change, and the key that seals its row in the audit chain. */
-export type Author = Actor & { readonly auditKey: Uint8Array };
+export type Author = Actor & {
+  readonly auditKey: Uint8Array;
+  /** The run for which settled does it, if a person started work on many rows. */
+  readonly bulk?: string;
+};
 
 /** Tokens, sessions and sign-in links. Of their secrets, the store has only the SHA-256. */
 export type AccessControl = {

@@ -15,7 +15,7 @@ import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../suppo
 import { paymentEvent } from '../support/deliveries.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
 import type { Passed } from '../support/proxies.ts';
-import { tamper } from '../support/rows.ts';
+import { startEndlessRun, tamper } from '../support/rows.ts';
 import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import {
@@ -242,6 +242,15 @@ describe('the answers of the document', () => {
     await app.api(`/v1/notices/${notice.id}/resend`, { body: {} });
     tamper(app.storePath, `UPDATE outbox SET status = 'done', due_at_ms = NULL, ended_at_ms = 1`);
     await app.api(`/v1/notices/${notice.id}/resend`, { body: {} });
+    for (const preview of [true, false]) {
+      await app.api('/v1/bulk', { body: { action: 'resend_notices', filter: { status: 'done' }, preview } });
+    }
+    await app.api('/v1/bulk', { body: { action: 'resend_notices', filter: {} } });
+    await app.api('/v1/bulk', { body: { action: 'check_orders', filter: { state: 'paid' } } });
+    await app.api('/v1/bulk');
+    await app.api('/v1/bulk/1');
+    startEndlessRun(app.storePath, 7);
+    for (let n = 0; n < 2; n++) await app.api('/v1/bulk/7/cancel', { body: {} });
     await app.api('/v1/feed');
     await app.api(`/v1/feed?after=${Buffer.from('f99.1').toString('base64url')}`);
     await tail.first('settled');

@@ -8,6 +8,7 @@ import { openingsContract } from './contract/asking-openings.ts';
 import { quotesContract, readingsContract } from './contract/asking-readings.ts';
 import { sweepContract } from './contract/asking-sweep.ts';
 import { attentionContract } from './contract/attention.ts';
+import { bulkContract } from './contract/bulk.ts';
 import { changesContract } from './contract/changes.ts';
 import { checksPropertyContract } from './contract/checks-property.ts';
 import { clockStepsContract } from './contract/clock-steps.ts';
@@ -39,6 +40,7 @@ export const IN_TURN: Parts = {
   payments: paymentsContract,
   queries: queriesContract,
   lists: listsContract,
+  bulk: bulkContract,
   changes: changesContract,
   matters: mattersContract,
   attention: attentionContract,

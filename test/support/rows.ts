@@ -42,6 +42,22 @@ export function tamper(storePath: string, sql: string, ...values: unknown[]): vo
   }
 }
 
+/** Leaves bulk work with 10 000 rows that are not there: it is under way for many seconds, and changes nothing. */
+export function startEndlessRun(storePath: string, key: number): void {
+  tamper(
+    storePath,
+    `INSERT INTO bulk_run (key, action, filter, total, is_more, started_at_ms)
+     VALUES (?, 'replay_events', '{"status":"dead"}', 10000, 0, 1)`,
+    key,
+  );
+  tamper(
+    storePath,
+    `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
+     INSERT INTO bulk_item (run_key, item_key) SELECT ?, 1000000 + i FROM n`,
+    key,
+  );
+}
+
 /** The open matters of attention, newest first; `detail`: as a person reads it. */
 export async function openAttention(
   store: Pick<Queries, 'listMatters'>,

@@ -20,7 +20,8 @@ export function* writeAudit(tx: Transaction, by: Author | null, change: Change, 
   const head = (yield* tx.one<AuditHead>(LOCK_HEAD)) as AuditHead;
   const { name: actor, role, origin, address, auditKey } = by;
   const { action, subject, reason = null } = change;
-  const [before, after] = [asJson(change.before), asJson(change.after)];
+  const after = asJson(by.bulk === undefined ? change.after : { ...change.after, bulk: by.bulk });
+  const before = asJson(change.before);
   const number = head.number + 1;
   const row = { number, atMs, actor, role, origin, address, action, subject, reason, before, after };
   const mac = auditMac(auditKey, head.mac, row);

@@ -19,10 +19,10 @@ export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 export const FEW = 2_000;
 
 /** So many keys are looked at by one statement, and so many statements find a page. */
-export const WINDOW = 20_000;
+const WINDOW = 20_000;
 const WINDOWS = 5;
 
-export const COUNTED_MAX = 1_000;
+const COUNTED_MAX = 1_000;
 
 /** A way to find keys: `page` finds those of a page, `count` counts as many as a page may have. */
 type Way = { page: Statement; count: Statement };
@@ -91,8 +91,24 @@ export function* readKeys(tx: Transaction, list: List, narrowed: Narrowed, page:
   return { keys, next, count: counting === null ? null : yield* counting };
 }
 
+/** Every key that a filter lets through, newest first, at most `limit`. Looks at all rows if it must. */
+export function* readAllKeys(tx: Transaction, list: List, narrowed: Narrowed, limit: number): Work<number[]> {
+  const found = yield* findWay(tx, list, narrowed);
+  const keys: number[] = [];
+  for (let before: number | null = found.end; before !== null && keys.length < limit; ) {
+    const page: { keys: number[]; next: number | null } = yield* pageOf(tx, found, {
+      narrowed,
+      before,
+      limit: limit - keys.length,
+    });
+    keys.push(...page.keys);
+    before = page.next;
+  }
+  return keys;
+}
+
 /** Chooses the way by which the rows of a narrowed list are found. */
-export function* findWay(tx: Transaction, list: List, { values, finders, ordered }: Narrowed): Work<Found> {
+function* findWay(tx: Transaction, list: List, { values, finders, ordered }: Narrowed): Work<Found> {
   if (ordered !== null) {
     return { way: list.ordered[ordered] as Way, keys: [], first: 1, end: KEY_MAX, isWhole: true };
   }

@@ -100,7 +100,7 @@ export const REJECTION = `SELECT r.key, o.reference, r.reason, r.count, r.diagno
   r.last_at_ms AS lastAtMs FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key`;
 const REJECTIONS_OF_KEYS = statement(`${REJECTION} WHERE r.key = ANY(@keys::bigint[]) ORDER BY r.key DESC`);
 
-export const REJECTION_LIST = defineList({
+const REJECTION_LIST = defineList({
   table: 'rejection',
   alias: 'r',
   matches: '(@reason::text IS NULL OR r.reason = @reason)',
@@ -111,7 +111,7 @@ export const REJECTION_LIST = defineList({
 
 const REJECTIONS_FOR = statement('SELECT key FROM rejection WHERE reason = @reason ORDER BY last_at_ms LIMIT @few');
 
-export function narrowRejections({ reason = null, reference = null }: RejectionFilter): Narrowed {
+function narrowRejections({ reason = null, reference = null }: RejectionFilter): Narrowed {
   return {
     values: { reason, reference },
     finders: reason === null ? [] : [finder(REJECTIONS_FOR, { reason })],

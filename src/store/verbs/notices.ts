@@ -10,7 +10,7 @@ import type {
   ShopState,
   Telling,
 } from '../contract_notices.ts';
-import { type InTransaction, statement } from '../transaction.ts';
+import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { writeAudit } from './audit.ts';
 import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
@@ -177,6 +177,14 @@ export function noticeSummary(row: NoticeRow): NoticeSummary {
 
 const FIND_WHOLE = statement(`
   SELECT ${NOTICE_COLUMNS}, n.body FROM outbox n ${TO_ITS_ORDER} WHERE n.key = @key AND n.notice_id = @random`);
+
+const RANDOM_OF = statement('SELECT notice_id AS random FROM outbox WHERE key = @key');
+
+/** The id of a notice by its key; null if there is none. */
+export function* noticeIdOf(tx: Transaction, key: number): Work<string | null> {
+  const row = yield* tx.one<{ random: string }>(RANDOM_OF, { key });
+  return row === undefined ? null : noticeName(key, row.random);
+}
 
 const oldest = (status: 'pending' | 'leased' | 'dead') =>
   `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1) AS ms`;

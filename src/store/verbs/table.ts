@@ -5,6 +5,7 @@ import { endAttention } from './attention.ts';
 import { listMatters } from './attention_list.ts';
 import { auditQueries, auditVerbs } from './audit.ts';
 import { budgetVerbs } from './budget.ts';
+import { bulkQueries, bulkVerbs } from './bulk.ts';
 import { checkVerbs } from './check_claims.ts';
 import { cancelOrder, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
@@ -48,6 +49,7 @@ export const WORK = {
   ...upkeepVerbs,
   ...secretVerbs,
   ...sweepVerbs,
+  ...bulkVerbs,
   ...accessVerbs,
   ...auditVerbs,
 } satisfies Partial<InTransaction<Store>>;
@@ -59,6 +61,7 @@ export const READ = {
   ...accessQueries,
   ...auditQueries,
   listOrders,
+  ...bulkQueries,
   timeline,
   listMatters,
   countUnopenable,

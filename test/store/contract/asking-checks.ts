@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check_queue.ts';
+import { readSearch } from '../../../src/domain/search.ts';
 import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
@@ -30,6 +31,7 @@ export function checksContract({ shared }: Worlds): void {
         const items = [{ id, reference: null, status: 'INACTIVE', money, createdAtMs: null }];
         return world.store.compareListed({ items, toleranceMs: 0, nowMs: world.nowMs });
       },
+      person: (link) => askInBulk(link),
       link_changed: (link) => settleNow(link, { linkChanged: true }),
       rejected: ({ linkKey }) => {
         const reason = 'signature_wrong';
@@ -46,6 +48,19 @@ export function checksContract({ shared }: Worlds): void {
       doubtful_money: (link) => settleNow(link, { facts: [said('completed', { linkMoney: null })] }),
     };
     const returnTokens = new Map<string, string>();
+
+    async function askInBulk({ reference }: Link): Promise<void> {
+      const filter = { search: readSearch(reference) };
+      const { keys } = await world.store.findBulkKeys({ action: 'check_orders', filter, limit: 9 });
+      const started = { action: 'check_orders', filter: '{}', reason: null, keys, isMore: false, by: null } as const;
+      await world.store.startBulk({ ...started, atMs: world.nowMs });
+      const { nowMs } = world;
+      const run = await world.store.claimBulk({ limit: 9, nowMs, leaseMs: LEASE_MS });
+      if (run === null) throw new Error('the run is not there');
+      for (const itemKey of run.items) {
+        await world.store.carryOutBulk({ run, itemKey, auditKey: Buffer.alloc(32), nowMs });
+      }
+    }
 
     async function settleNow(link: Link, over: Parameters<World['job']>[1]): Promise<void> {
       await world.store.settle(world.job(await world.claimNew(link), over));

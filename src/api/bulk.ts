@@ -1,0 +1,195 @@
+import { z } from 'zod';
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { iso } from '../explain/glossary.ts';
+import type { BulkAction, BulkRun, BulkSelection } from '../store/contract_bulk.ts';
+import * as field from './fields.ts';
+import { AT, cutPage, givenMs, givenTime, isoOrNull, names, readKey, readPlace } from './fields.ts';
+import {
+  countDocument,
+  eventFilters,
+  noticeFilters,
+  orderFilters,
+  readEventFilter,
+  readNoticeFilter,
+  readOrderFilter,
+} from './lists.ts';
+import { apiNotConfigured } from './orders.ts';
+import { fieldProblem, found, problem } from './problem.ts';
+import { type ApiOptions, answer, ok, operation, read } from './route.ts';
+
+const MEANINGS: Readonly<Record<BulkAction, string>> = {
+  replay_events: 'settle events again, narrowed as `GET /v1/events`',
+  resend_notices: 'send notices again, narrowed as `GET /v1/notices`',
+  check_orders:
+    'ask the service about orders, narrowed as `GET /v1/orders`; within the budget of requests, so it may take long',
+  end_attention: 'end open matters of one `kind`, opened `since` and `until`',
+};
+const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
+
+/** The most rows that one run takes. */
+const ROWS_MAX = 10_000;
+
+const action = names('BulkAction', ACTIONS, (name) => MEANINGS[name]);
+const matterFilters = {
+  kind: z.enum(MATTER_KINDS.filter((kind) => kind !== 'hold')),
+  since: givenTime.optional(),
+  until: givenTime.optional(),
+};
+
+const run = field.component('BulkRun', 'Work on all rows that a filter let through when it was started.', {
+  id: field.rowId,
+  action,
+  filter: z.looseObject({}).describe('As it was given.'),
+  reason: z.string().nullable(),
+  by: z.string().nullable().describe('Who started it; null for the shop.'),
+  status: z.enum(['running', 'done', 'cancelled']),
+  total: field.count.describe('Rows, listed when it was started: what comes under the filter later is not touched.'),
+  isMore: z
+    .boolean()
+    .describe(`Whether the filter let more than ${ROWS_MAX} rows through: start it again for the others.`),
+  done: field.count.describe('Rows that had their turn: changed, skipped or failed.'),
+  changed: field.count,
+  skipped: field.count.describe('Rows for which there was nothing to do any more.'),
+  failed: field.count,
+  startedAt: field.time,
+  endedAt: field.timeOrNull,
+  expectedEndAt: field.timeOrNull.describe('When it ends if it goes on as fast as so far; null if that is not known.'),
+});
+
+export type BulkRunDocument = z.infer<typeof run>;
+
+const RUN = {
+  id: '17',
+  action: 'replay_events',
+  filter: { status: 'dead' },
+  reason: null,
+  by: 'operator',
+  status: 'running',
+  total: 200,
+  isMore: false,
+  done: 50,
+  changed: 49,
+  skipped: 1,
+  failed: 0,
+  startedAt: AT,
+  endedAt: null,
+  expectedEndAt: '2030-01-31T12:00:04.000Z',
+};
+
+const preview = z.strictObject({ count: countDocument });
+
+export const startBulk = operation({
+  summary: 'Do something to all rows of a filter, in the background',
+  description:
+    'With `preview` it only answers how many rows there are. Otherwise settled lists them at once, at most ' +
+    `${ROWS_MAX} and the newest first, and goes through them one by one, as if each were named alone. \`filter\` has the ` +
+    "parameters of the list's query, at least one of them. `end_attention` needs `kind` and a `reason`.",
+  body: z.strictObject({
+    action,
+    filter: z
+      .looseObject({})
+      .meta({
+        description: "The parameters of the list's query by which its rows are narrowed.",
+        examples: [{ status: 'dead' }],
+      }),
+    reason: field.givenReason.optional(),
+    preview: z.boolean().default(false).describe('Only count.'),
+  }),
+  answers: {
+    200: {
+      when: 'A preview: how many rows there are. Nothing was done.',
+      schema: preview,
+      sample: { count: { n: 200, isMore: false } },
+    },
+    202: answer('It was started.', { run }, { run: RUN }),
+  },
+  problems: { 422: ['invalid_request'], 503: ['api_not_configured'] },
+  example: { body: { action: 'replay_events', filter: { status: 'dead' }, preview: true } },
+  answer: async (options, { body, by }, response) => {
+    const { store, clock, bulk } = options;
+    const selection = readSelection(options, body.action, body.filter);
+    const { keys, isMore } = await store.findBulkKeys({ ...selection, limit: ROWS_MAX });
+    if (body.preview) return { count: { n: keys.length, isMore } };
+    const { reason = null } = body;
+    if (body.action === 'end_attention' && reason === null) throw fieldProblem('reason', 'is needed to end matters');
+    if (body.action === 'check_orders' && options.asking === null) throw apiNotConfigured();
+    const started = { action: body.action, filter: JSON.stringify(body.filter), reason, keys, isMore };
+    const listed = await store.startBulk({ ...started, by, atMs: clock.nowMs() });
+    bulk.wake();
+    response.status(202);
+    return { run: runDocument(listed, clock.nowMs()) };
+  },
+});
+
+/** Reads a filter by the schema of its list. Throws a 422 that names every fault. */
+function readSelection({ currency }: ApiOptions, action: BulkAction, filter: object): BulkSelection {
+  if (Object.keys(filter).length === 0) throw fieldProblem('filter', 'must name at least one parameter');
+  const given = <F extends z.ZodRawShape>(fields: F) => read(z.strictObject(fields), filter, 'filter');
+  switch (action) {
+    case 'replay_events':
+      return { action, filter: readEventFilter(given(eventFilters)) };
+    case 'resend_notices':
+      return { action, filter: readNoticeFilter(given(noticeFilters)) };
+    case 'check_orders':
+      return { action, filter: readOrderFilter(given(orderFilters), currency) };
+    default: {
+      const { kind, since, until } = given(matterFilters);
+      return { action, filter: { kind, sinceMs: givenMs(since), untilMs: givenMs(until) } };
+    }
+  }
+}
+
+export const listBulk = operation({
+  summary: 'List bulk work, the newest first',
+  query: z.strictObject({ ...field.page }),
+  answers: ok('A page of it.', { runs: z.array(run), nextCursor: field.nextCursor }, { runs: [RUN], nextCursor: null }),
+  answer: async ({ store, clock }, { query }) => {
+    const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
+    const listed = await store.listBulk({ limit: query.limit + 1, after });
+    const { rows, ...more } = cutPage(query, listed, ({ key }) => `k${key}`);
+    return { runs: rows.map((one) => runDocument(one, clock.nowMs())), ...more };
+  },
+});
+
+export const showBulk = operation({
+  summary: 'How far bulk work has come',
+  pathId: field.rowId,
+  answers: ok('The run as it is now.', { run }, { run: RUN }),
+  answer: async ({ store, clock }, { id }) => {
+    const one = found(await store.findBulk(readRunKey(id)), 'run', id);
+    return { run: runDocument(one, clock.nowMs()) };
+  },
+});
+
+export const cancelBulk = operation({
+  summary: 'Stop bulk work',
+  description: 'What it did stays.',
+  pathId: field.rowId,
+  answers: ok('It was cancelled.', { run }, { run: { ...RUN, status: 'cancelled', endedAt: AT, expectedEndAt: null } }),
+  problems: { 409: ['bulk_ended'] },
+  answer: async ({ store, clock }, { id, by }) => {
+    const cancelled = found(await store.cancelBulk({ key: readRunKey(id), by, atMs: clock.nowMs() }), 'run', id);
+    if (cancelled === 'ended') throw problem(409, 'bulk_ended', `Run ${id} has ended: there is nothing to cancel.`);
+    return { run: runDocument(cancelled, clock.nowMs()) };
+  },
+});
+
+function readRunKey(id: string): number {
+  return found(readKey(id), 'run', id);
+}
+
+function runDocument({ key, author, filter, startedAtMs, endedAtMs, ...one }: BulkRun, nowMs: number): BulkRunDocument {
+  const { status, total, changed, skipped, failed } = one;
+  const done = changed + skipped + failed;
+  const leftMs = status === 'running' && done > 0 ? ((nowMs - startedAtMs) / done) * (total - done) : null;
+  return {
+    id: String(key),
+    ...one,
+    filter: JSON.parse(filter) as BulkRunDocument['filter'],
+    by: author?.name ?? null,
+    done,
+    startedAt: iso(startedAtMs),
+    endedAt: isoOrNull(endedAtMs),
+    expectedEndAt: leftMs === null ? null : iso(Math.round(nowMs + leftMs)),
+  };
+}

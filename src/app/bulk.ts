@@ -1,0 +1,80 @@
+import { Fault, noteOf } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/contract.ts';
+import type { ClaimedBulk } from '../store/contract_bulk.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
+import type { Signal } from '../work/signal.ts';
+
+/** Rows that are worked on together. */
+const BATCH = 10;
+/** The pause between two batches is for deliveries: at least this, and twice what the batch took. */
+const REST_MS = 20;
+const REST_SHARE = 2;
+/** A run of a replica that is gone is taken over after this time. */
+const LEASE_MS = 30_000;
+/** Runs that were started on another replica, or left by one, are found this often. */
+const POLL_MS = 5_000;
+
+export type BulkOptions = {
+  store: Pick<Store, 'claimBulk' | 'carryOutBulk' | 'failBulk'>;
+  clock: Clock;
+  log: Log;
+  auditKey: Uint8Array;
+  /** Called when events wait to be settled again. */
+  events: Pick<Signal, 'raise'>;
+  checks: Pick<Signal, 'raise'>;
+  onNotices: () => void;
+};
+
+/** Carries out what people start for all rows of a filter, a few rows at a time. */
+export function startBulk(options: BulkOptions): BackgroundWorker {
+  const { store, clock, log } = options;
+
+  /** Works on one batch; returns the milliseconds until the next turn. */
+  async function turn(may: LoopTurn): Promise<number> {
+    const run = await store.claimBulk({ limit: BATCH, nowMs: clock.nowMs(), leaseMs: LEASE_MS });
+    if (run === null) return POLL_MS;
+    const startedMs = clock.monotonicMs();
+    const outcomes = await Promise.all(run.items.map((itemKey) => carryOut(run, itemKey)));
+    if (outcomes.includes('changed')) announce(run);
+    if (run.items.length > 0) {
+      await may.rest(Math.max(REST_MS, REST_SHARE * (clock.monotonicMs() - startedMs)));
+    }
+    return 0;
+  }
+
+  async function carryOut(run: ClaimedBulk, itemKey: number): Promise<string> {
+    const item = { run, itemKey, auditKey: options.auditKey, nowMs: clock.nowMs() };
+    try {
+      const ended = await store.carryOutBulk(item);
+      return ended === 'lost' ? ended : ended.outcome;
+    } catch (error) {
+      // The store may work again: the row is tried again. Any other error would only come again.
+      if (error instanceof Fault && error.kind === 'transient') throw error;
+      const { code } = noteOf(error);
+      log.error({ bulk: String(run.key), item: itemKey, fault: error }, 'bulk work failed for a row');
+      await store.failBulk({ ...item, detail: code });
+      return 'failed';
+    }
+  }
+
+  /** Wakes the stage whose work there is now. */
+  function announce({ action }: ClaimedBulk): void {
+    if (action === 'replay_events') options.events.raise();
+    if (action === 'check_orders') options.checks.raise();
+    if (action === 'resend_notices') options.onNotices();
+  }
+
+  return startLoop({
+    clock,
+    turn: async (may) => {
+      try {
+        return await turn(may);
+      } catch (fault) {
+        if (!may.isStopping()) log.warn({ fault }, 'bulk work could not go on; it is tried again');
+        return POLL_MS;
+      }
+    },
+  });
+}

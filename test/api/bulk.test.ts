@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest';
+import { startTestApp } from '../support/app.ts';
+import { startEndlessRun, tamper } from '../support/rows.ts';
+import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+import { get, paidOrder, post, problem } from './client.ts';
+
+const settled = sharedApp();
+
+describe('api: work on all rows of a filter', () => {
+  it('is previewed, started, and done in the background; each row is told of in the audit', async () => {
+    const app = await startTestApp();
+    const orders = [await paidOrder(app), await paidOrder(app)];
+    tamper(app.storePath, `UPDATE inbox SET status = 'dead', fault_code = 'bug', fault_message = ''`);
+    const asked = { action: 'replay_events', filter: { status: 'dead' } };
+    const previewed = await post(app, '/v1/bulk', { ...asked, preview: true });
+    expect([previewed.status, previewed.body]).toEqual([200, { count: { n: 2, isMore: false } }]);
+    expect((await get(app, '/v1/bulk')).body.runs).toEqual([]);
+    const started = await post(app, '/v1/bulk', { ...asked, reason: 'the secret was wrong' });
+    expect(started.status).toBe(202);
+    const { id, ...run } = started.body.run;
+    expect(run).toMatchObject({ ...asked, reason: 'the secret was wrong', by: 'operator', total: 2, isMore: false });
+    await eventually(async () => {
+      const { run: now } = (await get(app, `/v1/bulk/${id}`)).body;
+      expect(now).toMatchObject({ status: 'done', done: 2, changed: 2, skipped: 0, failed: 0, expectedEndAt: null });
+    });
+    for (const { reference } of orders) {
+      await eventually(async () => {
+        const { events } = (await get(app, `/v1/events?reference=${reference}`)).body;
+        expect(events).toMatchObject([{ status: 'done', rule: 'completion_already_counted' }]);
+      });
+    }
+    const { audit } = (await get(app, '/v1/audit')).body;
+    expect(
+      audit.slice(0, 3).map(({ action, subject }: { action: string; subject: string }) => [action, subject]),
+    ).toEqual([
+      ['replay_event', expect.any(String)],
+      ['replay_event', expect.any(String)],
+      ['start_bulk', id],
+    ]);
+    expect(audit[0].after).toEqual({ bulk: id });
+    problem(await post(app, `/v1/bulk/${id}/cancel`, {}), 409, 'bulk_ended');
+  });
+
+  it('is not started to ask a service that settled cannot ask', async () => {
+    const asked = { action: 'check_orders', filter: { state: 'paid' } };
+    problem(await post(settled(), '/v1/bulk', asked), 503, 'api_not_configured');
+  });
+
+  it('is cancelled: what it did stays', async () => {
+    const app = await startTestApp();
+    startEndlessRun(app.storePath, 7);
+    // Wakes the worker, which takes the oldest run first.
+    await post(app, '/v1/bulk', { action: 'resend_notices', filter: { status: 'dead' } });
+    await eventually(async () => {
+      const { run } = (await get(app, '/v1/bulk/7')).body;
+      expect(run).toMatchObject({ status: 'running', expectedEndAt: expect.any(String) });
+      expect(run.skipped).toBeGreaterThan(0);
+    });
+    const cancelled = await post(app, '/v1/bulk/7/cancel', {});
+    expect([cancelled.status, cancelled.body.run]).toMatchObject([200, { status: 'cancelled', total: 10_000 }]);
+    expect((await get(app, '/v1/bulk/7')).body.run.done).toBeLessThan(10_000);
+  });
+
+  it.each([
+    [{ action: 'replay_events', filter: {} }, 'filter: must name at least one parameter'],
+    [{ action: 'replay_events', filter: { status: 'lost' } }, 'filter.status: must be one of '],
+    [{ action: 'replay_events', filter: { q: 'a' } }, 'filter.q: there is no such field'],
+    [{ action: 'check_orders', filter: { amountTo: '1.001' } }, 'amountTo: has more decimals'],
+    [{ action: 'end_attention', filter: { since: '2030-01-31T12:00:00Z' }, reason: 'seen' }, 'filter.kind: is needed'],
+    [{ action: 'end_attention', filter: { kind: 'refund_due' } }, 'reason: is needed'],
+  ])('refuses a filter that it cannot use: %j', async (body, expected) => {
+    const detail = problem(await post(settled(), '/v1/bulk', body), 422, 'invalid_request');
+    expect(detail.startsWith(expected)).toBe(true);
+  });
+
+  it('knows no run that there is not', async () => {
+    for (const id of ['99', 'x', '0']) {
+      problem(await get(settled(), `/v1/bulk/${id}`), 404, 'not_found');
+      problem(await post(settled(), `/v1/bulk/${id}/cancel`, {}), 404, 'not_found');
+    }
+  });
+});

@@ -1,0 +1,161 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { BulkAction, BulkSelection, ClaimedBulk } from '../../../src/store/contract_bulk.ts';
+import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+
+const AUDIT_KEY = Buffer.alloc(32, 7);
+const ANA = { name: 'ana', role: 'operator', origin: 'console', address: '127.0.0.1', auditKey: AUDIT_KEY } as const;
+
+/** Work on all rows of a filter. */
+export function bulkContract({ fresh }: Worlds): void {
+  let world: World;
+  beforeEach(async () => {
+    world = await fresh();
+  });
+
+  async function start(selection: BulkSelection, by: typeof ANA | null = ANA) {
+    const { keys, isMore } = await world.store.findBulkKeys({ ...selection, limit: 10_000 });
+    const { action } = selection;
+    const started = { action, filter: '{"status":"dead"}', reason: 'seen', keys, isMore, by, atMs: world.tick() };
+    return world.store.startBulk(started);
+  }
+
+  const claim = (limit = 10) => world.store.claimBulk({ limit, nowMs: world.nowMs, leaseMs: LEASE_MS });
+  const carryOut = (run: ClaimedBulk, itemKey: number) =>
+    world.store.carryOutBulk({ run, itemKey, auditKey: AUDIT_KEY, nowMs: world.nowMs });
+
+  /** Carries out all that runs there are want, and returns what became of it. */
+  async function finish(): Promise<unknown[]> {
+    const outcomes: unknown[] = [];
+    for (let run = await claim(); run !== null; run = await claim()) {
+      for (const itemKey of run.items) outcomes.push(await carryOut(run, itemKey));
+    }
+    return outcomes;
+  }
+
+  async function deadEvent(link: Link): Promise<number> {
+    const claimed = await world.claimNew(link);
+    await world.store.buryEvent({ ...claimed, nowMs: world.nowMs, fault: FAULT });
+    return claimed.eventKey;
+  }
+
+  const audited = async () =>
+    (await world.store.listAudit({ limit: 100, after: null, actor: null, subject: null })).reverse();
+
+  describe('bulk work', () => {
+    it('is done to the rows that a filter lets through when it starts, and to no others', async () => {
+      const link = await world.newLink();
+      const keys = [await deadEvent(link), await deadEvent(link)];
+      const run = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      expect(run).toMatchObject({ status: 'running', total: 2, changed: 0, isMore: false, author: { name: 'ana' } });
+      const later = await deadEvent(link);
+      const changed = { outcome: 'changed', detail: null };
+      expect(await finish()).toEqual([changed, changed]);
+      const statuses = [...keys, later].map(async (key) => (await world.event(key)).status);
+      expect(await Promise.all(statuses)).toEqual(['pending', 'pending', 'dead']);
+      const ended = { status: 'done', changed: 2, skipped: 0, failed: 0, endedAtMs: world.nowMs };
+      expect(await world.store.findBulk(run.key)).toMatchObject(ended);
+    });
+
+    it('leaves one audit row for its start, one for each row that it changed, and one for its end by a person', async () => {
+      const link = await world.newLink();
+      const [first, second] = [await deadEvent(link), await deadEvent(link)];
+      const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      await world.store.requeueEvent({ eventKey: first, by: null, nowMs: world.nowMs });
+      const run = (await claim()) as ClaimedBulk;
+      expect(await carryOut(run, first)).toEqual({ outcome: 'skipped', detail: 'in_work' });
+      await world.store.cancelBulk({ key, by: ANA, atMs: world.nowMs });
+      expect(await carryOut(run, second)).toBe('lost');
+      await start({ action: 'replay_events', filter: { status: 'dead' } });
+      await finish();
+      const rows = (await audited()).map(({ action, subject, actor, after }) => [action, subject, actor, after]);
+      const filter = { status: 'dead' };
+      expect(rows).toEqual([
+        ['start_bulk', '1', 'ana', JSON.stringify({ action: 'replay_events', filter, total: 2 })],
+        ['cancel_bulk', '1', 'ana', JSON.stringify({ changed: 0, skipped: 1, failed: 0 })],
+        ['start_bulk', '2', 'ana', JSON.stringify({ action: 'replay_events', filter, total: 1 })],
+        ['replay_event', String(second), 'ana', '{"bulk":"2"}'],
+      ]);
+    });
+
+    it('leaves no audit row if no person started it', async () => {
+      await deadEvent(await world.newLink());
+      await start({ action: 'replay_events', filter: { status: 'dead' } }, null);
+      expect(await finish()).toHaveLength(1);
+      expect(await audited()).toEqual([]);
+    });
+
+    it('does nothing twice, and goes on where it ended', async () => {
+      const link = await world.newLink();
+      for (let n = 0; n < 3; n++) await deadEvent(link);
+      const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      const run = (await claim(2)) as ClaimedBulk;
+      expect(run.items).toHaveLength(2);
+      const [first = 0] = run.items;
+      await carryOut(run, first);
+      expect(await carryOut(run, first)).toBe('lost');
+      await world.restart();
+      const again = (await claim()) as ClaimedBulk;
+      expect(again.items).toHaveLength(2);
+      expect(again.items).not.toContain(first);
+      await finish();
+      expect(await world.store.findBulk(key)).toMatchObject({ status: 'done', changed: 3 });
+      expect((await audited()).filter(({ action }) => action === 'replay_event')).toHaveLength(3);
+    });
+
+    it('goes on with the other rows if it fails for one', async () => {
+      const link = await world.newLink();
+      for (let n = 0; n < 2; n++) await deadEvent(link);
+      const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      const run = (await claim()) as ClaimedBulk;
+      const [first = 0, second = 0] = run.items;
+      await world.store.failBulk({ run, itemKey: first, auditKey: AUDIT_KEY, nowMs: world.nowMs, detail: 'bug' });
+      await carryOut(run, second);
+      expect(await world.store.findBulk(key)).toMatchObject({ status: 'done', changed: 1, failed: 1 });
+    });
+
+    it('ends at once if there is nothing to do, and cannot be cancelled then', async () => {
+      const run = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      expect(run).toMatchObject({ status: 'done', total: 0 });
+      expect(await world.store.cancelBulk({ key: run.key, by: ANA, atMs: world.nowMs })).toBe('ended');
+      expect(await world.store.cancelBulk({ key: 99, by: ANA, atMs: world.nowMs })).toBeNull();
+      expect(await world.store.findBulk(99)).toBeNull();
+    });
+
+    it('sends notices again, queues checks and ends matters, each as if it were asked for alone', async () => {
+      const [a, b] = [await world.newLink(), await world.newLink()];
+      await world.settle(a, [said('completed', { paymentId: 'pay_1' })]);
+      await world.settle(a, [said('completed', { paymentId: 'pay_2' })]);
+      await deadEvent(b);
+      await world.run(`UPDATE outbox SET status = 'done', due_at_ms = NULL`);
+      const selections: BulkSelection[] = [
+        { action: 'resend_notices', filter: { type: 'order.paid' } },
+        { action: 'check_orders', filter: { states: ['awaiting_payment'] } },
+        { action: 'end_attention', filter: { kind: 'duplicate_payment' } },
+      ];
+      for (const selection of selections) {
+        await start(selection);
+        expect([selection.action, await finish()]).toEqual([selection.action, [{ outcome: 'changed', detail: null }]]);
+      }
+      expect((await world.timeline(a)).notices.map(({ status }) => status).sort()).toEqual(['done', 'pending']);
+      expect((await world.store.findOrder(a.reference))?.flags).toEqual([]);
+      expect((await world.timeline(b)).check).toMatchObject({ reason: expect.any(String) });
+      const actions: string[] = (await audited()).map(({ action }) => action);
+      expect(actions.filter((action) => action !== 'start_bulk')).toEqual([
+        'resend_notice',
+        'check_order',
+        'end_attention',
+      ]);
+      const listed = await world.store.listBulk({ limit: 2, after: null });
+      expect(listed.map(({ action }): BulkAction => action)).toEqual(['end_attention', 'check_orders']);
+      expect(await world.store.listBulk({ limit: 2, after: listed.at(-1)?.key ?? 0 })).toHaveLength(1);
+    });
+
+    it('takes as many rows as it may, and says that there are more', async () => {
+      const link = await world.newLink();
+      for (let n = 0; n < 3; n++) await deadEvent(link);
+      const dead = { action: 'replay_events', filter: { status: 'dead' } } as const;
+      expect(await world.store.findBulkKeys({ ...dead, limit: 2 })).toEqual({ keys: [3, 2], isMore: true });
+      expect(await world.store.findBulkKeys({ ...dead, limit: 3 })).toEqual({ keys: [3, 2, 1], isMore: false });
+    });
+  });
+}
