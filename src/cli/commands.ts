@@ -2,6 +2,7 @@ import { readConfig } from '../config/config.ts';
 import { type Environment, nearest } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
 import { attention, attentionEnd } from './attention.ts';
+import { bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
 import { type Command, defineCommand, optionsOf, type Report, readArguments } from './command.ts';
 import { connect } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
@@ -114,6 +115,7 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   'Notices to the shop': [noticesList, noticesShow, noticesResend],
   'What needs a person': [attention, attentionEnd],
+  'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
 };
 

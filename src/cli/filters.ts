@@ -23,7 +23,7 @@ export const SINCE = {
   value: 'TIME',
   about: 'only those since then: how long ago, like 90m, 2h or 3d, or a time like 2030-01-31T12:00:00Z',
 } as const;
-const UNTIL = { value: 'TIME', about: 'only those until then' } as const;
+export const UNTIL = { value: 'TIME', about: 'only those until then' } as const;
 
 export const ORDER_OPTIONS = {
   q: {

@@ -21,7 +21,7 @@ export function faultWords({ fault }: Row): string | null {
   return fault === null ? null : `${fault.code}: ${fault.message}`;
 }
 
-type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | 'audit';
+type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | 'audit' | 'bulk';
 
 /** Runs a command that only lists: `lines` shows the rows to a person. */
 export async function list<R>(
@@ -58,7 +58,7 @@ export async function listRows<R>(
     const asked = { ...query, limit: left, cursor, count: cursor === undefined ? query.count : undefined };
     const page: Record<string, unknown> = await server.get(`/v1/${name}`, asked);
     count ??= page.count;
-    rows.push(...(page[name] as R[]));
+    rows.push(...(page[name === 'bulk' ? 'runs' : name] as R[]));
     cursor = (page.nextCursor as string | null) ?? undefined;
     if (cursor === undefined || rows.length >= most)
       return { rows, more: cursor !== undefined, page: { ...page, count } };

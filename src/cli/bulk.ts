@@ -1,0 +1,151 @@
+import type { BulkRunDocument } from '../api/bulk.ts';
+import type { CountDocument } from '../api/lists.ts';
+import { ATTENTION_KINDS } from '../domain/matter.ts';
+import { countWords, inNumber } from '../explain/glossary.ts';
+import { type Command, defineCommand, type Options, type Report } from './command.ts';
+import { UsageError } from './exit.ts';
+import { EVENT_OPTIONS, NOTICE_OPTIONS, ORDER_OPTIONS, PAGE_OPTIONS, queryOf, SINCE, UNTIL } from './filters.ts';
+import { type Columns, record, table } from './output.ts';
+import { listRows, moreLine } from './rows.ts';
+
+/** The commands that start work on all rows of a filter, which the server carries out in the background. */
+
+type RunAnswer = { run: BulkRunDocument };
+
+const COMMON = {
+  reason: { value: 'TEXT', about: 'why; kept with the run' },
+  preview: { about: 'only say how many there are' },
+} as const;
+
+type Start = { name: string; action: BulkRunDocument['action']; about: string; options: Options; example: string };
+
+function startCommand({ name, action, about, options, example }: Start): Command {
+  return defineCommand({
+    usage: `bulk ${name}`,
+    about,
+    details: [
+      'It lists those that the options select, at most 10 000, and the server goes through them in the background.',
+      'What comes under the options later is not touched. See how far it is: settled bulk list',
+    ],
+    examples: [`settled bulk ${name} ${example} --preview`, `settled bulk ${name} ${example}`],
+    options: { ...options, ...COMMON },
+    async run({ options: { preview, reason, ...filters }, server }) {
+      const filter = queryOf(filters);
+      if (Object.keys(filter).length === 0) {
+        throw new UsageError(`\`settled bulk ${name}\` needs at least one of: ${optionNames(options)}.`);
+      }
+      const answer = await server().post<RunAnswer | { count: CountDocument }>('/v1/bulk', {
+        action,
+        filter,
+        ...(reason === undefined ? {} : { reason }),
+        preview: preview === true,
+      });
+      if ('run' in answer) return report(answer);
+      return { data: answer, lines: [`There are ${countWords(answer.count)}. Nothing was done.`] };
+    },
+  });
+}
+
+function optionNames(options: Options): string {
+  return Object.keys(options)
+    .map((option) => `--${option}`)
+    .join(', ');
+}
+
+export const bulkReplay = startCommand({
+  name: 'replay',
+  action: 'replay_events',
+  about: 'settle all events again that the options select',
+  options: EVENT_OPTIONS,
+  example: '--status dead',
+});
+
+export const bulkResend = startCommand({
+  name: 'resend',
+  action: 'resend_notices',
+  about: 'send all notices again that the options select',
+  options: NOTICE_OPTIONS,
+  example: '--status dead --since 2d',
+});
+
+export const bulkCheck = startCommand({
+  name: 'check',
+  action: 'check_orders',
+  about: 'ask the service about all orders that the options select, within its budget',
+  options: ORDER_OPTIONS,
+  example: '--state awaiting_payment --since 1d',
+});
+
+export const bulkEnd = startCommand({
+  name: 'end',
+  action: 'end_attention',
+  about: 'say that all matters of a kind are over',
+  options: {
+    kind: { value: 'KIND', choices: ATTENTION_KINDS, needed: true, about: 'only matters of this kind' },
+    since: SINCE,
+    until: UNTIL,
+  },
+  example: '--kind link_missing --reason "looked at all of them"',
+});
+
+export const bulkList = defineCommand({
+  usage: 'bulk list',
+  about: 'list work on many rows, the newest first, and how far it is',
+  options: PAGE_OPTIONS,
+  async run({ options, server }) {
+    const { rows, more } = await listRows<BulkRunDocument>(server(), 'bulk', {}, options);
+    return { data: { runs: rows, more }, lines: [...table(rows, COLUMNS, 'No such work.'), ...moreLine(more)] };
+  },
+});
+
+const COLUMNS: Columns<BulkRunDocument> = {
+  id: 'id',
+  started: 'startedAt',
+  action: 'action',
+  filter: ({ filter }) => filterWords(filter),
+  by: 'by',
+  status: 'status',
+  done: ({ done, total }) => `${done} of ${total}`,
+  'ends about': 'expectedEndAt',
+};
+
+function filterWords(filter: BulkRunDocument['filter']): string {
+  return Object.entries(filter)
+    .map(([name, value]) => `${name}=${String(value)}`)
+    .join(' ');
+}
+
+export const bulkShow = defineCommand({
+  usage: 'bulk show ID',
+  about: 'show how far work on many rows is',
+  run: async ({ first, server }) => report(await server().get<RunAnswer>(runPath(first))),
+});
+
+export const bulkCancel = defineCommand({
+  usage: 'bulk cancel ID',
+  about: 'stop work on many rows; what it did stays',
+  run: async ({ first, server }) => report(await server().post<RunAnswer>(`${runPath(first)}/cancel`, {})),
+});
+
+function runPath(id: string): string {
+  return `/v1/bulk/${encodeURIComponent(id)}`;
+}
+
+function report(answer: RunAnswer): Report {
+  const { run } = answer;
+  const { total, done, changed, skipped, failed } = run;
+  const lines = record({
+    id: run.id,
+    action: run.action,
+    filter: filterWords(run.filter),
+    reason: run.reason,
+    'started by': run.by,
+    started: run.startedAt,
+    status: run.status,
+    rows: run.isMore ? `${inNumber(total, 'row')}; there are more: start it again for them` : inNumber(total, 'row'),
+    done: `${done}: ${changed} changed, ${skipped} skipped, ${failed} failed`,
+    ended: run.endedAt,
+    'ends about': run.expectedEndAt ?? undefined,
+  });
+  return { data: answer, lines };
+}

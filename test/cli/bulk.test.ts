@@ -1,0 +1,56 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { paymentEvent } from '../support/deliveries.ts';
+import { startEndlessRun, tamper } from '../support/rows.ts';
+import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+import { environmentOf, failing, misunderstood, say } from './settled.ts';
+
+const settled = sharedApp();
+const environment = () => environmentOf(settled());
+
+beforeAll(async () => {
+  const link = await settled().reserve('good');
+  await settled().deliver(link, paymentEvent({ linkId: 'pl_good', amount: '100.00' }));
+  await eventually(async () => expect((await settled().api('/v1/stats')).body.stats.events.done).toBe(1));
+  tamper(settled().storePath, `UPDATE inbox SET status = 'dead', fault_code = 'bug', fault_message = ''`);
+});
+
+describe('cli: bulk', () => {
+  it('previews, starts and shows work on all that its options select', async () => {
+    const { text, data } = await say(['bulk', 'replay', '--status', 'dead', '--preview'], environment());
+    expect(text).toBe('There are 1. Nothing was done.\n');
+    expect(data).toEqual({ count: { n: 1, isMore: false } });
+    const started = await say(['bulk', 'replay', '--status', 'dead', '--reason', 'seen'], environment());
+    expect(started.text).toMatch(
+      /^id +\d+\naction +replay_events\nfilter +status=dead\nreason +seen\nstarted by +operator\n/,
+    );
+    const { id } = started.data.run;
+    await eventually(async () => {
+      const shown = await say(['bulk', 'show', id], environment());
+      expect(shown.data.run).toMatchObject({ action: 'replay_events', status: 'done' });
+      expect(shown.text).toMatch(/\nstatus +done\n/);
+    });
+    const listed = await say(['bulk', 'list'], environment());
+    expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +DONE +ENDS ABOUT\n/);
+    expect(listed.data.runs).toHaveLength(2);
+  });
+
+  it('cancels it', async () => {
+    startEndlessRun(settled().storePath, 70);
+    const end = await settled().api('/v1/bulk/70');
+    expect(end.body.run.status).toBe('running');
+    const cancelled = await failing(['bulk', 'cancel', '999'], environment());
+    expect(cancelled).toMatchObject({ code: 'not_found', exit: 66 });
+    const [one, other] = await Promise.allSettled([1, 2].map(() => failing(['bulk', 'cancel', '70'], environment())));
+    // One of the two cancels it, and the other comes too late.
+    expect([one?.status, other?.status].sort()).toEqual(['fulfilled', 'rejected']);
+    expect((await settled().api('/v1/bulk/70')).body.run.status).toBe('cancelled');
+  });
+
+  it('needs something that selects', async () => {
+    expect(await misunderstood(['bulk', 'replay', '--preview'])).toMatch(/needs at least one of: --status, --order/);
+    expect(await misunderstood(['bulk', 'end'])).toMatch(/needs --kind KIND/);
+    const unexplained = await failing(['bulk', 'end', '--kind', 'refund_due'], environment());
+    expect(unexplained.message).toBe('reason: is needed to end matters');
+  });
+});
