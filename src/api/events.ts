@@ -177,7 +177,7 @@ function readEventKey(id: string): number {
   return found(readKey(id), 'event', id);
 }
 
-function eventDocument({ key, ...event }: EventSummary): object {
+export function eventDocument({ key, ...event }: EventSummary): object {
   return { id: String(key), ...withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 

@@ -210,7 +210,7 @@ async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string
   return { url, failures: { ...failed, since: iso(sinceMs), lastAt: iso(lastAtMs) } };
 }
 
-function noticeDocument({ key: _, ...notice }: NoticeSummary, shopAddress: string | null): object {
+export function noticeDocument({ key: _, ...notice }: NoticeSummary, shopAddress: string | null): object {
   // Without a callback settled sends no notice, whatever its turn.
   return { ...withTimes(notice), ...(shopAddress === null ? { dueAt: null } : {}) };
 }

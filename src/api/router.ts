@@ -7,6 +7,7 @@ import { endAttention, listAttention, resolveOrder } from './attention.ts';
 import { listAudit, verifyAudit } from './audit.ts';
 import { isForm, readBody } from './body.ts';
 import { cancelBulk, listBulk, showBulk, startBulk } from './bulk.ts';
+import { eventsCsv, noticesCsv, ordersCsv } from './csv.ts';
 import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   route('POST /v1/orders', 'Orders', OPERATOR_OR_SHOP, { openOrder }),
   route('POST /v1/links', 'Orders', OPERATOR_OR_SHOP, { registerLink }),
   route('GET /v1/orders', 'Orders', VIEWER_OR_SHOP, { listOrders }),
+  route('GET /v1/orders.csv', 'Orders', VIEWER_OR_SHOP, { ordersCsv }),
   route('GET /v1/orders/:reference', 'Orders', VIEWER_OR_SHOP, { showOrder }),
   route('GET /v1/orders/:reference/timeline', 'Orders', VIEWER_OR_SHOP, { showTimeline }),
   route('POST /v1/orders/:reference/check', 'Orders', OPERATOR_OR_SHOP, { checkOrder }),
@@ -40,12 +42,14 @@ export const ROUTES: readonly Route[] = [
   route('POST /v1/orders/:reference/verify', 'Orders', OPERATOR, { verifyDelivery }),
   route('POST /v1/orders/:reference/resolve', 'Orders', OPERATOR, { resolveOrder }),
   route('GET /v1/events', 'Events', VIEWER, { listEvents }),
+  route('GET /v1/events.csv', 'Events', VIEWER, { eventsCsv }),
   route('GET /v1/events/:id', 'Events', VIEWER, { showEvent }),
   route('POST /v1/events/:id/replay', 'Events', OPERATOR, { replayEvent }),
   route('GET /v1/rejections', 'Events', VIEWER, { listRejections }),
   route('GET /v1/attention', 'Operation', VIEWER, { listAttention }),
   route('POST /v1/attention/:id/end', 'Operation', OPERATOR, { endAttention }),
   route('GET /v1/notices', 'Notices', VIEWER, { listNotices }),
+  route('GET /v1/notices.csv', 'Notices', VIEWER, { noticesCsv }),
   route('GET /v1/notices/:id', 'Notices', VIEWER, { showNotice }),
   route('POST /v1/notices/:id/resend', 'Notices', OPERATOR, { resendNotice }),
   route('GET /v1/bulk', 'Operation', VIEWER, { listBulk }),

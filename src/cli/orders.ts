@@ -5,7 +5,7 @@ import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { LIST_OPTIONS, ORDER_OPTIONS } from './filters.ts';
+import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
 import { type Columns, printable, record, table } from './output.ts';
 import { list } from './rows.ts';
 
@@ -73,10 +73,26 @@ export const ordersList = defineCommand({
     'settled orders list --state held',
     'settled orders list --since 2d --limit 5',
     'settled orders list --q "R$ 150,00" --paid-since 1d --count',
+    'settled orders list --paid-since 30d --csv > orders.csv',
   ],
-  options: { ...ORDER_OPTIONS, ...LIST_OPTIONS },
-  run: (call) =>
-    list(call, 'orders', (orders: ListedOrderDocument[]) => table(orders, columnsOf(orders), 'No such orders.')),
+  options: { ...ORDER_OPTIONS, ...LIST_OPTIONS, csv: { about: 'print all of them as CSV, for a spreadsheet' } },
+  async run(call) {
+    const { csv, ...options } = call.options;
+    if (csv === undefined) {
+      return list(call, 'orders', (orders: ListedOrderDocument[]) =>
+        table(orders, columnsOf(orders), 'No such orders.'),
+      );
+    }
+    if (call.json || options.limit !== undefined || options.all !== undefined || options.count !== undefined) {
+      throw new UsageError(
+        '--csv prints all orders as CSV: it goes with filters, and not with --json, --limit, --all or --count.',
+      );
+    }
+    for await (const line of call.server().follow('/v1/orders.csv', queryOf(options), new AbortController().signal)) {
+      if (!(await call.print(`${line}\n`))) break;
+    }
+    return EXIT.ok;
+  },
 });
 
 /** Who paid is a column of its own if it is known of any order. */

@@ -209,7 +209,15 @@ describe('the answers of the document', () => {
     await resolve('reject');
     await app.api(`${orderPath(reference)}/resolve`, { body: { decision: 'accept', reason: 'seen' } });
     await app.api('/v1/orders');
-    await app.api('/v1/orders?amountTo=0.001');
+    for (const path of [
+      'orders?amountTo=0.001',
+      'orders.csv?amountTo=0.001',
+      'orders.csv',
+      'events.csv',
+      'notices.csv',
+    ]) {
+      await app.api(`/v1/${path}`);
+    }
     await app.api(`${orderPath(reference)}/timeline`);
 
     const { id } = (await app.api('/v1/events')).body.events[0];

@@ -165,3 +165,19 @@ describe('settled orders adopt, check and cancel', () => {
     expect(await failing(again, environmentOf(shop.settled))).toMatchObject({ code: 'order_cancelled', exit: 1 });
   });
 });
+
+describe('settled orders list --csv', () => {
+  it('prints all orders that the filters let through, for a spreadsheet', async () => {
+    const { settled } = shared();
+    const reference = `csv/${freshReference()}`;
+    await settled.reserve(reference);
+    const end = await runSettled(['orders', 'list', '--csv', '--q', reference], environmentOf(settled));
+    expect(end).toMatchObject({ code: 0, stderr: '' });
+    expect(end.stdout.split('\r\n')).toEqual([
+      expect.stringMatching(/^reference,state,flags,amount,currency,/),
+      expect.stringContaining(`${reference},awaiting_payment,,100.00,BRL,`),
+      '',
+    ]);
+    expect(await misunderstood(['orders', 'list', '--csv', '--limit', '3'])).toMatch(/^--csv prints all orders/);
+  });
+});

@@ -1,0 +1,104 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { OPERATOR_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { tamper } from '../support/rows.ts';
+import { sharedApp } from '../support/shared.ts';
+import { get, heldOrder, paidOrder, problem } from './client.ts';
+
+const settled = sharedApp();
+beforeAll(async () => {
+  await paidOrder(settled(), 'paid-1');
+  await heldOrder(settled(), 'held-1');
+  for (const reference of ['=1+1', '+1', '-1', '@SUM(A1)', 'a,b', 'say "hi"', 'plain=1'])
+    await settled().reserve(reference);
+});
+
+/** Reads CSV by RFC 4180, strictly. */
+function read(text: string): string[][] {
+  expect(text.endsWith('\r\n')).toBe(true);
+  const rows: string[][] = [[]];
+  const token = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r\n)/y;
+  for (let match = token.exec(text); match !== null; match = token.exec(text)) {
+    const [whole, field = '', end] = match;
+    if (whole === '') break;
+    rows.at(-1)?.push(field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field);
+    if (end === '\r\n') rows.push([]);
+    if (token.lastIndex === text.length) break;
+  }
+  expect(token.lastIndex).toBe(text.length);
+  return rows.slice(0, -1);
+}
+
+async function csv(app: TestApp, path: string): Promise<Record<string, string>[]> {
+  const response = await get(app, path);
+  expect([response.status, response.headers['content-type']]).toEqual([200, 'text/csv; charset=utf-8; header=present']);
+  const [names = [], ...rows] = read(response.text);
+  for (const row of rows) expect(row).toHaveLength(names.length);
+  return rows.map((row) => Object.fromEntries(row.map((field, index) => [names[index], field])));
+}
+
+describe('api: lists as CSV', () => {
+  it('has a row for each order that the filters let through, with exact decimals and times', async () => {
+    const rows = await csv(settled(), '/v1/orders.csv?state=paid,held');
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
+    expect(rows).toMatchObject([
+      { reference: 'held-1', state: 'held', amount: '100.00', captured: '60.00', holds: 'amount_mismatch', paidAt: '' },
+      { reference: 'paid-1', state: 'paid', captured: '100.00', balance: '100.00', createdAt: time, paidAt: time },
+    ]);
+  });
+
+  it('holds no formula that a spreadsheet would carry out, and quotes what it must', async () => {
+    const references = (await csv(settled(), '/v1/orders.csv?state=awaiting_payment')).map(
+      ({ reference }) => reference,
+    );
+    expect(references).toEqual(['plain=1', 'say "hi"', 'a,b', "'@SUM(A1)", "'-1", "'+1", "'=1+1"]);
+  });
+
+  it('is a file, and takes no cursor', async () => {
+    const { headers } = await get(settled(), '/v1/orders.csv');
+    expect(headers['content-disposition']).toBe('attachment; filename="orders.csv"');
+    problem(await get(settled(), '/v1/orders.csv?cursor=azE'), 400, 'invalid_request');
+  });
+
+  it('has all rows, however many pages they are', async () => {
+    const app = await startTestApp();
+    tamper(
+      app.storePath,
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 450)
+       INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+       SELECT 'order-' || i, i, 'BRL', 'cancelled', 1, 1 FROM n`,
+    );
+    const references = (await csv(app, '/v1/orders.csv')).map(({ reference }) => reference);
+    expect(references).toEqual(Array.from({ length: 450 }, (_, index) => `order-${450 - index}`));
+  });
+
+  it('breaks off if it fails in the middle, so that nobody takes a part for the whole', async () => {
+    const app = await startTestApp();
+    tamper(
+      app.storePath,
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 450)
+       INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+       SELECT 'order-' || i, i, 'BRL', 'cancelled', 1, 1 FROM n`,
+    );
+    // What was asked of the service for the oldest order is damaged.
+    tamper(
+      app.storePath,
+      `INSERT INTO link (key, order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
+       VALUES (1, 1, 'token', x'00', 'key', x'00', 1)`,
+    );
+    tamper(app.storePath, `INSERT INTO opening (link_key, request, status, due_at_ms) VALUES (1, '{', 'done', 1)`);
+    const answer = await fetch(`${app.apiUrl}/v1/orders.csv`, {
+      headers: { authorization: `Bearer ${OPERATOR_TOKEN}` },
+    });
+    expect(answer.status).toBe(200);
+    await expect(answer.text()).rejects.toThrow();
+  });
+
+  it('lists events and notices as well', async () => {
+    expect(await csv(settled(), '/v1/events.csv?reference=paid-1')).toMatchObject([
+      { status: 'done', rule: 'paid', fault: '' },
+    ]);
+    expect(await csv(settled(), '/v1/notices.csv?type=order.held')).toMatchObject([
+      { reference: 'held-1', version: '2' },
+    ]);
+  });
+});
