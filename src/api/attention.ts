@@ -6,12 +6,11 @@ import { orderDocument } from '../domain/notice.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
 import { iso, words } from '../explain/glossary.ts';
-import { logChange } from '../observe/log.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, names, readKey, readPlace } from './fields.ts';
-import { ACCEPTED, HELD, holdReason, order, PAID } from './order.ts';
-import { noSuch, problem } from './problem.ts';
+import { HELD, holdReason, order, PAID } from './order.ts';
+import { problem } from './problem.ts';
 import { ok, operation } from './route.ts';
 
 const MEANINGS: Readonly<Record<Concern, string>> = {
@@ -217,42 +216,5 @@ export const endAttention = operation({
     const about = ended.reference === null ? {} : { order: ended.reference };
     log.info({ ...about, kind: ended.kind, matter: id, by: 'person' }, 'a matter was ended');
     return { attention: { id, endedAt: iso(atMs) } };
-  },
-});
-
-const resolution = z.strictObject({
-  decision: z
-    .enum(['accept', 'reject'])
-    .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
-  reason: field.givenReason,
-});
-
-export const resolveOrder = operation({
-  summary: 'End the holds of an order',
-  description:
-    'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +
-    'until settled hears of the refund. Repeating the same decision changes nothing.',
-  body: resolution,
-  answers: ok('The order as it was decided.', { order }, { order: ACCEPTED }),
-  problems: { 409: ['not_held', 'nothing_left_to_accept'] },
-  example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
-  answer: async ({ store, clock, log, metrics, onNotices }, { reference, body, by }) => {
-    const resolved = await store.resolveOrder({ reference, ...body, by, atMs: clock.nowMs() });
-    if (resolved === null) throw noSuch('order', reference);
-    if (resolved.outcome === 'applied') {
-      const { rule, order: after } = resolved;
-      logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
-    }
-    if (resolved.outcome !== 'ignored') {
-      if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
-      onNotices();
-      return { order: orderDocument(resolved.order) };
-    }
-    if (resolved.rule === 'nothing_left_to_accept') {
-      const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
-      throw problem(409, 'nothing_left_to_accept', detail);
-    }
-    const detail = `Order ${reference} is ${resolved.order.state}: only a held order can be resolved.`;
-    throw problem(409, 'not_held', detail);
   },
 });

@@ -3,7 +3,7 @@ import type { Access } from '../domain/access.ts';
 import { sendProblem } from '../http/problem.ts';
 import { addSignInLink, addToken, endSession, listSessions, listTokens, revokeToken } from './access.ts';
 import { makeBackup, reconcile, rotateKey, showStats } from './admin.ts';
-import { endAttention, listAttention, resolveOrder } from './attention.ts';
+import { endAttention, listAttention } from './attention.ts';
 import { listAudit, verifyAudit } from './audit.ts';
 import { isForm, readBody } from './body.ts';
 import { cancelBulk, listBulk, showBulk, startBulk } from './bulk.ts';
@@ -20,6 +20,7 @@ import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './
 import { answerProblems } from './problem.ts';
 import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
+import { resolveOrder } from './resolution.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
 
 const VIEWER: Access = { least: 'viewer', shop: false };

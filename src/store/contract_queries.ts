@@ -1,4 +1,5 @@
 import type { RequestClass } from '../domain/budget.ts';
+import type { Decision } from '../domain/decision.ts';
 import type { CountedMatters, MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
 import type { OpeningState } from '../domain/opening.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
@@ -17,6 +18,8 @@ export type Queries = {
   listRejections(page: RowPage & RejectionFilter): Promise<Listed<RejectionSummary>>;
   /** What needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
+  /** What a person's decision about a held order would do now. Null if there is no such order. */
+  previewResolution(asked: { reference: string; decision: 'accept' | 'reject' }): Promise<PreviewedDecision | null>;
   stats(nowMs: number): Promise<Stats>;
   /**
    * A text that is another one once anything was committed since it was read before, by whichever process. Signs of life
@@ -26,6 +29,9 @@ export type Queries = {
   /** How many links have a secret that is sealed under none of these keys. Reads every link. */
   countUnopenable(keyIds: readonly string[]): Promise<number>;
 };
+
+/** An order, a decision about it that was not made, and the order as it would be after it. */
+export type PreviewedDecision = { order: Order; made: Decision; after: Order };
 
 export type ListedOrder = {
   key: number;

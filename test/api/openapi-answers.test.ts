@@ -205,6 +205,7 @@ describe('the answers of the document', () => {
     await eventually(async () => {
       expect((await app.order(held.reference)).payment).toMatchObject({ status: 'refunded' });
     });
+    await app.api(`${orderPath(held.reference)}/resolve`, { body: { decision: 'accept' } });
     await resolve('accept');
     await resolve('reject');
     await app.api(`${orderPath(reference)}/resolve`, { body: { decision: 'accept', reason: 'seen' } });

@@ -211,6 +211,45 @@ describe('api: resolving a hold', () => {
     expect([again.status, again.body]).toEqual([200, first.body]);
   });
 
+  it.each(['accept', 'reject'])(
+    'says what a decision would do, and does just that when it is made: %s',
+    async (decision) => {
+      const { reference } = await heldOrder(settled());
+      const path = `${orderPath(reference)}/resolve`;
+      const before = (await get(settled(), orderPath(reference))).body;
+      const previewed = await post(settled(), path, { decision, dryRun: true });
+      expect([previewed.status, previewed.body.order]).toEqual([200, before.order]);
+      expect((await get(settled(), orderPath(reference))).body).toEqual(before);
+      const { preview } = previewed.body;
+      expect(preview).toMatchObject(
+        decision === 'accept'
+          ? { from: 'held', to: 'paid', rule: 'hold_accepted', notices: ['order.paid'], raised: [] }
+          : {
+              from: 'held',
+              to: 'cancelled',
+              rule: 'hold_rejected',
+              notices: ['order.cancelled'],
+              raised: ['refund_due'],
+            },
+      );
+      expect(preview.sentences[0]).toBe(`Order ${reference} (100.00 BRL) becomes ${preview.to}; it is held now.`);
+      expect(preview.sentences.at(-1)).toBe(`The shop is told: ${preview.notices[0]}.`);
+      const { order } = (await post(settled(), path, { decision, reason: 'seen' })).body;
+      expect([order.state, order.flags]).toEqual([preview.to, preview.flags]);
+      const again = await post(settled(), path, { decision, dryRun: true });
+      expect(again.body.preview.sentences).toEqual([expect.stringMatching(/^Nothing changes: /)]);
+      const other = decision === 'accept' ? 'reject' : 'accept';
+      problem(await post(settled(), path, { decision: other, dryRun: true }), 409, 'not_held');
+    },
+  );
+
+  it('needs a reason, unless nothing is decided', async () => {
+    const { reference } = await heldOrder(settled());
+    const answer = await post(settled(), `${orderPath(reference)}/resolve`, { decision: 'accept' });
+    expect(problem(answer, 422, 'invalid_request')).toBe('reason: is needed');
+    problem(await post(settled(), '/v1/orders/nobody/resolve', { decision: 'accept', dryRun: true }), 404, 'not_found');
+  });
+
   it('does not go back on a decision', async () => {
     const { reference } = await heldOrder(settled());
     await post(settled(), `${orderPath(reference)}/resolve`, accept);

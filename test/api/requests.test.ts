@@ -71,7 +71,6 @@ describe('api: what a body must be', () => {
 
   it.each([
     ['decision', { reason: 'seen' }],
-    ['reason', { decision: 'accept' }],
     ['reason', { decision: 'accept', reason: '' }],
     ['reason', { decision: 'accept', reason: 'x'.repeat(501) }],
     ['reason', { decision: 'accept', reason: 'two\nlines' }],

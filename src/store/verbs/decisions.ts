@@ -10,6 +10,7 @@ import { isOpen, type Order } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import type { Orders } from '../contract_inbox.ts';
 import type { Checks } from '../contract_links.ts';
+import type { Queries } from '../contract_queries.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { writeAudit } from './audit.ts';
@@ -189,6 +190,15 @@ export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   }
   const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
   return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
+};
+
+/** A dry run of `resolveOrder`, which reads alone. */
+export const previewResolution: InTransaction<Queries>['previewResolution'] = function* (tx, { reference, decision }) {
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  if (loaded === null) return null;
+  const { order } = loaded;
+  const made = decide(order, bareFact(decision, { by: 'person' }), BY_PERSON);
+  return { order, made, after: apply(order, made, order.createdAtMs) };
 };
 
 export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, by, atMs }) {

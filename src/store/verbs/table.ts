@@ -7,7 +7,7 @@ import { auditQueries, auditVerbs } from './audit.ts';
 import { budgetVerbs } from './budget.ts';
 import { bulkQueries, bulkVerbs } from './bulk.ts';
 import { checkVerbs } from './check_claims.ts';
-import { cancelOrder, resolveOrder } from './decisions.ts';
+import { cancelOrder, previewResolution, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
 import { endRefusals } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
@@ -61,6 +61,7 @@ export const READ = {
   ...accessQueries,
   ...auditQueries,
   listOrders,
+  previewResolution,
   ...bulkQueries,
   timeline,
   listMatters,
