@@ -49,9 +49,9 @@ function goodCard({ id, title, about, amount }: Good): Html {
 function anythingElse({ title, amount, reference }: Typed): Html {
   return html`<details class="card"${title !== '' && html` open`}><summary>Something else, at your price</summary>
 <form class="own" method="post" action="/orders">
-<label>What <input name="title" value="${title}" required autocomplete="off"></label>
-<label>Price in ${CURRENCY} <input name="amount" value="${amount}" required inputmode="decimal" autocomplete="off"></label>
-<label>Order <input name="reference" value="${reference}" required autocomplete="off"></label>
+<label>What <input class="input" name="title" value="${title}" required autocomplete="off"></label>
+<label>Price in ${CURRENCY} <input class="input" name="amount" value="${amount}" required inputmode="decimal" autocomplete="off"></label>
+<label>Order <input class="input" name="reference" value="${reference}" required autocomplete="off"></label>
 <button class="button">Pay</button></form>
 <p class="hint">The service takes more than ${money('25', CURRENCY)} only. Try less, or the same order at another price, and see what settled says.</p>
 </details>`;
@@ -92,7 +92,7 @@ export function orderPage({
     body: html`<main class="narrow" data-state="${stateOf(order, told)}"${isOpen(state) && html` data-open`}>
 <p><a href="/">A tiny shop</a></p>
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
-<section class="card order ${words.sign}"><div role="status"><h1>${words.title}</h1><p>${words.text}</p></div>
+<section class="card order ${words.tone}"><div role="status"><h1>${words.title}</h1><p>${words.text}</p></div>
 <dl>${title !== null && html`<div><dt>What</dt><dd><bdi>${title}</bdi></dd></div>`}
 <div><dt>Order</dt><dd><bdi>${reference}</bdi></dd></div>
 <div><dt>Price</dt><dd>${money(amount, currency)}</dd></div>
@@ -131,7 +131,7 @@ export function addressOf(reference: string): string {
 }
 
 function badge(state: string): Html {
-  return html`<span class="badge ${wordsOf(state).sign}">${state}</span>`;
+  return html`<span class="badge ${wordsOf(state).tone}">${state}</span>`;
 }
 
 function page({ title, body, refreshes = false }: { title: string; body: Html; refreshes?: boolean }): string {
@@ -148,7 +148,7 @@ ${refreshes && html`<noscript><meta http-equiv="refresh" content="3"></noscript>
 <script type="module" src="/assets/shop.js"></script>
 </head>
 <body>
-<p class="banner" role="note"><strong>Demo.</strong> Nothing is for sale, and no money is real.</p>
+<header class="banner"><p><strong>Demo.</strong> Nothing is for sale, and no money is real.</p></header>
 ${body}
 </body>
 </html>

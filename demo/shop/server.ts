@@ -10,7 +10,8 @@ import { GOODS, newReference } from './texts.ts';
 const FORM_BYTES_MAX = 16_384;
 const TITLES_MAX = 1_000;
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3})(:\d+)?$/i;
-const ASSETS = ['shop.css', 'shop.js'] as const;
+/** The files that each address is made of. The first one has the tokens of every page, settled's too. */
+const ASSETS = { 'shop.css': ['../../assets/settled.css', 'assets/shop.css'], 'shop.js': ['assets/shop.js'] } as const;
 
 /** The path at which settled posts its notices. */
 export const NOTICES_PATH = '/settled';
@@ -94,8 +95,8 @@ const refuseOthers: RequestHandler = (request, response, next) => {
 
 function assets(): Router {
   const router = Router();
-  for (const name of ASSETS) {
-    const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8');
+  for (const [name, files] of Object.entries(ASSETS)) {
+    const text = files.map((file) => readFileSync(new URL(file, import.meta.url), 'utf8')).join('\n');
     router.get(`/assets/${name}`, (_request, response) => {
       response.type(name).send(text);
     });

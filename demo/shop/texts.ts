@@ -16,31 +16,31 @@ export function newReference(id: string): string {
 }
 
 /** How the shop speaks of each state that an order can have at settled. */
-const STATES: Readonly<Record<string, { title: string; text: string; sign: 'open' | 'done' | 'bad' }>> = {
+const STATES: Readonly<Record<string, { title: string; text: string; tone: 'wait' | 'good' | 'bad' }>> = {
   awaiting_payment: {
     title: 'Waiting for your payment',
     text: 'Nothing was paid yet, as far as is known.',
-    sign: 'open',
+    tone: 'wait',
   },
   payment_pending: {
     title: 'Your payment is on its way',
     text: 'The payment was begun. It counts when it is complete.',
-    sign: 'open',
+    tone: 'wait',
   },
-  paid: { title: 'Paid. Thank you!', text: 'We are packing it.', sign: 'done' },
+  paid: { title: 'Paid. Thank you!', text: 'We are packing it.', tone: 'good' },
   held: {
     title: 'We are looking at your payment',
     text: 'Something about it needs a person. Nothing is lost.',
-    sign: 'bad',
+    tone: 'bad',
   },
-  expired: { title: 'This order has expired', text: 'Nothing was paid in time. Buy it anew.', sign: 'bad' },
-  cancelled: { title: 'This order is cancelled', text: 'It will not be sent.', sign: 'bad' },
-  refunded: { title: 'Your money is on its way back', text: 'The payment was refunded.', sign: 'bad' },
-  disputed: { title: 'This payment is disputed', text: 'A person is looking at it.', sign: 'bad' },
+  expired: { title: 'This order has expired', text: 'Nothing was paid in time. Buy it anew.', tone: 'bad' },
+  cancelled: { title: 'This order is cancelled', text: 'It will not be sent.', tone: 'bad' },
+  refunded: { title: 'Your money is on its way back', text: 'The payment was refunded.', tone: 'bad' },
+  disputed: { title: 'This payment is disputed', text: 'A person is looking at it.', tone: 'bad' },
 };
 
 export function wordsOf(state: string) {
-  return STATES[state] ?? { title: `This order is ${state}`, text: '', sign: 'bad' as const };
+  return STATES[state] ?? { title: `This order is ${state}`, text: '', tone: 'bad' as const };
 }
 
 /** The state of an order as the shop knows it: notices tell every state but the first. */
@@ -55,7 +55,7 @@ export function toldWords({ types, count }: KnownOrder): string {
 
 /** Whether the order is still to be paid, so that its state may change soon. */
 export function isOpen(state: string): boolean {
-  return wordsOf(state).sign === 'open';
+  return wordsOf(state).tone === 'wait';
 }
 
 const LEARNED: Readonly<Record<string, string>> = {

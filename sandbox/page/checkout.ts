@@ -98,13 +98,15 @@ ${facts(payment)}
 ${callback !== null && html`<a class="button quiet" href="${callback}" rel="noreferrer">Return to the seller</a>`}`;
 }
 
+const TONES = { PENDING: 'wait', COMPLETED: 'good', REFUNDED: 'wait', DISPUTED: 'bad' } as const;
+
 function facts(payment: Payment): Html {
   const { completedAtMs } = payment;
   return html`<dl class="facts">
 <div><dt>Total</dt><dd>${money(payment.totalBRL, 'BRL')}</dd></div>
 <div><dt>Paid by</dt><dd>${methodName(payment)}</dd></div>
 ${completedAtMs !== null && html`<div><dt>Paid on</dt><dd>${time(completedAtMs)}</dd></div>`}
-<div><dt>Status</dt><dd><span class="badge ${payment.status.toLowerCase()}">${payment.status}</span></dd></div>
+<div><dt>Status</dt><dd><span class="badge ${TONES[payment.status]}">${payment.status}</span></dd></div>
 <div><dt>Payment</dt><dd><code>${payment.id}</code></dd></div>
 </dl>`;
 }

@@ -52,7 +52,7 @@ ${goesTo !== null && html`<meta http-equiv="refresh" content="${RECEIPT_SECONDS}
 <script type="module" src="/assets/page.js"></script>
 </head>
 <body>
-<p class="banner" role="note"><strong>Sandbox.</strong> No money is real. Never type in the data of a real card.</p>
+<header class="banner"><p><strong>Sandbox.</strong> No money is real. Never type in the data of a real card.</p></header>
 ${body}
 </body>
 </html>

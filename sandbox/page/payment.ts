@@ -34,9 +34,9 @@ function pixForm(link: Link): Html {
 <input type="hidden" name="method" value="PIX">
 <p class="hint">You get a code to copy into your bank’s app. Here a button plays the bank’s part.</p>
 <div class="field"><label for="pix-name">Name <span>optional</span></label>
-<input id="pix-name" name="name" maxlength="120" autocomplete="off"></div>
+<input class="input" id="pix-name" name="name" maxlength="120" autocomplete="off"></div>
 <div class="field"><label for="pix-email">E-mail <span>optional</span></label>
-<input id="pix-email" name="email" type="email" maxlength="200" autocomplete="off"></div>
+<input class="input" id="pix-email" name="email" type="email" maxlength="200" autocomplete="off"></div>
 <button class="button">Get the PIX code · ${money(link.amount, link.currency)}</button>
 </form>`;
 }
@@ -48,22 +48,22 @@ function cardForm(link: Link): Html {
 <p class="hint">Any invented card will do. Its data stays in this browser: nothing of it is sent.
 <button type="button" class="link" data-fill-card hidden>Fill in a test card</button></p>
 <div class="field"><label for="card-number">Card number</label>
-<input id="card-number" inputmode="numeric" autocomplete="off" required pattern="[0-9 ]{13,23}" maxlength="23"
+<input class="input" id="card-number" inputmode="numeric" autocomplete="off" required pattern="[0-9 ]{13,23}" maxlength="23"
   placeholder="0000 0000 0000 0000" title="13 to 19 digits, invented"></div>
 <div class="field"><label for="card-name">Name on the card</label>
-<input id="card-name" name="name" autocomplete="off" required maxlength="120" placeholder="MARIA TESTE"></div>
+<input class="input" id="card-name" name="name" autocomplete="off" required maxlength="120" placeholder="MARIA TESTE"></div>
 <div class="pair">
 <div class="field"><label for="card-expiry">Expiry</label>
-<input id="card-expiry" inputmode="numeric" autocomplete="off" required pattern="(0[1-9]|1[0-2])/[0-9]{2}" maxlength="5"
+<input class="input" id="card-expiry" inputmode="numeric" autocomplete="off" required pattern="(0[1-9]|1[0-2])/[0-9]{2}" maxlength="5"
   placeholder="MM/YY" title="Month and year, as 12/34"></div>
 <div class="field"><label for="card-cvc">CVC</label>
-<input id="card-cvc" inputmode="numeric" autocomplete="off" required pattern="[0-9]{3,4}" maxlength="4" placeholder="000"
+<input class="input" id="card-cvc" inputmode="numeric" autocomplete="off" required pattern="[0-9]{3,4}" maxlength="4" placeholder="000"
   title="3 or 4 digits"></div>
 </div>
 <div class="field"><label for="card-email">E-mail <span>optional</span></label>
-<input id="card-email" name="email" type="email" maxlength="200" autocomplete="off"></div>
+<input class="input" id="card-email" name="email" type="email" maxlength="200" autocomplete="off"></div>
 <div class="field"><label for="installments">Instalments</label>
-<select id="installments" name="installments">
+<select class="input" id="installments" name="installments">
 ${Array.from({ length: INSTALLMENTS_MAX }, (_, at) => instalmentOption(link, at + 1))}
 </select></div>
 <dl class="sum"><div><dt>Interest</dt><dd data-interest>${money(0, 'BRL')}</dd></div>
@@ -83,11 +83,11 @@ function instalmentOption({ amount }: Link, installments: number): Html {
 /** Waits for the bank: a button plays its part. */
 export function pendingPix(link: Link, payment: Payment): Html {
   return html`<h2>Pay with PIX</h2>
-<p class="waiting" role="status"><span class="badge pending">PENDING</span> Waiting for your bank to confirm
+<p class="waiting" role="status"><span class="badge wait">PENDING</span> Waiting for your bank to confirm
 <b>${money(payment.totalBRL, 'BRL')}</b>.</p>
 <figure class="pix">${decoration(payment.id)}<figcaption>Decorative, not scannable</figcaption></figure>
 <div class="field"><label for="pix-code">PIX code</label>
-<div class="copy"><input id="pix-code" readonly value="${pixCode(payment)}">
+<div class="copy"><input class="input" id="pix-code" readonly value="${pixCode(payment)}">
 <button type="button" class="button quiet beside" data-copy="pix-code" hidden>Copy</button></div></div>
 <form method="post" action="/pay/${link.id}/complete">
 <input type="hidden" name="payment" value="${payment.id}">
@@ -106,7 +106,7 @@ export function pendingCard({ link, payment }: View): Html {
   if (payment === null) return html``;
   return html`<div class="message"><div class="spinner" aria-hidden="true"></div>
 <h2>Checking with the bank</h2>
-<p role="status"><span class="badge pending">PENDING</span> ${methodName(payment)}, ${money(payment.totalBRL, 'BRL')}.
+<p role="status"><span class="badge wait">PENDING</span> ${methodName(payment)}, ${money(payment.totalBRL, 'BRL')}.
 This takes a moment.</p></div>
 <form method="post" action="/pay/${link.id}/complete" data-goes-on>
 <input type="hidden" name="payment" value="${payment.id}">

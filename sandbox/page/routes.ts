@@ -12,10 +12,17 @@ import { pageState } from './view.ts';
 const FORM_BYTES_MAX = 4096;
 const TEXT_LENGTH_MAX = 200;
 
-/** The files that each address is made of. */
+/** The files that each address is made of. The first one has the tokens of every page, settled's too. */
 const ASSETS = {
-  'page.css': ['base.css', 'payment.css', 'outcome.css', 'panel.css', 'wide.css'],
-  'page.js': ['page.js'],
+  'page.css': [
+    '../../assets/settled.css',
+    'assets/base.css',
+    'assets/payment.css',
+    'assets/outcome.css',
+    'assets/panel.css',
+    'assets/wide.css',
+  ],
+  'page.js': ['assets/page.js'],
 } as const;
 
 /** The hosted page at a link's `url` and `shortUrl`, and the requests of its forms and its script. */
@@ -48,7 +55,7 @@ export function pageRoutes(context: Context): Router {
 }
 
 function assetRoutes(router: Router): void {
-  const read = (name: string) => readFileSync(new URL(`./assets/${name}`, import.meta.url), 'utf8');
+  const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
   for (const [name, files] of Object.entries(ASSETS)) {
     const text = files.map(read).join('\n');
     router.get(`/assets/${name}`, (_request, response) => {

@@ -78,7 +78,9 @@ const PAGE = {
   },
 };
 
-const STYLE = readFileSync(new URL('pages.css', import.meta.url), 'utf8');
+const STYLE = ['settled.css', 'docs.css']
+  .map((name) => readFileSync(new URL(`../../assets/${name}`, import.meta.url), 'utf8'))
+  .join('');
 
 /** `describe` is called on the first request. */
 export function showDocs(describe: () => OpenApi): Operation {
