@@ -31,8 +31,8 @@ ${routes.map((placed) => route(document, placed))}`,
 ${callback(document)}
 ${problems()}
 ${objects(document)}
-</main>
-<a class="up" href="#top">Contents</a>`;
+<a class="up" href="#top">Contents</a>
+</main>`;
 }
 
 /** The page has it twice and shows it once: folded if the page is narrow, unfolded if it is wide. */
@@ -121,11 +121,11 @@ function callback({ webhooks }: OpenApi): Html {
   return html`<h2 id="notice">Callback</h2>
 <p class="lead">${inline(summary)}</p>
 ${prose(description)}
-<h4>Headers</h4>
+<h3>Headers</h3>
 ${fieldList(parameters, 'got')}
-<h4>Body</h4>
+<h3>Body</h3>
 ${schemaFields(schema, 'got')}
-<h4>What the shop answers</h4>
+<h3>What the shop answers</h3>
 <ul>${Object.entries(responses).map(
     ([status, { description: means }]) =>
       html`<li><code>${status === 'default' ? 'anything else' : status}</code> ${means}</li>`,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
+import { useBrowser, violationsIn } from '../support/browser.ts';
 import { DOCUMENT, DOCUMENTED, problemsOf, samplesOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 
@@ -100,6 +100,7 @@ describe('api: /docs', () => {
   it('is readable on a phone, on a desk and in the dark', async () => {
     const tab = await open();
     await tab.goto(`${settled().apiUrl}/docs`);
+    expect(await violationsIn(tab)).toEqual([]);
     const papers = new Set<string>();
     for (const [width, colorScheme] of [
       [360, 'light'],
