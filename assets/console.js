@@ -28,7 +28,8 @@ watchKeys();
 function followServer() {
   const listeners = [];
   const channel = new BroadcastChannel(`settled-live${prefix}`);
-  const state = { heardAtMs: performance.now(), aheadMs: 0, listen: (heard) => listeners.push(heard), leave };
+  const aheadMs = Date.parse(document.querySelector('#as-of time').dateTime) - Date.now();
+  const state = { heardAtMs: performance.now(), aheadMs, listen: (heard) => listeners.push(heard), leave };
   let source = null;
   let leaving = null;
   let retry;
@@ -241,8 +242,6 @@ function letTimesTick(live) {
     tick();
   };
   nameLocalTimes();
-  // Not before the server said what time it is.
-  live.listen(() => tick());
   setInterval(tick, TICK_MS);
 }
 

@@ -42,6 +42,15 @@ describe('console: the layout', () => {
     expect(await tab.evaluate('document.activeElement.id')).toBe('main');
   });
 
+  it('counts ages by the clock of the server, not by that of the machine that shows it', async () => {
+    const tab = await open();
+    await tab.clock.install({ time: '2027-05-05T12:00:00Z' });
+    await tab.goto(`${site().url}/`);
+    await tab.clock.fastForward(120_000);
+    await expect.poll(() => tab.locator('.lead time').textContent()).toBe('2 h 12 min');
+    expect(await tab.getByRole('row', { name: 'tea-4f1c2a' }).textContent()).toContain('2 min 42 s ago');
+  });
+
   it('leaves menu and forms out of print', async () => {
     const tab = await open();
     await tab.goto(`${site().url}/`);

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest';
 import { namedToken, signIn } from '../support/access.ts';
+import { overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 
 const settled = sharedApp();
+const open = useBrowser();
 
 it('the stream of changes needs a session, tells of changes, and ends with the session', async () => {
   const { apiUrl, api } = settled();
@@ -22,4 +24,17 @@ it('the stream of changes needs a session, tells of changes, and ends with the s
   await api('/v1/tokens/live/revoke', { method: 'POST' });
   await reading;
   expect(text).toContain('event: ended');
+});
+
+it.each([
+  [360, 'dark'],
+  [1_280, 'light'],
+] as const)('the way in fits %i px and has no fault that axe finds, %s', async (width, colorScheme) => {
+  const tab = await open({ width });
+  await tab.emulateMedia({ colorScheme });
+  await tab.goto(`${settled().apiUrl}/`);
+  await tab.getByRole('heading', { name: 'Sign in' }).waitFor();
+  expect(await overflowOf(tab)).toBe(0);
+  expect(await violationsIn(tab)).toEqual([]);
+  expect(tab.wrongs).toEqual([]);
 });
