@@ -3,7 +3,7 @@ import type { Concern, MatterGroup, MatterKind, MoneySum } from '../domain/matte
 import { CONCERNS, concernOf, MATTER_KINDS } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
-import { ORDER_STATES } from '../domain/order.ts';
+import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { explainMatter, summarizeAttention } from '../explain/attention_sentences.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
@@ -119,6 +119,7 @@ export const listAttention = operation({
   query: z.strictObject({
     ...field.page,
     kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
+    reason: z.enum(HOLD_REASONS).optional().describe('Only held orders whose oldest hold is for this reason.'),
     state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
   }),
   answers: ok(
@@ -133,12 +134,15 @@ export const listAttention = operation({
   ),
   example: { query: 'kind=hold' },
   answer: async ({ store, clock, asking }, { query }) => {
-    const { kind: ofKind = null, state = null, limit } = query;
+    const { kind: ofKind = null, reason = null, state = null, limit } = query;
     const after = readPlace(query, parsePlace);
-    const matters = await store.listMatters({ kind: ofKind, state, after, limit: limit + 1 });
+    const matters = await store.listMatters({ kind: ofKind, reason, state, after, limit: limit + 1 });
     const { rows, ...more } = cutPage(query, matters.rows, placeOf);
     return {
-      summary: summaryDocument(matters, { nowMs: clock.nowMs(), isFiltered: ofKind !== null || state !== null }),
+      summary: summaryDocument(matters, {
+        nowMs: clock.nowMs(),
+        isFiltered: ofKind !== null || reason !== null || state !== null,
+      }),
       groups: matters.groups.map(groupDocument),
       attention: rows.map((row) => matterDocument(row, asking !== null)),
       ...more,

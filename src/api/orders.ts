@@ -51,6 +51,10 @@ const timelineEntry = field.component('TimelineEntry', 'One thing that happened 
   kind: z.enum(ENTRY_KINDS),
   summary: z.string(),
   details: z.array(z.string()),
+  about: z
+    .strictObject({ what: z.enum(['event', 'notice', 'matter']), id: z.string(), status: field.rowStatus.nullable() })
+    .nullable()
+    .describe('The row that it shows, or by which it was decided; null if there is none that can be looked at.'),
 });
 
 const TIMELINE = {
@@ -59,12 +63,13 @@ const TIMELINE = {
     `Order ${PAID.reference} (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook; settled marked it ` +
     'paid at 2030-01-31T12:00:00.000Z.',
   entries: [
-    { at: '2030-01-31T11:58:20.131Z', kind: 'registration', summary: 'link pl_8001 opened', details: [] },
+    { at: '2030-01-31T11:58:20.131Z', kind: 'registration', summary: 'link pl_8001 opened', details: [], about: null },
     {
       at: '2030-01-31T11:59:59.992Z',
       kind: 'delivery',
       summary: 'authentic, payment_link.payment_status_changed: done, applied (rule paid)',
       details: ["event 17, the service's id evt_8001"],
+      about: { what: 'event', id: '17', status: 'done' },
     },
     {
       at: '2030-01-31T12:00:00.000Z',
@@ -76,6 +81,7 @@ const TIMELINE = {
         'became paid; this is written once, whatever follows',
         'notice order.paid',
       ],
+      about: { what: 'event', id: '17', status: null },
     },
   ],
   next: [

@@ -1,5 +1,5 @@
 import type { RotationDocument, StatsDocument } from '../api/admin.ts';
-import type { Finding } from '../api/doctor.ts';
+import type { Finding } from '../api/doctor_store.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';

@@ -169,20 +169,36 @@ export function actionForm(
     /** Whether the action is hard to take back. */
     isDanger?: true;
     reason: 'required' | 'optional' | 'none';
-    /** What was typed before, if it was refused. */
+    /** What stands in the reason at first; what was typed before if it was refused. */
     typed?: string;
     values?: QueryValues;
     back?: string;
   },
 ): Html {
-  const { id, action, summary, preview, button, isDanger, reason, typed = '', values = {}, back = view.path } = options;
-  return html`<details class="action" id="${id}"${typed === '' ? null : html` open`}><summary>${summary}</summary>
+  const { id, action, summary, preview, button, isDanger, reason, values = {}, back = view.path } = options;
+  const refused = refusedHere(view, action, values);
+  const { typed = refused?.get('reason') ?? '' } = options;
+  const isOpen = refused !== null || typed !== '';
+  return html`<details class="action" id="${id}"${isOpen ? html` open` : null}><summary>${summary}</summary>
 <form method="post" action="${hrefOf(view, action)}">
 ${hiddenFields({ ...values, back: hrefOf(view, back) })}
 <div class="preview">${preview}</div>
 ${reason === 'none' ? null : reasonField(id, { isNeeded: reason === 'required', typed })}
 <button class="button${isDanger === true ? ' danger' : ''}">${button}</button>
 </form></details>`;
+}
+
+/** What was typed into this form, if it is the one that was refused. */
+function refusedHere(
+  { refused = null }: View,
+  action: string,
+  values: QueryValues,
+): ReadonlyMap<string, string> | null {
+  if (refused === null || refused.action !== action) return null;
+  const isOther = Object.entries(values).some(
+    ([name, value]) => value !== null && refused.typed.get(name) !== `${value}`,
+  );
+  return isOther ? null : refused.typed;
 }
 
 const REASON_LENGTH_MAX = 500;

@@ -29,6 +29,9 @@ export type PageParts = {
   search?: string;
 };
 
+/** A page, with another status than 200 if the API refused what it was asked for; or the address to go to instead. */
+export type Shown = (PageParts & { status?: number }) | { goTo: string };
+
 /** A whole page of the console. Its `main` is what the script refreshes; without a script every link and form works. */
 export function page(view: View, { title, here, body, notice = null, search = '' }: PageParts): Html {
   const { prefix, session } = view;

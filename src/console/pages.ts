@@ -1,11 +1,12 @@
 import type { Request } from 'express';
 import type { PersonRole } from '../domain/access.ts';
-import { html } from '../http/app.ts';
-import type { PageParts } from './layout.ts';
+import type { Shown } from './layout.ts';
+import { showMatters } from './matters.ts';
+import { showOrderPage } from './order.ts';
+import { showOrders } from './orders.ts';
+import { showOverview } from './overview.ts';
+import { showEventPage, showNoticePage } from './rows.ts';
 import type { ConsoleOptions, View } from './view.ts';
-
-/** A page, with another status than 200 if the API refused what it was asked for; or the address to go to instead. */
-export type Shown = (PageParts & { status?: number }) | { goTo: string };
 
 /** A page of the console: its address, who may see it, and what makes it of what the API answers. */
 type ConsolePage = {
@@ -16,5 +17,10 @@ type ConsolePage = {
 
 /** Every page that needs a session. What they do are routes of the API, to which their forms lead. */
 export const PAGES: readonly ConsolePage[] = [
-  { path: '/', least: 'viewer', show: () => ({ title: 'Overview', here: '/', body: html`<h1>Overview</h1>` }) },
+  { path: '/', least: 'viewer', show: showOverview },
+  { path: '/attention', least: 'viewer', show: showMatters },
+  { path: '/orders', least: 'viewer', show: showOrders },
+  { path: '/orders/:reference', least: 'viewer', show: showOrderPage },
+  { path: '/events/:id', least: 'viewer', show: showEventPage },
+  { path: '/notices/:id', least: 'viewer', show: showNoticePage },
 ];

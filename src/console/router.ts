@@ -12,6 +12,7 @@ import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
 import { html } from '../http/app.ts';
+import { actionNotice } from './action_notice.ts';
 import { assetRoutes } from './assets.ts';
 import { problemPanel } from './components.ts';
 import { page } from './layout.ts';
@@ -19,7 +20,7 @@ import { openLive } from './live.ts';
 import { PAGES } from './pages.ts';
 import { sendConsolePage } from './send.ts';
 import { signInRoutes } from './sign_in.ts';
-import { type ConsoleOptions, requestView } from './view.ts';
+import { type ConsoleOptions, DONE, type Refused, requestView } from './view.ts';
 
 /** The pages for a person, on the private listener, at the path of SETTLED_CONSOLE_URL. `end` ends what they follow. */
 export function consoleRoutes(options: ConsoleOptions): { router: Router; end: () => void } {
@@ -32,7 +33,8 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
       const shown = await show(options, view, request);
       if ('goTo' in shown) return response.redirect(303, shown.goTo);
       const { status, ...parts } = shown;
-      await sendConsolePage(request, response, page(view, parts), status);
+      const notice = parts.notice ?? actionNotice(view, request.query[DONE]);
+      await sendConsolePage(request, response, page(view, { ...parts, notice }), view.refused?.status ?? status);
     });
   }
   for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
@@ -100,34 +102,40 @@ async function sendProblemPage(
   options: ConsoleOptions,
   request: Request,
   response: Response,
-  { status, code, detail, errors = [], back }: ProblemError['problem'] & { back?: string },
+  { status, code, detail, errors = [] }: ProblemError['problem'],
 ): Promise<void> {
   const view = requestView(options, request, response);
   const title = titleOf(status);
-  const remedy = back === undefined ? null : html`<a href="${back}">Back to where you were</a>`;
-  const body = html`<h1>${title}</h1>${problemPanel({ title: code.replaceAll('_', ' '), detail, errors, remedy })}`;
+  const body = html`<h1>${title}</h1>${problemPanel({ title: code.replaceAll('_', ' '), detail, errors })}`;
   await sendConsolePage(request, response, page(view, { title, here: null, body }), status);
 }
 
 /**
- * How the console answers the forms of its pages: by going back to the page, which says what was done, or by a page that
- * says why it was not. A person whose session ended signs in and comes back.
+ * How the console answers the forms of its pages: by going back to the page, which says what was done, or by the page as it
+ * is now, with why nothing was done and with what was typed. A person whose session ended signs in and comes back.
  */
 export function formViews(options: () => ConsoleOptions): FormViews {
-  const backOf = (request: Request) => safeBack(typedFields(request).get('back'), options().access.address?.path ?? '');
+  const prefix = () => options().access.address?.path ?? '';
+  const backOf = (request: Request) => new URL(safeBack(typedFields(request).get('back'), prefix()), 'http://settled');
+  let pages: Router | undefined;
   return {
     answered: (request: Request, response: Response) => {
-      const to = new URL(backOf(request), 'http://settled');
-      to.searchParams.set('done', String(response.locals.operation));
+      const to = backOf(request);
+      to.searchParams.set(DONE, String(response.locals.operation));
       response.redirect(303, to.pathname + to.search);
     },
-    refused: async (request, response, problem) => {
-      const back = backOf(request);
-      const { address } = options().access;
-      if (problem.status === 401) {
-        return response.redirect(303, `${address?.path ?? ''}/sign-in?back=${encodeURIComponent(back)}`);
+    refused: async (request, response, { status, code, detail }) => {
+      const { pathname, search } = backOf(request);
+      if (status === 401) {
+        return response.redirect(303, `${prefix()}/sign-in?back=${encodeURIComponent(pathname + search)}`);
       }
-      await sendProblemPage(options(), request, response, { ...problem, back });
+      const typed = new Map(typedFields(request));
+      const refused: Refused = { status, code, detail, action: request.url, typed };
+      response.locals.refused = refused;
+      request.method = 'GET';
+      request.url = pathname.slice(prefix().length) + search;
+      pages ??= consoleRoutes(options());
+      pages(request, response, () => sendProblemPage(options(), request, response, { status, code, detail }));
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import { callerOf } from '../api/guard.ts';
 import type { ApiOptions } from '../api/route.ts';
-import type { PersonRole } from '../domain/access.ts';
+import { hasRole, type PersonRole } from '../domain/access.ts';
 
 /** What the console needs. */
 export type ConsoleOptions = ApiOptions & {
@@ -23,7 +23,21 @@ export type View = {
   nowMs: number;
   /** A locale that `Intl` knows, in which amounts are written. The words are English. */
   locale: string;
+  /** An action that was not done: the page is shown again with why, and with what was typed. */
+  refused?: Refused | null;
 };
+
+/** `typed`: the fields of the form by their names. */
+export type Refused = {
+  status: number;
+  code: string;
+  detail: string;
+  action: string;
+  typed: ReadonlyMap<string, string>;
+};
+
+/** The parameter of a page's address that says what was done: the id of the operation. */
+export const DONE = 'done';
 
 /** What the page that answers a request is told of it. */
 export function requestView({ access, badge, clock }: ConsoleOptions, request: Request, response: Response): View {
@@ -31,12 +45,26 @@ export function requestView({ access, badge, clock }: ConsoleOptions, request: R
   const isPerson = caller !== null && caller.role !== 'shop';
   return {
     prefix: access.address?.path ?? '',
-    path: request.url,
+    path: withoutDone(request.url),
     environment: badge,
     session: isPerson ? { name: caller.name, role: caller.role as NonNullable<View['session']>['role'] } : null,
     nowMs: clock.nowMs(),
     locale: localeOf(request.headers['accept-language']),
+    refused: (response.locals.refused as Refused | undefined) ?? null,
   };
+}
+
+/** What a form leads back to must not say again what was done before. */
+function withoutDone(url: string): string {
+  const [path = '', query] = url.split('?', 2);
+  if (query === undefined) return url;
+  const kept = query.split('&').filter((part) => !part.startsWith(`${DONE}=`));
+  return kept.length === 0 ? path : `${path}?${kept.join('&')}`;
+}
+
+/** Whether to show a form to the person who is signed in. The API's own route decides whether it does what the form asks. */
+export function mayDo({ session }: Pick<View, 'session'>, least: PersonRole): boolean {
+  return session !== null && hasRole(session.role, least);
 }
 
 /** Values of a query by their names; null and empty ones are left out. */

@@ -38,7 +38,8 @@ export function summarizeAttention(
     return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
   }
   const count = total(groups);
-  const waited = inWords(Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs))));
+  const waitedMs = Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs)));
+  const waited = inWords(Math.floor(waitedMs / 1000) * 1000);
   const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
   return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
 }

@@ -1,3 +1,4 @@
+import type { RowStatus } from '../domain/retry.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/contract_queries.ts';
@@ -7,7 +8,11 @@ import { firstLine, inDeliveries, inTimes, iso, sentence, UNREAD_REASONS, words 
 import { readDiagnosis } from './refused_deliveries.ts';
 
 /** One thing that happened to an order. `details` hold ids, faults and reasons for a reader who needs them. */
-export type Entry = { at: string; kind: EntryKind; summary: string; details: string[] };
+export type Entry = { at: string; kind: EntryKind; summary: string; details: string[]; about: About };
+
+/** The row that an entry shows, or by which it was decided; null if there is none that can be looked at. */
+type About = { what: 'event' | 'notice' | 'matter'; id: string; status: RowStatus | null } | null;
+
 /** Causes come before what they cause: entries of the same millisecond are sorted by this order. */
 export const ENTRY_KINDS = [
   'registration',
@@ -53,7 +58,9 @@ function historyEntry({ atMs, what, outcome, from, to, cause, effects }: History
     person: cause.id === null ? 'by a person' : `reason given: ${cause.id}`,
   };
   const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
-  return entry(atMs, 'decision', summary, [by[cause.kind], ...effects]);
+  const { kind, id } = cause;
+  const about: About = kind === 'event' && id !== null ? { what: 'event', id, status: null } : null;
+  return entry(atMs, 'decision', summary, [by[kind], ...effects], about);
 }
 
 function eventEntry(event: EventSummary): Dated {
@@ -76,7 +83,7 @@ function eventEntry(event: EventSummary): Dated {
     dead: 'could not be settled (dead)',
   };
   const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
-  return entry(event.receivedAtMs, 'delivery', summary, details);
+  return entry(event.receivedAtMs, 'delivery', summary, details, { what: 'event', id: String(key), status });
 }
 
 /** Whether settled could not read what the event says. An event that is not JSON is dead instead. */
@@ -95,10 +102,11 @@ function readingEntry({ key, reading, type, status, outcome, rule, fault, receiv
     dead: 'its answer could not be settled (dead)',
   };
   const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;
-  return entry(receivedAtMs, 'reading', summary, [
+  const details = [
     `reading ${reading}, kept as event ${key}`,
     ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
-  ]);
+  ];
+  return entry(receivedAtMs, 'reading', summary, details, { what: 'event', id: String(key), status });
 }
 
 function driftEntry({ atMs, reading, learnedBy, ours, theirs, rule, rightSide }: DriftRow): Dated {
@@ -131,11 +139,12 @@ function noticeEntry(notice: NoticeSummary, canTell: boolean): Dated {
   const { id, type, version, createdAtMs, fault, answer } = notice;
   const summary = `${type} to the shop, ${words.notice(type)}: ${wayOf(notice, canTell)}`;
   const said = answer === null ? '' : firstLine(answer.body).slice(0, ANSWER_SHOWN);
-  return entry(createdAtMs, 'notice', summary, [
+  const details = [
     `notice ${id}, order version ${version}`,
     ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
     ...(said === '' ? [] : [`the shop answered ${answer?.status}: ${said}`]),
-  ]);
+  ];
+  return entry(createdAtMs, 'notice', summary, details, { what: 'notice', id, status: notice.status });
 }
 
 /** Characters of the shop's answer. */
@@ -157,9 +166,10 @@ function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary
 function attentionEntry(matter: Timeline['attention'][number], canAsk: boolean): Dated {
   const { key, kind, openedAtMs } = matter;
   const shown = explainAttention(matter, { key, canAsk });
-  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown]);
+  const about: About = { what: 'matter', id: String(key), status: null };
+  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown], about);
 }
 
-function entry(atMs: number, kind: EntryKind, summary: string, details: string[]): Dated {
-  return { atMs, at: iso(atMs), kind, summary, details };
+function entry(atMs: number, kind: EntryKind, summary: string, details: string[], about: About = null): Dated {
+  return { atMs, at: iso(atMs), kind, summary, details, about };
 }

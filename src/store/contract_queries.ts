@@ -98,6 +98,8 @@ export type MatterPage = {
   kind: MatterKind | null;
   /** Only those of orders in this state. */
   state: OrderState | null;
+  /** Only held orders whose oldest hold is for this reason. */
+  reason?: HoldReason | null;
 };
 
 /** The place of a matter in the list: by kind, then by when it began, then by its key (of a hold, that of its order). */

@@ -76,6 +76,7 @@ describe('api: ending a matter that waits for a person', () => {
       kind: 'attention',
       summary: 'a person ended event_conflict',
       details: ['reason given: both say the same'],
+      about: null,
     });
   });
 

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ATTENTION_KINDS, type AttentionKind, type AttentionParams, decidedParams } from '../../src/domain/matter.ts';
+import { ATTENTION_KINDS, type AttentionKind, decidedParams } from '../../src/domain/matter.ts';
 import type { DecidedAttention, Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
+import { SAMPLE_MATTERS } from '../support/matters.ts';
 import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 
 /** What a person reads of a matter that a decision raised. */
@@ -80,57 +81,41 @@ describe('what settled advises about a matter that a decision raised', () => {
   });
 });
 
-type Sample<K extends AttentionKind> = [subject: string, params: AttentionParams[K], names: RegExp];
-const PAYMENTS = decidedParams('status_unclear', orderIn('paid'));
-const FAULT = { code: 'bug', message: 'It went wrong.' };
-const FAILURES = { attempts: 3, sinceMs: 0, lastAtMs: 1, fault: FAULT, answer: { status: 500, body: 'oh no' } };
-
-/** Of each kind what a row may keep, and what its sentence must name of it. */
-const SAMPLES: { [K in AttentionKind]: Sample<K> } = {
-  amount_mismatch: ['a b', PAYMENTS, /order a b .*payment pay_1 of 100\.00 BRL.*settled why 'a b'.*attention end 7/],
-  api_key_refused: ['api', {}, /SETTLED_API_KEY/],
-  deliveries_refused: ['body_too_large', { diagnosis: { code: 'body_size', bytes: 5 } }, /body_too_large.*has 5 bytes/],
-  duplicate_payment: [
-    'a b',
-    { isHeld: true, owed: PAYMENTS.payments, kept: null },
-    /resolve 'a b' --accept.*too much: payment pay_1 of 100\.00 BRL/,
-  ],
-  event_conflict: ['link 1', { eventId: 'evt_1', beforeKey: 3, eventKey: 4 }, /evt_1.*show 3.*show 4.*attention end 7/],
-  event_dead: ['4', FAULT, /Event 4 .*\(bug\): It went wrong\. .*replay 4.*attention end 7/],
-  event_not_understood: [
-    'a b',
-    { event: { key: 4, why: 'It is a list.', isUnanswered: true }, paidByEvent: 5 },
+/** What the sentence of each sample must name of it. */
+const NAMES: { [K in AttentionKind]: RegExp } = {
+  amount_mismatch: /order a b .*payment pay_1 of 100\.00 BRL.*settled why 'a b'.*attention end 7/,
+  api_key_refused: /SETTLED_API_KEY/,
+  deliveries_refused: /body_too_large.*has 5 bytes/,
+  duplicate_payment: /resolve 'a b' --accept.*too much: payment pay_1 of 100\.00 BRL/,
+  event_conflict: /evt_1.*show 3.*show 4.*attention end 7/,
+  event_dead: /Event 4 .*\(bug\): It went wrong\. .*replay 4.*attention end 7/,
+  event_not_understood:
     /Event 4 .*: it is a list\. .*show 4.*attention end 7 .*gave no answer that says more\. .*by event 5/,
-  ],
-  link_disabled: ['a b', {}, /order a b .*settled orders cancel 'a b'$/],
-  link_mismatch: ['4', FAULT, /Event 4 .*\(bug\)/],
-  link_missing: ['a b', {}, /order a b /],
-  link_not_known: [
-    'pl 9',
-    { reference: 'a b', amount: '10', currency: 'BRL', createdAtMs: 0, otherId: null },
-    /reserve 'a b' --amount 10 --currency BRL && .* --id 'pl 9'/,
-  ],
-  link_not_opened: ['a b', { ...FAULT, needsId: true }, /Order a b .*adopt 'a b' --id ID; .*settled why 'a b'/],
-  link_withheld: ['a b', { linkId: 'pl_9', why: 'It is in USD.' }, /pl_9 of order a b .*It is in USD\./],
-  merchant_inactive: ['api', {}, /\(403\)/],
-  money_unnamed: ['a b', { amount: { amountMinor: 1234, currency: 'BRL' } }, /12\.34 BRL.*attention end 7/],
-  notices_dead: ['shop', { notice: 'n-1', message: 'It is gone.' }, /notice n-1: It is gone\. /],
-  quote_reading_doubtful: ['quote', { count: 3 }, /quotes of 3 payments/],
-  reference_taken: ['a b', { ...FAULT, foreignId: 'pl 9' }, /settled orders adopt 'a b' --id 'pl 9' /],
-  refund_due: ['a b', PAYMENTS, /panel: payment pay_1 of 100\.00 BRL/],
-  secret_unusable: ['webhookSecret', { reference: 'a b', flaw: 'it is short' }, /: it is short\. .*order a b,.*end 7/],
-  service_disagrees: ['a b', PAYMENTS, /payment pay_1 of 100\.00 BRL.*attention end 7/],
-  shop_refuses_notices: ['shop', FAILURES, /3 attempts in a row.*500 oh no\. /],
-  status_unclear: ['a b', PAYMENTS, /payment pay_1 of 100\.00 BRL.*attention end 7/],
+  link_disabled: /order a b .*settled orders cancel 'a b'$/,
+  link_mismatch: /Event 4 .*\(bug\)/,
+  link_missing: /order a b /,
+  link_not_known: /reserve 'a b' --amount 10 --currency BRL && .* --id 'pl 9'/,
+  link_not_opened: /Order a b .*adopt 'a b' --id ID; .*settled why 'a b'/,
+  link_withheld: /pl_9 of order a b .*It is in USD\./,
+  merchant_inactive: /\(403\)/,
+  money_unnamed: /12\.34 BRL.*attention end 7/,
+  notices_dead: /notice n-1: It is gone\. /,
+  quote_reading_doubtful: /quotes of 3 payments/,
+  reference_taken: /settled orders adopt 'a b' --id 'pl 9' /,
+  refund_due: /panel: payment pay_1 of 100\.00 BRL/,
+  secret_unusable: /: it is short\. .*order a b,.*end 7/,
+  service_disagrees: /payment pay_1 of 100\.00 BRL.*attention end 7/,
+  shop_refuses_notices: /3 attempts in a row.*500 oh no\. /,
+  status_unclear: /payment pay_1 of 100\.00 BRL.*attention end 7/,
 };
 
 describe('the sentence of a matter', () => {
   it.each(ATTENTION_KINDS)('says of %s what its row keeps, as JSON brings it back', (kind) => {
-    const [subject, params, names] = SAMPLES[kind];
+    const [subject, params] = SAMPLE_MATTERS[kind];
     const kept = JSON.parse(JSON.stringify(params));
     expect(kept).toEqual(params);
     const sentence = attentionSentence(kind, subject, kept, { key: 7, canAsk: true });
-    expect(sentence).toMatch(names);
+    expect(sentence).toMatch(NAMES[kind]);
     expect(sentence).not.toMatch(/undefined|null|NaN|\[object| ID --reason/);
   });
 
@@ -143,7 +128,7 @@ describe('the sentence of a matter', () => {
   it.each<AttentionKind>(['duplicate_payment', 'link_disabled', 'refund_due', 'service_disagrees', 'status_unclear'])(
     'says of %s what a check needs if there is no API to ask',
     (kind) => {
-      const [subject, params] = SAMPLES[kind];
+      const [subject, params] = SAMPLE_MATTERS[kind];
       const sentence = attentionSentence(kind, subject, params as never, { key: 7, canAsk: false });
       expect(sentence).toContain("settled orders check 'a b', once SETTLED_API_URL and SETTLED_API_KEY are set");
     },

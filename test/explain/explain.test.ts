@@ -99,6 +99,7 @@ describe('why: what the service answered when it was asked', () => {
           'settled asked the service, on schedule; it answered: the payment is completed and agrees with the ' +
           'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
+        about: { what: 'event', id: '7', status: 'done' },
       },
     ]);
   });

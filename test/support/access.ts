@@ -1,5 +1,6 @@
 import type { Access, PersonRole } from '../../src/domain/access.ts';
 import { OPERATOR_TOKEN, type TestApp } from './app.ts';
+import type { Tab } from './browser.ts';
 
 /** Who may use a route, as docs/api.md has it. */
 export function accessWords(access: Access | null): string {
@@ -33,4 +34,12 @@ export async function signIn({ apiUrl }: Pick<TestApp, 'apiUrl'>, token = OPERAT
   if (response.status !== 303 || cookie === undefined)
     throw new Error(`not signed in: ${response.status} ${await response.text()}`);
   return { cookie, own: { cookie, 'sec-fetch-site': 'same-origin' } };
+}
+
+/** Signs a tab in, and opens a page of the console in it. */
+export async function enter(tab: Tab, app: Pick<TestApp, 'apiUrl'>, path: string, token?: string): Promise<void> {
+  const { cookie } = await signIn(app, token);
+  const [name = '', value = ''] = cookie.split('=');
+  await tab.context().addCookies([{ name, value, url: app.apiUrl, httpOnly: true, sameSite: 'Lax' }]);
+  await tab.goto(`${app.apiUrl}${path}`);
 }

@@ -15,7 +15,7 @@ import { type InTransaction, statement, type Transaction, type Work } from '../t
 import { readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
 
-type Filter = Pick<MatterPage, 'kind' | 'state'>;
+type Filter = Pick<MatterPage, 'kind' | 'state' | 'reason'>;
 
 export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx, page) {
   const groups = yield* matterGroups(tx, page);
@@ -38,9 +38,10 @@ function kindsFrom(groups: readonly CountedMatters[], { after }: MatterPage): Ma
 const HELD = `h.ended_at_ms IS NULL AND NOT EXISTS (
   SELECT 1 FROM hold e WHERE e.order_key = h.order_key AND e.ended_at_ms IS NULL
     AND (e.opened_at_ms, length(e.id), e.id) < (h.opened_at_ms, length(h.id), h.id))`;
+const FOR_REASON = '(@reason::text IS NULL OR h.reason = @reason)';
 const HOLD_GROUPS = statement(`
   SELECT 'hold' AS kind, h.reason, count(*) AS count, min(h.opened_at_ms) AS oldestAtMs
-  FROM hold h WHERE ${HELD} GROUP BY h.reason`);
+  FROM hold h WHERE ${HELD} AND ${FOR_REASON} GROUP BY h.reason`);
 const OPEN = 'a.ended_at_ms IS NULL AND (@kind::text IS NULL OR a.kind = @kind)';
 const IN_STATE = ' AND EXISTS (SELECT 1 FROM orders s WHERE s.key = a.order_key AND s.state = @state)';
 const inAnyState = (make: (condition: string) => string) => ({
@@ -54,9 +55,11 @@ const ATTENTION_GROUPS = inAnyState(
 );
 
 export function* matterGroups(tx: Transaction, filter: Filter): Work<CountedMatters[]> {
-  const holds = wantsHolds(filter) ? tx.all<CountedMatters>(HOLD_GROUPS) : null;
-  const attention = tx.all<CountedMatters>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter);
-  return inOrder([...(holds === null ? [] : yield* holds), ...(yield* attention)]);
+  const { reason = null } = filter;
+  const holds = wantsHolds(filter) ? tx.all<CountedMatters>(HOLD_GROUPS, { reason }) : null;
+  const attention =
+    reason === null ? tx.all<CountedMatters>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter) : null;
+  return inOrder([...(holds === null ? [] : yield* holds), ...(attention === null ? [] : yield* attention)]);
 }
 
 /** Whether the filter lets held orders through: they are all in one state. */
@@ -71,12 +74,12 @@ const SUMS = inAnyState(
   (condition) =>
     `WITH found AS (
        SELECT kind, reason, order_key FROM (
-         SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds::boolean AND ${HELD}
+         SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds::boolean AND ${HELD} AND ${FOR_REASON}
          ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX}) AS held_order
        UNION ALL
        SELECT kind, reason, order_key FROM (
          SELECT a.kind, NULL AS reason, a.order_key FROM attention a
-         WHERE a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition}
+         WHERE @reason::text IS NULL AND a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition}
          ORDER BY a.opened_at_ms LIMIT ${SUMMED_MAX}) AS matter
      ), counted AS MATERIALIZED (
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
@@ -97,6 +100,7 @@ const SUMS = inAnyState(
 function* readSums(tx: Transaction, filter: Filter): Work<SummedMoney[]> {
   return yield* tx.all<SummedMoney>(SUMS[filter.state === null ? 'any' : 'one'], {
     ...filter,
+    reason: filter.reason ?? null,
     holds: wantsHolds(filter),
   });
 }
@@ -105,7 +109,7 @@ const HELD_ROWS = statement(`
   SELECT h.order_key AS orderKey, h.reason, h.opened_at_ms AS openedAtMs,
     (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
   FROM hold h
-  WHERE ${HELD} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`);
+  WHERE ${HELD} AND ${FOR_REASON} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`);
 const ATTENTION_ROWS = inAnyState(
   (condition) =>
     `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
@@ -121,11 +125,15 @@ type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params'> &
 };
 
 /** Reads a page of one kind, the oldest first. */
-function* readRows(tx: Transaction, kind: MatterKind, { after, limit, state }: MatterPage): Work<ListedMatter[]> {
+function* readRows(
+  tx: Transaction,
+  kind: MatterKind,
+  { after, limit, state, reason = null }: MatterPage,
+): Work<ListedMatter[]> {
   const { openedAtMs, key } = after?.kind === kind ? after : { openedAtMs: 0, key: 0 };
   const place = { openedAtMs, key, limit };
   if (kind === 'hold') {
-    const held = yield* tx.all<HeldRow>(HELD_ROWS, place);
+    const held = yield* tx.all<HeldRow>(HELD_ROWS, { ...place, reason });
     const orders = yield* loadOrder.byKeys(tx, new Set(held.map(({ orderKey }) => orderKey)));
     return held.map(({ orderKey, ...row }) => heldMatter(row, orderKey, orders.get(orderKey) as Order));
   }

@@ -1,0 +1,164 @@
+import { summarizeAttention } from '../explain/attention_sentences.ts';
+import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
+import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
+import type { Stats } from '../store/contract_queries.ts';
+import { inWords } from '../work/clock.ts';
+import { freeBytes } from './admin.ts';
+import { checkShop } from './notices.ts';
+import type { ApiOptions } from './route.ts';
+
+/** What doctor finds in the database, and in what the database keeps. */
+
+export type Finding = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+
+/** Ok with the first detail, else a warning with the second. */
+export function finding(name: string, isOk: boolean, good: string, bad = good): Finding {
+  return isOk ? { name, status: 'ok', detail: good } : { name, status: 'warning', detail: bad };
+}
+
+export function failing(name: string, detail: string): Finding {
+  return { name, status: 'failing', detail };
+}
+
+/** Less free space than this is worth a warning before it becomes an outage. */
+const FREE_BYTES_LOW = 256 * 1024 * 1024;
+/** The database's clock decides what is due and which deliveries are fresh; a machine's own clock shows in its log. */
+const SKEW_MS_SMALL = 2_000;
+
+/** The database, and the replicas that share it. */
+export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
+  const { store, storeAddress, clock, keyring, replica } = options;
+  const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
+  const database = finding('database', true, `${server}: ${storeAddress.name}`);
+  if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
+  const alive = replicas.filter(({ isAlive }) => isAlive);
+  return [
+    database,
+    checkReplicas(replicas, keyring.keyId, replica),
+    checkSettings(alive, replica),
+    checkClocks(alive),
+    checkLeases(lapsed),
+  ];
+}
+
+async function checkDisk(path: string): Promise<Finding> {
+  const bytes = await freeBytes(path);
+  if (bytes === null) return finding('disk', false, 'the free space cannot be read');
+  return finding('disk', bytes >= FREE_BYTES_LOW, `${Math.floor(bytes / 1024 / 1024)} MiB are free for the database`);
+}
+
+function checkReplicas(replicas: readonly ReplicaSummary[], keyId: string, own: string | null): Finding {
+  const alive = replicas.filter(({ isAlive }) => isAlive);
+  const silent = replicas.filter(({ isAlive }) => !isAlive);
+  const others = alive.filter(({ secretsKeyId }) => secretsKeyId !== keyId);
+  const said = [`alive: ${alive.map((replica) => describe(replica, replica.name === own)).join('; ')}`];
+  if (silent.length > 0) {
+    said.push(`silent: ${silent.map(({ name, aliveAtMs }) => `${name} since ${iso(aliveAtMs)}`).join('; ')}`);
+  }
+  if (others.length > 0) {
+    said.push(
+      `with another SETTLED_SECRETS_KEY than this one: ${others.map(({ name }) => name).join(', ')}. Unless the key is ` +
+        'being changed, give all the same: see Keys in docs/operations.md',
+    );
+  }
+  return finding('replicas', others.length === 0, said.join('. '));
+}
+
+/** The name is the one that it wrote into its log when it began to serve. */
+function describe({ name, version, startedAtMs, leases }: ReplicaSummary, isOwn: boolean): string {
+  return `${name} (${isOwn ? 'this one, ' : ''}${version}, since ${iso(startedAtMs)}, holds ${held(leases) || 'nothing'})`;
+}
+
+/** Leases in words; empty if there are none. */
+function held({ events, openings, notices }: LeaseCounts): string {
+  return Object.entries({ event: events, opening: openings, notice: notices })
+    .filter(([, count]) => count > 0)
+    .map(([what, count]) => inNumber(count, what, `${what}s`))
+    .join(', ');
+}
+
+/** Compares the settings of replicas that have the same secrets key: it makes the digests. */
+function checkSettings(alive: readonly ReplicaSummary[], own: string | null): Finding {
+  const here = alive.find(({ name }) => name === own);
+  const others = alive.filter(({ secretsKeyId }) => secretsKeyId === here?.secretsKeyId);
+  const differing = Object.entries(here?.settings ?? {}).flatMap(([setting, digest]) => {
+    const elsewhere = others.filter(({ settings }) => (settings[setting] ?? digest) !== digest);
+    return elsewhere.length === 0 ? [] : [`${setting} (${elsewhere.map((one) => one.name).join(', ')})`];
+  });
+  const bad =
+    `other replicas have other values than this one: ${differing.join('; ')}. Give all the same: docs/postgres.md, The ` +
+    'replicas, says what comes of it';
+  const good = 'replicas that have the same secrets key have the same settings';
+  return finding('settings', differing.length === 0, good, bad);
+}
+
+function checkClocks(alive: readonly ReplicaSummary[]): Finding {
+  const most = Math.max(0, ...alive.map(({ skewMs }) => Math.abs(skewMs)));
+  const wrong = alive
+    .filter(({ skewMs }) => Math.abs(skewMs) > SKEW_MS_SMALL)
+    .map(({ name, skewMs }) => `${name} is ${inWords(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead' : 'behind'}`);
+  const bad =
+    `clocks differ from the database's: ${wrong.join(', ')}. settled goes by the database's clock; set the clocks of both ` +
+    'machines (NTP), or what the database is right about looks wrong in logs, and the other way round';
+  const good = `no replica's clock is further than ${inWords(most)} from the database's`;
+  return finding('database clock', wrong.length === 0, good, bad);
+}
+
+function checkLeases(lapsed: LeaseCounts): Finding {
+  const said = held(lapsed);
+  const bad =
+    `begun, not ended in time, and not taken over so far: ${said}. Any replica does that within seconds; if this stays, ` +
+    'look at the logs of the replicas and at the load of the database';
+  return finding('leases', said === '', 'no lapsed lease waits to be taken over', bad);
+}
+
+/** Checks of what the store has. */
+export async function checkKept(options: ApiOptions): Promise<Finding[]> {
+  const { store, clock, apiSlots, keyring } = options;
+  const stats = await store.stats(clock.nowMs());
+  const { restoredFromMs } = stats.feed;
+  const inUse = stats.api.slotsInUse;
+  return [
+    finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
+    checkAsking(options, stats),
+    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
+    await checkAttention(options),
+    { name: 'shop', ...(await checkShop(options, stats)) },
+    checkSecrets(await store.countUnopenable(keyring.keyIds)),
+    restoredFromMs === null
+      ? finding('restore', true, 'no links are looked for after a restore')
+      : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
+  ];
+}
+
+/** A check that is due this long waits for more than its turn. */
+const CHECKS_LAG_MS_SMALL = 10 * 60_000;
+
+/** Whether what settled asks the service is sent; without an API there is nothing to send. */
+function checkAsking({ asking }: ApiOptions, { api, checks, checksLagMs }: Stats): Finding {
+  const name = 'asking';
+  if (asking === null) return finding(name, true, 'no API is configured: settled asks nothing');
+  if (api.pausedUntilMs !== null) {
+    const why = 'the service refused or limited its requests. What a person has to do, if anything: settled attention';
+    return finding(name, false, `settled asks nothing before ${iso(api.pausedUntilMs)}: ${why}`);
+  }
+  const lagMs = Math.max(...Object.values(checksLagMs));
+  const good = checks === 0 ? 'no check waits' : `${inNumber(checks, 'link')} to ask about`;
+  const bad = `the oldest check has been due for ${inWords(lagMs)}: payments whose webhook is lost are learned of late`;
+  return finding(name, lagMs < CHECKS_LAG_MS_SMALL, good, bad);
+}
+
+/** In the words of `settled attention`. */
+async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
+  const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
+  const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
+  return finding('needs a person', matters.groups.length === 0, said, `${said} See: settled attention`);
+}
+
+/** `links`: how many have a signing secret that no known key opens. */
+function checkSecrets(links: number): Finding {
+  const bad =
+    `the signing secrets of ${inNumber(links, 'link', 'links')} cannot be opened with the known keys: settled answers their ` +
+    'deliveries with 503, and learns of their payments by asking. See Keys in docs/operations.md';
+  return finding('secrets', links === 0, "a known key opens every link's signing secret", bad);
+}

@@ -1,0 +1,101 @@
+import type { Request } from 'express';
+import { listAttention, type MatterDocument } from '../api/attention.ts';
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { type HtmlValue, html } from '../http/app.ts';
+import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
+import type { Shown } from './layout.ts';
+import { inLocale, nameOfMatter } from './overview.ts';
+import { asked, choices, given, loaded } from './query.ts';
+import { lasting, money, stateBadge } from './values.ts';
+import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
+
+const PATH = '/attention';
+const NAMES = ['kind', 'reason', 'state', 'cursor'] as const;
+
+/** What needs a person, row by row: what a line of the overview leads to. */
+export async function showMatters(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const { cursor, ...query } = given(request, NAMES);
+  const { document, refused } = await loaded(listAttention.load(options, { query: asked({ ...query, cursor }) }));
+  const fault = (name: string) => refused?.faultOf(name) ?? null;
+  const filters = filterForm(view, {
+    path: PATH,
+    label: 'Filter what needs a person',
+    filters: [
+      { name: 'kind', label: 'Kind', value: query.kind, options: choices(MATTER_KINDS), problem: fault('kind') },
+      {
+        name: 'reason',
+        label: 'Reason of a hold',
+        value: query.reason,
+        options: choices(HOLD_REASONS),
+        problem: fault('reason'),
+      },
+      {
+        name: 'state',
+        label: 'State of the order',
+        value: query.state,
+        options: choices(ORDER_STATES),
+        problem: fault('state'),
+      },
+    ],
+  });
+  if (document === null) {
+    const { status, detail } = refused;
+    return {
+      title: 'What needs a person',
+      here: '/',
+      status,
+      body: html`<h1>What needs a person</h1>${filters}${problemPanel({ title: 'This cannot be listed', detail })}`,
+    };
+  }
+  const { summary, groups, attention, nextCursor } = document;
+  const [group] = groups;
+  const body = html`<h1>What needs a person</h1>
+<p class="lead">${inLocale(view, summary.sentence, summary.money.sums)}</p>
+${groups.length === 1 && group !== undefined ? html`<p>${nameOfMatter(group)}: ${group.meaning}.</p>` : null}
+${filters}
+${table({
+  caption: 'What needs a person',
+  hidesCaption: true,
+  columns: [
+    { head: 'Matter', cell: (matter: MatterDocument) => nameOfMatter(matter) },
+    {
+      head: 'Order',
+      cell: ({ reference, order }) =>
+        reference === null
+          ? null
+          : html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a> ${order === null ? null : stateBadge(order.state)}`,
+    },
+    {
+      head: 'Asked',
+      isNumber: true,
+      cell: ({ order }) => (order === null ? null : money(view, order.amount, order.currency)),
+    },
+    { head: 'Waits', isNumber: true, cell: ({ openedAt }) => lasting(view, Date.parse(openedAt)) },
+    { head: 'What happened, and what to do', cell: (matter) => aboutMatter(view, matter) },
+  ],
+  rows: attention,
+  rowId: ({ id, kind, subject }) => `${kind}-${id ?? subject}`,
+  empty: summary.sentence,
+})}
+${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next: nextCursor })}`;
+  return { title: 'What needs a person', here: '/', body };
+}
+
+function aboutMatter(view: View, { id, detail }: MatterDocument): HtmlValue {
+  if (id === null || !mayDo(view, 'operator')) return detail;
+  return html`${detail} ${endMatterForm(view, id)}`;
+}
+
+/** Says that a matter is over. */
+export function endMatterForm(view: View, id: string): HtmlValue {
+  return actionForm(view, {
+    id: `end-${id}`,
+    action: `/v1/attention/${id}/end`,
+    summary: 'End this matter',
+    preview:
+      'It no longer counts among what needs a person. The order and its money stay as they are; settled raises the matter anew if its cause comes again.',
+    button: 'End it',
+    reason: 'required',
+  });
+}

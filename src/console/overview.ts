@@ -1,0 +1,183 @@
+import type { Request } from 'express';
+import { type StatsDocument, showStats } from '../api/admin.ts';
+import { type GroupDocument, listAttention } from '../api/attention.ts';
+import { doctor } from '../api/doctor.ts';
+import type { Finding } from '../api/doctor_store.ts';
+import { CONCERNS, type Concern } from '../domain/matter.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { definitions } from './components.ts';
+import type { PageParts } from './layout.ts';
+import { badge, clockTime, duration, lasting, money, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, type View } from './view.ts';
+
+/** Answers one question: is any money in a wrong state, and why? */
+export async function showOverview(options: ConsoleOptions, view: View, _request: Request): Promise<PageParts> {
+  const [{ summary, groups }, { checks }, { stats }] = await Promise.all([
+    listAttention.load(options, { query: { limit: '1' } }),
+    doctor.load(options, { query: { probe: 'false' } }),
+    showStats.load(options),
+  ]);
+  const body = html`<h1 class="unseen">Overview</h1>
+<p class="lead">${inLocale(view, summary.sentence, summary.money.sums)} <span class="soft">As of ${clockTime(view.nowMs)}.</span></p>
+${queue(view, groups)}
+${whatIsNotKnown(view, checks)}
+${flow(view, stats, checks)}`;
+  return { title: 'Overview', here: '/', body };
+}
+
+type Sum = GroupDocument['sums'][number];
+
+/** A sentence of the API, with its amounts in the way of the view's locale. */
+export function inLocale(view: View, sentence: string, sums: readonly Sum[]): Html {
+  const amounts = new Map(sums.map((sum) => [`${sum.currency} ${sum.balance}`, sum]));
+  const parts = [...amounts.keys()].reduce<string[]>(
+    (texts, amount) => texts.flatMap((text) => (amounts.has(text) ? [text] : splitAt(text, amount))),
+    [sentence],
+  );
+  return html`${parts.map((part) => {
+    const sum = amounts.get(part);
+    return sum === undefined ? part : money(view, sum.balance, sum.currency);
+  })}`;
+}
+
+/** The texts around the first place of `part`, and `part` itself. */
+function splitAt(text: string, part: string): string[] {
+  const at = text.indexOf(`${part} `);
+  return at < 0 ? [text] : [text.slice(0, at), part, text.slice(at + part.length)];
+}
+
+/** More groups than this are shown without what they mean, so that all of them stand on the first screen. */
+const EXPLAINED_MAX = 10;
+
+const TITLES: Readonly<Record<Concern, string>> = {
+  money: 'Money',
+  unsettled: 'Not settled',
+  shop: 'The shop was not told',
+  service: 'The service',
+  link: 'Links',
+};
+
+/** What needs a person by kind: money on one side, all else on the other. */
+function queue(view: View, groups: readonly GroupDocument[]): Html | null {
+  if (groups.length === 0) return null;
+  const isShort = groups.length > EXPLAINED_MAX;
+  const concerns = [...CONCERNS, null].filter((concern) => groups.some((group) => group.concern === concern));
+  const sides = [concerns.filter((concern) => concern === 'money'), concerns.filter((concern) => concern !== 'money')];
+  const tables = sides.filter((side) => side.length > 0).map((side) => matterTable(view, side, { groups, isShort }));
+  return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="What needs a person">${tables}</section>`;
+}
+
+function matterTable(
+  view: View,
+  concerns: readonly (Concern | null)[],
+  { groups, isShort }: { groups: readonly GroupDocument[]; isShort: boolean },
+): Html {
+  const [first = null] = concerns;
+  const title = concerns.length === 1 ? titleOf(first) : 'Everything else';
+  const hasMoney = groups.some(({ concern, sums }) => concerns.includes(concern) && sums.length > 0);
+  const bodies = concerns.map((concern) => {
+    const own = groups.filter((group) => group.concern === concern);
+    const head = html`<tr><th scope="rowgroup" colspan="${hasMoney ? 4 : 3}">${titleOf(concern)}</th></tr>`;
+    const rows = own.map((group) => matterRow(view, group, { isShort, hasMoney }));
+    return html`<tbody>${concerns.length === 1 ? null : head}${rows}</tbody>`;
+  });
+  return html`<div class="table" role="region" aria-label="${title}" tabindex="0"><table>
+<thead><tr><th scope="col">${title}</th>${hasMoney ? html`<th scope="col" class="number">Captured</th>` : null}<th scope="col" class="number">Count</th><th scope="col" class="number">Oldest</th></tr></thead>
+${bodies}</table></div>`;
+}
+
+function titleOf(concern: Concern | null): string {
+  return concern === null ? 'Others' : TITLES[concern];
+}
+
+function matterRow(
+  view: View,
+  group: GroupDocument,
+  { isShort, hasMoney }: { isShort: boolean; hasMoney: boolean },
+): Html {
+  const { kind, reason, meaning, count, oldestAt, sums } = group;
+  const name = nameOfMatter(group);
+  return html`<tr id="matter-${kind}-${reason ?? 'any'}"><th scope="row"><a href="${hrefOf(view, '/attention', { kind, reason })}">${name}</a>${
+    isShort ? null : html`<br><span class="soft">${meaning}</span>`
+  }</th>${hasMoney ? html`<td class="number">${sumsOf(view, sums)}</td>` : null}<td class="number">${whole(count)}</td><td class="number">${lasting(view, Date.parse(oldestAt))}</td></tr>
+`;
+}
+
+/** A kind of matter, and for holds the reason. */
+export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'reason'>): string {
+  const words = kind.replaceAll('_', ' ');
+  return reason === null ? words : `${words}: ${reason.replaceAll('_', ' ')}`;
+}
+
+/** What was captured on the orders; what they ask, if nothing was. */
+export function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
+  const captured = sums.filter(({ balance }) => Number(balance) !== 0);
+  if (captured.length > 0) {
+    return captured.map(
+      ({ balance, currency }, at) => html`${at === 0 ? null : ' + '}${money(view, balance, currency)}`,
+    );
+  }
+  return sums.length === 0 ? html`<span class="soft">–</span>` : html`<span class="soft">none</span>`;
+}
+
+/** Checks that say what settled cannot know or do now; those about matters are in the queue already. */
+const ABOUT_KNOWING: ReadonlySet<string> = new Set([
+  'ready',
+  'clock steps',
+  'database',
+  'database clock',
+  'replicas',
+  'settings',
+  'leases',
+  'disk',
+  'service',
+  'asking',
+  'secrets',
+  'restore',
+]);
+
+function whatIsNotKnown(view: View, checks: readonly Finding[]): Html {
+  const wrong = checks.filter(({ name, status }) => ABOUT_KNOWING.has(name) && status !== 'ok');
+  const all = html`<a href="${hrefOf(view, '/system')}">All checks</a>`;
+  if (wrong.length === 0) {
+    return html`<section id="unknown"><h2>What cannot be known now</h2><p>Nothing: settled can read its store, ask the service and trust its clock. ${all}</p></section>`;
+  }
+  return html`<section id="unknown"><h2>What cannot be known now</h2><ul class="findings">${wrong.map(
+    ({ name, status, detail }) =>
+      html`<li>${badge(status, status === 'failing' ? 'bad' : 'wait')} <strong>${name}</strong>: ${detail}</li>`,
+  )}</ul><p>${all}</p></section>`;
+}
+
+function flow(view: View, stats: StatsDocument, checks: readonly Finding[]): Html {
+  const { events, notices, api, lagSeconds, noticesLagSeconds, orders } = stats;
+  const waiting = (counts: Record<string, number>) => (counts.pending ?? 0) + (counts.leased ?? 0);
+  const late = (seconds: number | null) =>
+    seconds === null || seconds < 1 ? '' : `, the oldest for ${duration(seconds * 1000)}`;
+  const link = (path: string, query: Record<string, string>, text: string) =>
+    html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
+  const budget = checks.find(({ name }) => name === 'api budget')?.detail ?? `${whole(api.slotsInUse)} in use`;
+  return html`<section id="flow"><h2>Flow</h2>
+${definitions([
+  [
+    'Orders',
+    html`${Object.entries(orders)
+      .filter(([, count]) => count > 0)
+      .map(
+        ([state, count], at) =>
+          html`${at === 0 ? null : ', '}${link('/orders', { state }, `${whole(count)} ${state.replaceAll('_', ' ')}`)}`,
+      )}`,
+  ],
+  [
+    'Settled',
+    html`${whole(events.done ?? 0)} events and answers; ${whole(waiting(events))} waiting${late(lagSeconds)}; ${link('/deliveries', { status: 'dead' }, `${whole(events.dead ?? 0)} dead`)}`,
+  ],
+  [
+    'Told',
+    noticesLagSeconds === null
+      ? html`${whole((notices.done ?? 0) + waiting(notices))} notices in the feed; the shop has no callback`
+      : html`${whole(notices.done ?? 0)} notices; ${whole(waiting(notices))} waiting${late(noticesLagSeconds)}; ${link('/shop', { status: 'dead' }, `${whole(notices.dead ?? 0)} dead`)}`,
+  ],
+  ['API budget', html`${budget}${api.pausedUntil === null ? null : `; paused until ${api.pausedUntil}`}`],
+  ['To ask about', html`${whole(stats.checks)} links`],
+])}</section>`;
+}

@@ -1,0 +1,61 @@
+import type { Request } from 'express';
+import { ProblemError } from '../api/problem.ts';
+import type { Problem } from '../http/problem.ts';
+
+/** The query of a page that is a list: what was typed, and what the API says of it. */
+
+/** The values of a page's query by their names; empty if one is missing. Of one that is repeated: all, with commas between. */
+export function given<Name extends string>({ query }: Request, names: readonly Name[]): Record<Name, string> {
+  const values = names.map((name): [Name, string] => {
+    const value: unknown = query[name];
+    const texts = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
+    return [name, texts.join(',')];
+  });
+  return Object.fromEntries(values) as Record<Name, string>;
+}
+
+/** Without the values that were left empty. */
+export function asked(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
+}
+
+/** Names as choices of a filter, in words. */
+export function choices(names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, name.replaceAll('_', ' ')]));
+}
+
+const DAY = /^\d{4}-\d\d-\d\d$/;
+const MINUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
+
+/** A day or a minute that was typed, in UTC, as the API takes it. Any other text stays, so that the API says what is wrong. */
+export function timeAsked(typed: string, end: 'first' | 'last'): string {
+  if (DAY.test(typed)) return `${typed}T${end === 'first' ? '00:00:00.000' : '23:59:59.999'}Z`;
+  if (MINUTE.test(typed)) return `${typed}:00Z`;
+  return typed;
+}
+
+/** Whether a control for days can hold it. */
+export function isDay(typed: string): boolean {
+  return typed === '' || DAY.test(typed);
+}
+
+/** What the API answers to a page's query; or, if it refuses the query, why, by the names of its parameters. */
+type Loaded<Document> =
+  | { document: Document; refused: null }
+  | { document: null; refused: { status: number; detail: string; faultOf: (name: string) => string | null } };
+
+/** Waits for what a page shows. A query that the API refuses is no fault: the page says what is wrong with it. */
+export async function loaded<Document>(loading: Promise<Document>): Promise<Loaded<Document>> {
+  try {
+    return { document: await loading, refused: null };
+  } catch (error) {
+    if (!(error instanceof ProblemError) || !isAboutQuery(error.problem)) throw error;
+    const { status, detail, errors = [] } = error.problem;
+    const faultOf = (name: string) => errors.find(({ path }) => path === name)?.detail ?? null;
+    return { document: null, refused: { status, detail, faultOf } };
+  }
+}
+
+function isAboutQuery({ code, status }: Problem): boolean {
+  return code === 'invalid_request' && (status === 400 || status === 422);
+}

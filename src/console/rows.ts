@@ -1,0 +1,84 @@
+import type { Request } from 'express';
+import { showEvent } from '../api/events.ts';
+import { showNotice } from '../api/notices.ts';
+import { type Html, html } from '../http/app.ts';
+import { actionButton, definitions } from './components.ts';
+import type { Shown } from './layout.ts';
+import { stateBadge, time, timeAndAge } from './values.ts';
+import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
+
+/** One event or notice, with its body as bytes that are shown and never carried out. */
+
+export async function showEventPage(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const id = String(request.params.id);
+  const { event } = await showEvent.load(options, { id });
+  const { reading, reference, status, fault, bodyText, bodyBase64, bodyDropped } = event;
+  const what = reading === null ? 'Event' : "The service's answer, event";
+  const again = mayDo(view, 'operator') && !bodyDropped && (status === 'done' || status === 'dead');
+  const body = html`<h1>${what} ${event.id} ${stateBadge(status)}</h1>
+${definitions([
+  ['Order', html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>`],
+  ["The service's id", event.eventId],
+  [reading === null ? 'Type' : 'Why settled asked', event.type],
+  ['Link', event.linkId],
+  ['Received', timeAndAge(view, Date.parse(event.receivedAt))],
+  ['Signed', reading === null ? signedAt(event.timestamp) : null],
+  ['Reading', reading],
+  [
+    'What became of it',
+    event.outcome === null ? null : `${event.outcome}${event.rule === null ? '' : ` (rule ${event.rule})`}`,
+  ],
+  ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
+  ['Attempts', event.attempt],
+  ['Came again', event.duplicates === 0 ? null : `${event.duplicates} times, with the same content`],
+  ['Conflict', event.conflict ? 'the same event id came before with other content' : null],
+  ['Settled', event.endedAt === null ? null : timeAndAge(view, Date.parse(event.endedAt))],
+  ['SHA-256 of the body', html`<code>${event.bodySha256}</code>`],
+])}
+${again ? html`<p>${actionButton(view, { action: `/v1/events/${event.id}/replay`, button: 'Settle it again' })}</p>` : null}
+<section><h2>Body</h2>${bytes({ text: bodyText, base64: bodyBase64 })}</section>`;
+  return { title: `Event ${event.id}`, here: '/deliveries', body };
+}
+
+function signedAt(timestamp: string): Html {
+  const ms = Number(timestamp);
+  const isTime = /^\d{1,15}$/.test(timestamp) && !Number.isNaN(new Date(ms).getTime());
+  return html`${isTime ? time(ms) : null} <code>${timestamp}</code>`;
+}
+
+const HEX_BYTES_MAX = 16_384;
+
+/** The bytes as text; in hexadecimal if they are no UTF-8. */
+function bytes({ text, base64 }: { text: string | null; base64: string | null }): Html {
+  if (base64 === null) return html`<p class="soft">settled dropped the bytes after SETTLED_KEEP_BODIES.</p>`;
+  if (text !== null) return html`<pre tabindex="0"><code>${text}</code></pre>`;
+  const all = Buffer.from(base64, 'base64');
+  const shown = all
+    .subarray(0, HEX_BYTES_MAX)
+    .toString('hex')
+    .replace(/(..)(?=.)/g, '$1 ');
+  return html`<p>The bytes are not UTF-8; in hexadecimal${all.length > HEX_BYTES_MAX ? html`, the first ${HEX_BYTES_MAX} of ${all.length}` : null}:</p>
+<pre tabindex="0"><code>${shown}</code></pre>`;
+}
+
+export async function showNoticePage(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const id = String(request.params.id);
+  const { notice } = await showNotice.load(options, { id });
+  const { reference, status, fault, answer, type } = notice;
+  const mayResend = mayDo(view, 'operator') && options.canTell && status !== 'leased';
+  const body = html`<h1>${type} ${stateBadge(status)}</h1>
+${definitions([
+  ['Order', html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>`],
+  ['Notice', html`<code>${notice.id}</code>`],
+  ['Version of the order', notice.version],
+  ['Made', timeAndAge(view, Date.parse(notice.createdAt))],
+  ['Attempts', notice.attempt],
+  ['Next attempt', notice.dueAt === null || status !== 'pending' ? null : timeAndAge(view, Date.parse(notice.dueAt))],
+  ['Ended', notice.endedAt === null ? null : timeAndAge(view, Date.parse(notice.endedAt))],
+  ['The shop answered', answer === null ? null : html`${answer.status} <code>${answer.body}</code>`],
+  ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
+])}
+${mayResend ? html`<p>${actionButton(view, { action: `/v1/notices/${notice.id}/resend`, button: 'Send it again' })}</p>` : null}
+<section><h2>Body</h2><pre tabindex="0"><code>${JSON.stringify(notice.body, null, 2)}</code></pre></section>`;
+  return { title: type, here: '/shop', body };
+}

@@ -1,0 +1,53 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { enter } from '../support/access.ts';
+import { overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { seedEveryMatter } from '../support/matters.ts';
+import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+
+const settled = sharedApp();
+const open = useBrowser();
+let eventId = '';
+let noticeId = '';
+beforeAll(async () => {
+  const link = await settled().reserve('lamp-0b77e1');
+  await settled().deliver(link, paymentEvent({ linkId: 'pl_1', amount: '60.00' }));
+  await eventually(async () => {
+    expect((await settled().order('lamp-0b77e1')).state).toBe('held');
+  });
+  eventId = (await settled().api('/v1/events?reference=lamp-0b77e1')).body.events[0].id;
+  noticeId = (await settled().api('/v1/notices?reference=lamp-0b77e1')).body.notices[0].id;
+  await seedEveryMatter(settled(), Date.now());
+});
+
+const paths = () => [
+  '/',
+  '/attention',
+  '/orders',
+  '/orders?q=nowhere&since=2026-01-01',
+  '/orders?since=yesterday&state=lost&cursor=x',
+  '/orders/lamp-0b77e1',
+  '/orders/order-status_unclear',
+  `/events/${eventId}`,
+  `/notices/${noticeId}`,
+];
+
+describe('console: overview, orders and order', () => {
+  it.each([
+    [360, 'dark'],
+    [768, 'light'],
+    [1280, 'light'],
+  ] as const)('have no overflow at %i px (%s), and no fault that axe finds', async (width, colorScheme) => {
+    const tab = await open({ width, height: 800 });
+    await tab.emulateMedia({ colorScheme });
+    await enter(tab, settled(), '/');
+    for (const path of paths()) {
+      await tab.goto(`${settled().apiUrl}${path}`);
+      expect(await overflowOf(tab), path).toBe(0);
+      // What axe looks at differs between a phone and a large screen, and between light and dark.
+      if (width !== 768) expect(await violationsIn(tab), path).toEqual([]);
+    }
+    expect(tab.wrongs).toEqual([]);
+  });
+});
