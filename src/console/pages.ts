@@ -3,7 +3,7 @@ import type { PersonRole } from '../domain/access.ts';
 import type { Shown } from './layout.ts';
 import { showMatters } from './matters.ts';
 import { showOrderPage } from './order.ts';
-import { showOrders } from './orders.ts';
+import { showOrders } from './order_list.ts';
 import { showOverview } from './overview.ts';
 import { showEventPage, showNoticePage } from './rows.ts';
 import type { ConsoleOptions, View } from './view.ts';

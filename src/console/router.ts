@@ -12,10 +12,9 @@ import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
 import { html } from '../http/app.ts';
-import { actionNotice } from './action_notice.ts';
 import { assetRoutes } from './assets.ts';
 import { problemPanel } from './components.ts';
-import { page } from './layout.ts';
+import { actionNotice, page } from './layout.ts';
 import { openLive } from './live.ts';
 import { PAGES } from './pages.ts';
 import { sendConsolePage } from './send.ts';
@@ -27,6 +26,20 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
   const router = express.Router({ caseSensitive: true, strict: true });
   router.use(assetRoutes());
   router.use(signInRoutes(options));
+  router.use(pageRoutes(options));
+  const live = openLive({
+    ...options,
+    isStillValid: async (request) => (await options.access.identify(request)) !== null,
+  });
+  router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
+  router.get('/{*path}', refuseUnknown);
+  router.use(showProblems(options));
+  return { router, end: live.end };
+}
+
+/** The pages that need a session. */
+function pageRoutes(options: ConsoleOptions): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
   for (const { path, least, show } of PAGES) {
     router.get(path, signedIn(options, { least, shop: false }), async (request, response) => {
       const view = requestView(options, request, response);
@@ -38,14 +51,8 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     });
   }
   for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
-  const live = openLive({
-    ...options,
-    isStillValid: async (request) => (await options.access.identify(request)) !== null,
-  });
-  router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
-  router.get('/{*path}', refuseUnknown);
   router.use(showProblems(options));
-  return { router, end: live.end };
+  return router;
 }
 
 /** For a browser that asks for a page that is not there; programs get JSON. */
@@ -134,7 +141,7 @@ export function formViews(options: () => ConsoleOptions): FormViews {
       response.locals.refused = refused;
       request.method = 'GET';
       request.url = pathname.slice(prefix().length) + search;
-      pages ??= consoleRoutes(options());
+      pages ??= pageRoutes(options());
       pages(request, response, () => sendProblemPage(options(), request, response, { status, code, detail }));
     },
   };
