@@ -12,6 +12,9 @@ import { found, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation, recordAction } from './route.ts';
 
 const each = (keys: readonly string[]) => z.strictObject(Object.fromEntries(keys.map((key) => [key, count])));
+const seconds = (keys: readonly string[]) =>
+  z.strictObject(Object.fromEntries(keys.map((key) => [key, z.number().min(0)])));
+const slots = count.describe('Requests a minute that settled may send.');
 const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
 
 const CHECK_CLASSES = ['confirm', 'hint', 'janitor'];
@@ -28,14 +31,18 @@ const stats = z
     matters: z.array(group).describe('What needs a person, as `/v1/attention` groups it.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
     checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
+    checksLagSeconds: seconds(CHECK_CLASSES).describe(
+      "How long the oldest check has been due, by class; scheduled ones are the janitor's.",
+    ),
     openings: each(OPENING_STATUSES).describe('Links that are being opened, by status.'),
     drift: count.describe('Differences found between the service and settled.'),
-    api: z.strictObject({ slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
+    api: z.strictObject({ slots, slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
     rejections: count.describe('Deliveries that were refused as not authentic.'),
     lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
     noticesLagSeconds: z
       .nullable(z.number().min(0))
       .describe('How long ago the shop should have had the oldest notice; null if it has no callback.'),
+    feedPosition: count.describe('Of the newest notice in the feed.'),
   })
   .meta({ id: 'Stats' });
 
@@ -57,18 +64,20 @@ const STATS = {
   matters: [{ kind: 'hold', reason: 'amount_mismatch', count: 1, oldestAt: AT }],
   checks: 0,
   checksByClass: none(CHECK_CLASSES),
+  checksLagSeconds: none(CHECK_CLASSES),
   openings: none(OPENING_STATUSES),
   drift: 2,
-  api: { slotsInUse: 4, pausedUntil: null },
+  api: { slots: 50, slotsInUse: 4, pausedUntil: null },
   rejections: 0,
   lagSeconds: 0,
   noticesLagSeconds: 0,
+  feedPosition: 302,
 };
 
 export const showStats = operation({
   summary: 'Counts of everything',
   answers: ok('The counts.', { stats }, { stats: STATS }),
-  answer: async ({ store, clock, canTell }) => {
+  answer: async ({ store, clock, canTell, apiSlots }) => {
     const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
       clock.nowMs(),
     );
@@ -78,14 +87,20 @@ export const showStats = operation({
         // A state that no order is in is shown as 0.
         orders: { ...none(ORDER_STATES), ...counts.orders },
         matters: counts.matters.map(withTimes),
-        api: { slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
+        api: { slots: apiSlots, slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
         lagSeconds: lagMs / 1000,
         // Without a callback settled sends no notice, and none is late.
         noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
+        checksLagSeconds: inSeconds(checksLagMs),
+        feedPosition: feed.newest,
       },
     };
   },
 });
+
+function inSeconds(lagsMs: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(lagsMs).map(([name, ms]) => [name, ms / 1000]));
+}
 
 const BACKUP = {
   path: '/data/backups/settled-2030-01-31T12-00-00-000Z.db',

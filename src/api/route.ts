@@ -245,6 +245,8 @@ export type ApiOptions = {
   publicUrlReaches: boolean;
   /** What speaks to the service's API; null if none is configured. */
   asking: { service: Service; opener: LinkOpener; reconciler: Reconciler } | null;
+  /** How long bytes of deliveries are kept. */
+  keepBodiesMs: number;
   /** All slots of the API budget. */
   apiSlots: number;
   /** Currency codes with a space between two: an order that names none is in the first. */

@@ -12,6 +12,7 @@ import { doctor } from './doctor.ts';
 import { listEvents, replayEvent, showEvent } from './events.ts';
 import { readFeed, tail } from './feed_and_tail.ts';
 import { refuseMethod, requireAccess } from './guard.ts';
+import { showInstallation } from './installation.ts';
 import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
@@ -22,6 +23,7 @@ import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.t
 import { listRejections, verifyDelivery } from './rejections.ts';
 import { resolveOrder } from './resolution.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
+import { listChecks, listDrift, listHints } from './service_state.ts';
 
 const VIEWER: Access = { least: 'viewer', shop: false };
 const OPERATOR: Access = { least: 'operator', shop: false };
@@ -47,6 +49,9 @@ export const ROUTES: readonly Route[] = [
   route('GET /v1/events/:id', 'Events', VIEWER, { showEvent }),
   route('POST /v1/events/:id/replay', 'Events', OPERATOR, { replayEvent }),
   route('GET /v1/rejections', 'Events', VIEWER, { listRejections }),
+  route('GET /v1/hints', 'Events', VIEWER, { listHints }),
+  route('GET /v1/drift', 'Events', VIEWER, { listDrift }),
+  route('GET /v1/checks', 'Operation', VIEWER, { listChecks }),
   route('GET /v1/attention', 'Operation', VIEWER, { listAttention }),
   route('POST /v1/attention/:id/end', 'Operation', OPERATOR, { endAttention }),
   route('GET /v1/notices', 'Notices', VIEWER, { listNotices }),
@@ -64,6 +69,7 @@ export const ROUTES: readonly Route[] = [
   route('POST /v1/admin/rotate-key', 'Operation', ADMIN, { rotateKey }),
   route('POST /v1/admin/reconcile', 'Operation', OPERATOR, { reconcile }),
   route('GET /v1/admin/doctor', 'Operation', VIEWER, { doctor }),
+  route('GET /v1/admin/installation', 'Operation', VIEWER, { showInstallation }),
   route('GET /v1/tokens', 'Access', VIEWER, { listTokens }),
   route('POST /v1/tokens', 'Access', ADMIN, { addToken }),
   route('POST /v1/tokens/:id/revoke', 'Access', ADMIN, { revokeToken }),

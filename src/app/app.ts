@@ -144,6 +144,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     // Its path or its query may be a secret.
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
     publicUrlReaches: config.publicUrlReaches,
+    keepBodiesMs: config.keepBodiesMs,
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
   };

@@ -4,6 +4,7 @@ import type { Inbox, Intake, Orders, Refusals, SealedCredentials } from './contr
 import type { ApiBudget, Checks, Links, Openings } from './contract_links.ts';
 import type { NoticeQueries, Telling } from './contract_notices.ts';
 import type { Queries } from './contract_queries.ts';
+import type { ServiceQueries } from './contract_service.ts';
 
 /**
  * What settled asks of a database. Every verb is one whole transaction: when its promise resolves, the change is on the
@@ -23,6 +24,7 @@ export type Store = Intake &
   Queries &
   Bulk &
   BulkQueries &
+  ServiceQueries &
   AccessControl &
   AccessQueries &
   Sharing &

@@ -179,12 +179,14 @@ describe('api: stats', () => {
           ],
           checks: 3,
           checksByClass: { confirm: 0, hint: 1, janitor: 2 },
+          checksLagSeconds: { confirm: 0, hint: expect.any(Number), janitor: expect.any(Number) },
           openings: { pending: 0, leased: 0, taken: 0 },
           drift: 0,
-          api: { slotsInUse: 0, pausedUntil: null },
+          api: { slots: 50, slotsInUse: 0, pausedUntil: null },
           rejections: 1,
           lagSeconds: 0,
           noticesLagSeconds: null,
+          feedPosition: expect.any(Number),
         },
       });
     });

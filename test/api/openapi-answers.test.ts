@@ -265,6 +265,7 @@ describe('the answers of the document', () => {
     await tail.first('settled');
     await app.api('/v1/tail', { method: 'HEAD' });
     await app.api('/v1/stats');
+    for (const path of ['/v1/hints', '/v1/drift', '/v1/checks', '/v1/admin/installation']) await app.api(path);
     await app.api('/v1/admin/doctor');
     await app.api('/v1/admin/backup', { body: {} });
     await app.api('/v1/admin/rotate-key', { body: {} });

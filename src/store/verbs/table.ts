@@ -19,6 +19,7 @@ import { listOrders } from './orders_list.ts';
 import { dropCustomers } from './payments.ts';
 import { readingVerbs } from './readings.ts';
 import { countUnopenable, secretVerbs } from './secrets.ts';
+import { serviceQueries } from './service_lists.ts';
 import { settle } from './settle.ts';
 import { sweepVerbs } from './sweep.ts';
 import { timeline } from './timeline.ts';
@@ -63,6 +64,7 @@ export const READ = {
   listOrders,
   previewResolution,
   ...bulkQueries,
+  ...serviceQueries,
   timeline,
   listMatters,
   countUnopenable,

@@ -1,0 +1,178 @@
+import { z } from 'zod';
+import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
+import { iso, words } from '../explain/glossary.ts';
+import type { ListedDrift, QueuedRequest } from '../store/contract_service.ts';
+import * as field from './fields.ts';
+import { AT, cutPage, isoOrNull, readKey, readPlace, withTimes } from './fields.ts';
+import { referenceFilter } from './lists.ts';
+import { PAID } from './order.ts';
+import { ok, operation } from './route.ts';
+
+/** What the service said otherwise than settled knew, what came stale, and what settled asks next. */
+
+const drift = field.component('Drift', 'The service knew something else of an order than settled.', {
+  id: field.rowId,
+  reference: field.reference,
+  at: field.time,
+  reading: z.int().describe("The number of the service's answer that showed it."),
+  learnedBy: z.string().describe('Why settled had asked.'),
+  ours: z.string().describe("The order's state and money before."),
+  theirs: z.string().describe('The same after; while it is undecided, what the service says.'),
+  rule: z.string().describe('By which rule it was decided.'),
+  rightSide: z.enum(['service', 'undecided']),
+});
+
+export type DriftDocument = z.infer<typeof drift>;
+
+const DRIFT = {
+  id: '3',
+  reference: PAID.reference,
+  at: AT,
+  reading: 812,
+  learnedBy: 'scheduled',
+  ours: 'awaiting_payment',
+  theirs: 'paid BRL 100.00',
+  rule: 'paid',
+  rightSide: 'service',
+};
+
+const orderList = z.strictObject({ ...field.page, reference: referenceFilter });
+type OrderList = z.output<typeof orderList>;
+
+/** Reads a page of rows by their keys, perhaps those of one order. */
+async function readRows<Row extends { key: number }>(
+  query: OrderList,
+  list: (page: { limit: number; after: number | null; reference: string | null }) => Promise<Row[]>,
+) {
+  const { limit, reference = null } = query;
+  const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
+  return cutPage(query, await list({ limit: limit + 1, after, reference }), ({ key }) => `k${key}`);
+}
+
+export const listDrift = operation({
+  summary: 'Differences that were found between the service and settled',
+  description: 'Each was found by an answer of the API that said more, or less, than the webhooks had.',
+  query: orderList,
+  answers: ok(
+    'A page of differences.',
+    { drift: z.array(drift), nextCursor: field.nextCursor },
+    { drift: [DRIFT], nextCursor: null },
+  ),
+  answer: async ({ store }, { query }) => {
+    const { rows, nextCursor } = await readRows(query, (at) => store.listDrift(at));
+    return { drift: rows.map(driftDocument), nextCursor };
+  },
+});
+
+function driftDocument({ key, atMs, ...row }: ListedDrift): object {
+  return { id: String(key), ...row, at: iso(atMs) };
+}
+
+const hint = field.component('Hint', 'An authentic delivery whose timestamp was too old, or from the future.', {
+  id: field.rowId,
+  reference: field.reference,
+  eventId: z.string().describe("The service's, or `sha256:` and the body's digest if it named none."),
+  timestamp: z.string().describe("The timestamp header's characters: epoch milliseconds."),
+  count: field.count.describe('How often it came.'),
+  firstAt: field.time,
+  lastAt: field.time,
+});
+
+export type HintDocument = z.infer<typeof hint>;
+
+const HINT = {
+  id: '4',
+  reference: PAID.reference,
+  eventId: 'evt_8001',
+  timestamp: '1896087600000',
+  count: 2,
+  firstAt: AT,
+  lastAt: AT,
+};
+
+export const listHints = operation({
+  summary: 'Authentic deliveries that were stale',
+  description: 'They settle nothing: settled asks the service about the link instead.',
+  query: orderList,
+  answers: ok(
+    'A page, one row for each delivery that differs from the others of its link.',
+    { hints: z.array(hint), nextCursor: field.nextCursor },
+    { hints: [HINT], nextCursor: null },
+  ),
+  answer: async ({ store }, { query }) => {
+    const { rows, nextCursor } = await readRows(query, (at) => store.listHints(at));
+    return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...withTimes(row) })), nextCursor };
+  },
+});
+
+const linkId = z.string().nullable();
+const failures = field.count.describe('Attempts in a row that the service did not answer.');
+
+const queued = z.strictObject({
+  reference: field.reference,
+  linkId,
+  class: z.enum(CHECK_CLASSES.map((one) => one.class)).describe('Of the API budget.'),
+  reason: field.names('CheckReason', CHECK_REASONS, words.asked),
+  failures,
+  requestedAt: field.time,
+  dueAt: field.time.describe('When settled asks at the earliest.'),
+});
+
+const opening = z.strictObject({
+  reference: field.reference,
+  status: z.enum(['pending', 'leased', 'taken']).describe('`taken`: it waits for a person.'),
+  attempt: field.count,
+  fault: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
+  dueAt: field.time,
+});
+
+const NEXT = {
+  queue: [
+    {
+      reference: PAID.reference,
+      linkId: 'pl_8001',
+      class: 'confirm',
+      reason: 'doubtful_money',
+      failures: 0,
+      requestedAt: AT,
+      dueAt: AT,
+    },
+  ],
+  schedule: [{ reference: 'order-8002', linkId: 'pl_8002', failures: 0, dueAt: '2030-01-31T12:04:00.000Z' }],
+  openings: [],
+};
+
+const next = z.strictObject({
+  queue: z.array(queued).describe('Links that something or somebody wants asked about, the first in turn first.'),
+  schedule: z
+    .array(z.strictObject({ reference: field.reference, linkId, failures, dueAt: field.time }))
+    .describe('Links that are asked about on schedule, the next one first.'),
+  openings: z.array(opening).describe('Links that settled is opening.'),
+});
+
+export type NextRequestsDocument = z.infer<typeof next>;
+
+export const listChecks = operation({
+  summary: 'What settled asks the service next, and when',
+  description: 'The counts are in `/v1/stats`. Nothing is asked while no API is configured, or while it is paused.',
+  query: z.strictObject({ limit: field.page.limit }),
+  answers: ok('The first rows of each kind.', { next }, { next: NEXT }),
+  answer: async ({ store }, { query: { limit } }) => {
+    const { queue, schedule, openings } = await store.nextRequests({ limit });
+    return {
+      next: {
+        queue: queue.map(queuedDocument),
+        schedule: schedule.map(withTimes),
+        openings: openings.map(({ faultCode: code, faultMessage: message, dueAtMs, ...row }) => {
+          const fault = code === null ? null : { code, message };
+          return { ...row, fault, dueAt: isoOrNull(dueAtMs) };
+        }),
+      },
+    };
+  },
+});
+
+function queuedDocument({ rank, ...row }: QueuedRequest): object {
+  const { class: name } = CHECK_CLASSES.find(({ from, to }) => rank >= from && rank <= to) ?? CHECK_CLASSES[2];
+  return { ...withTimes(row), class: name };
+}

@@ -1,0 +1,84 @@
+import { CHECK_CLASSES } from '../../domain/check_queue.ts';
+import { firstCheckAtMs } from '../../domain/check_schedule.ts';
+import type {
+  ListedDrift,
+  ListedHint,
+  NextRequests,
+  QueuedRequest,
+  ServiceQueries,
+  WaitingOpening,
+} from '../contract_service.ts';
+import { type InTransaction, statement } from '../transaction.ts';
+import { KEY_MAX } from './list_pages.ts';
+
+const DRIFT = `SELECT d.key, o.reference, d.at_ms AS atMs, d.reading, d.learned_by AS learnedBy, d.ours, d.theirs, d.rule,
+  d.right_side AS rightSide FROM drift d JOIN orders o ON o.key = d.order_key`;
+const ALL_DRIFT = statement(`${DRIFT} WHERE d.key < @before ORDER BY d.key DESC LIMIT @limit`);
+// `+ 0` keeps both engines from walking all rows in the order of their keys until enough are found.
+const DRIFT_OF_ORDER = statement(`
+  ${DRIFT} WHERE o.reference = @reference AND d.key < @before ORDER BY d.key + 0 DESC LIMIT @limit`);
+
+const HINT = `SELECT h.key, o.reference, h.event_id AS eventId, h.timestamp, h.count, h.first_at_ms AS firstAtMs,
+  h.last_at_ms AS lastAtMs FROM hint h JOIN link l ON l.key = h.link_key JOIN orders o ON o.key = l.order_key`;
+const ALL_HINTS = statement(`${HINT} WHERE h.key < @before ORDER BY h.key DESC LIMIT @limit`);
+const HINTS_OF_ORDER = statement(`
+  ${HINT} WHERE o.reference = @reference AND h.key < @before ORDER BY h.key + 0 DESC LIMIT @limit`);
+
+// One rank at a time, as the index has them.
+const QUEUE = statement(`
+  SELECT o.reference, l.link_id AS linkId, c.reason, c.rank, c.failures, c.requested_at_ms AS requestedAtMs,
+    c.due_at_ms AS dueAtMs
+  FROM (SELECT link_key, reason, rank, failures, requested_at_ms, due_at_ms FROM link_check
+    WHERE rank = @rank ORDER BY due_at_ms LIMIT @limit) AS c
+  JOIN link l ON l.key = c.link_key JOIN orders o ON o.key = l.order_key ORDER BY c.due_at_ms, c.link_key`);
+const SCHEDULE = statement(`
+  SELECT o.reference, l.link_id AS linkId, l.check_failures AS failures, l.next_check_at_ms AS plannedMs,
+    s.paid_at_ms AS settledAtMs
+  FROM (SELECT key, order_key, link_id, check_failures, next_check_at_ms FROM link
+    WHERE next_check_at_ms IS NOT NULL ORDER BY next_check_at_ms LIMIT @limit) AS l
+  JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
+  ORDER BY l.next_check_at_ms, l.key`);
+
+// The status is written out, because a partial index is used only for its own literal.
+const openings = (status: WaitingOpening['status'], order: string) =>
+  statement(`
+  SELECT o.reference, p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode,
+    p.fault_message AS faultMessage
+  FROM (SELECT * FROM opening WHERE status = '${status}' ORDER BY ${order} LIMIT @limit) AS p
+  JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key ORDER BY p.${order}`);
+const OPENINGS = [openings('leased', 'due_at_ms'), openings('pending', 'due_at_ms'), openings('taken', 'link_key')];
+
+type ScheduleRow = Omit<NextRequests['schedule'][number], 'dueAtMs'> & {
+  plannedMs: number;
+  settledAtMs: number | null;
+};
+
+/** The ranks of the queue, the strongest first. */
+const RANKS = CHECK_CLASSES.flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, n) => to - n));
+
+export const serviceQueries: InTransaction<ServiceQueries> = {
+  *listDrift(tx, { limit, after, reference }) {
+    const asked = { limit, before: after ?? KEY_MAX, reference };
+    return yield* tx.all<ListedDrift>(reference === null ? ALL_DRIFT : DRIFT_OF_ORDER, asked);
+  },
+  *listHints(tx, { limit, after, reference }) {
+    const asked = { limit, before: after ?? KEY_MAX, reference };
+    return yield* tx.all<ListedHint>(reference === null ? ALL_HINTS : HINTS_OF_ORDER, asked);
+  },
+  *nextRequests(tx, { limit }) {
+    const ofRanks = RANKS.map((rank) => tx.all<QueuedRequest>(QUEUE, { rank, limit }));
+    const schedule = tx.all<ScheduleRow>(SCHEDULE, { limit });
+    const ofStatuses = OPENINGS.map((one) => tx.all<WaitingOpening>(one, { limit }));
+    const queue: QueuedRequest[] = [];
+    for (const ofRank of ofRanks) queue.push(...(yield* ofRank));
+    const waiting: WaitingOpening[] = [];
+    for (const ofStatus of ofStatuses) waiting.push(...(yield* ofStatus));
+    return {
+      queue: queue.slice(0, limit),
+      schedule: (yield* schedule).map(({ plannedMs, settledAtMs, ...link }) => {
+        return { ...link, dueAtMs: firstCheckAtMs({ settledAtMs }, plannedMs) };
+      }),
+      openings: waiting.slice(0, limit),
+    };
+  },
+};
