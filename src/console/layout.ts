@@ -28,13 +28,16 @@ export type PageParts = {
   notice?: { text: HtmlValue; isProblem?: boolean } | null;
   /** What the search box holds. */
   search?: string;
+  /** Set if the page must not be loaded again by its script: it costs much, or it shows what can be shown once only. */
+  isStill?: true;
 };
 
 /** A page, with another status than 200 if the API refused what it was asked for; or the address to go to instead. */
 export type Shown = (PageParts & { status?: number }) | { goTo: string };
 
 /** A whole page of the console. Its `main` is what the script refreshes; without a script every link and form works. */
-export function page(view: View, { title, here, body, notice = null, search = '' }: PageParts): Html {
+export function page(view: View, parts: PageParts): Html {
+  const { title, here, body, notice = null, search = '', isStill } = parts;
   const { prefix, session } = view;
   return html`<!doctype html>
 <html lang="en">
@@ -48,7 +51,7 @@ export function page(view: View, { title, here, body, notice = null, search = ''
 <link rel="stylesheet" href="${assetHref(view, 'console.css')}">
 ${session === null ? null : html`<script type="module" src="${assetHref(view, 'console.js')}"></script>`}
 </head>
-<body data-prefix="${prefix}">
+<body data-prefix="${prefix}"${isStill === true ? html` data-still` : null}>
 <a class="skip" href="#main">Skip to the content</a>
 <header class="top">
 <p class="name"><a href="${hrefOf(view, '/')}">settled</a>${environmentBadge(view)}</p>

@@ -1,11 +1,16 @@
 import type { Request } from 'express';
 import type { PersonRole } from '../domain/access.ts';
+import { showAudit, showVerification } from './audit_page.ts';
+import { showEvents, showRejections, showStale } from './deliveries.ts';
 import type { Shown } from './layout.ts';
 import { showMatters } from './matters.ts';
 import { showOrderPage } from './order.ts';
 import { showOrders } from './order_list.ts';
 import { showOverview } from './overview.ts';
 import { showEventPage, showNoticePage } from './rows.ts';
+import { showDrift, showService } from './service.ts';
+import { showShop } from './shop.ts';
+import { showDoctor, showPeople, showSystem } from './system.ts';
 import type { ConsoleOptions, View } from './view.ts';
 
 /** A page of the console: its address, who may see it, and what makes it of what the API answers. */
@@ -23,4 +28,15 @@ export const PAGES: readonly ConsolePage[] = [
   { path: '/orders/:reference', least: 'viewer', show: showOrderPage },
   { path: '/events/:id', least: 'viewer', show: showEventPage },
   { path: '/notices/:id', least: 'viewer', show: showNoticePage },
+  { path: '/deliveries', least: 'viewer', show: showEvents },
+  { path: '/deliveries/rejections', least: 'viewer', show: showRejections },
+  { path: '/deliveries/stale', least: 'viewer', show: showStale },
+  { path: '/shop', least: 'viewer', show: showShop },
+  { path: '/service', least: 'viewer', show: showService },
+  { path: '/service/drift', least: 'viewer', show: showDrift },
+  { path: '/audit', least: 'viewer', show: showAudit },
+  { path: '/audit/verification', least: 'viewer', show: showVerification },
+  { path: '/system', least: 'viewer', show: showSystem },
+  { path: '/system/doctor', least: 'viewer', show: showDoctor },
+  { path: '/system/people', least: 'viewer', show: showPeople },
 ];

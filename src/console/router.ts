@@ -12,6 +12,7 @@ import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
 import { html } from '../http/app.ts';
+import { answerPage } from './answer_pages.ts';
 import { assetRoutes } from './assets.ts';
 import { problemPanel } from './components.ts';
 import { actionNotice, page } from './layout.ts';
@@ -126,9 +127,13 @@ export function formViews(options: () => ConsoleOptions): FormViews {
   const backOf = (request: Request) => new URL(safeBack(typedFields(request).get('back'), prefix()), 'http://settled');
   let pages: Router | undefined;
   return {
-    answered: (request: Request, response: Response) => {
+    answered: async (request, response, document) => {
+      const operation = String(response.locals.operation);
+      const view = requestView(options(), request, response);
+      const shown = answerPage(view, operation, document);
+      if (shown !== null) return sendConsolePage(request, response, page(view, shown), response.statusCode);
       const to = backOf(request);
-      to.searchParams.set(DONE, String(response.locals.operation));
+      to.searchParams.set(DONE, operation);
       response.redirect(303, to.pathname + to.search);
     },
     refused: async (request, response, { status, code, detail }) => {

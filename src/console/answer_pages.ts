@@ -1,0 +1,96 @@
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { actionForm, definitions } from './components.ts';
+import type { PageParts } from './layout.ts';
+import { count, duration, time } from './values.ts';
+import { hrefOf, type View } from './view.ts';
+
+/** Pages for answers of the API that must be read: what they say is shown once, or is to be decided upon. */
+
+// biome-ignore lint/suspicious/noExplicitAny: documents of several operations, each of which its own schema describes
+type Answered = any;
+
+type AnswerPage = (view: View, answered: Answered) => PageParts | null;
+
+/** By the operation's id. Null if the form leads back to its page, as after every other operation. */
+const PAGES: Readonly<Record<string, AnswerPage>> = {
+  addToken: (view, { token }) =>
+    answered(view, 'The token was made', {
+      text: html`This is the token of <bdi>${token.name}</bdi>. settled cannot show it again: hand it over now.`,
+      facts: [
+        ['Token', html`<code class="secret">${token.secret}</code>`],
+        ['Role', token.role],
+        ['Expires', token.expiresAt === null ? 'never' : time(Date.parse(token.expiresAt))],
+      ],
+      back: ['/system/people', 'Back to the tokens'],
+    }),
+  makeBackup: (view, { backup }) =>
+    answered(view, 'The backup is written', {
+      text: backup.notIncluded,
+      facts: [
+        ['File', html`<code>${backup.path}</code>`],
+        ['Size', `${Math.ceil(backup.bytes / 1024)} KiB`],
+      ],
+      back: ['/system', 'Back to the system'],
+    }),
+  rotateKey: (view, { rotation }) =>
+    answered(view, 'The secrets key was changed', {
+      text: rotation.note,
+      facts: [
+        ['New key', html`<code>${rotation.keyId}</code>`],
+        ['Previous key', html`<code>${rotation.previousKeyId}</code>`],
+        ['Secrets encrypted again', String(rotation.resealed)],
+        ['Kept in', rotation.keyPlace],
+      ],
+      back: ['/system', 'Back to the system'],
+    }),
+  reconcile: (view, { dryRun, links, requests, etaSeconds }) =>
+    dryRun !== true
+      ? null
+      : answered(view, 'What catching up costs', {
+          text:
+            links === 0
+              ? 'No link can still be paid: there is nothing to ask about.'
+              : `settled would ask about ${count(links, { one: 'link', many: 'links' })}. Nothing was asked so far.`,
+          facts: [
+            ['Requests', count(requests, { one: 'request', many: 'requests' })],
+            ['It takes at most', duration(etaSeconds * 1000)],
+          ],
+          form: links === 0 ? null : catchUp(view),
+          back: ['/system', 'Back to the system'],
+        }),
+};
+
+/** The page for what an operation answered to a form; null if there is none. `operation`: its id. */
+export function answerPage(view: View, operation: string, document: object | undefined): PageParts | null {
+  const make = Object.hasOwn(PAGES, operation) ? PAGES[operation] : undefined;
+  return document === undefined ? null : (make?.(view, document) ?? null);
+}
+
+function catchUp(view: View): Html {
+  return actionForm(view, {
+    id: 'catch-up',
+    action: '/v1/admin/reconcile',
+    summary: 'Ask now',
+    preview: 'All of them become due now. settled asks as its API budget allows, and deliveries are settled meanwhile.',
+    button: 'Ask about all of them',
+    reason: 'none',
+    values: { dryRun: 'false' },
+    back: '/system',
+  });
+}
+
+function answered(
+  view: View,
+  title: string,
+  given: {
+    text: HtmlValue;
+    facts: readonly (readonly [string, HtmlValue])[];
+    form?: Html | null;
+    back: readonly [string, string];
+  },
+): PageParts {
+  const [path, words] = given.back;
+  const body = html`<h1>${title}</h1><p class="notice done">${given.text}</p>
+${definitions(given.facts)}${given.form ?? null}<p class="onward"><a href="${hrefOf(view, path)}">${words}</a></p>`;
+  return { title, here: '/system', body, isStill: true };
+}

@@ -1,0 +1,133 @@
+import type { Request } from 'express';
+import { type AuditDocument, listAudit, verifyAudit } from '../api/audit.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { type Column, definitions, problemPanel, table } from './components.ts';
+import type { Shown } from './layout.ts';
+import { listPage, typedQuery, withList } from './listing.ts';
+import { loaded } from './query.ts';
+import { badge, count, time, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, type View } from './view.ts';
+
+/** Who did what, and whether the chain of it is whole. */
+
+const PATH = '/audit';
+const VERIFICATION = '/audit/verification';
+
+export async function showAudit(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const listed = await listPage(
+    { view, request, path: PATH },
+    {
+      label: 'Filter the audit',
+      load: (query) => listAudit.load(options, { query }),
+      filters: (of) => [
+        of({ name: 'actor', label: 'Who' }),
+        of({ name: 'subject', label: 'What it was done to', hint: 'A reference, an id or a name' }),
+      ],
+      rows: ({ audit: rows }, isFiltered) =>
+        table({
+          caption: 'What people did',
+          hidesCaption: true,
+          columns: columns(view),
+          rows,
+          rowId: ({ number }) => String(number),
+          empty: isFiltered ? 'Nothing of that kind was done.' : 'Nobody has done anything so far.',
+        }),
+    },
+  );
+  const body = html`<h1>Audit</h1><p class="soft">Every change by a person or a named token. What the shop's token does is in the history of its orders.</p>
+${listed.list}
+<section><h2>Is the chain whole?</h2>${verifyForm(view, '')}</section>`;
+  return withList({ title: 'Audit', here: '/audit', body }, listed);
+}
+
+function columns(view: View): Column<AuditDocument>[] {
+  return [
+    { head: 'Number', isNumber: true, cell: ({ number }) => whole(number) },
+    { head: 'When', cell: ({ at }) => time(Date.parse(at)) },
+    { head: 'Who', cell: (row) => who(view, row) },
+    { head: 'Did', cell: ({ action }) => action.replaceAll('_', ' ') },
+    { head: 'To', cell: ({ subject }) => subjectLink(view, subject) },
+    { head: 'Reason', cell: ({ reason }) => (reason === null ? null : html`<bdi>${reason}</bdi>`) },
+    { head: 'Change', cell: change },
+  ];
+}
+
+function who(view: View, { actor, role, origin, address }: AuditDocument): Html {
+  return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br>
+<span class="soft">${origin},<wbr> ${address}</span>`;
+}
+
+function subjectLink(view: View, subject: string): HtmlValue {
+  return subject === '' ? null : html`<a href="${hrefOf(view, PATH, { subject })}"><bdi>${subject}</bdi></a>`;
+}
+
+const VALUE_SHOWN_MAX = 200;
+
+/** What was before and after, field by field; what stayed as it was is left out. */
+function change({ before, after }: AuditDocument): HtmlValue {
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  const pairs = names.map((name) => ({ name, was: written(before, name), is: written(after, name) }));
+  const changed = pairs.filter(({ was, is }) => was !== is);
+  if (changed.length === 0) return null;
+  return html`<ul class="changes">${changed.map(
+    ({ name, was, is }) =>
+      html`<li><span class="soft">${name}</span> ${was === null ? null : html`<del><bdi>${was}</bdi></del>`}${was === null || is === null ? null : ' → '}${
+        is === null ? null : html`<ins><bdi>${is}</bdi></ins>`
+      }</li>`,
+  )}</ul>`;
+}
+
+function written(row: Readonly<Record<string, unknown>> | null, name: string): string | null {
+  const value = row === null || !Object.hasOwn(row, name) ? null : row[name];
+  if (value === null || value === undefined || value === '') return null;
+  if (Array.isArray(value) && value.length === 0) return null;
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX).toWellFormed()}…` : text;
+}
+
+/** Verifying reads the whole chain: a page of its own does it, which does not refresh itself. */
+export async function showVerification(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const query = typedQuery(request);
+  const { document, refused } = await loaded(verifyAudit.load(options, { query }));
+  const content =
+    document === null
+      ? problemPanel({ title: 'That is no head of the chain', detail: refused?.detail ?? '' })
+      : verdict(document);
+  const body = html`<h1>The audit chain</h1>${content}
+<section><h2>Verify it again</h2>${verifyForm(view, query.head ?? '', refused?.faultOf('head') ?? null)}</section>
+<p><a href="${hrefOf(view, PATH)}">Back to the audit</a></p>`;
+  return { title: 'The audit chain', here: '/audit', body, isStill: true, status: refused?.status ?? 200 };
+}
+
+function verdict({
+  isWhole,
+  rows,
+  detail,
+  head,
+}: {
+  isWhole: boolean;
+  rows: number;
+  detail: string;
+  head: string;
+}): Html {
+  const facts = definitions([
+    ['Verdict', isWhole ? badge('whole', 'good') : badge('broken', 'bad')],
+    ['Verified', count(rows, { one: 'row', many: 'rows' })],
+    [
+      'Head',
+      html`<code>${head}</code><p class="soft">Keep it somewhere else: rows that are removed from the end are found with it.</p>`,
+    ],
+  ]);
+  return html`<p class="${isWhole ? 'notice done' : 'problem'}">${detail}</p>${facts}`;
+}
+
+function verifyForm(view: View, head: string, problem: string | null = null): Html {
+  return html`<form class="filter" method="get" action="${hrefOf(view, VERIFICATION)}" aria-label="Verify the chain">
+<div class="field wide"><label for="head">A head that you kept <span class="soft">optional</span></label>
+<input class="input" id="head" name="head" value="${head}" autocomplete="off" spellcheck="false" placeholder="NUMBER:MAC" aria-describedby="head-hint"${
+    problem === null ? null : html` aria-invalid="true"`
+  }>
+<p class="hint" id="head-hint">The log has one after each change. With it, rows are found that were removed from the end.</p>
+${problem === null ? null : html`<p class="wrong">${problem}</p>`}</div>
+<div class="actions"><button class="button quiet">Verify the chain</button></div></form>`;
+}

@@ -1,0 +1,183 @@
+import type { Request } from 'express';
+import { type EventDocument, listEvents } from '../api/events.ts';
+import { listRejections, type RejectionDocument } from '../api/rejections.ts';
+import { type HintDocument, listHints } from '../api/service_state.ts';
+import type { OUTCOMES } from '../domain/decision.ts';
+import { words } from '../explain/glossary.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { actionButton, type Column, table, tabs } from './components.ts';
+import type { PageParts, Shown } from './layout.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, withList } from './listing.ts';
+import { badge, time, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
+
+/** What the service said: recorded events, deliveries that were refused, and deliveries that came too late. */
+
+const EVENTS = '/deliveries';
+const REJECTIONS = '/deliveries/rejections';
+const STALE = '/deliveries/stale';
+
+const ORDER_FILTER = { name: 'reference', label: 'Order' } as const;
+
+export async function showEvents(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const listed = await listPage(
+    { view, request, path: EVENTS },
+    {
+      label: 'Filter events',
+      load: (query) => listEvents.load(options, { query }),
+      filters: (of) => [of(STATUS_FILTER), of(ORDER_FILTER), of(SINCE)],
+      rows: ({ events }, isFiltered) =>
+        table({
+          caption: 'Recorded events',
+          hidesCaption: true,
+          columns: eventColumns(view),
+          rows: events,
+          rowId: ({ id }) => id,
+          empty: isFiltered ? 'No such event.' : 'The service has delivered nothing so far.',
+        }),
+    },
+  );
+  return withList(partsOf(view, EVENTS, listed.list), listed);
+}
+
+/** Columns of recorded events; of readings, if `ofReadings`. */
+export function eventColumns(view: View, { ofReadings = false } = {}): Column<EventDocument>[] {
+  return [
+    { head: ofReadings ? 'Reading' : 'Event', cell: (event) => eventName(view, event) },
+    { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+    { head: 'Came', cell: ({ receivedAt }) => since(view, receivedAt) },
+    { head: 'Status', cell: (event) => rowStatus(view, event) },
+    { head: 'What became of it', cell: becameOf },
+    ...(mayDo(view, 'operator') ? [{ head: 'Action', cell: (event: EventDocument) => replayButton(view, event) }] : []),
+  ];
+}
+
+/** A link to the event by what it says. Type and id are the sender's own words. */
+function eventName(view: View, { id, type, eventId, reading }: EventDocument): Html {
+  const what = reading === null ? (type ?? 'without a type') : `asked ${words.asked(type ?? '')}`;
+  const named = reading === null ? html`<code>${short(eventId)}</code>` : html`reading ${whole(reading)}`;
+  return html`<a href="${hrefOf(view, `/events/${id}`)}">${breakable(short(what))}</a><br><span class="soft">${named}</span>`;
+}
+
+const NAME_SHOWN_MAX = 96;
+
+function short(text: string): string {
+  return text.length > NAME_SHOWN_MAX ? `${text.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : text;
+}
+
+const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
+  applied: 'changed the order',
+  already_applied: 'was known already',
+  ignored: 'changed nothing',
+  held: 'was held for a person',
+  ask: 'settled asks the service',
+};
+
+function becameOf({ outcome, rule, fault, attempt, conflict, duplicates, status }: EventDocument): HtmlValue {
+  const notes = [
+    ...(attempt > 1 ? [`${whole(attempt)} attempts`] : []),
+    ...(duplicates > 0 ? [`came ${whole(duplicates)} more ${duplicates === 1 ? 'time' : 'times'}`] : []),
+  ];
+  return html`${fault === null ? null : html`<p><code>${fault.code}</code> ${fault.message}</p>`}
+${outcome === null ? null : html`<p>${OUTCOME_WORDS[outcome]}${rule === null ? null : html`<span class="soft">: ${words.rule(rule)}</span>`}</p>`}
+${outcome === null && fault === null && status === 'done' ? html`<p class="soft">It says nothing of the order's money.</p>` : null}
+${conflict ? html`<p>${badge('conflict', 'bad')} This id came before with other content.</p>` : null}
+${notes.length === 0 ? null : html`<p class="soft">${notes.join(', ')}</p>`}`;
+}
+
+function replayButton(view: View, { id, status }: EventDocument): HtmlValue {
+  if (status !== 'done' && status !== 'dead') return null;
+  return actionButton(view, { action: `/v1/events/${id}/replay`, button: 'Replay', label: `Replay event ${id}` });
+}
+
+export async function showRejections(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const columns: Column<RejectionDocument>[] = [
+    { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+    { head: 'Reason', cell: ({ reason }) => html`${words.rejection(reason)}<br><code class="soft">${reason}</code>` },
+    { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
+    { head: 'First', cell: ({ firstAt }) => since(view, firstAt) },
+    { head: 'Last', cell: ({ lastAt }) => since(view, lastAt) },
+    { head: 'What the last one turned out to be', cell: ({ diagnosis }) => diagnosed(diagnosis) },
+  ];
+  const listed = await listPage(
+    { view, request, path: REJECTIONS },
+    {
+      label: 'Filter rejections',
+      load: (query) => listRejections.load(options, { query }),
+      filters: (of) => [of(ORDER_FILTER)],
+      rows: ({ rejections: rows }, isFiltered) =>
+        table({
+          caption: 'Rejected deliveries',
+          hidesCaption: true,
+          columns,
+          rows,
+          rowId: ({ id }) => id,
+          empty: isFiltered ? 'No such rejection.' : 'No delivery was rejected.',
+        }),
+    },
+  );
+  return withList(partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${listed.list}`), listed);
+}
+
+const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that were refused as not authentic, by order and reason. They never touch an order, and their bodies are not kept.</p>`;
+
+/** The answer of a diagnosis, with what settled looked for and what came, as far as the diagnosis says. */
+function diagnosed(diagnosis: RejectionDocument['diagnosis']): HtmlValue {
+  if (diagnosis === null) return html`<span class="soft">settled did not look closer at one of these.</span>`;
+  const { wanted, names } = diagnosis.details as { wanted?: unknown; names?: unknown };
+  const list = (what: string, given: unknown) =>
+    Array.isArray(given) && given.length > 0
+      ? html`<p class="soft">${what}: ${given.map((name, at) => html`${at === 0 ? '' : ', '}<code>${short(String(name))}</code>`)}</p>`
+      : null;
+  return html`<p>${diagnosis.answer}</p>${list('Expected', wanted)}${list('Got', names)}
+${diagnosis.advice.map((one) => html`<p class="soft">${one}</p>`)}`;
+}
+
+export async function showStale(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const columns: Column<HintDocument>[] = [
+    { head: 'Event id', cell: ({ eventId }) => html`<code>${short(eventId)}</code>` },
+    { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+    { head: 'Signed', cell: ({ timestamp }) => signedAt(timestamp) },
+    { head: 'Came first', cell: ({ firstAt }) => since(view, firstAt) },
+    { head: 'Came last', cell: ({ lastAt }) => since(view, lastAt) },
+    { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
+  ];
+  const listed = await listPage(
+    { view, request, path: STALE },
+    {
+      label: 'Filter stale deliveries',
+      load: (query) => listHints.load(options, { query }),
+      filters: (of) => [of(ORDER_FILTER)],
+      rows: ({ hints: rows }, isFiltered) =>
+        table({
+          caption: 'Stale deliveries',
+          hidesCaption: true,
+          columns,
+          rows,
+          rowId: ({ id }) => id,
+          empty: isFiltered ? 'No such delivery.' : 'No delivery was stale.',
+        }),
+    },
+  );
+  return withList(partsOf(view, STALE, html`${ABOUT_STALE}${listed.list}`), listed);
+}
+
+const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp was too old, or from the future. They settle nothing: settled asks the service about the order instead.</p>`;
+
+/** The largest time that a date can have. */
+const TIME_MS_MAX = 8_640_000_000_000_000;
+
+function signedAt(timestamp: string): HtmlValue {
+  const ms = Number(timestamp);
+  return Number.isInteger(ms) && ms >= 0 && ms <= TIME_MS_MAX ? time(ms) : html`<code>${short(timestamp)}</code>`;
+}
+
+function partsOf(view: View, here: string, content: HtmlValue): PageParts {
+  const items = [
+    { text: 'Events', path: EVENTS, isHere: here === EVENTS },
+    { text: 'Rejections', path: REJECTIONS, isHere: here === REJECTIONS },
+    { text: 'Stale', path: STALE, isHere: here === STALE },
+  ];
+  const body = html`<h1>Deliveries</h1>${tabs(view, { label: 'Deliveries', items })}${content}`;
+  return { title: 'Deliveries', here: '/deliveries', body };
+}

@@ -1,0 +1,103 @@
+import type { Request } from 'express';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
+import type { PageParts, Shown } from './layout.ts';
+import { loaded, timeAsked } from './query.ts';
+import { age, badge, stateBadge } from './values.ts';
+import { DONE, hrefOf, orderPath, type View } from './view.ts';
+
+/** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
+
+/** Values of a page's address by their names, as they were typed; what was left empty is left out. */
+type Typed = Readonly<Record<string, string>>;
+
+export function typedQuery(request: Pick<Request, 'url'>): Typed {
+  const { searchParams } = new URL(request.url, 'http://settled');
+  return Object.fromEntries([...searchParams].filter(([name, value]) => name !== DONE && value !== ''));
+}
+
+/** What a filter shows: its value, and what is wrong with it. */
+type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
+
+/**
+ * Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed.
+ *
+ * @param above what stands between the filters and the rows
+ */
+export async function listPage<Document extends { nextCursor: string | null }>(
+  { view, request, path }: { view: View; request: Request; path: string },
+  {
+    label,
+    load,
+    filters,
+    above = () => null,
+    rows,
+  }: {
+    label: string;
+    load: (query: object) => Promise<Document>;
+    filters: (of: FilterOf) => readonly Filter[];
+    above?: (document: Document, typed: Typed) => HtmlValue;
+    rows: (document: Document, isFiltered: boolean) => Html;
+  },
+): Promise<{ list: Html; document: Document | null; status: number }> {
+  const typed = typedQuery(request);
+  const { cursor = null, ...query } = typed;
+  const { document, refused } = await loaded(load(inUtc(typed)));
+  const of: FilterOf = (filter) => {
+    return { ...filter, value: typed[filter.name] ?? '', problem: refused?.faultOf(filter.name) ?? null };
+  };
+  const shown = filters(of);
+  const form = filterForm(view, { path, label, filters: shown });
+  if (document === null) {
+    const isNamed = shown.some(({ problem }) => problem !== null && problem !== undefined);
+    const title = isNamed ? 'A filter cannot be read' : 'This address cannot be read';
+    const remedy = html`<a href="${hrefOf(view, path)}">See the whole list</a>`;
+    const list = html`${form}${problemPanel({ title, detail: refused?.detail ?? '', remedy })}`;
+    return { list, document, status: refused?.status ?? 400 };
+  }
+  const list = html`${form}${above(document, query)}${rows(document, Object.keys(query).length > 0)}
+${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
+  return { list, document, status: 200 };
+}
+
+/** A page of the console around a list. */
+export function withList(parts: PageParts, { status }: { status: number }): Shown {
+  return { ...parts, status };
+}
+
+/** A day that was typed begins in UTC. */
+function inUtc(typed: Typed): Typed {
+  const { since: from } = typed;
+  return from === undefined ? typed : { ...typed, since: timeAsked(from, 'first') };
+}
+
+export const SINCE = { name: 'since', label: 'Since', hint: 'A day in UTC, like 2030-01-31' } as const;
+
+/** The statuses of rows, in the words of a filter. */
+export const STATUS_FILTER = {
+  name: 'status',
+  label: 'Status',
+  options: { pending: 'waiting', leased: 'in work', done: 'done', dead: 'dead' },
+} as const;
+
+/** The status of an event or a notice, and when it is tried again. */
+export function rowStatus(view: View, { status, dueAt }: { status: string; dueAt: string | null }): Html {
+  if (status === 'leased') return badge('in work', 'wait');
+  const isLater = dueAt !== null && Date.parse(dueAt) > view.nowMs;
+  return html`${stateBadge(status)}${isLater ? html` <span class="soft">${age(view, Date.parse(dueAt))}</span>` : null}`;
+}
+
+/** An order by its name, which a stranger may have chosen. */
+export function orderLink(view: View, reference: string): Html {
+  return html`<a href="${hrefOf(view, orderPath(reference))}"><bdi>${reference}</bdi></a>`;
+}
+
+/** A long name with places at which a line may break: names of types have no spaces. */
+export function breakable(name: string): Html {
+  return html`<bdi>${name.split(/(?<=[._])/).map((part) => html`${part}<wbr>`)}</bdi>`;
+}
+
+/** When something was, as a list shows it: how long ago, with the time as its title. */
+export function since(view: View, iso: string): Html {
+  return age(view, Date.parse(iso));
+}

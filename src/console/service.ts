@@ -1,0 +1,216 @@
+import type { Request } from 'express';
+import { type StatsDocument, showStats } from '../api/admin.ts';
+import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } from '../api/service_state.ts';
+import { concernOf } from '../domain/matter.ts';
+import { words } from '../explain/glossary.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { type Column, definitions, table, tabs } from './components.ts';
+import type { PageParts, Shown } from './layout.ts';
+import { listPage, orderLink, since, withList } from './listing.ts';
+import { badge, count, duration, lasting, time, whole } from './values.ts';
+import type { ConsoleOptions, View } from './view.ts';
+
+/** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
+
+const PATH = '/service';
+const DRIFT = '/service/drift';
+
+/** Rows of each kind that the page shows. */
+const ROWS_MAX = 25;
+
+export async function showService(options: ConsoleOptions, view: View): Promise<Shown> {
+  const [{ stats }, { next }] = await Promise.all([
+    showStats.load(options),
+    listChecks.load(options, { query: { limit: String(ROWS_MAX) } }),
+  ]);
+  const canAsk = options.asking !== null;
+  const content = html`<p class="lead">${summary(view, stats, canAsk)}</p>
+${matters(view, stats)}
+${budget(view, stats, canAsk)}
+<section><h2>Asked next</h2>${classes(stats)}${queue(view, next)}</section>
+<section><h2>On schedule</h2><p class="soft">settled asks about each link now and then if it hears nothing.</p>${schedule(view, next)}</section>
+<section><h2>Links that are being opened</h2>${openings(view, next)}</section>`;
+  return partsOf(view, PATH, content, stats);
+}
+
+function summary(view: View, { api, checks }: StatsDocument, canAsk: boolean): HtmlValue {
+  if (!canAsk) return 'No API is configured: settled learns of payments by webhooks alone, and cannot ask.';
+  const waiting = checks === 0 ? 'No link waits to be asked about' : `${count(checks, LINKS)} to ask about`;
+  const pausedUntil = api.pausedUntil === null ? null : Date.parse(api.pausedUntil);
+  if (pausedUntil !== null && pausedUntil > view.nowMs) {
+    return html`settled asks the service nothing until ${time(pausedUntil)}. ${waiting}.`;
+  }
+  return `${waiting}; ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute are in use.`;
+}
+
+const LINKS = { one: 'link', many: 'links' };
+
+/** What of all that needs a person is about the service: a refused key, doubtful answers, links that are not as they should be. */
+function matters(view: View, { matters: all }: StatsDocument): Html | null {
+  const ours = all.filter(({ kind }) => ['service', 'link'].includes(concernOf(kind) ?? ''));
+  if (ours.length === 0) return null;
+  return html`<section><h2>Needs a person</h2>${table({
+    caption: 'What needs a person about the service',
+    hidesCaption: true,
+    columns: [
+      { head: 'Matter', cell: ({ kind }) => html`${words.matter(kind)}<br><code class="soft">${kind}</code>` },
+      { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
+      { head: 'The oldest waits', cell: ({ oldestAt }) => lasting(view, Date.parse(oldestAt)) },
+    ],
+    rows: ours,
+    rowId: ({ kind }) => kind,
+    empty: '',
+  })}</section>`;
+}
+
+function budget(view: View, { api, openings: counts, drift }: StatsDocument, canAsk: boolean): Html | null {
+  if (!canAsk) return null;
+  const { pending = 0, leased = 0, taken = 0 } = counts;
+  const isPaused = api.pausedUntil !== null && Date.parse(api.pausedUntil) > view.nowMs;
+  return definitions([
+    [
+      'API budget',
+      html`<meter min="0" max="${api.slots}" value="${api.slotsInUse}" aria-label="Of the API budget"></meter> ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute`,
+    ],
+    ['Pause', isPaused ? html`until ${time(Date.parse(api.pausedUntil as string))}` : 'none'],
+    ['Links being opened', `${whole(pending + leased)}${taken > 0 ? `, and ${whole(taken)} wait for a person` : ''}`],
+    ['Differences found', whole(drift)],
+  ]);
+}
+
+const CLASS_WORDS: Readonly<Record<string, string>> = {
+  confirm: 'doubts about money',
+  hint: 'something was heard of the link',
+  janitor: 'new links, and the schedule',
+};
+
+/** How many checks wait, by the class of the API budget that they take. */
+function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
+  const rows = Object.entries(checksByClass).map(([name, waiting]) => {
+    return { name, waiting, lagMs: (checksLagSeconds[name] ?? 0) * 1000 };
+  });
+  return table({
+    caption: 'Checks by class',
+    columns: [
+      { head: 'Class', cell: ({ name }) => name },
+      { head: 'What for', cell: ({ name }) => CLASS_WORDS[name] ?? name },
+      { head: 'Waiting', isNumber: true, cell: ({ waiting }) => whole(waiting) },
+      { head: 'Overdue by', isNumber: true, cell: ({ lagMs }) => (lagMs < 1000 ? 'nothing' : duration(lagMs)) },
+    ],
+    rows,
+    rowId: ({ name }) => `class-${name}`,
+    empty: '',
+  });
+}
+
+function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
+  return table({
+    caption: `The first ${ROWS_MAX} in turn`,
+    columns: [
+      { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+      { head: 'Why', cell: ({ reason }) => words.asked(reason) },
+      { head: 'Class', cell: (check) => check.class },
+      { head: 'Requested', cell: ({ requestedAt }) => since(view, requestedAt) },
+      { head: 'Asked', cell: ({ dueAt }) => when(view, dueAt) },
+      { head: 'Failures', isNumber: true, cell: ({ failures }) => whole(failures) },
+    ],
+    rows,
+    rowId: ({ reference }) => `check-${reference}`,
+    empty: 'Nothing asks for a check.',
+  });
+}
+
+function schedule(view: View, { schedule: rows }: NextRequestsDocument): Html {
+  return table({
+    caption: `The next ${ROWS_MAX}`,
+    columns: [
+      { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+      {
+        head: 'Link',
+        cell: ({ linkId }) =>
+          linkId === null ? html`<span class="soft">not known yet</span>` : html`<code>${linkId}</code>`,
+      },
+      { head: 'Asked', cell: ({ dueAt }) => when(view, dueAt) },
+      { head: 'Failures', isNumber: true, cell: ({ failures }) => whole(failures) },
+    ],
+    rows,
+    rowId: ({ reference }) => `scheduled-${reference}`,
+    empty: 'No link is on the schedule.',
+  });
+}
+
+function openings(view: View, { openings: rows }: NextRequestsDocument): Html {
+  return table({
+    caption: 'Links that are being opened',
+    hidesCaption: true,
+    columns: [
+      { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+      { head: 'Status', cell: ({ status }) => OPENING_BADGES[status] },
+      { head: 'Attempts', isNumber: true, cell: ({ attempt }) => whole(attempt) },
+      { head: 'Next attempt', cell: ({ status, dueAt }) => (status === 'pending' ? when(view, dueAt) : null) },
+      {
+        head: 'Why it waits',
+        cell: ({ fault }) => (fault === null ? null : html`<code>${fault.code}</code> ${fault.message}`),
+      },
+    ],
+    rows,
+    rowId: ({ reference }) => `opening-${reference}`,
+    empty: 'No link is being opened.',
+  });
+}
+
+const OPENING_BADGES = {
+  pending: badge('waiting', 'wait'),
+  leased: badge('in work', 'wait'),
+  taken: badge('waits for a person', 'bad'),
+} as const;
+
+/** When settled asks at the earliest: what is due already waits for its turn. */
+function when(view: View, dueAt: string): HtmlValue {
+  return Date.parse(dueAt) < view.nowMs + 1000 ? 'now' : since(view, dueAt);
+}
+
+export async function showDrift(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const columns: Column<DriftDocument>[] = [
+    { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
+    { head: 'Found', cell: ({ at }) => since(view, at) },
+    { head: 'settled knew', cell: ({ ours }) => ours },
+    { head: 'The service said', cell: ({ theirs }) => theirs },
+    { head: 'Right', cell: ({ rightSide }) => (rightSide === 'service' ? 'the service' : badge('undecided', 'bad')) },
+    { head: 'Rule', cell: ({ rule }) => words.rule(rule) },
+    {
+      head: 'Reading',
+      cell: ({ reading, learnedBy }) =>
+        html`${whole(reading)}, asked <span class="soft">${words.asked(learnedBy)}</span>`,
+    },
+  ];
+  const { stats } = await showStats.load(options);
+  const listed = await listPage(
+    { view, request, path: DRIFT },
+    {
+      label: 'Filter differences',
+      load: (query) => listDrift.load(options, { query }),
+      filters: (of) => [of({ name: 'reference', label: 'Order' })],
+      rows: ({ drift: rows }, isFiltered) =>
+        table({
+          caption: 'Differences between the service and settled',
+          hidesCaption: true,
+          columns,
+          rows,
+          rowId: ({ id }) => id,
+          empty: isFiltered ? 'No such difference.' : 'The service never knew anything else than settled.',
+        }),
+    },
+  );
+  const about = html`<p class="soft">The service said more, or less, than the webhooks had: settled learned it by asking.</p>`;
+  return withList(partsOf(view, DRIFT, html`${about}${listed.list}`, stats), listed);
+}
+
+function partsOf(view: View, here: string, content: HtmlValue, { drift }: StatsDocument): PageParts {
+  const items = [
+    { text: 'Now', path: PATH, isHere: here === PATH },
+    { text: 'Differences', path: DRIFT, isHere: here === DRIFT, count: whole(drift) },
+  ];
+  const body = html`<h1>Service</h1>${tabs(view, { label: 'Service', items })}${content}`;
+  return { title: 'Service', here: '/service', body };
+}

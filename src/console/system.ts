@@ -1,0 +1,259 @@
+import { listSessions, listTokens, type SessionDocument, type TokenDocument } from '../api/access.ts';
+import { doctor, type Finding } from '../api/doctor.ts';
+import { type InstallationDocument, showInstallation } from '../api/installation.ts';
+import { PERSON_ROLES } from '../domain/access.ts';
+import { inNumber } from '../explain/glossary.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { actionForm, type Column, definitions, table, tabs } from './components.ts';
+import type { PageParts, Shown } from './layout.ts';
+import { since } from './listing.ts';
+import { badge, duration, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
+
+/** The installation: what runs, whether it works, and who may use it. */
+
+const PATH = '/system';
+const DOCTOR = '/system/doctor';
+const PEOPLE = '/system/people';
+
+export async function showSystem(options: ConsoleOptions, view: View): Promise<Shown> {
+  const { installation } = await showInstallation.load(options);
+  const content = html`<div class="columns"><section class="card"><h2>settled</h2>${facts(view, installation)}</section>
+<section class="card"><h2>Database</h2>${database(installation)}</section></div>
+<section><h2>Replicas</h2>${replicas(view, installation)}</section>
+${actions(view, installation)}`;
+  return partsOf(view, PATH, content);
+}
+
+function facts({ environment }: View, installation: InstallationDocument): Html {
+  const { version, node, publicUrl, shopUrl, hasApi, apiSlots, toleranceSeconds, currency } = installation;
+  return definitions([
+    ['Version', version],
+    ['Node', node],
+    ['Environment', environment === null ? null : badge(environment, 'wait')],
+    ['The service delivers to', html`<code>${publicUrl}</code>`],
+    ['Notices go to', shopUrl === null ? 'the feed alone' : html`<code>${shopUrl}</code>`],
+    ["The service's API", hasApi ? `${whole(apiSlots)} requests a minute` : 'is not configured'],
+    ['Deliveries may be', `${duration(toleranceSeconds * 1000)} old`],
+    ['Currency', currency],
+  ]);
+}
+
+function database({ store, secretsKey, keepBodiesDays, lapsedLeases }: InstallationDocument): Html {
+  return definitions([
+    ['Engine', store.server],
+    ['Name', html`<code>${store.name}</code>`],
+    ['Bodies and customers are kept', inNumber(keepBodiesDays, 'day', 'days')],
+    ['Secrets key', html`<code>${secretsKey.id}</code><p class="soft">kept in ${secretsKey.place}</p>`],
+    ['Leases that lapsed', leaseWords(lapsedLeases)],
+  ]);
+}
+
+function leaseWords({ events, openings, notices }: InstallationDocument['lapsedLeases']): string {
+  const held = [
+    [events, 'event'],
+    [openings, 'opening'],
+    [notices, 'notice'],
+  ] as const;
+  const said = held.filter(([n]) => n > 0).map(([n, what]) => inNumber(n, what, `${what}s`));
+  return said.join(', ') || 'none';
+}
+
+function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
+  return table({
+    caption: 'Replicas',
+    hidesCaption: true,
+    columns: [
+      {
+        head: 'Replica',
+        cell: ({ name, isThisOne }) =>
+          html`<code>${name}</code>${isThisOne ? html` <span class="soft">this one</span>` : null}`,
+      },
+      { head: 'State', cell: ({ isAlive }) => (isAlive ? badge('alive', 'good') : badge('silent', 'bad')) },
+      { head: 'Version', cell: ({ version }) => version },
+      { head: 'Has in work', cell: ({ leases }) => leaseWords(leases) },
+      { head: 'Secrets key', cell: ({ hasSameKey }) => (hasSameKey ? 'the same' : badge('another', 'bad')) },
+      { head: 'Clock ahead', isNumber: true, cell: ({ skewMs }) => `${whole(skewMs)} ms` },
+      { head: 'Started', cell: ({ startedAt }) => since(view, startedAt) },
+      { head: 'Last sign of life', cell: ({ aliveAt }) => since(view, aliveAt) },
+    ],
+    rows,
+    rowId: ({ name }) => name,
+    empty: 'This process has the database to itself.',
+  });
+}
+
+function actions(view: View, { store, hasApi }: InstallationDocument): Html | null {
+  if (!mayDo(view, 'operator')) return null;
+  const forms = [
+    ...(hasApi ? [catchUp(view)] : []),
+    ...(mayDo(view, 'admin') && store.engine === 'sqlite' ? [backup(view)] : []),
+    ...(mayDo(view, 'admin') ? [rotation(view)] : []),
+  ];
+  return forms.length === 0 ? null : html`<section><h2>Do</h2>${forms}</section>`;
+}
+
+/** The first step only counts: its answer has the second. */
+function catchUp(view: View): Html {
+  return actionForm(view, {
+    id: 'catch-up',
+    action: '/v1/admin/reconcile',
+    summary: 'Catch up: ask the service about every link that can still be paid',
+    preview: 'After an outage, settled does this alone. First see what it costs: nothing is asked yet.',
+    button: 'See what it costs',
+    reason: 'none',
+    values: { dryRun: 'true' },
+  });
+}
+
+function backup(view: View): Html {
+  return actionForm(view, {
+    id: 'backup',
+    action: '/v1/admin/backup',
+    summary: 'Back up the database',
+    preview: 'Writes a consistent copy next to the database, while settled serves. The secrets key is not in it.',
+    button: 'Write a copy',
+    reason: 'none',
+  });
+}
+
+function rotation(view: View): Html {
+  return actionForm(view, {
+    id: 'rotate-key',
+    action: '/v1/admin/rotate-key',
+    summary: 'Change the secrets key',
+    preview:
+      'Makes a new key and encrypts every signing secret under it. Keep a copy of the new key apart from the backups.',
+    button: 'Change the key',
+    isDanger: true,
+    reason: 'none',
+  });
+}
+
+/** The checks send a delivery to settled itself and ask the service: they run when this page is opened, and not again alone. */
+export async function showDoctor(options: ConsoleOptions, view: View): Promise<Shown> {
+  const { checks } = await doctor.load(options);
+  const bad = checks.filter(({ status }) => status !== 'ok').length;
+  const columns: Column<Finding>[] = [
+    { head: 'Check', cell: ({ name }) => name },
+    { head: 'Verdict', cell: ({ status }) => badge(status, CHECK_TONES[status]) },
+    { head: 'Found', cell: ({ detail }) => detail },
+  ];
+  const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
+${table({ caption: 'Checks', hidesCaption: true, columns, rows: checks, rowId: ({ name }) => name, empty: '' })}
+<p class="actions"><a class="button quiet" href="${hrefOf(view, DOCTOR)}">Check again</a> <span class="soft">It delivers to itself through the public address, and asks the service who it is.</span></p>`;
+  return { ...partsOf(view, DOCTOR, content), isStill: true };
+}
+
+const CHECK_TONES = { ok: 'good', warning: 'wait', failing: 'bad' } as const;
+
+export async function showPeople(options: ConsoleOptions, view: View): Promise<Shown> {
+  const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
+  const content = html`<section><h2>Tokens</h2>
+<p class="soft">Each person has one of their own: the audit shows its name. settled keeps only its SHA-256.</p>
+${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</section>
+<section><h2>Signed-in browsers</h2>${sessionTable(view, sessions)}</section>`;
+  return partsOf(view, PEOPLE, content);
+}
+
+function tokenTable(view: View, tokens: readonly TokenDocument[]): Html {
+  return table({
+    caption: 'Named tokens',
+    hidesCaption: true,
+    columns: [
+      { head: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
+      { head: 'Role', cell: ({ role }) => role },
+      { head: 'State', cell: (token) => tokenState(view, token) },
+      { head: 'Made', cell: ({ createdAt }) => since(view, createdAt) },
+      { head: 'Expires', cell: ({ expiresAt }) => (expiresAt === null ? 'never' : since(view, expiresAt)) },
+      ...(mayDo(view, 'admin') ? [{ head: 'Action', cell: (token: TokenDocument) => revocation(view, token) }] : []),
+    ],
+    rows: tokens,
+    // A name may be used again once its token was revoked.
+    rowId: ({ name, createdAt }) => `${name} ${createdAt}`,
+    empty: 'There is no named token: only the one that settled was started with.',
+  });
+}
+
+function tokenState({ nowMs }: View, { revokedAt, expiresAt }: TokenDocument): Html {
+  if (revokedAt !== null) return badge('revoked', 'quiet');
+  return expiresAt !== null && Date.parse(expiresAt) <= nowMs ? badge('expired', 'quiet') : badge('valid', 'good');
+}
+
+function revocation(view: View, { name, revokedAt }: TokenDocument): HtmlValue {
+  if (revokedAt !== null) return null;
+  return actionForm(view, {
+    id: `revoke-${encodeURIComponent(name)}`,
+    action: `/v1/tokens/${encodeURIComponent(name)}/revoke`,
+    summary: 'Revoke',
+    preview: html`The token of <bdi>${name}</bdi> and every session that it signed in end at once.`,
+    button: 'Revoke the token',
+    isDanger: true,
+    reason: 'none',
+  });
+}
+
+const LASTS = {
+  '90d': '90 days',
+  '365d': 'a year',
+  '30d': '30 days',
+  '7d': '7 days',
+  '1d': 'a day',
+  '': 'until it is revoked',
+};
+
+/** What was typed is kept if settled refuses it. */
+function newToken(view: View): Html {
+  const refused = view.refused?.action === '/v1/tokens' ? view.refused.typed : null;
+  const choice = (value: string, text: string, name: string, first: string) =>
+    html`<option value="${value}"${value === (refused?.get(name) ?? first) ? html` selected` : null}>${text}</option>`;
+  return html`<details class="action" id="new-token"${refused === null ? null : html` open`}><summary>Make a token</summary>
+<form method="post" action="${hrefOf(view, '/v1/tokens')}"><input type="hidden" name="back" value="${hrefOf(view, PEOPLE)}">
+<div class="fields"><div class="field"><label for="token-name">Whose token it is</label>
+<input class="input" id="token-name" name="name" value="${refused?.get('name') ?? ''}" maxlength="64" autocomplete="off" spellcheck="false" required></div>
+<div class="field"><label for="token-role">Role</label>
+<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, role, 'role', 'viewer'))}</select></div>
+<div class="field"><label for="token-expires">It is valid for</label>
+<select class="input" id="token-expires" name="expires">${Object.entries(LASTS).map(([value, text]) => choice(value, text, 'expires', '90d'))}</select></div></div>
+<div class="preview">The next page shows the token once. settled cannot show it again.</div>
+<button class="button">Make the token</button></form></details>`;
+}
+
+function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {
+  return table({
+    caption: 'Signed-in browsers',
+    hidesCaption: true,
+    columns: [
+      { head: 'Who', cell: ({ name }) => html`<bdi>${name}</bdi>` },
+      { head: 'Role', cell: ({ role }) => role },
+      { head: 'Signed in', cell: ({ createdAt }) => since(view, createdAt) },
+      { head: 'Last used', cell: ({ usedAt }) => since(view, usedAt) },
+      ...(mayDo(view, 'admin') ? [{ head: 'Action', cell: (session: SessionDocument) => ending(view, session) }] : []),
+    ],
+    rows: sessions,
+    rowId: ({ id }) => id,
+    empty: 'Nobody is signed in with a browser.',
+  });
+}
+
+function ending(view: View, { id, name }: SessionDocument): Html {
+  return actionForm(view, {
+    id: `end-${id}`,
+    action: `/v1/sessions/${id}/end`,
+    summary: 'End',
+    preview: html`Signs this browser of <bdi>${name}</bdi> out, at every replica.`,
+    button: 'End the session',
+    isDanger: true,
+    reason: 'none',
+  });
+}
+
+function partsOf(view: View, here: string, content: HtmlValue): PageParts {
+  const items = [
+    { text: 'Installation', path: PATH, isHere: here === PATH },
+    { text: 'Checks', path: DOCTOR, isHere: here === DOCTOR },
+    { text: 'People', path: PEOPLE, isHere: here === PEOPLE },
+  ];
+  const body = html`<h1>System</h1>${tabs(view, { label: 'System', items })}${content}`;
+  return { title: 'System', here: '/system', body };
+}
