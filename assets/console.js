@@ -17,7 +17,7 @@ const mark = document.getElementById('live-state');
 const pause = document.getElementById('live-pause');
 
 const live = followServer();
-refreshPage(live);
+if (document.body.dataset.still === undefined) refreshPage(live);
 letTimesTick(live);
 watchKeys();
 

@@ -72,6 +72,10 @@ const status = z.enum(ROW_STATUSES).optional().describe('Only those with this st
 
 /** What a list of events can be narrowed to. */
 export const eventFilters = {
+  kind: z
+    .enum(['event', 'reading'])
+    .optional()
+    .describe('`event`: only what the service delivered; `reading`: only what its API answered.'),
   status,
   type: text(128).optional().describe('Only those of this type, as the service names it.'),
   outcome: z.enum(OUTCOMES).optional().describe('Only those of which this became.'),
@@ -81,8 +85,8 @@ export const eventFilters = {
 };
 
 export function readEventFilter(given: z.output<z.ZodObject<typeof eventFilters>>): EventFilter {
-  const { status = null, type = null, outcome = null, reference = null } = given;
-  return { status, type, outcome, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
+  const { kind = null, status = null, type = null, outcome = null, reference = null } = given;
+  return { kind, status, type, outcome, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
 }
 
 /** What a list of notices can be narrowed to. */

@@ -18,6 +18,7 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
     { view, request, path: PATH },
     {
       label: 'Filter the audit',
+      noun: { one: 'row', many: 'rows' },
       load: (query) => listAudit.load(options, { query }),
       filters: (of) => [
         of({ name: 'actor', label: 'Who' }),

@@ -7,7 +7,8 @@ import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionButton, type Column, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, withList } from './listing.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
+import { choices } from './query.ts';
 import { badge, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -19,13 +20,32 @@ const STALE = '/deliveries/stale';
 
 const ORDER_FILTER = { name: 'reference', label: 'Order' } as const;
 
+const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
+  applied: 'changed the order',
+  already_applied: 'was known already',
+  ignored: 'changed nothing',
+  held: 'was held for a person',
+  ask: 'settled asks the service',
+};
+
+/** Of events and readings. */
+export const EVENT_FILTERS = [
+  STATUS_FILTER,
+  { name: 'outcome', label: 'What became of it', options: OUTCOME_WORDS },
+  { name: 'type', label: 'Type' },
+  ORDER_FILTER,
+  SINCE,
+  UNTIL,
+] as const;
+
 export async function showEvents(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const listed = await listPage(
     { view, request, path: EVENTS },
     {
       label: 'Filter events',
-      load: (query) => listEvents.load(options, { query }),
-      filters: (of) => [of(STATUS_FILTER), of(ORDER_FILTER), of(SINCE)],
+      noun: { one: 'delivery', many: 'deliveries' },
+      load: (query) => listEvents.load(options, { query: { ...query, kind: 'event', count: 'true' } }),
+      filters: (of) => EVENT_FILTERS.map(of),
       rows: ({ events }, isFiltered) =>
         table({
           caption: 'Recorded events',
@@ -65,14 +85,6 @@ function short(text: string): string {
   return text.length > NAME_SHOWN_MAX ? `${text.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : text;
 }
 
-const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
-  applied: 'changed the order',
-  already_applied: 'was known already',
-  ignored: 'changed nothing',
-  held: 'was held for a person',
-  ask: 'settled asks the service',
-};
-
 function becameOf({ outcome, rule, fault, attempt, conflict, duplicates, status }: EventDocument): HtmlValue {
   const notes = [
     ...(attempt > 1 ? [`${whole(attempt)} attempts`] : []),
@@ -103,8 +115,9 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
     { view, request, path: REJECTIONS },
     {
       label: 'Filter rejections',
-      load: (query) => listRejections.load(options, { query }),
-      filters: (of) => [of(ORDER_FILTER)],
+      noun: { one: 'order and reason', many: 'orders and reasons' },
+      load: (query) => listRejections.load(options, { query: { ...query, count: 'true' } }),
+      filters: (of) => [of({ name: 'reason', label: 'Reason', options: choices(KEPT_REASONS) }), of(ORDER_FILTER)],
       rows: ({ rejections: rows }, isFiltered) =>
         table({
           caption: 'Rejected deliveries',
@@ -146,6 +159,7 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
     { view, request, path: STALE },
     {
       label: 'Filter stale deliveries',
+      noun: { one: 'delivery', many: 'deliveries' },
       load: (query) => listHints.load(options, { query }),
       filters: (of) => [of(ORDER_FILTER)],
       rows: ({ hints: rows }, isFiltered) =>

@@ -1,9 +1,10 @@
 import type { Request } from 'express';
+import type { CountDocument } from '../api/lists.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { loaded, timeAsked } from './query.ts';
-import { age, badge, stateBadge } from './values.ts';
+import { age, badge, count, stateBadge } from './values.ts';
 import { DONE, hrefOf, orderPath, type View } from './view.ts';
 
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
@@ -16,6 +17,9 @@ export function typedQuery(request: Pick<Request, 'url'>): Typed {
   return Object.fromEntries([...searchParams].filter(([name, value]) => name !== DONE && value !== ''));
 }
 
+/** `count`: of all rows that the filters let through, if the list counts them. */
+type ListDocument = { nextCursor: string | null; count?: CountDocument | undefined };
+
 /** What a filter shows: its value, and what is wrong with it. */
 type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
 
@@ -24,16 +28,19 @@ type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
  *
  * @param above what stands between the filters and the rows
  */
-export async function listPage<Document extends { nextCursor: string | null }>(
+export async function listPage<Document extends ListDocument>(
   { view, request, path }: { view: View; request: Request; path: string },
   {
     label,
+    noun,
     load,
     filters,
     above = () => null,
     rows,
   }: {
     label: string;
+    /** What the list has, in one and in many. */
+    noun: Parameters<typeof count>[1];
     load: (query: object) => Promise<Document>;
     filters: (of: FilterOf) => readonly Filter[];
     above?: (document: Document, typed: Typed) => HtmlValue;
@@ -55,9 +62,15 @@ export async function listPage<Document extends { nextCursor: string | null }>(
     const list = html`${form}${problemPanel({ title, detail: refused?.detail ?? '', remedy })}`;
     return { list, document, status: refused?.status ?? 400 };
   }
-  const list = html`${form}${above(document, query)}${rows(document, Object.keys(query).length > 0)}
+  const list = html`${form}${counted(document, noun)}${above(document, query)}${rows(document, Object.keys(query).length > 0)}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
   return { list, document, status: 200 };
+}
+
+/** How many rows there are, as the list itself counts them. */
+function counted({ count: counting }: ListDocument, noun: Parameters<typeof count>[1]): Html | null {
+  if (counting === undefined || counting.n === 0) return null;
+  return html`<p class="soft" role="status">${count(counting.n, noun, counting.isMore)}</p>`;
 }
 
 /** A page of the console around a list. */
@@ -65,13 +78,18 @@ export function withList(parts: PageParts, { status }: { status: number }): Show
   return { ...parts, status };
 }
 
-/** A day that was typed begins in UTC. */
+/** A day that was typed begins and ends in UTC. */
 function inUtc(typed: Typed): Typed {
-  const { since: from } = typed;
-  return from === undefined ? typed : { ...typed, since: timeAsked(from, 'first') };
+  const times = { since: 'first', until: 'last' } as const;
+  const given = Object.entries(times).flatMap(([name, end]): [string, string][] =>
+    typed[name] === undefined ? [] : [[name, timeAsked(typed[name], end)]],
+  );
+  return { ...typed, ...Object.fromEntries(given) };
 }
 
+/** Filters by time. */
 export const SINCE = { name: 'since', label: 'Since', hint: 'A day in UTC, like 2030-01-31' } as const;
+export const UNTIL = { name: 'until', label: 'Until' } as const;
 
 /** The statuses of rows, in the words of a filter. */
 export const STATUS_FILTER = {

@@ -8,7 +8,7 @@ import { showOrderPage } from './order.ts';
 import { showOrders } from './order_list.ts';
 import { showOverview } from './overview.ts';
 import { showEventPage, showNoticePage } from './rows.ts';
-import { showDrift, showService } from './service.ts';
+import { showDrift, showReadings, showService } from './service.ts';
 import { showShop } from './shop.ts';
 import { showDoctor, showPeople, showSystem } from './system.ts';
 import type { ConsoleOptions, View } from './view.ts';
@@ -33,6 +33,7 @@ export const PAGES: readonly ConsolePage[] = [
   { path: '/deliveries/stale', least: 'viewer', show: showStale },
   { path: '/shop', least: 'viewer', show: showShop },
   { path: '/service', least: 'viewer', show: showService },
+  { path: '/service/readings', least: 'viewer', show: showReadings },
   { path: '/service/drift', least: 'viewer', show: showDrift },
   { path: '/audit', least: 'viewer', show: showAudit },
   { path: '/audit/verification', least: 'viewer', show: showVerification },

@@ -1,10 +1,12 @@
 import type { Request } from 'express';
 import { type StatsDocument, showStats } from '../api/admin.ts';
+import { listEvents } from '../api/events.ts';
 import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } from '../api/service_state.ts';
 import { concernOf } from '../domain/matter.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table, tabs } from './components.ts';
+import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage, orderLink, since, withList } from './listing.ts';
 import { badge, count, duration, lasting, time, whole } from './values.ts';
@@ -13,6 +15,7 @@ import type { ConsoleOptions, View } from './view.ts';
 /** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
 
 const PATH = '/service';
+const READINGS = '/service/readings';
 const DRIFT = '/service/drift';
 
 /** Rows of each kind that the page shows. */
@@ -189,6 +192,7 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
     { view, request, path: DRIFT },
     {
       label: 'Filter differences',
+      noun: { one: 'difference', many: 'differences' },
       load: (query) => listDrift.load(options, { query }),
       filters: (of) => [of({ name: 'reference', label: 'Order' })],
       rows: ({ drift: rows }, isFiltered) =>
@@ -206,9 +210,34 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
   return withList(partsOf(view, DRIFT, html`${about}${listed.list}`, stats), listed);
 }
 
+/** What the service answered when settled asked. */
+export async function showReadings(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const { stats } = await showStats.load(options);
+  const listed = await listPage(
+    { view, request, path: READINGS },
+    {
+      label: 'Filter readings',
+      noun: { one: 'reading', many: 'readings' },
+      load: (query) => listEvents.load(options, { query: { ...query, kind: 'reading', count: 'true' } }),
+      filters: (of) => EVENT_FILTERS.filter(({ name }) => name !== 'type').map(of),
+      rows: ({ events }, isFiltered) =>
+        table({
+          caption: 'Readings',
+          hidesCaption: true,
+          columns: eventColumns(view, { ofReadings: true }),
+          rows: events,
+          rowId: ({ id }) => id,
+          empty: isFiltered ? 'No such reading.' : 'settled has asked the service about no link so far.',
+        }),
+    },
+  );
+  return withList(partsOf(view, READINGS, listed.list, stats), listed);
+}
+
 function partsOf(view: View, here: string, content: HtmlValue, { drift }: StatsDocument): PageParts {
   const items = [
     { text: 'Now', path: PATH, isHere: here === PATH },
+    { text: 'Readings', path: READINGS, isHere: here === READINGS },
     { text: 'Differences', path: DRIFT, isHere: here === DRIFT, count: whole(drift) },
   ];
   const body = html`<h1>Service</h1>${tabs(view, { label: 'Service', items })}${content}`;

@@ -1,11 +1,13 @@
 import type { Request } from 'express';
 import { type StatsDocument, showStats } from '../api/admin.ts';
 import { listNotices, type NoticeDocument, type ShopDocument } from '../api/notices.ts';
+import { NOTICE_TYPES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionButton, type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, withList } from './listing.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
+import { choices } from './query.ts';
 import { count, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -20,8 +22,15 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
     { view, request, path: PATH },
     {
       label: 'Filter notices',
-      load: (query) => listNotices.load(options, { query }),
-      filters: (of) => [of(STATUS_FILTER), of({ name: 'reference', label: 'Order' }), of(SINCE)],
+      noun: NOTICES,
+      load: (query) => listNotices.load(options, { query: { ...query, count: 'true' } }),
+      filters: (of) => [
+        of(STATUS_FILTER),
+        of({ name: 'type', label: 'Says', options: choices(NOTICE_TYPES) }),
+        of({ name: 'reference', label: 'Order' }),
+        of(SINCE),
+        of(UNTIL),
+      ],
       rows: ({ notices }, isFiltered) =>
         table({
           caption: 'Notices',

@@ -1,5 +1,6 @@
 import { listSessions, listTokens, type SessionDocument, type TokenDocument } from '../api/access.ts';
-import { doctor, type Finding } from '../api/doctor.ts';
+import { doctor } from '../api/doctor.ts';
+import type { Finding } from '../api/doctor_store.ts';
 import { type InstallationDocument, showInstallation } from '../api/installation.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
 import { inNumber } from '../explain/glossary.ts';

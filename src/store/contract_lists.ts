@@ -43,6 +43,8 @@ export type OrderFilter = {
 };
 
 export type EventFilter = {
+  /** What the service said of itself, or what it answered when settled asked. */
+  kind?: 'event' | 'reading' | null;
   status?: RowStatus | null;
   type?: string | null;
   outcome?: Outcome | null;

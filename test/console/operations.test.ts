@@ -18,6 +18,7 @@ const PAGES = [
   '/deliveries/stale',
   '/shop',
   '/service',
+  '/service/readings',
   '/service/drift',
   '/audit',
   '/audit/verification',

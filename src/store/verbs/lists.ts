@@ -60,7 +60,8 @@ const EVENTS_OF_KEYS = statement(`
   SELECT ${EVENT_COLUMNS} FROM ${EVENTS} WHERE i.key = ANY(@keys::bigint[]) ORDER BY i.key DESC`);
 
 const EVENT_MATCHES = `(@status::text IS NULL OR i.status = @status) AND (@type::text IS NULL OR i.type = @type)
-  AND (@outcome::text IS NULL OR i.outcome = @outcome) AND ${inTime('inbox', 'i')}`;
+  AND (@outcome::text IS NULL OR i.outcome = @outcome)
+  AND (@kind::text IS NULL OR (i.reading IS NOT NULL) = (@kind = 'reading')) AND ${inTime('inbox', 'i')}`;
 const OF_LINKS = 'orders o JOIN link l ON l.order_key = o.key CROSS JOIN';
 
 export const EVENT_LIST = defineList({
@@ -80,9 +81,10 @@ const ORDER_OF = { pending: 'due_at_ms, key', leased: 'due_at_ms', dead: 'key' }
 const EVENTS_WITH = { pending: withStatus('pending'), leased: withStatus('leased'), dead: withStatus('dead') };
 
 export function narrowEvents(filter: EventFilter): Narrowed {
-  const { status = null, type = null, outcome = null, reference = null, sinceMs = null, untilMs = null } = filter;
-  const values = { status, type, outcome, reference, sinceMs, untilMs };
-  const others = [type, outcome, sinceMs, untilMs].filter((value) => value !== null);
+  const { kind = null, status = null, type = null, outcome = null, reference = null } = filter;
+  const { sinceMs = null, untilMs = null } = filter;
+  const values = { kind, status, type, outcome, reference, sinceMs, untilMs };
+  const others = [kind, type, outcome, sinceMs, untilMs].filter((value) => value !== null);
   const isDead = status === 'dead' && others.length === 0;
   return {
     values,
