@@ -3,6 +3,7 @@ import { type EventDocument, listEvents } from '../api/events.ts';
 import { listRejections, type RejectionDocument } from '../api/rejections.ts';
 import { type HintDocument, listHints } from '../api/service_state.ts';
 import type { OUTCOMES } from '../domain/decision.ts';
+import { KEPT_REASONS } from '../domain/rejection.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionButton, type Column, table, tabs } from './components.ts';
