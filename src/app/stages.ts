@@ -8,7 +8,7 @@ import { noteUnsearchable } from '../reconcile/restored_copy.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
-import { startBulk } from './bulk.ts';
+import { startBulk } from './bulk_worker.ts';
 import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
 import { startRetention } from './retention.ts';

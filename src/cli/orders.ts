@@ -73,7 +73,7 @@ export const ordersList = defineCommand({
     'settled orders list --state held',
     'settled orders list --since 2d --limit 5',
     'settled orders list --q "R$ 150,00" --paid-since 1d --count',
-    'settled orders list --paid-since 30d --csv > orders.csv',
+    'settled orders list --paid-since 30d --csv',
   ],
   options: { ...ORDER_OPTIONS, ...LIST_OPTIONS, csv: { about: 'print all of them as CSV, for a spreadsheet' } },
   async run(call) {
