@@ -39,6 +39,8 @@ export type Settled = {
   /** Asks the service now. */
   checkOrder(reference: string): Promise<Order>;
   listRejections(reference: string): Promise<{ reason: string; count: number }[]>;
+  /** The address of a link that signs a browser in to the console, once. */
+  consoleLink(): Promise<string>;
 };
 
 /** settled refused. Its message says what to do. */
@@ -71,6 +73,7 @@ export function connectSettled(url: string, token: string): Settled {
     },
     listOrders: async () => (await ask('/v1/orders?limit=20')).orders,
     checkOrder: async (reference) => (await ask(`${pathOf(reference)}/check`, {})).order,
+    consoleLink: async () => (await ask('/v1/sign-in-links', {})).link.url,
     listRejections: async (reference) =>
       (await ask(`/v1/rejections?reference=${encodeURIComponent(reference)}`)).rejections,
   };

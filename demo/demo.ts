@@ -44,12 +44,21 @@ export async function startDemo(folder: Folder, processes: Processes): Promise<D
     sandbox,
   });
   const asShop = connectSettled(operator, shopToken);
-  const shop = openShop({ server, url, settled: asShop, secret: shopSecret, sandboxUrl: sandbox });
   const operatorToken = readFileSync(`${storePath}.operator-token`, 'utf8').trim();
+  const asOperator = connectSettled(operator, operatorToken);
+  const shop = openShop({
+    server,
+    url,
+    settled: asShop,
+    secret: shopSecret,
+    sandboxUrl: sandbox,
+    consoleLink: asOperator.consoleLink,
+    consoleUrl: operator,
+  });
   return {
     addresses: { shop: url, sandbox, operator, hooks },
     storePath,
-    settled: { asShop, asOperator: connectSettled(operator, operatorToken) },
+    settled: { asShop, asOperator },
     sandbox: connectSandbox(sandbox),
     noticesOf: shop.noticesOf,
     close: shop.close,
@@ -108,6 +117,7 @@ function startSettled(start: SettledStart) {
         SETTLED_SHOP_SECRET: shopSecret,
         SETTLED_SHOP_ALLOW_PRIVATE: 'true',
         SETTLED_LOG_FORMAT: 'pretty',
+        SETTLED_CONSOLE_BADGE: 'demo',
       },
       ready: /settled is serving/,
     });

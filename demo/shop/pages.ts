@@ -34,8 +34,16 @@ ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 <ul class="goods">${GOODS.map(goodCard)}</ul>
 ${anythingElse(typed)}
 ${orderList(orders)}
+${behindTheCounter()}
 </main>`,
   });
+}
+
+/** In a new tab, so that the shop and the console can stand side by side. */
+function behindTheCounter(): Html {
+  return html`<section class="card"><h2>Behind the counter</h2>
+<p>Is any money in a wrong state, and why? settled's console shows these orders to the people of the shop.</p>
+<form method="post" action="/console" target="_blank"><button class="button quiet">Open the console</button></form></section>`;
 }
 
 function goodCard({ id, title, about, amount }: Good): Html {

@@ -25,6 +25,10 @@ type ShopOptions = {
   secret: string;
   /** Where customers pay: the shop's forms may lead there. */
   sandboxUrl: string;
+  /** Makes a link that signs a browser in to settled's console. */
+  consoleLink: () => Promise<string>;
+  /** Where the console is. */
+  consoleUrl: string;
 };
 
 export type Shop = { noticesOf(reference: string): KnownOrder | null; close(): void };
@@ -34,7 +38,7 @@ export function openShop({ server, ...options }: ShopOptions): Shop {
   const notices = openNotices(options.secret);
   const app = express().disable('x-powered-by').set('etag', false);
   app.use(
-    protect(options.sandboxUrl),
+    protect([options.sandboxUrl, options.consoleUrl]),
     refuseOthers,
     assets(),
     Router().post(NOTICES_PATH, ...notices.take),
@@ -62,14 +66,14 @@ export function listenAt(port: number): Promise<Server> {
 }
 
 /** Lets nothing run, load or frame but the shop's own. A browser applies `form-action` to a form's redirect too. */
-function protect(sandboxUrl: string): RequestHandler {
+function protect(urls: readonly string[]): RequestHandler {
   const policy = [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     'img-src data:',
     "connect-src 'self'",
-    `form-action 'self' ${new URL(sandboxUrl).origin}`,
+    `form-action 'self' ${urls.map((url) => new URL(url).origin).join(' ')}`,
     "base-uri 'none'",
     "frame-ancestors 'none'",
   ].join('; ');
@@ -104,9 +108,9 @@ function assets(): Router {
   return router;
 }
 
-type Selling = Pick<ShopOptions, 'settled' | 'url'> & { notices: Notices };
+type Selling = Pick<ShopOptions, 'settled' | 'url' | 'consoleLink'> & { notices: Notices };
 
-function orders({ settled, url, notices }: Selling): Router {
+function orders({ settled, url, notices, consoleLink }: Selling): Router {
   const router = Router();
   const form = express.urlencoded({ extended: false, limit: FORM_BYTES_MAX });
   const titles = new Map<string, string>();
@@ -132,6 +136,8 @@ function orders({ settled, url, notices }: Selling): Router {
       await front(response, `settled refused: ${error.message}`, bought);
     }
   });
+
+  router.post('/console', async (_request, response) => response.redirect(303, await consoleLink()));
 
   const show = async (response: Response, reference: string, problem: string | null) => {
     const order = await settled.findOrder(reference);

@@ -94,7 +94,7 @@ describe('demo', () => {
     expect(numbered).toEqual([
       ['1', 'the shop', address],
       ['2', 'the sandbox', address],
-      ['3', 'settled, for the shop and the operator', address],
+      ['3', 'the console', address],
       ['4', 'settled, for webhooks and customers who come back', address],
       ['5', 'files', expect.stringContaining('/settled-demo-')],
     ]);

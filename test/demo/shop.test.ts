@@ -46,6 +46,22 @@ describe('the shop of the demo', () => {
     expect(tab.wrongs).toEqual([]);
   });
 
+  it('opens the console beside it, signed in, where its orders stand', async () => {
+    const { shop, operator } = addresses();
+    const { reference } = await buy(shop, { good: 'tea', reference: 'tea-console' });
+    const tab = await open();
+    await tab.goto(shop);
+    const opened = tab.context().waitForEvent('page');
+    await tab.getByRole('button', { name: 'Open the console' }).click();
+    const beside = await opened;
+    await beside.getByRole('button', { name: 'Sign in' }).click();
+    await beside.waitForURL(`${operator}/`);
+    await beside.getByText('demo', { exact: true }).waitFor();
+    await beside.goto(`${operator}/orders/${reference}`);
+    await beside.getByText(`Order ${reference} (`).first().waitFor();
+    expect(tab.wrongs).toEqual([]);
+  });
+
   it('sells without script as well', async () => {
     const { shop, sandbox } = addresses();
     const tab = await open({ javaScriptEnabled: false });
@@ -246,13 +262,13 @@ describe('the shop of the demo and other sites', () => {
     expect((await fetch(`${shop}/orders/won-2`)).status).toBe(404);
   });
 
-  it('loads nothing but its own files, and its forms lead only to the hosted page', async () => {
-    const { shop, sandbox } = addresses();
+  it('loads nothing but its own files, and its forms lead only to the hosted page and the console', async () => {
+    const { shop, sandbox, operator } = addresses();
     for (const path of ['/', '/orders/nobody', '/assets/shop.js']) {
       const { headers } = await fetch(`${shop}${path}`);
       expect(headers.get('content-security-policy')).toBe(
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
-          `form-action 'self' ${sandbox}; base-uri 'none'; frame-ancestors 'none'`,
+          `form-action 'self' ${sandbox} ${operator}; base-uri 'none'; frame-ancestors 'none'`,
       );
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('referrer-policy')).toBe('no-referrer');
