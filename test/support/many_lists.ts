@@ -1,4 +1,5 @@
 import { readSearch } from '../../src/domain/search.ts';
+import type { Store } from '../../src/store/contract.ts';
 import type {
   EventFilter,
   NoticeFilter,
@@ -109,26 +110,48 @@ const REJECTIONS: Readonly<Record<string, RejectionFilter>> = {
   'an order': { reference: 'order-77' },
 };
 
-type Case = { name: string; list: (tx: Transaction, page: RowPage) => Work<{ next: number | null }> };
+type Asked = { next: number | null };
+type Case = {
+  name: string;
+  /** The verb in a transaction, and as it is called from outside. */
+  list: (tx: Transaction, page: RowPage) => Work<Asked>;
+  ask: (
+    store: Pick<Store, 'listOrders' | 'listEvents' | 'listNotices' | 'listRejections'>,
+    page: RowPage,
+  ) => Promise<Asked>;
+};
 
 /** Every list with each of its filters. */
 export const LISTS: readonly Case[] = [
-  ...cases('orders', listOrders, ORDERS),
-  ...cases('events', listVerbs.listEvents, EVENTS),
-  ...cases('notices', noticeQueries.listNotices, NOTICES),
-  ...cases('rejections', listVerbs.listRejections, REJECTIONS),
+  ...Object.entries(ORDERS).map(
+    ([name, filter]): Case => ({
+      name: `orders: ${name}`,
+      list: (tx, page) => listOrders(tx, { ...page, ...filter }),
+      ask: (store, page) => store.listOrders({ ...page, ...filter }),
+    }),
+  ),
+  ...Object.entries(EVENTS).map(
+    ([name, filter]): Case => ({
+      name: `events: ${name}`,
+      list: (tx, page) => listVerbs.listEvents(tx, { ...page, ...filter }),
+      ask: (store, page) => store.listEvents({ ...page, ...filter }),
+    }),
+  ),
+  ...Object.entries(NOTICES).map(
+    ([name, filter]): Case => ({
+      name: `notices: ${name}`,
+      list: (tx, page) => noticeQueries.listNotices(tx, { ...page, ...filter }),
+      ask: (store, page) => store.listNotices({ ...page, ...filter }),
+    }),
+  ),
+  ...Object.entries(REJECTIONS).map(
+    ([name, filter]): Case => ({
+      name: `rejections: ${name}`,
+      list: (tx, page) => listVerbs.listRejections(tx, { ...page, ...filter }),
+      ask: (store, page) => store.listRejections({ ...page, ...filter }),
+    }),
+  ),
 ];
-
-function cases<F>(
-  what: string,
-  list: (tx: Transaction, page: RowPage & F) => Work<{ next: number | null }>,
-  filters: Readonly<Record<string, F>>,
-): Case[] {
-  return Object.entries(filters).map(([name, filter]) => ({
-    name: `${what}: ${name}`,
-    list: (tx, page) => list(tx, { ...page, ...filter }),
-  }));
-}
 
 /** The tables that no list may read as a whole. */
 export const LISTED_TABLES = [

@@ -20,7 +20,7 @@ export const FEW = 2_000;
 
 /** So many keys are looked at by one statement, and so many statements find a page. */
 const WINDOW = 20_000;
-const WINDOWS = 5;
+const WINDOWS = 3;
 
 const COUNTED_MAX = 1_000;
 

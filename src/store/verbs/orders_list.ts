@@ -19,7 +19,7 @@ import { completeAll, ORDER, type OrderRow } from './orders.ts';
 const PAID_AT = '(SELECT s.paid_at_ms FROM settlement s WHERE s.order_key = o.key)';
 const OPEN_HOLD = `(SELECT 1 FROM hold h WHERE h.order_key = o.key AND h.ended_at_ms IS NULL
   AND (@hold::text IS NULL OR h.reason = @hold) LIMIT 1)`;
-const OPEN_MATTER = `(SELECT 1 FROM attention a WHERE a.order_key = o.key AND a.kind = @matter AND a.ended_at_ms IS NULL
+const OPEN_MATTER = `(SELECT 1 FROM attention a INDEXED BY attention_by_order WHERE a.order_key = o.key AND a.kind = @matter AND a.ended_at_ms IS NULL
   LIMIT 1)`;
 const OWN_BALANCE = `coalesce((SELECT sum(g.amount_minor) FROM ledger g
   WHERE g.order_key = o.key AND g.currency = o.currency), 0)`;
