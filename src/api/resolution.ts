@@ -89,7 +89,7 @@ async function previewDecision({ store }: ApiOptions, decided: Decided): Promise
 }
 
 /** What a decision would do, as answers show it. */
-export function previewDocument({ order: before, made, after }: PreviewedDecision): z.infer<typeof preview> {
+function previewDocument({ order: before, made, after }: PreviewedDecision): z.infer<typeof preview> {
   const { effects, rule } = made;
   return {
     from: before.state,
