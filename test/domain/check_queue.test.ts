@@ -34,6 +34,7 @@ describe('checks: the ranks of their reasons', () => {
     expect(byClass).toEqual({
       registered: 'janitor',
       listed: 'janitor',
+      person: 'janitor',
       link_changed: 'hint',
       rejected: 'hint',
       stale: 'hint',

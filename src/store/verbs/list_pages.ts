@@ -19,7 +19,7 @@ export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 export const FEW = 2_000;
 
 /** So many keys are looked at by one statement, and so many statements find a page. */
-const WINDOW = 20_000;
+const WINDOW = 15_000;
 const WINDOWS = 3;
 
 const COUNTED_MAX = 1_000;
