@@ -118,14 +118,15 @@ describe('console: a refresh', () => {
     const { looks, reads } = server;
     change(['paused']);
     await eventually(() => expect(server.looks).toBeGreaterThan(looks + 2));
+    await tab.clock.fastForward(2_000);
     expect(server.reads).toBe(reads);
     await tab.getByRole('button', { name: 'Resume' }).click();
     await row(tab, 'paused').waitFor();
     await isLive(tab);
   });
 
-  it('that is answered by the sign-in page says that the session has ended, with a way back', async () => {
-    const started = await site();
+  it.each([200, 401])('that is answered by the sign-in page says so, with a way back: %i', async (signInStatus) => {
+    const started = await site({ signInStatus });
     const { change, state: server } = started;
     const tab = await following(started);
     await tab.getByText('Accept', { exact: true }).click();

@@ -15,7 +15,7 @@ export type LiveSite = Awaited<ReturnType<typeof startLiveSite>>;
  * A console of one page whose rows a test changes. It counts how often it is read, and how often the store is looked at.
  * `haste`: how many times faster than settled it looks and pings.
  */
-export async function startLiveSite({ prefix = '', port = 0, haste = 5 } = {}) {
+export async function startLiveSite({ prefix = '', port = 0, haste = 5, signInStatus = 200 } = {}) {
   const state = {
     rows: ['first', 'second'],
     preview: 'It becomes paid.',
@@ -52,7 +52,7 @@ export async function startLiveSite({ prefix = '', port = 0, haste = 5 } = {}) {
     const view = viewOf({ prefix, path: '/', nowMs: Date.now() });
     if (!state.isSignedIn) {
       const signIn = page({ ...view, session: null }, { title: 'Sign in', here: null, body: html`<h1>Sign in</h1>` });
-      return void sendConsolePage(request, response, signIn, 401);
+      return void sendConsolePage(request, response, signIn, signInStatus);
     }
     const body = html`<h1>Orders</h1><p id="age">${age(view, Date.now() - 60_000)}</p>
 ${table({
