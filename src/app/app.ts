@@ -147,6 +147,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     keepBodiesMs: config.keepBodiesMs,
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
+    streamsMax: Math.floor(connectionsMax(context.openFiles).operator / 2),
   };
   const pages = consoleRoutes(options);
   return { routers: [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), pages.router], endLive: pages.end };

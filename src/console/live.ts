@@ -17,12 +17,13 @@ export type LiveOptions = {
   clock: Clock;
   /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
   isStillValid: (request: Request, response: Response) => Promise<boolean>;
-  /** How many streams there are at most. Each holds a connection of the listener. */
+  /** How many streams there are at most, up to `STREAMS_MAX`: each holds a connection of the listener. */
   streamsMax?: number;
 };
 
 /** Tells pages that something changed. `route` answers `GET /live`; `end` ends every stream, and refuses later ones. */
-export function openLive({ store, clock, isStillValid, streamsMax = STREAMS_MAX }: LiveOptions) {
+export function openLive({ store, clock, isStillValid, streamsMax: wanted = STREAMS_MAX }: LiveOptions) {
+  const streamsMax = Math.min(wanted, STREAMS_MAX);
   const changes = watchChanges({ store, clock });
   const streams = new Set<() => void>();
   let hasEnded = false;

@@ -7,6 +7,8 @@ import { hasRole, type PersonRole } from '../domain/access.ts';
 export type ConsoleOptions = ApiOptions & {
   /** The environment in a word or two; null if none is shown. */
   badge: string | null;
+  /** How many pages may be followed at once: each holds a connection, and the shop needs the others. */
+  streamsMax: number;
 };
 
 /** What every page and component is told of the request that it answers. */
