@@ -42,6 +42,17 @@ describe('console: the layout', () => {
     expect(await tab.evaluate('document.activeElement.id')).toBe('main');
   });
 
+  it('works without JavaScript, and shows nothing that would need it', async () => {
+    const tab = await open({ javaScriptEnabled: false });
+    await tab.goto(`${site().url}/`);
+    for (const part of ['#live-state', '#live-pause', '#keys']) expect(await tab.locator(part).isVisible()).toBe(false);
+    await tab.getByText('Accept the hold').click();
+    await tab.locator('#accept-1').getByRole('button', { name: 'Accept' }).waitFor();
+    await tab.getByLabel('State').selectOption('paid');
+    await tab.getByRole('button', { name: 'Filter' }).click();
+    await tab.waitForURL(/\/orders\?q=order&state=paid&amount=order&flag=order&since=2026-11-23$/);
+  });
+
   it('counts ages by the clock of the server, not by that of the machine that shows it', async () => {
     const tab = await open();
     await tab.clock.install({ time: '2027-05-05T12:00:00Z' });
