@@ -37,7 +37,7 @@ const SHOTS: readonly Shot[] = [
   { name: 'overview-dark', at: 'operator', path: '/', colorScheme: 'dark' },
   { name: 'overview-phone', at: 'operator', path: '/', width: 390 },
   { name: 'orders', at: 'operator', path: '/orders' },
-  { name: 'order', at: 'operator', path: '/orders?state=held', follow: 'tbody th a' },
+  { name: 'order', at: 'operator', path: '/orders', follow: 'tbody th a' },
   { name: 'deliveries', at: 'operator', path: '/deliveries' },
   { name: 'shop', at: 'operator', path: '/shop' },
   { name: 'service', at: 'operator', path: '/service' },
