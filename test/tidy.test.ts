@@ -126,6 +126,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/receive/',
       'src/paylink/service.ts',
       'src/paylink/events.ts',
+      'src/paylink/reading.ts',
       'src/work/',
     ],
     types: [

@@ -1,3 +1,4 @@
+import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_sentences.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
@@ -135,7 +136,7 @@ export async function checkKept(options: ApiOptions): Promise<Finding[]> {
 const CHECKS_LAG_MS_SMALL = 10 * 60_000;
 
 /** Whether what settled asks the service is sent; without an API there is nothing to send. */
-function checkAsking({ asking }: ApiOptions, { api, checks, checksLagMs }: Stats): Finding {
+function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagMs }: Stats): Finding {
   const name = 'asking';
   if (asking === null) return finding(name, true, 'no API is configured: settled asks nothing');
   if (api.pausedUntilMs !== null) {
@@ -143,7 +144,11 @@ function checkAsking({ asking }: ApiOptions, { api, checks, checksLagMs }: Stats
     return finding(name, false, `settled asks nothing before ${iso(api.pausedUntilMs)}: ${why}`);
   }
   const lagMs = Math.max(...Object.values(checksLagMs));
-  const good = checks === 0 ? 'no check waits' : `${inNumber(checks, 'link')} to ask about`;
+  const minutes = Math.ceil(checks / slotsFor('janitor', apiSlots));
+  const good =
+    checks === 0
+      ? 'no check waits'
+      : `${inNumber(checks, 'link')} to ask about, in at most ${inWords(minutes * 60_000)}`;
   const bad = `the oldest check has been due for ${inWords(lagMs)}: payments whose webhook is lost are learned of late`;
   return finding(name, lagMs < CHECKS_LAG_MS_SMALL, good, bad);
 }

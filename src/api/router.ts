@@ -17,13 +17,14 @@ import { adoptLink, registerLink } from './links.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
-import { cancelOrder, checkOrder, listOrders, showOrder, showTimeline } from './orders.ts';
+import { cancelOrder, checkOrder, listOrders, showOrder } from './orders.ts';
 import { answerProblems } from './problem.ts';
 import { livez, metrics, readyz, showDocs, showDocument } from './public_pages.ts';
 import { listRejections, verifyDelivery } from './rejections.ts';
 import { resolveOrder } from './resolution.ts';
 import type { ApiOptions, Operation, Route } from './route.ts';
 import { listChecks, listDrift, listHints } from './service_state.ts';
+import { showTimeline } from './timeline.ts';
 
 const VIEWER: Access = { least: 'viewer', shop: false };
 const OPERATOR: Access = { least: 'operator', shop: false };

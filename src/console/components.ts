@@ -111,17 +111,33 @@ export type Filter = {
   problem?: string | null;
 };
 
-/** A filter that is sent as a query, so that an address keeps it. `kept` are values of the query that it does not change. */
+/**
+ * A filter that is sent as a query, so that an address keeps it. `kept` are values of the query that it does not change,
+ * `more` is folded away until one of it is set.
+ */
 export function filterForm(
   view: View,
-  { path, label, filters, kept = {} }: { path: string; label: string; filters: readonly Filter[]; kept?: QueryValues },
+  {
+    path,
+    label,
+    filters,
+    more = [],
+    kept = {},
+  }: { path: string; label: string; filters: readonly Filter[]; more?: readonly Filter[]; kept?: QueryValues },
 ): Html {
-  const isSet = filters.some(({ value }) => value !== '');
+  const isUsed = ({ value, problem = null }: Filter) => value !== '' || problem !== null;
+  const isSet = [...filters, ...more].some(isUsed);
   return html`<form class="filter" role="search" method="get" action="${hrefOf(view, path)}" aria-label="${label}">
 ${hiddenFields(kept)}
 ${filters.map(filterField)}
 <div class="actions"><button class="button">Filter</button>
-${isSet ? html`<a href="${hrefOf(view, path, kept)}">Clear</a>` : null}</div></form>`;
+${isSet ? html`<a href="${hrefOf(view, path, kept)}">Clear</a>` : null}</div>${
+    more.length === 0
+      ? null
+      : html`
+<details class="more" id="more-filters"${more.some(isUsed) ? html` open` : null}><summary>More filters</summary>
+<div class="filter">${more.map(filterField)}</div></details>`
+  }</form>`;
 }
 
 function filterField(filter: Filter): Html {

@@ -141,8 +141,10 @@ export function actionNotice(
   done: unknown,
 ): NonNullable<PageParts['notice']> | null {
   if (refused !== null) {
-    const { status, detail } = refused;
-    return { text: html`<strong>${titleOf(status)}.</strong> ${detail}`, isProblem: true };
+    const { status, detail, typed } = refused;
+    const reason = typed.get('reason') ?? '';
+    const kept = reason === '' ? null : html`<br>You had typed: <q>${reason}</q>`;
+    return { text: html`<strong>${titleOf(status)}.</strong> ${detail}${kept}`, isProblem: true };
   }
   if (typeof done !== 'string' || !Object.hasOwn(WAS_DONE, done)) return null;
   return { text: WAS_DONE[done] as string };

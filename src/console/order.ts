@@ -1,9 +1,9 @@
 import type { Request } from 'express';
 import { listNotices } from '../api/notices.ts';
-import { showTimeline } from '../api/orders.ts';
+import { showTimeline } from '../api/timeline.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { definitions, table } from './components.ts';
+import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
 import { nextStep, orderActions } from './order_actions.ts';
@@ -27,7 +27,7 @@ export async function showOrderPage(options: ConsoleOptions, view: View, request
 <p class="answer">${answer}</p>
 <section id="next"><h2>What follows</h2><ul class="steps">${next.map((line) => html`<li>${nextStep(view, order, line)}</li>`)}</ul></section>
 ${orderActions(view, order, { canAsk: options.asking !== null })}
-${sides(view, order, told)}
+${sides(view, timeline, told)}
 ${payments(view, order)}
 ${aboutOrder(view, order)}
 ${story(view, entries)}`;
@@ -35,86 +35,139 @@ ${story(view, entries)}`;
 }
 
 /** What each of the three knows, side by side, and how they differ. */
-function sides(view: View, order: OrderDocument, { notices, shop }: Notices): Html {
-  const { link, payment, paymentsTotal, state, version } = order;
-  const latest = notices.find(({ status }) => status === 'done');
-  const waiting = notices.filter(({ status }) => status !== 'done');
-  return html`<div class="columns sides">
-<section class="card"><h2>The service says</h2>${definitions([
-    ['Link', link === null ? 'none is known' : html`${link.id ?? 'not known'} ${link.status ?? ''}`],
-    ['Payment', payment === null ? 'none that was counted' : html`${payment.id ?? 'without an id'}, ${payment.status}`],
-    ['Completed', payment?.completedAt == null ? null : timeAndAge(view, Date.parse(payment.completedAt))],
-  ])}</section>
-<section class="card"><h2>settled counted</h2>${definitions([
-    ['State', stateBadge(state)],
-    ['Asked', money(view, order.amount, order.currency)],
-    [
-      'Captured',
-      paymentsTotal.sums.length === 0
-        ? 'nothing'
-        : paymentsTotal.sums.map(({ captured, currency }) => html`${money(view, captured, currency)} `),
-    ],
-    [
-      'Still there',
-      paymentsTotal.sums.length === 0
-        ? null
-        : paymentsTotal.sums.map(({ balance, currency }) => html`${money(view, balance, currency)} `),
-    ],
-    ['Paid', order.paidAt === null ? null : timeAndAge(view, Date.parse(order.paidAt))],
-  ])}</section>
-<section class="card"><h2>The shop was told</h2>${definitions([
-    ['Last taken', latest === undefined ? 'nothing' : html`${latest.type} (version ${latest.version} of ${version})`],
-    ['At', latest?.endedAt == null ? null : timeAndAge(view, Date.parse(latest.endedAt))],
-    [
-      'Not taken',
-      waiting.length === 0 ? null : waiting.map(({ type, status }) => html`${type} ${stateBadge(status)} `),
-    ],
-    ['How', shop === null ? 'it reads the feed' : shop.url],
-  ])}</section></div>`;
+function sides(view: View, { order, service, differences }: TimelineDocument, told: Notices): Html {
+  const agree =
+    service === null ? 'The service has said nothing of a payment so far.' : 'The service, settled and the shop agree.';
+  return html`<section id="sides" aria-label="The service, settled and the shop">
+<div class="columns sides">
+<div class="card"><h2>The service says</h2>${serviceSide(view, order, service)}</div>
+<div class="card"><h2>settled counted</h2>${settledSide(view, order)}</div>
+<div class="card"><h2>The shop was told</h2>${shopSide(view, order, told)}</div></div>
+${
+  differences.length === 0
+    ? html`<p class="difference soft">${agree}</p>`
+    : html`<div class="notice difference"><strong>They differ.</strong><ul>${differences.map((line) => html`<li>${line}</li>`)}</ul></div>`
+}</section>`;
 }
 
+function serviceSide(view: View, { link }: OrderDocument, service: TimelineDocument['service']): Html {
+  const source = service === null ? null : hrefOf(view, `/events/${service.event}`);
+  return definitions([
+    [
+      'Payment',
+      service === null
+        ? 'nothing so far'
+        : html`<ul class="plain">${service.says.map((line) => html`<li>${line}</li>`)}</ul>`,
+    ],
+    ['Said at', service === null ? null : timeAndAge(view, Date.parse(service.at))],
+    [
+      'By',
+      service === null
+        ? null
+        : html`<a href="${source ?? ''}">${service.isReading ? 'an answer' : 'a webhook'}, event ${service.event}</a>`,
+    ],
+    [
+      'Link',
+      link === null
+        ? 'none is known'
+        : html`${link.id ?? 'not known yet'}${link.status === null ? null : ` (${link.status})`}`,
+    ],
+  ]);
+}
+
+const LEARNED = { webhook: 'by webhook', reconciliation: 'by asking', person: 'a person accepted it' } as const;
+
+function settledSide(view: View, order: OrderDocument): Html {
+  const { paymentsTotal, state, hold, paidAt, learnedBy } = order;
+  const each = (which: 'captured' | 'balance') =>
+    paymentsTotal.sums.map((sum, at) => html`${at === 0 ? null : ' + '}${money(view, sum[which], sum.currency)}`);
+  const isBack = paymentsTotal.sums.some(({ captured, balance }) => captured !== balance);
+  return definitions([
+    ['State', html`${stateBadge(state)}${hold === null ? null : ` ${hold.reason.replaceAll('_', ' ')}`}`],
+    ['Asked', money(view, order.amount, order.currency)],
+    ['Captured', paymentsTotal.count === 0 ? 'nothing' : each('captured')],
+    ['Of it left', isBack ? each('balance') : null],
+    [
+      'Paid',
+      paidAt === null
+        ? null
+        : html`${timeAndAge(view, Date.parse(paidAt))}${learnedBy === null ? null : `, ${LEARNED[learnedBy]}`}`,
+    ],
+  ]);
+}
+
+function shopSide(view: View, { version }: OrderDocument, { notices, shop }: Notices): Html {
+  const latest = notices.find(({ status }) => status === 'done');
+  const waiting = notices.filter(({ status }) => status !== 'done');
+  const named = ({ id, type }: Notices['notices'][number]) =>
+    html`<a href="${hrefOf(view, `/notices/${id}`)}">${type}</a>`;
+  const how = shop === null ? 'no callback is set: the shop reads the feed' : shop.url;
+  return definitions([
+    ['Took last', latest === undefined ? 'nothing' : html`${named(latest)}, version ${latest.version} of ${version}`],
+    ['At', latest?.endedAt == null ? null : timeAndAge(view, Date.parse(latest.endedAt))],
+    [
+      shop === null ? 'In the feed' : 'Not taken',
+      waiting.length === 0
+        ? null
+        : html`<ul class="plain">${waiting.map((notice) => html`<li>${named(notice)} ${shop === null ? null : stateBadge(notice.status)}</li>`)}</ul>`,
+    ],
+    ['How', how],
+  ]);
+}
+
+/** The payments that were counted; a column that would be empty is left out. */
 function payments(view: View, order: OrderDocument): Html | null {
   if (order.payments.length === 0) return null;
-  const when = (at: string | null): HtmlValue => (at === null ? null : time(Date.parse(at)));
+  const { count } = order.paymentsTotal;
+  const hidden = count - order.payments.length;
   return html`<section id="payments"><h2>Payments</h2>${table<Payment>({
     caption: 'Payments',
     hidesCaption: true,
-    columns: [
-      { head: 'Payment', cell: ({ id }) => id ?? 'without an id' },
-      { head: 'Status', cell: ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad') },
-      { head: 'Counts', isNumber: true, cell: ({ amount, currency }) => money(view, amount, currency) },
-      {
-        head: 'Customer paid',
-        isNumber: true,
-        cell: ({ customerPaid, totalBRL }) =>
-          customerPaid !== null
-            ? money(view, customerPaid.amount, customerPaid.currency)
-            : totalBRL === null
-              ? null
-              : money(view, totalBRL, 'BRL'),
-      },
-      {
-        head: 'Method',
-        cell: ({ method, installments }) =>
-          method === null
-            ? null
-            : html`${method.replaceAll('_', ' ')}${installments === null || installments === 1 ? null : ` × ${installments}`}`,
-      },
-      {
-        head: 'Customer',
-        cell: ({ customer }) =>
-          customer === null
-            ? null
-            : html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`,
-      },
-      { head: 'Began', cell: ({ createdAt }) => when(createdAt) },
-      { head: 'Completed', cell: ({ completedAt }) => when(completedAt) },
-      { head: 'Available', cell: ({ availableAt }) => when(availableAt) },
-    ],
+    columns: paymentColumns(view).filter(({ of }) => order.payments.some((payment) => of(payment) !== null)),
     rows: order.payments,
-    rowId: ({ id }) => id ?? 'none',
+    rowId: ({ id }) => id ?? 'without an id',
     empty: '',
-  })}</section>`;
+  })}${hidden <= 0 ? null : html`<p class="soft">${hidden} more were counted.</p>`}</section>`;
+}
+
+/** `of`: null if the column has nothing for the payment. */
+type PaymentColumn = Column<Payment> & { of: (payment: Payment) => HtmlValue };
+
+function paymentColumns(view: View): PaymentColumn[] {
+  const column = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ head, of, cell: of });
+  const time = (head: string, of: (payment: Payment) => string | null) =>
+    column(head, (payment) => timeOf(of(payment)));
+  return [
+    column('Payment', ({ id }) => id ?? 'without an id'),
+    column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
+    { ...column('Counts', ({ amount, currency }) => money(view, amount, currency)), isNumber: true },
+    { ...column('Customer paid', (payment) => paidByCustomer(view, payment)), isNumber: true },
+    column('Method', ({ method, installments }) => methodOf(method, installments)),
+    column('Customer', ({ customer }) =>
+      customer === null
+        ? null
+        : html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`,
+    ),
+    time('Began', ({ createdAt }) => createdAt),
+    time('Completed', ({ completedAt }) => completedAt),
+    time('Available', ({ availableAt }) => availableAt),
+  ];
+}
+
+function timeOf(at: string | null): Html | null {
+  return at === null ? null : time(Date.parse(at));
+}
+
+/** In all, with interest, or in the currency of the customer. */
+function paidByCustomer(view: View, { customerPaid, totalBRL }: Payment): Html | null {
+  if (customerPaid !== null) return money(view, customerPaid.amount, customerPaid.currency);
+  return totalBRL === null ? null : money(view, totalBRL, 'BRL');
+}
+
+function methodOf(method: string | null, installments: number | null): string | null {
+  if (method === null) return null;
+  const words = method.replaceAll('_', ' ');
+  return installments === null || installments === 1 ? words : `${words} × ${installments}`;
 }
 
 function aboutOrder(view: View, { link, title, metadata, createdAt, learnedBy, version }: OrderDocument): Html {

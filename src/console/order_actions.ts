@@ -66,24 +66,28 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
   });
 }
 
-/** A line of advice, followed by the button that does what its command does. */
-export function nextStep(view: View, { reference }: OrderDocument, line: string): HtmlValue {
-  if (!mayDo(view, 'operator')) return line;
+/** A line of advice: its command stands out, and is followed by what does the same here. */
+export function nextStep(view: View, order: OrderDocument, line: string): Html {
+  const at = line.search(/settled (orders|events|notices|attention|links|rejections|doctor)\b/);
+  if (at < 0) return html`${line}`;
+  const [advice, command] = [line.slice(0, at), line.slice(at)];
+  const does = mayDo(view, 'operator') ? actionFor(view, order, command) : null;
+  return html`${advice}<code>${command}</code>${does === null ? null : html` ${does}`}`;
+}
+
+/** What does here what a command does; null if no form of the page does. */
+function actionFor(view: View, { reference }: OrderDocument, command: string): Html | null {
   const word = shellWord(reference);
-  if (line.includes(`settled orders check ${word}`)) {
-    return html`${line} ${actionButton(view, { action: `/v1${orderPath(reference)}/check`, button: 'Ask now' })}`;
-  }
-  if (line.includes(`settled orders resolve ${word} --accept`)) return html`${line} <a href="#accept">Accept…</a>`;
-  if (line.includes(`settled orders resolve ${word} --reject`)) return html`${line} <a href="#reject">Reject…</a>`;
-  const [, events] = /settled events replay ((?:\d+ ?)+)$/.exec(line) ?? [];
-  const [, notice] = /settled notices resend (msg_\w+)$/.exec(line) ?? [];
-  const [, matter] = /settled attention end (\d+) --reason TEXT$/.exec(line) ?? [];
-  if (notice !== undefined)
-    return html`${line} ${actionButton(view, { action: `/v1/notices/${notice}/resend`, button: 'Send it again' })}`;
-  if (matter !== undefined) return html`${line} <a href="#end-${matter}">End it…</a>`;
-  if (events === undefined) return line;
-  return html`${line} ${events
-    .trim()
-    .split(' ')
-    .map((id) => actionButton(view, { action: `/v1/events/${id}/replay`, button: `Settle event ${id} again` }))}`;
+  const button = (action: string, text: string) => actionButton(view, { action, button: text });
+  if (command === `settled orders check ${word}`) return button(`/v1${orderPath(reference)}/check`, 'Ask now');
+  if (command.startsWith(`settled orders resolve ${word} --accept`)) return html`<a href="#accept">Accept…</a>`;
+  if (command.startsWith(`settled orders resolve ${word} --reject`)) return html`<a href="#reject">Reject…</a>`;
+  const [, events] = /settled events replay ((?:\d+ ?)+)$/.exec(command) ?? [];
+  const [, notice] = /^settled notices resend (msg_[\w-]+)$/.exec(command) ?? [];
+  const [, matter] = /^settled attention end (\d+) --reason TEXT$/.exec(command) ?? [];
+  if (notice !== undefined) return button(`/v1/notices/${notice}/resend`, 'Send it again');
+  if (matter !== undefined) return html`<a href="#end-${matter}">End it…</a>`;
+  if (events === undefined) return null;
+  const ids = events.trim().split(' ');
+  return html`${ids.map((id) => html`${button(`/v1/events/${id}/replay`, `Settle event ${id} again`)} `)}`;
 }

@@ -1,53 +1,102 @@
 import type { Request } from 'express';
+import type { CountDocument } from '../api/lists.ts';
 import type { ListedOrderDocument } from '../api/order.ts';
 import { listOrders } from '../api/orders.ts';
-import { ORDER_STATES } from '../domain/order.ts';
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { asked, choices, given, isDay, loaded, timeAsked } from './query.ts';
-import { age, badge, money, stateBadge, time } from './values.ts';
+import { age, badge, count, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
 
 const PATH = '/orders';
 const TITLE = 'Orders';
-const NAMES = ['q', 'state', 'since', 'until', 'cursor'] as const;
+const NAMES = [
+  'q',
+  'state',
+  'attention',
+  'since',
+  'until',
+  'hold',
+  'flag',
+  'paidSince',
+  'paidUntil',
+  'amountFrom',
+  'amountTo',
+  'currency',
+  'cursor',
+] as const;
 type Typed = Record<(typeof NAMES)[number], string>;
 
 /** The list of orders: what was searched stands in the address, and one hit leads to its order. */
 export async function showOrders(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const typed = given(request, NAMES);
   const { cursor, ...query } = typed;
-  const times = { since: timeAsked(query.since, 'first'), until: timeAsked(query.until, 'last') };
-  const { document, refused } = await loaded(
-    listOrders.load(options, { query: asked({ ...query, ...times, cursor }) }),
-  );
+  const { document, refused } = await loaded(listOrders.load(options, { query: { ...askedOf(typed), count: 'true' } }));
   const parts = { title: TITLE, here: PATH, search: query.q } as const;
   const faultOf = (name: string) => refused?.faultOf(name) ?? null;
-  const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', filters: filtersOf(typed, faultOf) })}`;
+  const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf) })}`;
   if (document === null) {
     const { status, detail } = refused;
     return { ...parts, status, body: html`${head}${problemPanel({ title: 'This cannot be searched', detail })}` };
   }
-  const { orders, nextCursor: next } = document;
+  const { orders, nextCursor: next, count: counted } = document;
   const [only] = orders;
   if (query.q !== '' && only !== undefined && orders.length === 1 && next === null && cursor === '') {
     return { goTo: hrefOf(view, orderPath(only.reference)) };
   }
+  const isNone = orders.length === 0 && next === null;
   const body = html`${head}
-${orders.length === 0 ? nothingFound(view, query) : orderTable(view, orders)}
+${counted === undefined || isNone ? null : html`<p class="soft">${countWords(counted)}</p>`}
+${isNone ? nothingFound(view, query) : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };
 }
 
-function filtersOf({ q, state, since, until }: Typed, faultOf: (name: string) => string | null): Filter[] {
-  const date = (value: string) => (isDay(value) ? 'date' : 'text');
-  return [
-    { name: 'q', label: 'Search', value: q, type: 'search', problem: faultOf('q') },
-    { name: 'state', label: 'State', value: state, options: choices(ORDER_STATES), problem: faultOf('state') },
-    { name: 'since', label: 'Created since (UTC)', value: since, type: date(since), problem: faultOf('since') },
-    { name: 'until', label: 'Created until (UTC)', value: until, type: date(until), problem: faultOf('until') },
-  ];
+/** The query of the API for what was typed: days as times, and nothing that was left empty. */
+function askedOf(typed: Typed): Record<string, string> {
+  const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(typed[name], 'first')]);
+  const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(typed[name], 'last')]);
+  return asked({ ...typed, ...Object.fromEntries([...times, ...ends]) });
+}
+
+/** The API counts exactly up to 1 000; below that, `isMore` says that it did not look at every order. */
+function countWords({ n, isMore }: CountDocument): string {
+  const words = { one: 'order', many: 'orders' };
+  return isMore && n < 1_000 ? `at least ${count(n, words)}` : count(n, words, isMore);
+}
+
+/** Choices of states beside each of them. */
+const SEVERAL_STATES = { 'awaiting_payment,payment_pending,expired': 'not paid yet' };
+
+type Filters = { filters: Filter[]; more: Filter[] };
+
+function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filters {
+  const filter = (name: keyof Typed, label: string, more: Partial<Filter> = {}): Filter => {
+    return { name, label, value: typed[name], problem: faultOf(name), ...more };
+  };
+  // A control for days would show no other text.
+  const day = (name: keyof Typed, label: string) => filter(name, label, { type: isDay(typed[name]) ? 'date' : 'text' });
+  return {
+    filters: [
+      filter('q', 'Search', { type: 'search' }),
+      filter('state', 'State', { options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
+      filter('attention', 'Needs a person', { options: choices(MATTER_KINDS) }),
+      day('since', 'Created since (UTC)'),
+      day('until', 'Created until (UTC)'),
+    ],
+    more: [
+      filter('hold', 'Held because', { options: choices(HOLD_REASONS) }),
+      filter('flag', 'Flag', { options: choices(FLAGS) }),
+      day('paidSince', 'Paid since (UTC)'),
+      day('paidUntil', 'Paid until (UTC)'),
+      filter('amountFrom', 'Asks at least'),
+      filter('amountTo', 'Asks at most'),
+      filter('currency', 'Currency'),
+    ],
+  };
 }
 
 function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlValue {
@@ -99,15 +148,23 @@ function customerOf({ payment }: ListedOrderDocument): HtmlValue {
 
 const FILTER_WORDS: Readonly<Record<string, string>> = {
   state: 'in the state',
+  attention: 'open for',
   since: 'created since',
   until: 'created until',
+  hold: 'held because of',
+  flag: 'flagged',
+  paidSince: 'paid since',
+  paidUntil: 'paid until',
+  amountFrom: 'of at least',
+  amountTo: 'of at most',
+  currency: 'in',
 };
 
 /** Says what was looked for. */
 function nothingFound(view: View, { q, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {
   const words = Object.entries(filters)
     .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ')}`);
+    .map(([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`);
   const which = [...(q === '' ? [] : [`matches “${q}”`]), ...(words.length === 0 ? [] : [`is ${words.join(', ')}`])];
   if (which.length === 0) return emptyState('There is no order yet.', 'A shop opens one with POST /v1/orders.');
   const hint =

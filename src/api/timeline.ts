@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { agreement } from '../domain/comparison.ts';
+import type { PaymentFact } from '../domain/fact.ts';
+import type { Money } from '../domain/money.ts';
+import { orderDocument } from '../domain/notice.ts';
+import type { Order } from '../domain/order.ts';
+import { ENTRY_KINDS } from '../explain/chronicle.ts';
+import { explain } from '../explain/explain.ts';
+import { iso } from '../explain/glossary.ts';
+import { isUnconfirmed } from '../explain/next_steps.ts';
+import { differences, type LastWord, lastSaid, whatServiceSays } from '../explain/sides.ts';
+import { Fault } from '../fault.ts';
+import { parseBodyExactly } from '../json.ts';
+import { readEvent } from '../paylink/events.ts';
+import { readReading } from '../paylink/reading.ts';
+import type { Queries, Timeline } from '../store/contract_queries.ts';
+import * as field from './fields.ts';
+import { time } from './fields.ts';
+import { order, PAID } from './order.ts';
+import { found } from './problem.ts';
+import { ok, operation } from './route.ts';
+
+const timelineEntry = field.component('TimelineEntry', 'One thing that happened to an order.', {
+  at: time,
+  kind: z.enum(ENTRY_KINDS),
+  summary: z.string(),
+  details: z.array(z.string()),
+  about: z
+    .strictObject({ what: z.enum(['event', 'notice', 'matter']), id: z.string(), status: field.rowStatus.nullable() })
+    .nullable()
+    .describe('The row that it shows, or by which it was decided; null if there is none that can be looked at.'),
+});
+
+const TIMELINE = {
+  order: PAID,
+  answer:
+    `Order ${PAID.reference} (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook; settled marked it ` +
+    'paid at 2030-01-31T12:00:00.000Z.',
+  entries: [
+    { at: '2030-01-31T11:58:20.131Z', kind: 'registration', summary: 'link pl_8001 opened', details: [], about: null },
+    {
+      at: '2030-01-31T11:59:59.992Z',
+      kind: 'delivery',
+      summary: 'authentic, payment_link.payment_status_changed: done, applied (rule paid)',
+      details: ["event 17, the service's id evt_8001"],
+      about: { what: 'event', id: '17', status: 'done' },
+    },
+    {
+      at: '2030-01-31T12:00:00.000Z',
+      kind: 'decision',
+      summary: 'awaiting_payment → paid: the payment is completed and agrees with the order (rule paid)',
+      details: [
+        'by event 17',
+        'ledger: captured 100.00 BRL, payment pay_8001',
+        'became paid; this is written once, whatever follows',
+        'notice order.paid',
+      ],
+      about: { what: 'event', id: '17', status: null },
+    },
+  ],
+  next: [
+    'settled asks the service at 2030-02-01T12:00:00.000Z, in 1 d, on schedule: refunds, disputes and second payments have no ' +
+      'webhook.',
+  ],
+  service: {
+    at: '2030-01-31T11:59:59.992Z',
+    event: '17',
+    isReading: false,
+    says: ['the payment is completed (pay_8001): 100.00 BRL'],
+  },
+  differences: [],
+};
+
+export const showTimeline = operation({
+  summary: "Explain an order's state",
+  description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
+  answers: ok(
+    'The order and its story.',
+    {
+      order,
+      answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
+      entries: z
+        .array(timelineEntry)
+        .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
+      next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
+      service: z
+        .strictObject({
+          at: time,
+          event: field.rowId.describe('That said it; or that keeps what the API answered.'),
+          isReading: z.boolean().describe('Whether settled asked; else a webhook came.'),
+          says: z.array(z.string()),
+        })
+        .nullable()
+        .describe('What the service said last of the payment of the order; null if nothing came.'),
+      differences: z.array(z.string()).describe('Where the service, settled and the shop differ; empty if they agree.'),
+    },
+    TIMELINE,
+  ),
+  answer: async ({ store, clock, asking, canTell, headerNames }, { reference }) => {
+    const timeline = found(await store.timeline(reference), 'order', reference);
+    const explained = explain(timeline, {
+      nowMs: clock.nowMs(),
+      canAsk: asking !== null,
+      canTell,
+      headerNames,
+      moneyInDoubt: await readMoneyInDoubt(store, timeline),
+      shopFailures: canTell ? (await store.shopState()).failures : null,
+    });
+    const last = await readLastWord(store, timeline);
+    return {
+      order: orderDocument(timeline.order),
+      ...explained,
+      service: last && serviceDocument(timeline.order, last),
+      differences: differences(timeline, last, { canTell }),
+    };
+  },
+});
+
+function serviceDocument(order: Order, last: LastWord): object {
+  const { key, reading, receivedAtMs } = last.event;
+  const says = whatServiceSays(order, last);
+  return { at: iso(receivedAtMs), event: String(key), isReading: reading !== null, says };
+}
+
+/** What the service said last, from its own bytes if they are still there. */
+async function readLastWord(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<LastWord | null> {
+  const event = lastSaid(timeline);
+  if (event === undefined) return null;
+  const body = (await store.findEvent(event.key))?.body ?? null;
+  return { event, facts: body === null ? null : factsOf(body, event.reading) };
+}
+
+/** Null if a later version settled what this one cannot read. */
+function factsOf(body: Uint8Array, reading: number | null): readonly PaymentFact[] | null {
+  try {
+    return reading === null ? readEvent(parseBodyExactly(body)).facts : readReading(body, reading).facts;
+  } catch (fault) {
+    if (fault instanceof Fault) return null;
+    throw fault;
+  }
+}
+
+/** The money of the completed payment in the newest webhook that the service has not confirmed. */
+async function readMoneyInDoubt(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
+  if (!isUnconfirmed(timeline)) return null;
+  const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
+  const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;
+  const parsed = body == null ? undefined : parseBodyExactly(Buffer.from(body));
+  if (parsed === undefined) return null;
+  const fact = readEvent(parsed).facts.find(({ kind }) => kind === 'completed');
+  if (fact === undefined || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
+  return agreement(timeline.order, fact).captured;
+}

@@ -1,0 +1,99 @@
+import { agreement } from '../domain/comparison.ts';
+import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import { payments } from '../domain/ledger.ts';
+import type { Order } from '../domain/order.ts';
+import type { EventSummary, Timeline } from '../store/contract_queries.ts';
+import { inMoney, words } from './glossary.ts';
+import { isUnsettled } from './next_steps.ts';
+import { whatShopKnows } from './shop_status.ts';
+
+/** What the service says of an order, beside what settled counted and the shop was told, and how the three differ. */
+
+/** The newest word of the service: an event, or an answer of its API. `facts`: null if its bytes were dropped. */
+export type LastWord = { event: EventSummary; facts: readonly PaymentFact[] | null };
+
+/** The event or answer that last said something of the order's payment; undefined if none has. */
+export function lastSaid({ events }: Timeline): EventSummary | undefined {
+  return events.findLast(({ status, rule }) => status === 'done' && rule !== null && rule !== 'older_reading');
+}
+
+const SAYS: Readonly<Record<FactKind, string>> = {
+  pending: 'the customer has begun to pay',
+  completed: 'the payment is completed',
+  unclear: 'it contradicts itself about the payment',
+  refunded: 'the payment was refunded',
+  disputed: 'the payment is disputed',
+  expired: 'the link has expired',
+  disabled: 'the link is switched off, and was not paid',
+  unpaid: 'no payment is completed',
+  unconfirmed: 'it did not confirm the payment',
+  cancel: 'a person cancelled the order',
+  accept: 'a person accepted the money',
+  reject: 'a person rejected the money',
+};
+
+/** Each thing that the service said last, in words. */
+export function whatServiceSays(order: Order, { event, facts }: LastWord): string[] {
+  if (facts === null || facts.length === 0) return [words.rule(event.rule ?? '')];
+  return facts.map((fact) => {
+    const which = fact.paymentId === null ? '' : ` (${fact.paymentId})`;
+    const hasMoney = MONEY_CAME.has(fact.kind) && (fact.quoteMoney ?? fact.linkMoney) !== null;
+    return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${inMoney(agreement(order, fact).captured)}` : ''}`;
+  });
+}
+
+/** Where service, settled and shop differ; empty if they agree. */
+export function differences(timeline: Timeline, last: LastWord | null, { canTell }: { canTell: boolean }): string[] {
+  return [
+    ...unsettledWords(timeline),
+    ...(last?.facts ? uncounted(timeline.order, last.facts) : []),
+    ...disagreements(timeline),
+    ...(canTell ? notTold(timeline) : []),
+  ];
+}
+
+/** What came and is not counted, or not yet. */
+function unsettledWords(timeline: Timeline): string[] {
+  const waiting = timeline.events.filter(({ status }) => status === 'pending' || status === 'leased');
+  const dead = timeline.events.filter((event) => isUnsettled(event, timeline));
+  return [
+    ...waiting.map(({ key }) => `settled has not settled event ${key} yet.`),
+    ...dead.map(({ key }) => `settled could not settle event ${key}: what it says is not counted.`),
+  ];
+}
+
+/** Money of the last word that is not in the ledger, and money that is not what the order asks. */
+function uncounted(order: Order, facts: readonly PaymentFact[]): string[] {
+  const counted = payments(order);
+  return facts
+    .filter(({ kind }) => kind === 'completed')
+    .flatMap((fact) => {
+      const { captured } = agreement(order, fact);
+      const own = counted.find(({ id }) => id === fact.paymentId) ?? (fact.paymentId === null ? counted[0] : undefined);
+      const name = fact.paymentId ?? 'the payment';
+      if (own === undefined) return [`The service says that ${name} is completed, and settled counted nothing for it.`];
+      const isSame = own.captured.amountMinor === captured.amountMinor && own.captured.currency === captured.currency;
+      if (!isSame)
+        return [`The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`];
+      const { amount } = order;
+      const isAsked = captured.amountMinor === amount.amountMinor && captured.currency === amount.currency;
+      return isAsked
+        ? []
+        : [`The service says ${inMoney(captured)} of ${name}, and the order asks ${inMoney(amount)}.`];
+    });
+}
+
+/** Matters that say that service and settled differ. */
+const OF_DIFFERENCE: ReadonlySet<string> = new Set(['service_disagrees', 'status_unclear', 'amount_mismatch']);
+
+function disagreements({ attention }: Timeline): string[] {
+  return attention
+    .filter(({ kind }) => OF_DIFFERENCE.has(kind))
+    .map(({ kind }) => `For a person: ${words.attention(kind)}.`);
+}
+
+/** What the shop was not told, in the words of the answer. */
+function notTold(timeline: Timeline): string[] {
+  const isOwed = timeline.notices.some(({ status }) => status !== 'done');
+  return isOwed ? whatShopKnows(timeline).filter((sentence) => sentence.includes(' not ')) : [];
+}
