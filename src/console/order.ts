@@ -36,8 +36,8 @@ ${story(view, entries)}`;
 
 /** What each of the three knows, side by side, and how they differ. */
 function sides(view: View, { order, service, differences }: TimelineDocument, told: Notices): Html {
-  const agree =
-    service === null ? 'The service has said nothing of a payment so far.' : 'The service, settled and the shop agree.';
+  const who = told.shop === null ? 'The service and settled' : 'The service, settled and the shop';
+  const agree = service === null ? 'The service has said nothing of a payment so far.' : `${who} agree.`;
   return html`<section id="sides" aria-label="The service, settled and the shop">
 <div class="columns sides">
 <div class="card"><h2>The service says</h2>${serviceSide(view, order, service)}</div>

@@ -26,6 +26,7 @@ const NAMES = [
   'amountFrom',
   'amountTo',
   'currency',
+  'limit',
   'cursor',
 ] as const;
 type Typed = Record<(typeof NAMES)[number], string>;
@@ -37,7 +38,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   const { document, refused } = await loaded(listOrders.load(options, { query: { ...askedOf(typed), count: 'true' } }));
   const parts = { title: TITLE, here: PATH, search: query.q } as const;
   const faultOf = (name: string) => refused?.faultOf(name) ?? null;
-  const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf) })}`;
+  const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf), kept: { limit: query.limit } })}`;
   if (document === null) {
     const { status, detail } = refused;
     return { ...parts, status, body: html`${head}${problemPanel({ title: 'This cannot be searched', detail })}` };
@@ -161,7 +162,7 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
 };
 
 /** Says what was looked for. */
-function nothingFound(view: View, { q, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {
+function nothingFound(view: View, { q, limit: _, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {
   const words = Object.entries(filters)
     .filter(([, value]) => value !== '')
     .map(([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`);

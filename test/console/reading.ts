@@ -5,3 +5,8 @@ export function textOf(markup: string): string {
   const ENTITIES: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'" };
   return words.replace(/&(amp|lt|gt|quot|#39);/g, (entity) => ENTITIES[entity] as string).replace(/ ([.,;:])/g, '$1');
 }
+
+/** The tags of a page with the names of their attributes: what a text from outside must not change. */
+export function skeleton(markup: string): string[] {
+  return (markup.match(/<[^>]*>/g) ?? []).map((tag) => tag.replace(/="[^"]*"/g, ''));
+}

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { PAYLOADS } from '../sandbox/page-payloads.ts';
+import { enter, namedToken, signIn } from '../support/access.ts';
+import type { TestApp } from '../support/app.ts';
+import { useBrowser } from '../support/browser.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+import { skeleton, textOf } from './reading.ts';
+
+const settled = sharedApp();
+const open = useBrowser();
+
+/** An order that is held because less was paid than it asks. */
+async function held(reference = freshReference(), app: TestApp = settled()): Promise<string> {
+  const link = await app.reserve(reference);
+  const event = paymentEvent({ linkId: `pl_${reference}`, paymentId: `pay_${reference}`, amount: '60.00' });
+  expect((await app.deliver(link, event)).status).toBe(200);
+  await eventually(async () => expect((await app.order(reference)).state).toBe('held'));
+  return reference;
+}
+
+async function see(path: string, token?: string) {
+  const { own } = await signIn(settled(), token);
+  const response = await fetch(`${settled().apiUrl}${path}`, { headers: own, redirect: 'manual' });
+  const markup = await response.text();
+  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
+}
+
+/** Sends a form as a page of the console would. */
+async function send(action: string, fields: Record<string, string>, token?: string) {
+  const { own } = await signIn(settled(), token);
+  const headers = { ...own, 'content-type': 'application/x-www-form-urlencoded' };
+  const body = new URLSearchParams(fields);
+  const response = await fetch(`${settled().apiUrl}${action}`, { method: 'POST', headers, body, redirect: 'manual' });
+  const markup = await response.text();
+  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
+}
+
+describe('console: an order', () => {
+  it('says first what why says, word for word, and how service, settled and shop differ', async () => {
+    const reference = await held();
+    const { body } = await settled().api(`/v1/orders/${reference}/timeline`);
+    const { text } = await see(`/orders/${reference}`);
+    expect(text).toContain(body.answer);
+    const lines = (body.next as string[]).map((line) => line.replace(/ settled .*/, ''));
+    for (const line of lines) expect(text).toContain(line);
+    expect(text.indexOf(body.answer)).toBeLessThan(text.indexOf('The service says'));
+    expect(body.service.says).toEqual([`the payment is completed (pay_${reference}): 60.00 BRL`]);
+    expect(body.differences).toEqual([
+      `The service says 60.00 BRL of pay_${reference}, and the order asks 100.00 BRL.`,
+    ]);
+    for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(words);
+    for (const { summary } of body.entries) expect(text).toContain(summary.replace(/\s+/g, ' '));
+  });
+
+  it('is decided by keyboard alone, without a script', async () => {
+    const reference = await held();
+    const tab = await open({ javaScriptEnabled: false });
+    await enter(tab, settled(), `/orders/${reference}`);
+    for (let presses = 0; presses < 60; presses++) {
+      await tab.keyboard.press('Tab');
+      if ((await tab.locator('#accept > summary:focus').count()) === 1) break;
+    }
+    await tab.keyboard.press('Enter');
+    await tab.keyboard.press('Tab');
+    await tab.keyboard.type('the customer pays the rest in the shop');
+    await tab.keyboard.press('Tab');
+    await tab.keyboard.press('Enter');
+    await tab.waitForURL(/done=resolveOrder/);
+    expect(await tab.locator('.notice.done').innerText()).toBe('The order was decided.');
+    expect(await tab.locator('.answer').innerText()).toContain('is paid. A person accepted 60.00 BRL');
+    expect(await tab.locator('#accept').count()).toBe(0);
+    expect((await settled().order(reference)).state).toBe('paid');
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  it('shows what it is now if it changed meanwhile, and keeps what was typed', async () => {
+    const reference = await held();
+    const fields = { decision: 'reject', reason: 'nobody knows <this> money', back: `/orders/${reference}` };
+    const action = `/v1/orders/${reference}/resolve`;
+    await settled().api(action, { body: { decision: 'accept', reason: 'fine' } });
+    const { status, text } = await send(action, fields);
+    expect(status).toBe(409);
+    expect(text).toContain(`Order ${reference} is paid: only a held order can be resolved.`);
+    expect(text).toContain('You had typed: nobody knows <this> money');
+    expect(text).toContain('is paid. A person accepted 60.00 BRL');
+    expect((await settled().order(reference)).state).toBe('paid');
+  });
+
+  it('keeps a form open with what was typed if the API refuses it', async () => {
+    const reference = await held();
+    const action = `/v1/orders/${reference}/resolve`;
+    const reason = 'x'.repeat(501);
+    const { status, markup, text } = await send(action, { decision: 'reject', reason, back: `/orders/${reference}` });
+    expect(status).toBe(400);
+    expect(text).toContain('reason: must have');
+    expect(markup).toMatch(/<details class="action" id="reject" open>/);
+    expect(markup).toMatch(/<details class="action" id="accept"><summary>/);
+    expect(markup).toContain(`${reason}</textarea>`);
+    expect((await settled().order(reference)).state).toBe('held');
+  });
+
+  it('says what was done only in words that it knows', async () => {
+    const reference = await held();
+    expect((await see(`/orders/${reference}?done=checkOrder`)).text).toContain('settled asked the service');
+    const { markup } = await see(`/orders/${reference}?done=You+won+a+prize`);
+    expect(markup).not.toContain('prize');
+    expect(markup).not.toContain('class="notice done"');
+  });
+
+  it('has no form for a viewer, and the server does not obey one', async () => {
+    const reference = await held();
+    const token = await namedToken(settled(), 'viewer');
+    const { markup } = await see(`/orders/${reference}`, token);
+    expect(markup.slice(markup.indexOf('<main'), markup.indexOf('</main>'))).not.toContain('<form');
+    const fields = { decision: 'accept', reason: 'please', back: `/orders/${reference}` };
+    const { status, text } = await send(`/v1/orders/${reference}/resolve`, fields, token);
+    expect(status).toBe(403);
+    expect(text).toContain('needs the role operator');
+    expect((await settled().order(reference)).state).toBe('held');
+  });
+
+  it('that is not there is said, with the reference', async () => {
+    const { status, text } = await see('/orders/nowhere');
+    expect(status).toBe(404);
+    expect(text).toContain('There is no order nowhere.');
+  });
+});
+
+describe('console: what a stranger wrote', () => {
+  it('is text in the pages of an order, its events and its notices, whatever it is', async () => {
+    const pages = async (payload: string) => {
+      const reference = `${payload.replace(/\p{Cc}/gu, '').slice(0, 100)} ${freshReference()}`;
+      const link = await settled().reserve(reference);
+      const event = JSON.parse(paymentEvent({ linkId: 'pl', amount: '60.00' }));
+      event.id = `${payload} ${reference}`;
+      event.data.paymentLink.id = `${payload} ${reference}`;
+      event.data.latestPayment.id = `${payload} ${reference}`;
+      event.data.latestPayment.customer = { name: payload, email: payload };
+      await settled().deliver(link, JSON.stringify(event));
+      await eventually(async () => {
+        expect((await settled().order(reference)).state).toBe('held');
+      });
+      const path = `/orders/${encodeURIComponent(reference)}`;
+      const { body } = await settled().api(`/v1/notices?reference=${encodeURIComponent(reference)}`);
+      const events = await settled().api(`/v1/events?reference=${encodeURIComponent(reference)}`);
+      const paths = [path, `/notices/${body.notices[0].id}`, `/events/${events.body.events[0].id}`];
+      return Promise.all(paths.map(async (one) => skeleton((await see(one)).markup)));
+    };
+    const plain = await pages('plain');
+    for (const payload of PAYLOADS.filter((_, at) => at % 7 === 0))
+      expect(await pages(payload), payload).toEqual(plain);
+    const tab = await open();
+    await enter(tab, settled(), '/orders?limit=200');
+    expect(await tab.evaluate('typeof hit')).toBe('undefined');
+    expect(tab.wrongs).toEqual([]);
+  });
+});

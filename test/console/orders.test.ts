@@ -1,0 +1,107 @@
+import { beforeAll, describe, expect, it } from 'vitest';
+import { signIn } from '../support/access.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+import { textOf } from './reading.ts';
+
+const settled = sharedApp();
+let cookie = '';
+beforeAll(async () => {
+  const { deliver, reserve, order } = settled();
+  for (const [reference, amount] of [
+    ['tea-1', '48.00'],
+    ['tea-2', '150.00'],
+    ['lamp-1', '300.00'],
+  ] as const)
+    await reserve(reference, amount);
+  const link = await reserve('chair-1', '100.00');
+  await deliver(link, paymentEvent({ linkId: 'pl_chair', paymentId: 'pay_chair', amount: '60.00' }));
+  await eventually(async () => expect((await order('chair-1')).state).toBe('held'));
+  cookie = (await signIn(settled())).cookie;
+});
+
+async function see(path: string) {
+  const headers = { cookie, 'accept-language': 'pt-BR' };
+  const response = await fetch(`${settled().apiUrl}${path}`, { headers, redirect: 'manual' });
+  const markup = await response.text();
+  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
+}
+
+function rowsOf(markup: string): string[] {
+  return [...markup.matchAll(/<tr id="row-([^"]+)">/g)].map(([, id = '']) => decodeURIComponent(id));
+}
+
+describe('console: orders', () => {
+  it('lists what the API lists, with the same count', async () => {
+    for (const query of [
+      '',
+      'state=held',
+      'q=tea',
+      'amountFrom=100&amountTo=200',
+      'attention=hold',
+      'state=awaiting_payment,held',
+    ]) {
+      const { body } = await settled().api(`/v1/orders?${query}&count=true`);
+      const { markup, text, status, location } = await see(`/orders?${query}`);
+      if (status === 303) {
+        expect(location).toBe(`/orders/${body.orders[0].reference}`);
+        continue;
+      }
+      expect(rowsOf(markup)).toEqual(body.orders.map(({ reference }: { reference: string }) => reference));
+      expect(text).toContain(`${body.count.n} order`);
+    }
+  });
+
+  it('shows amounts in the way of the reader, and why an order is held', async () => {
+    const { text } = await see('/orders?state=held');
+    expect(text).toMatch(/chair-1 held amount mismatch R\$\s100,00 R\$\s60,00/);
+  });
+
+  it.each(['pay_chair', 'pl_chair', 'chair-1', 'R$ 60,00'])(
+    'leads from a search with one hit to the order: %s',
+    async (q) => {
+      const { status, location } = await see(`/orders?q=${encodeURIComponent(q)}`);
+      expect([status, location]).toEqual([303, '/orders/chair-1']);
+    },
+  );
+
+  it('stays a list if a search has several hits', async () => {
+    expect(rowsOf((await see('/orders?q=tea')).markup)).toEqual(['tea-2', 'tea-1']);
+  });
+
+  it('says what was searched if nothing is found', async () => {
+    const { text, status, markup } = await see('/orders?q=zzz&state=held&since=2026-01-02');
+    expect(status).toBe(200);
+    expect(text).toContain('No order matches “zzz” and is in the state held, created since 2026-01-02.');
+    expect(markup).toContain('href="/orders?q=zzz"');
+    expect(markup.match(/value="zzz"/g)).toHaveLength(2);
+  });
+
+  it('leads on page by page with its filters', async () => {
+    const first = await see('/orders?state=awaiting_payment,held&limit=3');
+    const [, next = ''] = /rel="next" href="([^"]+)"/.exec(first.markup) ?? [];
+    const second = await see(next.replaceAll('&amp;', '&'));
+    expect([...rowsOf(first.markup), ...rowsOf(second.markup)]).toEqual(['chair-1', 'lamp-1', 'tea-2', 'tea-1']);
+    expect(second.markup).toContain('href="/orders?state=awaiting_payment%2Cheld&amp;limit=3">First page');
+  });
+
+  it.each([
+    ['since=yesterday', 'must be a time in ISO 8601', 'value="yesterday"'],
+    ['state=lost', 'must be one of awaiting_payment', '<option value="lost" selected>'],
+    ['amountFrom=x%22y', 'must be an amount in digits', 'value="x&quot;y"'],
+    ['amountTo=1.005&currency=BRL', 'has more decimals than BRL has', 'value="1.005"'],
+    ['cursor=%00', 'cursor', ''],
+  ])('says of %s what is wrong with it, and keeps it', async (query, words, kept) => {
+    const { status, text, markup } = await see(`/orders?${query}`);
+    expect(status).toBe(query.startsWith('amountTo') ? 422 : 400);
+    expect(text).toContain(words);
+    expect(markup).toContain(kept);
+  });
+
+  it('takes a day that was typed as that whole day', async () => {
+    const today = new Date().toISOString().slice(0, 10);
+    expect(rowsOf((await see(`/orders?since=${today}&until=${today}`)).markup)).toHaveLength(4);
+    expect(rowsOf((await see('/orders?until=2026-01-01')).markup)).toEqual([]);
+  });
+});
