@@ -5,23 +5,23 @@ import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { CONCERNS, type Concern } from '../domain/matter.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { definitions } from './components.ts';
+import { loadFlow, showFlow } from './flow.ts';
 import type { PageParts } from './layout.ts';
-import { badge, clockTime, duration, lasting, money, whole } from './values.ts';
+import { badge, clockTime, lasting, money, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** Answers one question: is any money in a wrong state, and why? */
 export async function showOverview(options: ConsoleOptions, view: View, _request: Request): Promise<PageParts> {
-  const [{ summary, groups }, { checks }, { stats }] = await Promise.all([
+  const [{ summary, groups }, { checks }, flow] = await Promise.all([
     listAttention.load(options, { query: { limit: '1' } }),
     doctor.load(options, { query: { probe: 'false' } }),
-    showStats.load(options),
+    loadFlow(options, view),
   ]);
   const body = html`<h1 class="unseen">Overview</h1>
 <p class="lead">${inLocale(view, summary.sentence, summary.money.sums)} <span class="soft">As of ${clockTime(view.nowMs)}.</span></p>
 ${queue(view, groups)}
 ${whatIsNotKnown(view, checks)}
-${flow(view, stats, checks)}`;
+${showFlow(view, flow, checks)}`;
   return { title: 'Overview', here: '/', body };
 }
 
@@ -146,38 +146,4 @@ function whatIsNotKnown(view: View, checks: readonly Finding[]): Html {
     ({ name, status, detail }) =>
       html`<li>${badge(status, status === 'failing' ? 'bad' : 'wait')} <strong>${name}</strong>: ${detail}</li>`,
   )}</ul><p>${all}</p></section>`;
-}
-
-function flow(view: View, stats: StatsDocument, checks: readonly Finding[]): Html {
-  const { events, notices, api, lagSeconds, noticesLagSeconds, orders } = stats;
-  const waiting = (counts: Record<string, number>) => (counts.pending ?? 0) + (counts.leased ?? 0);
-  const late = (seconds: number | null) =>
-    seconds === null || seconds < 1 ? '' : `, the oldest for ${duration(seconds * 1000)}`;
-  const link = (path: string, query: Record<string, string>, text: string) =>
-    html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
-  const budget = checks.find(({ name }) => name === 'api budget')?.detail ?? `${whole(api.slotsInUse)} in use`;
-  return html`<section id="flow"><h2>Flow</h2>
-${definitions([
-  [
-    'Orders',
-    html`${Object.entries(orders)
-      .filter(([, count]) => count > 0)
-      .map(
-        ([state, count], at) =>
-          html`${at === 0 ? null : ', '}${link('/orders', { state }, `${whole(count)} ${state.replaceAll('_', ' ')}`)}`,
-      )}`,
-  ],
-  [
-    'Settled',
-    html`${whole(events.done ?? 0)} events and answers; ${whole(waiting(events))} waiting${late(lagSeconds)}; ${link('/deliveries', { status: 'dead' }, `${whole(events.dead ?? 0)} dead`)}`,
-  ],
-  [
-    'Told',
-    noticesLagSeconds === null
-      ? html`${whole((notices.done ?? 0) + waiting(notices))} notices in the feed; the shop has no callback`
-      : html`${whole(notices.done ?? 0)} notices; ${whole(waiting(notices))} waiting${late(noticesLagSeconds)}; ${link('/shop', { status: 'dead' }, `${whole(notices.dead ?? 0)} dead`)}`,
-  ],
-  ['API budget', html`${budget}${api.pausedUntil === null ? null : `; paused until ${api.pausedUntil}`}`],
-  ['To ask about', html`${whole(stats.checks)} links`],
-])}</section>`;
 }

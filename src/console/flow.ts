@@ -1,0 +1,122 @@
+import { type StatsDocument, showStats } from '../api/admin.ts';
+import type { Finding } from '../api/doctor_store.ts';
+import { listEvents } from '../api/events.ts';
+import type { CountDocument } from '../api/lists.ts';
+import { listNotices } from '../api/notices.ts';
+import { listOrders } from '../api/orders.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { definitions, table } from './components.ts';
+import { duration, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
+
+/** How much came, was settled and was told today, and what waits. */
+export type Flow = {
+  stats: StatsDocument;
+  /** The UTC day. */
+  today: string;
+  received: CountDocument;
+  paid: CountDocument;
+  told: CountDocument;
+  /** How settled learned of the orders that were paid today, of the newest `PAID_READ_MAX`. */
+  learned: { webhook: number; reconciliation: number; person: number };
+  isPaidWhole: boolean;
+};
+
+/** Of the orders paid today, so many are looked at to say how settled learned of them. */
+const PAID_READ_MAX = 50;
+
+export async function loadFlow(options: ConsoleOptions, { nowMs }: View): Promise<Flow> {
+  const today = new Date(nowMs).toISOString().slice(0, 10);
+  const since = `${today}T00:00:00.000Z`;
+  const counted = { count: 'true', limit: '1' };
+  const [{ stats }, events, orders, notices] = await Promise.all([
+    showStats.load(options),
+    listEvents.load(options, { query: { ...counted, since } }),
+    listOrders.load(options, { query: { count: 'true', limit: String(PAID_READ_MAX), paidSince: since } }),
+    listNotices.load(options, { query: { ...counted, since } }),
+  ]);
+  const none = { n: 0, isMore: false };
+  const by = (how: keyof Flow['learned']) => orders.orders.filter(({ learnedBy }) => learnedBy === how).length;
+  return {
+    stats,
+    today,
+    received: events.count ?? none,
+    paid: orders.count ?? none,
+    told: notices.count ?? none,
+    learned: { webhook: by('webhook'), reconciliation: by('reconciliation'), person: by('person') },
+    isPaidWhole: orders.nextCursor === null,
+  };
+}
+
+/** `today`, `waiting` and `dead` of one part of the way from the service to the shop. */
+type Part = { name: string; today: HtmlValue; waiting: HtmlValue; dead: HtmlValue };
+
+export function showFlow(view: View, flow: Flow, checks: readonly Finding[]): Html {
+  const { stats, learned, isPaidWhole, paid } = flow;
+  const detailOf = (name: string) => checks.find((check) => check.name === name)?.detail ?? null;
+  const ways = `${whole(learned.webhook)} by webhook, ${whole(learned.reconciliation)} by asking, ${whole(learned.person)} by a person`;
+  const states = Object.entries(stats.orders).filter(([, n]) => n > 0);
+  return html`<section id="flow"><h2>Flow</h2>
+${table<Part>({
+  caption: 'Flow',
+  hidesCaption: true,
+  columns: [
+    { head: 'Today, in UTC', cell: ({ name }) => name },
+    { head: 'So far', isNumber: true, cell: ({ today }) => today },
+    { head: 'Waiting now', isNumber: true, cell: ({ waiting }) => waiting },
+    { head: 'Dead', isNumber: true, cell: ({ dead }) => dead },
+  ],
+  rows: partsOf(view, flow),
+  rowId: ({ name }) => name,
+  empty: '',
+})}
+${definitions([
+  ['Learned', paid.n === 0 ? null : `${isPaidWhole ? '' : `of the newest ${PAID_READ_MAX} paid today: `}${ways}`],
+  ['To ask the service', detailOf('asking')],
+  ['API budget', detailOf('api budget')],
+  [
+    'Orders',
+    html`${states.map(([state, n], at) => html`${at === 0 ? null : ', '}${linkTo(view, '/orders', { state }, `${whole(n)} ${state.replaceAll('_', ' ')}`)}`)}`,
+  ],
+])}</section>`;
+}
+
+function partsOf(view: View, { stats, today, received, paid, told }: Flow): Part[] {
+  const { events, notices, lagSeconds, noticesLagSeconds } = stats;
+  const dead = (path: string, counts: StatsDocument['events']) =>
+    linkTo(view, path, { status: 'dead' }, whole(counts.dead ?? 0));
+  return [
+    {
+      name: 'Events and answers received',
+      today: linkTo(view, '/deliveries', { since: today }, countOf(received)),
+      waiting: waitingOf(events, lagSeconds),
+      dead: dead('/deliveries', events),
+    },
+    {
+      name: 'Orders paid',
+      today: linkTo(view, '/orders', { paidSince: today }, countOf(paid)),
+      waiting: null,
+      dead: null,
+    },
+    {
+      name: noticesLagSeconds === null ? 'Notices written to the feed' : 'Notices for the shop',
+      today: linkTo(view, '/shop', { since: today }, countOf(told)),
+      waiting: noticesLagSeconds === null ? null : waitingOf(notices, noticesLagSeconds),
+      dead: dead('/shop', notices),
+    },
+  ];
+}
+
+function linkTo(view: View, path: string, query: QueryValues, text: string): Html {
+  return html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
+}
+
+function countOf({ n, isMore }: CountDocument): string {
+  return `${isMore ? (n < 1_000 ? 'at least ' : 'more than ') : ''}${whole(n)}`;
+}
+
+/** How many wait, and for how long the oldest is late. */
+function waitingOf(counts: StatsDocument['events'], lagSeconds: number): string {
+  const late = lagSeconds < 1 ? '' : `, the oldest for ${duration(lagSeconds * 1000)}`;
+  return `${whole((counts.pending ?? 0) + (counts.leased ?? 0))}${late}`;
+}
