@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { type AuditDocument, listAudit, verifyAudit } from '../api/audit.ts';
+import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
@@ -55,7 +56,7 @@ function columns(view: View): Column<AuditDocument>[] {
 
 function who(view: View, { actor, role, origin, address }: AuditDocument): Html {
   return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br>
-<span class="soft">${origin},<wbr> ${address}</span>`;
+<span class="soft">${origin}, ${address}</span>`;
 }
 
 function subjectLink(view: View, subject: string): HtmlValue {
@@ -82,7 +83,8 @@ function written(row: Readonly<Record<string, unknown>> | null, name: string): s
   const value = row === null || !Object.hasOwn(row, name) ? null : row[name];
   if (value === null || value === undefined || value === '') return null;
   if (Array.isArray(value) && value.length === 0) return null;
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  const isTime = name.endsWith('At') && Number.isSafeInteger(value);
+  const text = isTime ? iso(Number(value)) : typeof value === 'string' ? value : JSON.stringify(value);
   return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX).toWellFormed()}…` : text;
 }
 

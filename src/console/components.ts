@@ -8,6 +8,8 @@ export type Column<Row> = {
   cell: (row: Row) => HtmlValue;
   /** Aligned at the end, in figures of one width. */
   isNumber?: true;
+  /** Has sentences, which are hard to read in a narrow column. */
+  isText?: true;
 };
 
 /**
@@ -33,7 +35,8 @@ export function table<Row>(options: {
     (
       row,
     ) => html`<tr id="${idOf('row', rowId(row))}"><th scope="row"${numeric(first.isNumber)}>${first.cell(row)}</th>${others.map(
-      ({ cell, isNumber }) => html`<td${numeric(isNumber)}>${cell(row)}</td>`,
+      ({ cell, isNumber, isText }) =>
+        html`<td${numeric(isNumber)}${isText === true ? html` class="wide"` : null}>${cell(row)}</td>`,
     )}</tr>
 `,
   )}</tbody>

@@ -68,7 +68,7 @@ export function eventColumns(view: View, { ofReadings = false } = {}): Column<Ev
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Came', cell: ({ receivedAt }) => since(view, receivedAt) },
     { head: 'Status', cell: (event) => rowStatus(view, event) },
-    { head: 'What became of it', cell: becameOf },
+    { head: 'What became of it', isText: true, cell: becameOf },
     ...(mayDo(view, 'operator') ? [{ head: 'Action', cell: (event: EventDocument) => replayButton(view, event) }] : []),
   ];
 }
@@ -106,11 +106,11 @@ function replayButton(view: View, { id, status }: EventDocument): HtmlValue {
 export async function showRejections(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const columns: Column<RejectionDocument>[] = [
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Reason', cell: ({ reason }) => html`${words.rejection(reason)}<br><code class="soft">${reason}</code>` },
+    { head: 'Reason', isText: true, cell: ({ reason }) => html`${words.rejection(reason)}` },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
     { head: 'First', cell: ({ firstAt }) => since(view, firstAt) },
     { head: 'Last', cell: ({ lastAt }) => since(view, lastAt) },
-    { head: 'What the last one turned out to be', cell: ({ diagnosis }) => diagnosed(diagnosis) },
+    { head: 'What the last one turned out to be', isText: true, cell: ({ diagnosis }) => diagnosed(diagnosis) },
   ];
   const listed = await listPage(
     { view, request, path: REJECTIONS },

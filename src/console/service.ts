@@ -10,7 +10,7 @@ import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage, orderLink, since, withList } from './listing.ts';
 import { badge, count, duration, lasting, time, whole } from './values.ts';
-import type { ConsoleOptions, View } from './view.ts';
+import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
 
@@ -56,7 +56,10 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
     caption: 'What needs a person about the service',
     hidesCaption: true,
     columns: [
-      { head: 'Matter', cell: ({ kind }) => html`${words.matter(kind)}<br><code class="soft">${kind}</code>` },
+      {
+        head: 'Matter',
+        cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${words.matter(kind)}</a>`,
+      },
       { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
       { head: 'The oldest waits', cell: ({ oldestAt }) => lasting(view, Date.parse(oldestAt)) },
     ],
@@ -96,7 +99,7 @@ function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
     caption: 'Checks by class',
     columns: [
       { head: 'Class', cell: ({ name }) => name },
-      { head: 'What for', cell: ({ name }) => CLASS_WORDS[name] ?? name },
+      { head: 'What for', isText: true, cell: ({ name }) => CLASS_WORDS[name] ?? name },
       { head: 'Waiting', isNumber: true, cell: ({ waiting }) => whole(waiting) },
       { head: 'Overdue by', isNumber: true, cell: ({ lagMs }) => (lagMs < 1000 ? 'nothing' : duration(lagMs)) },
     ],
@@ -111,7 +114,7 @@ function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
     caption: `The first ${ROWS_MAX} in turn`,
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-      { head: 'Why', cell: ({ reason }) => words.asked(reason) },
+      { head: 'Why', isText: true, cell: ({ reason }) => words.asked(reason) },
       { head: 'Class', cell: (check) => check.class },
       { head: 'Requested', cell: ({ requestedAt }) => since(view, requestedAt) },
       { head: 'Asked', cell: ({ dueAt }) => when(view, dueAt) },
@@ -180,7 +183,7 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
     { head: 'settled knew', cell: ({ ours }) => ours },
     { head: 'The service said', cell: ({ theirs }) => theirs },
     { head: 'Right', cell: ({ rightSide }) => (rightSide === 'service' ? 'the service' : badge('undecided', 'bad')) },
-    { head: 'Rule', cell: ({ rule }) => words.rule(rule) },
+    { head: 'Rule', isText: true, cell: ({ rule }) => words.rule(rule) },
     {
       head: 'Reading',
       cell: ({ reading, learnedBy }) =>

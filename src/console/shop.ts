@@ -118,7 +118,7 @@ function noticeColumns(view: View): Column<NoticeDocument>[] {
     { head: 'Made', cell: ({ createdAt }) => since(view, createdAt) },
     { head: 'Status', cell: (notice) => rowStatus(view, notice) },
     { head: 'Attempts', isNumber: true, cell: ({ attempt }) => whole(attempt) },
-    { head: 'What the shop answered', cell: (notice) => shopAnswer(notice) },
+    { head: 'What the shop answered', isText: true, cell: (notice) => shopAnswer(notice) },
     ...(mayDo(view, 'operator')
       ? [{ head: 'Action', cell: (notice: NoticeDocument) => resendButton(view, notice) }]
       : []),

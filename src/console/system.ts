@@ -138,7 +138,7 @@ export async function showDoctor(options: ConsoleOptions, view: View): Promise<S
   const columns: Column<Finding>[] = [
     { head: 'Check', cell: ({ name }) => name },
     { head: 'Verdict', cell: ({ status }) => badge(status, CHECK_TONES[status]) },
-    { head: 'Found', cell: ({ detail }) => detail },
+    { head: 'Found', isText: true, cell: ({ detail }) => detail },
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
 ${table({ caption: 'Checks', hidesCaption: true, columns, rows: checks, rowId: ({ name }) => name, empty: '' })}

@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { namedToken, signIn } from '../support/access.ts';
+import { enter, namedToken, signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
-import { freshReference } from '../support/shared.ts';
-import { seededShop } from './seeded.ts';
+import { textOf } from './reading.ts';
+import { HOSTILE, seededShop } from './seeded.ts';
 
 const shop = seededShop();
 const open = useBrowser();
@@ -27,31 +27,216 @@ const PAGES = [
   '/system/people',
 ];
 
-async function signedIn(token: string, options: Parameters<typeof open>[0] = {}): Promise<Tab> {
-  const tab = await open(options);
-  const { apiUrl } = shop().settled;
-  const { cookie } = await signIn({ apiUrl }, token);
-  const [name = '', value = ''] = cookie.split('=', 2);
-  await tab.context().addCookies([{ name, value, url: apiUrl }]);
+async function see(path: string, token = OPERATOR_TOKEN): Promise<{ status: number; markup: string; text: string }> {
+  const { cookie } = await signIn(shop().settled, token);
+  const response = await fetch(`${shop().settled.apiUrl}${path}`, { headers: { cookie } });
+  const markup = await response.text();
+  return { status: response.status, markup, text: textOf(markup) };
+}
+
+/** A tab without script, on a page of an administrator. */
+async function tabAt(path: string): Promise<Tab> {
+  const tab = await open({ javaScriptEnabled: false });
+  await enter(tab, shop().settled, path);
   return tab;
 }
 
-describe.each([360, 768, 1280])('console: deliveries, shop, service, audit and system at %i px', (width) => {
-  it.each(PAGES)('%s fits, has no fault that axe finds, and shows hostile texts as texts', async (path) => {
-    const tab = await signedIn(OPERATOR_TOKEN, { width });
-    await tab.goto(`${shop().settled.apiUrl}${path}`);
-    for (const colorScheme of ['light', 'dark'] as const) {
+describe('console: deliveries, shop, service, audit and system', () => {
+  it.each([
+    [360, 'dark'],
+    [768, 'light'],
+    [1280, 'light'],
+  ] as const)(
+    'fit at %i px (%s), have no fault that axe finds, and show hostile texts as texts',
+    async (width, colorScheme) => {
+      const tab = await open({ width });
       await tab.emulateMedia({ colorScheme });
-      if (SHOTS !== undefined) {
-        mkdirSync(SHOTS, { recursive: true });
-        const name = path.slice(1).replaceAll('/', '-');
-        await tab.screenshot({ path: join(SHOTS, `${name}-${width}-${colorScheme}.png`), fullPage: true });
+      await enter(tab, shop().settled, '/system');
+      for (const path of PAGES) {
+        await tab.goto(`${shop().settled.apiUrl}${path}`);
+        expect(await overflowOf(tab), path).toBe(0);
+        // What axe looks at differs between a phone and a large screen, and between light and dark.
+        if (width !== 768) expect(await violationsIn(tab), path).toEqual([]);
+        expect(await tab.locator('main :is(img, script)').count()).toBe(0);
+        if (SHOTS !== undefined) await picture(tab, `${path.slice(1).replaceAll('/', '-')}-${width}-${colorScheme}`);
       }
-      expect(await overflowOf(tab)).toBe(0);
-      expect(await violationsIn(tab)).toEqual([]);
-    }
-    expect(tab.wrongs).toEqual([]);
-    expect(await tab.locator('main img, main script').count()).toBe(0);
+      expect(tab.wrongs).toEqual([]);
+    },
+  );
+
+  it.each(PAGES)('%s shows a viewer no form that changes something', async (path) => {
+    viewer ??= await namedToken(shop().settled, 'viewer');
+    const { status, markup } = await see(path, viewer);
+    expect(status).toBe(200);
+    const forms = markup.match(/<form [^>]*method="post"[^>]*>/g);
+    expect(forms).toEqual([expect.stringContaining('action="/sign-out"')]);
+  });
+
+  it.each(PAGES)('%s says what is wrong with its address, and keeps what was typed', async (path) => {
+    // These take no parameters at all.
+    if (path.startsWith('/system') || path === '/service') return;
+    const { status, text } = await see(`${path}?surprise=1`);
+    expect([status, text]).toEqual([400, expect.stringContaining('surprise: there is no such field')]);
+  });
+
+  it('says beside each filter what is wrong with it', async () => {
+    const tab = await tabAt('/deliveries?status=lost&since=yesterday&reference=a');
+    expect(await tab.locator('#filter-since').inputValue()).toBe('yesterday');
+    expect(await tab.locator('#filter-since-problem').innerText()).toContain('must be a time in ISO 8601');
+    expect(await tab.locator('#filter-status').inputValue()).toBe('lost');
+    expect(await tab.locator('#filter-status-problem').innerText()).toContain('must be one of pending');
+    expect(await tab.locator('#filter-reference').inputValue()).toBe('a');
+    expect((await see('/audit?cursor=x')).text).toContain('cursor: give the nextCursor of the page before');
   });
 });
-void [freshReference, namedToken];
+
+let viewer: string | undefined;
+
+async function picture(tab: Tab, name: string): Promise<void> {
+  mkdirSync(SHOTS as string, { recursive: true });
+  await tab.screenshot({ path: join(SHOTS as string, `${name}.png`), fullPage: true });
+}
+
+describe('console: lists', () => {
+  it.each([
+    ['/deliveries', '/v1/events?kind=event&limit=200', 'events', /(\d+) deliver/],
+    ['/deliveries/rejections', '/v1/rejections', 'rejections', /(\d+) orders? and reasons?/],
+    ['/service/readings', '/v1/events?kind=reading', 'events', /(\d+) reading/],
+    ['/shop', '/v1/notices', 'notices', /(\d+) notices? Notices Notice/],
+  ] as const)('%s shows as many rows as it counts, and as the API has', async (path, route, name, counted) => {
+    const rows = (await shop().settled.api(route)).body[name];
+    const { markup, text } = await see(path);
+    expect(rows.length).toBeGreaterThan(0);
+    expect(markup.match(/<tr id="row-/g)).toHaveLength(rows.length);
+    expect(counted.exec(text)?.[1]).toBe(String(rows.length));
+  });
+
+  it('tell what came: what was expected, how often, and what became of it', async () => {
+    const { text } = await see('/deliveries');
+    expect(text).toContain('This id came before with other content.');
+    expect(text).toContain('came 1 more time');
+    expect(text).toContain('unreadable_event');
+    expect((await see('/deliveries/rejections')).text).toContain('a signature that does not match');
+    expect((await see('/deliveries/stale')).text).toMatch(/sha256:|evt_/);
+    expect((await see('/service/drift')).text).toContain('order-unheard');
+    expect((await see('/deliveries?status=dead')).text).toContain('1 delivery');
+  });
+
+  it('tell what the shop was not told, and what it answered', async () => {
+    const { notices } = (await shop().settled.api('/v1/stats')).body.stats;
+    const { text } = await see('/shop');
+    expect(text).toContain(`${notices.pending} notices wait, and settled gave up ${notices.dead} notices`);
+    expect(text).toContain(`500 ${HOSTILE}`);
+    expect((await see('/shop?status=dead')).text).toContain(`${notices.dead} notices Notices`);
+  });
+
+  it('tell what settled asks next, and how much it may', async () => {
+    const { api, checks } = (await shop().settled.api('/v1/stats')).body.stats;
+    const { next } = (await shop().settled.api('/v1/checks')).body;
+    const { markup, text } = await see('/service');
+    expect(text).toContain(`of ${api.slots} requests a minute`);
+    expect(markup.match(/<tr id="row-check-/g) ?? []).toHaveLength(next.queue.length);
+    expect(next.queue).toHaveLength(checks);
+    expect(markup.match(/<tr id="row-scheduled-/g)).toHaveLength(next.schedule.length);
+  });
+});
+
+describe('console: actions, without script', () => {
+  it('settles an event again, and sends a notice again', async () => {
+    const tab = await tabAt('/deliveries?status=dead');
+    await tab
+      .getByRole('button', { name: /^Replay/ })
+      .first()
+      .click();
+    expect(await tab.locator('main > .notice').innerText()).toContain('settles the event again');
+    await tab.goto(`${shop().settled.apiUrl}/shop?status=dead`);
+    await tab
+      .getByRole('button', { name: /^Resend/ })
+      .first()
+      .click();
+    expect(await tab.locator('main > .notice').innerText()).toContain('sends the notice again');
+    expect(new URL(tab.url()).search).toBe('?status=dead&done=resendNotice');
+  });
+
+  it('makes a token and shows it once; one that is refused keeps what was typed; one that is revoked ends', async () => {
+    const tab = await tabAt('/system/people');
+    const make = async (name: string) => {
+      await tab.locator('#new-token summary').click();
+      await tab.fill('#token-name', name);
+      await tab.selectOption('#token-role', 'operator');
+      await tab.getByRole('button', { name: 'Make the token' }).click();
+    };
+    await make('dora');
+    const secret = await tab.locator('.secret').innerText();
+    expect((await shop().settled.api('/v1/orders', { token: secret })).status).toBe(200);
+    expect(tab.url()).not.toContain(secret);
+    await tab.getByRole('link', { name: 'Back to the tokens' }).click();
+    expect(await tab.locator('main').innerText()).not.toContain(secret);
+    await tab.locator('#new-token summary').click();
+    await tab.fill('#token-name', 'dora');
+    await tab.selectOption('#token-expires', '7d');
+    await tab.getByRole('button', { name: 'Make the token' }).click();
+    expect(await tab.locator('main > .problem').innerText()).toContain('There is a token named dora');
+    expect([await tab.inputValue('#token-name'), await tab.inputValue('#token-expires')]).toEqual(['dora', '7d']);
+    await tab.locator('#revoke-dora summary').click();
+    await tab.getByRole('button', { name: 'Revoke the token' }).click();
+    expect((await shop().settled.api('/v1/orders', { token: secret })).status).toBe(401);
+  });
+
+  it('signs a browser out', async () => {
+    const { cookie } = await signIn(shop().settled, await namedToken(shop().settled, 'viewer', 'eva'));
+    const tab = await tabAt('/system/people');
+    const row = tab.locator('tr', { has: tab.locator('th', { hasText: /^eva$/ }), hasText: 'End' });
+    await row.locator('summary', { hasText: 'End' }).click();
+    await row.getByRole('button', { name: 'End the session' }).click();
+    expect(await tab.locator('main > .notice').innerText()).toBe('The session has ended.');
+    expect((await fetch(`${shop().settled.apiUrl}/v1/orders`, { headers: { cookie } })).status).toBe(401);
+  });
+
+  it('says what catching up costs before it asks, and asks then', async () => {
+    const tab = await tabAt('/system');
+    await tab.locator('#catch-up summary').click();
+    await tab.getByRole('button', { name: 'See what it costs' }).click();
+    expect(await tab.locator('main').innerText()).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
+    await tab.locator('#catch-up summary').click();
+    await tab.getByRole('button', { name: 'Ask about all of them' }).click();
+    expect(await tab.locator('main > .notice').innerText()).toContain('settled asks the service now');
+  });
+
+  it('writes a backup, and changes the secrets key', async () => {
+    const tab = await tabAt('/system');
+    await tab.locator('#backup summary').click();
+    await tab.getByRole('button', { name: 'Write a copy' }).click();
+    expect(await tab.locator('main').innerText()).toContain('The secrets key is not in the backup');
+    await tab.goto(`${shop().settled.apiUrl}/system`);
+    await tab.locator('#rotate-key summary').click();
+    await tab.getByRole('button', { name: 'Change the key' }).click();
+    expect(await tab.locator('main').innerText()).toContain('keep a copy of it');
+  });
+
+  it('verifies the chain, with a head that was kept', async () => {
+    const tab = await tabAt('/audit');
+    await tab.getByRole('button', { name: 'Verify the chain' }).click();
+    expect(await tab.locator('main').innerText()).toContain('Every row is as settled wrote it.');
+    const head = await tab.locator('.facts code').innerText();
+    await tab.fill('#head', head);
+    await tab.getByRole('button', { name: 'Verify the chain' }).click();
+    expect(await tab.locator('main').innerText()).toContain('whole');
+    await tab.fill('#head', `1:${'0'.repeat(64)}`);
+    await tab.getByRole('button', { name: 'Verify the chain' }).click();
+    expect(await tab.locator('main').innerText()).toContain('rows were removed from its end');
+    await tab.fill('#head', 'nonsense');
+    await tab.getByRole('button', { name: 'Verify the chain' }).click();
+    expect(await tab.locator('main .wrong').innerText()).toContain('must be NUMBER:MAC');
+    expect(await tab.inputValue('#head')).toBe('nonsense');
+  });
+
+  it('shows in the audit who did what, and by its names what was done to one thing', async () => {
+    const { text } = await see('/audit?subject=carla');
+    expect(text).toMatch(/revoke token carla/);
+    expect((await see('/audit?actor=nobody')).text).toContain('Nothing of that kind was done.');
+    const { text: all } = await see('/audit?limit=200');
+    expect(all).toContain(HOSTILE);
+    expect(all).toMatch(/add token dora role operator expiresAt 20\d\d-/);
+  });
+});
