@@ -10,7 +10,7 @@ import { nextStep, orderActions } from './order_actions.ts';
 import { age, badge, money, stateBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
-export type TimelineDocument = Awaited<ReturnType<typeof showTimeline.load>>;
+type TimelineDocument = Awaited<ReturnType<typeof showTimeline.load>>;
 type Entry = TimelineDocument['entries'][number];
 type Payment = OrderDocument['payments'][number];
 type Notices = Awaited<ReturnType<typeof listNotices.load>>;

@@ -134,7 +134,7 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
 }
 
 /** What was captured and has not gone back, in each currency. */
-export function capturedOf(view: View, { paymentsTotal }: Pick<ListedOrderDocument, 'paymentsTotal'>): HtmlValue {
+function capturedOf(view: View, { paymentsTotal }: Pick<ListedOrderDocument, 'paymentsTotal'>): HtmlValue {
   return paymentsTotal.sums.map(
     ({ balance, currency }, at) => html`${at === 0 ? null : html`<br>`}${money(view, balance, currency)}`,
   );

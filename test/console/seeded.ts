@@ -13,7 +13,7 @@ import { eventually } from '../support/timing.ts';
 export const HOSTILE = `"><script>alert('x')</script><img src=x onerror=alert(1)>`;
 /** The same in letters that a header's name may have (RFC 9110 §5.1). */
 const HOSTILE_HEADER = `x-'&\`-signature`;
-export const HOSTILE_ORDER = `order ${HOSTILE}`;
+const HOSTILE_ORDER = `order ${HOSTILE}`;
 
 /** Something on every page about deliveries, shop, service, audit and system, with hostile words wherever a stranger writes. */
 export function seededShop(): () => Shop {
