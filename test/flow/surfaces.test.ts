@@ -233,7 +233,10 @@ async function decideAll(shop: Shop): Promise<void> {
 }
 
 function withoutTimes(text: string): string {
-  return text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'T').replace(/; the oldest has waited .+? (?:s|min|h|d)\./, '.');
+  return text
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'T')
+    .replace(/\bpay_[0-9a-f]{24}\b/g, 'P')
+    .replace(/; the oldest has waited .+? (?:s|min|h|d)\./, '.');
 }
 
 function markdown(rows: readonly Row[]): string {
