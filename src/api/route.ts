@@ -120,8 +120,8 @@ type Documented<Query, Body, Given extends Answers> = Omit<Operation, 'handle' |
 const nothing = z.strictObject({});
 export const orderPath = z.object({ reference: givenReference });
 
-/** What a page asks an operation for: names in the path and a query, as they stand in the page's own address. */
-type PageAsks = { reference?: string; id?: string; query?: object };
+/** What a page asks an operation for: names in the path and a query, as in the page's own address; a body asks for a dry run. */
+type PageAsks = { reference?: string; id?: string; query?: object; body?: { dryRun: true } & object };
 
 /** An operation that pages show what it answers. */
 type Loadable<Given extends Answers> = Operation & {
@@ -151,12 +151,15 @@ export function operation<
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };
-  const load: Loadable<Given>['load'] = async (options, { reference, id = '', query: asks = {} } = {}) => {
+  const load: Loadable<Given>['load'] = async (
+    options,
+    { reference, id = '', query: asks = {}, body: dry = {} } = {},
+  ) => {
     const asked = {
       query: read(query, asks) as z.output<Query>,
       reference: reference === undefined ? '' : read(orderPath, { reference }).reference,
       id,
-      body: read(body, {}) as z.output<Body>,
+      body: read(body, dry) as z.output<Body>,
       caller: NOBODY,
       by: null,
     };

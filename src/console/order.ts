@@ -6,7 +6,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
-import { nextStep, orderActions } from './order_actions.ts';
+import { loadPreviews, nextStep, orderActions } from './order_actions.ts';
 import { age, badge, money, stateBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -23,10 +23,11 @@ export async function showOrderPage(options: ConsoleOptions, view: View, request
     listNotices.load(options, { query: { reference } }),
   ]);
   const { order, answer, entries, next } = timeline;
+  const previews = await loadPreviews(options, view, order);
   const body = html`<div class="order-head"><h1><bdi>${order.reference}</bdi></h1>${stateBadge(order.state)}${order.flags.map((flag) => badge(flag.replaceAll('_', ' '), 'wait'))}</div>
 <p class="answer">${answer}</p>
 <section id="next"><h2>What follows</h2><ul class="steps">${next.map((line) => html`<li>${nextStep(view, order, line)}</li>`)}</ul></section>
-${orderActions(view, order, { canAsk: options.asking !== null })}
+${orderActions(view, order, { canAsk: options.asking !== null, previews })}
 ${sides(view, timeline, told)}
 ${payments(view, order)}
 ${aboutOrder(view, order)}

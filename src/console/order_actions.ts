@@ -1,55 +1,91 @@
+import { ProblemError } from '../api/problem.ts';
+import { resolveOrder } from '../api/resolution.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { isOpen } from '../domain/order.ts';
 import { shellWord } from '../explain/glossary.ts';
-import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
-import { moneyText } from './values.ts';
-import { mayDo, orderPath, type View } from './view.ts';
+import { type ConsoleOptions, mayDo, orderPath, type View } from './view.ts';
+
+/** What each decision about a held order would do, or why it cannot be made. */
+type Previews = Readonly<Record<Decision, { sentences: readonly string[]; isPossible: boolean }>>;
+
+const DECISIONS = ['accept', 'reject'] as const;
+type Decision = (typeof DECISIONS)[number];
+
+/** Asks for a dry run of both decisions; null if there is nothing to decide, or nothing that the person may decide. */
+export async function loadPreviews(
+  options: ConsoleOptions,
+  view: View,
+  order: OrderDocument,
+): Promise<Previews | null> {
+  if (order.state !== 'held' || !mayDo(view, 'operator')) return null;
+  const { reference } = order;
+  const [accept, reject] = await Promise.all(
+    DECISIONS.map((decision) => loadPreview(options, { reference, decision })),
+  );
+  return accept === undefined || reject === undefined ? null : { accept, reject };
+}
+
+async function loadPreview(
+  options: ConsoleOptions,
+  { reference, decision }: { reference: string; decision: Decision },
+): Promise<Previews[Decision]> {
+  const body = { decision, dryRun: true } as const;
+  try {
+    const { preview } = await resolveOrder.load(options, { reference, body });
+    return { sentences: preview?.sentences ?? [], isPossible: true };
+  } catch (error) {
+    if (!(error instanceof ProblemError)) throw error;
+    return { sentences: [error.problem.detail], isPossible: false };
+  }
+}
 
 /** What a person can do about an order, each with what it will do. */
-export function orderActions(view: View, order: OrderDocument, { canAsk }: { canAsk: boolean }): Html | null {
+export function orderActions(
+  view: View,
+  order: OrderDocument,
+  { canAsk, previews }: { canAsk: boolean; previews: Previews | null },
+): Html | null {
   if (!mayDo(view, 'operator')) return null;
   const actions = [
-    ...(order.state === 'held' ? [resolveForm(view, order, 'accept'), resolveForm(view, order, 'reject')] : []),
+    ...(previews === null
+      ? []
+      : DECISIONS.map((decision) => resolveForm(view, order, { decision, ...previews[decision] }))),
     ...(isOpen(order.state) ? [cancelForm(view, order)] : []),
   ];
   const ask = canAsk ? checkButton(view, order) : null;
   if (actions.length === 0 && ask === null) return null;
-  return html`<section id="actions"><h2>What you can do</h2>${actions.length === 0 ? null : html`<div class="cards">${actions}</div>`}${ask === null ? null : html`<p>${ask}</p>`}</section>`;
+  return html`<section id="actions"><h2>What you can do</h2>${
+    actions.length === 0 ? null : html`<div class="columns">${actions}</div>`
+  }${ask === null ? null : html`<p>${ask}</p>`}</section>`;
 }
 
 function checkButton(view: View, { reference }: OrderDocument): Html {
   return actionButton(view, { action: `/v1${orderPath(reference)}/check`, button: 'Ask the service now' });
 }
 
-const VERBS = { accept: 'Accept the money', reject: 'Reject it' } as const;
+const VERBS: Readonly<Record<Decision, string>> = { accept: 'Accept the money', reject: 'Reject the money' };
 
-function resolveForm(view: View, order: OrderDocument, decision: keyof typeof VERBS): Html {
+function resolveForm(
+  view: View,
+  { reference }: OrderDocument,
+  { decision, sentences, isPossible }: Previews[Decision] & { decision: Decision },
+): Html {
+  const preview = html`<ul class="plain">${sentences.map((sentence) => html`<li>${sentence}</li>`)}</ul>`;
+  if (!isPossible) {
+    return html`<div class="action impossible" id="${decision}"><p><strong>${VERBS[decision]}:</strong> not possible.</p>${preview}</div>`;
+  }
   return actionForm(view, {
     id: decision,
-    action: `/v1${orderPath(order.reference)}/resolve`,
+    action: `/v1${orderPath(reference)}/resolve`,
     summary: VERBS[decision],
-    preview: PREVIEWS[decision](view, order),
+    preview,
     button: VERBS[decision],
     ...(decision === 'reject' ? { isDanger: true as const } : {}),
     reason: 'required',
     values: { decision },
   });
-}
-
-const PREVIEWS = {
-  accept: (view: View, order: OrderDocument): HtmlValue =>
-    `The order becomes paid by what came (${captured(view, order)}; it asks ${moneyText(view.locale, order.amount, order.currency)}). ` +
-    'The ledger stays as it is. settled tells the shop that the order is paid.',
-  reject: (view: View, order: OrderDocument): HtmlValue =>
-    `The order becomes cancelled, and ${captured(view, order)} is owed back to the customer: you refund it in the service's panel. ` +
-    'settled tells the shop that the order is cancelled.',
-};
-
-function captured(view: View, { paymentsTotal: { sums } }: OrderDocument): string {
-  const there = sums.filter(({ balance }) => Number(balance) !== 0);
-  if (there.length === 0) return 'nothing that was counted';
-  return there.map(({ balance, currency }) => moneyText(view.locale, balance, currency)).join(' and ');
 }
 
 function cancelForm(view: View, { reference }: OrderDocument): Html {

@@ -50,7 +50,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   }
   const isNone = orders.length === 0 && next === null;
   const body = html`${head}
-${counted === undefined || isNone ? null : html`<p class="soft">${countWords(counted)}</p>`}
+${counted === undefined || isNone ? null : html`<p class="soft">${countWords(counted)} · <a href="${hrefOf(view, '/v1/orders.csv', csvQuery(typed))}" download>CSV</a></p>`}
 ${isNone ? nothingFound(view, query) : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };
@@ -61,6 +61,12 @@ function askedOf(typed: Typed): Record<string, string> {
   const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(typed[name], 'first')]);
   const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(typed[name], 'last')]);
   return asked({ ...typed, ...Object.fromEntries([...times, ...ends]) });
+}
+
+/** The filters alone: the table of all rows has no pages. */
+function csvQuery(typed: Typed): Record<string, string> {
+  const { limit: _limit, cursor: _cursor, ...filters } = askedOf(typed);
+  return filters;
 }
 
 /** The API counts exactly up to 1 000; below that, `isMore` says that it did not look at every order. */

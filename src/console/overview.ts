@@ -1,5 +1,4 @@
 import type { Request } from 'express';
-import { showStats } from '../api/admin.ts';
 import { type GroupDocument, listAttention } from '../api/attention.ts';
 import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
@@ -110,7 +109,7 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
 }
 
 /** What was captured on the orders; what they ask, if nothing was. */
-function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
+export function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
   const captured = sums.filter(({ balance }) => Number(balance) !== 0);
   if (captured.length > 0) {
     return captured.map(

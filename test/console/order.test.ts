@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { PAYLOADS } from '../sandbox/page-payloads.ts';
 import { enter, namedToken, signIn } from '../support/access.ts';
-import type { TestApp } from '../support/app.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { freePort } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 import { skeleton, textOf } from './reading.ts';
@@ -52,6 +53,17 @@ describe('console: an order', () => {
     ]);
     for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(words);
     for (const { summary } of body.entries) expect(text).toContain(summary.replace(/\s+/g, ' '));
+  });
+
+  it('shows of each decision what a dry run says of it', async () => {
+    const reference = await held();
+    const { text } = await see(`/orders/${reference}`);
+    for (const decision of ['accept', 'reject']) {
+      const { body } = await settled().api(`/v1/orders/${reference}/resolve`, { body: { decision, dryRun: true } });
+      expect(body.preview.sentences.length).toBeGreaterThan(1);
+      for (const sentence of body.preview.sentences) expect(text).toContain(sentence);
+    }
+    expect((await settled().order(reference)).state).toBe('held');
   });
 
   it('is decided by keyboard alone, without a script', async () => {
@@ -125,6 +137,35 @@ describe('console: an order', () => {
     const { status, text } = await see('/orders/nowhere');
     expect(status).toBe(404);
     expect(text).toContain('There is no order nowhere.');
+  });
+});
+
+describe('console: behind a path of a proxy', () => {
+  it('leads everywhere below it, and an action that is refused shows its page again', async () => {
+    const port = await freePort();
+    const origin = `http://127.0.0.1:${port}`;
+    const environment = { SETTLED_OPERATOR_LISTEN: `127.0.0.1:${port}`, SETTLED_CONSOLE_URL: `${origin}/ops/pay` };
+    const app = await startTestApp({ environment });
+    const reference = await held('lamp 1', app);
+    const { own } = await signIn({ apiUrl: `${origin}/ops/pay` });
+    const action = `/ops/pay/v1/orders/lamp%201/resolve`;
+    for (const path of ['/', '/attention', '/orders', '/orders/lamp%201', '/events/1']) {
+      const markup = await (await fetch(`${origin}/ops/pay${path}`, { headers: own })).text();
+      const addresses = [...markup.matchAll(/ (?:href|action|src)="([^"#][^"]*)"/g)].map(([, to = '']) => to);
+      expect(addresses.filter((to) => !to.startsWith('/ops/pay/'))).toEqual([]);
+      expect(addresses.length).toBeGreaterThan(10);
+      if (path.startsWith('/orders/')) expect(addresses).toContain(action);
+    }
+    const send = (reason: string) => {
+      const body = new URLSearchParams({ decision: 'reject', reason, back: '/ops/pay/orders/lamp%201' });
+      return fetch(`${origin}${action}`, { method: 'POST', headers: own, body, redirect: 'manual' });
+    };
+    const refused = await send('');
+    expect(refused.status).toBe(422);
+    expect(textOf(await refused.text())).toContain('reason: is needed');
+    const done = await send('not ours');
+    expect(done.headers.get('location')).toBe('/ops/pay/orders/lamp%201?done=resolveOrder');
+    expect((await app.order(reference)).state).toBe('cancelled');
   });
 });
 

@@ -70,6 +70,14 @@ describe('console: orders', () => {
     expect(rowsOf((await see('/orders?q=tea')).markup)).toEqual(['tea-2', 'tea-1']);
   });
 
+  it('leads to a CSV of what its filters let through', async () => {
+    const { markup } = await see('/orders?state=awaiting_payment&since=2026-01-02&limit=2');
+    const [, to = ''] = /href="([^"]+)" download/.exec(markup) ?? [];
+    const csv = await fetch(`${settled().apiUrl}${to.replaceAll('&amp;', '&')}`, { headers: { cookie } });
+    const lines = (await csv.text()).trim().split('\r\n');
+    expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(['lamp-1', 'tea-2', 'tea-1']);
+  });
+
   it('says what was searched if nothing is found', async () => {
     const { text, status, markup } = await see('/orders?q=zzz&state=held&since=2026-01-02');
     expect(status).toBe(200);
