@@ -109,7 +109,7 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
 }
 
 /** What was captured on the orders; what they ask, if nothing was. */
-export function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
+function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
   const captured = sums.filter(({ balance }) => Number(balance) !== 0);
   if (captured.length > 0) {
     return captured.map(
