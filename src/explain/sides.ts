@@ -1,6 +1,7 @@
 import { agreement } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { payments } from '../domain/ledger.ts';
+import type { Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inMoney, words } from './glossary.ts';
@@ -62,25 +63,28 @@ function unsettledWords(timeline: Timeline): string[] {
   ];
 }
 
-/** Money of the last word that is not in the ledger, and money that is not what the order asks. */
+/** Payments of the last word that the ledger has otherwise, or not at all, and money that is not what the order asks. */
 function uncounted(order: Order, facts: readonly PaymentFact[]): string[] {
+  return facts.filter(({ kind }) => MONEY_CAME.has(kind)).flatMap((fact) => differenceOf(order, fact) ?? []);
+}
+
+function differenceOf(order: Order, fact: PaymentFact): string | null {
+  const { kind, paymentId } = fact;
   const counted = payments(order);
-  return facts
-    .filter(({ kind }) => kind === 'completed')
-    .flatMap((fact) => {
-      const { captured } = agreement(order, fact);
-      const own = counted.find(({ id }) => id === fact.paymentId) ?? (fact.paymentId === null ? counted[0] : undefined);
-      const name = fact.paymentId ?? 'the payment';
-      if (own === undefined) return [`The service says that ${name} is completed, and settled counted nothing for it.`];
-      const isSame = own.captured.amountMinor === captured.amountMinor && own.captured.currency === captured.currency;
-      if (!isSame)
-        return [`The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`];
-      const { amount } = order;
-      const isAsked = captured.amountMinor === amount.amountMinor && captured.currency === amount.currency;
-      return isAsked
-        ? []
-        : [`The service says ${inMoney(captured)} of ${name}, and the order asks ${inMoney(amount)}.`];
-    });
+  const name = paymentId ?? 'the payment';
+  const own = paymentId === null ? counted[0] : counted.find(({ id }) => id === paymentId);
+  if (own === undefined) return `The service says that ${name} is ${kind}, and settled counted nothing for it.`;
+  if (own.status !== kind) return `The service says that ${name} is ${kind}, and settled counted it as ${own.status}.`;
+  const { captured } = agreement(order, fact);
+  if (!isSame(own.captured, captured)) {
+    return `The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`;
+  }
+  if (kind !== 'completed' || isSame(captured, order.amount)) return null;
+  return `The service says ${inMoney(captured)} of ${name}, and the order asks ${inMoney(order.amount)}.`;
+}
+
+function isSame(one: Money, other: Money): boolean {
+  return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }
 
 /** Matters that say that service and settled differ. */
