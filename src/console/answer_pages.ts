@@ -1,6 +1,7 @@
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { bulkAnswer } from './bulk_page.ts';
 import { actionForm, definitions } from './components.ts';
-import type { PageParts } from './layout.ts';
+import type { PageParts, Shown } from './layout.ts';
 import { count, duration, time } from './values.ts';
 import { hrefOf, type View } from './view.ts';
 
@@ -9,10 +10,11 @@ import { hrefOf, type View } from './view.ts';
 // biome-ignore lint/suspicious/noExplicitAny: documents of several operations, each of which its own schema describes
 type Answered = any;
 
-type AnswerPage = (view: View, answered: Answered) => PageParts | null;
+type AnswerPage = (view: View, answered: Answered, typed: ReadonlyMap<string, string>) => Shown | null;
 
 /** By the operation's id. Null if the form leads back to its page, as after every other operation. */
 const PAGES: Readonly<Record<string, AnswerPage>> = {
+  startBulk: bulkAnswer,
   addToken: (view, { token }) =>
     answered(view, 'The token was made', {
       text: html`This is the token of <bdi>${token.name}</bdi>. settled cannot show it again: hand it over now.`,
@@ -60,10 +62,17 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
         }),
 };
 
-/** The page for what an operation answered to a form; null if there is none. `operation`: its id. */
-export function answerPage(view: View, operation: string, document: object | undefined): PageParts | null {
+/** The page for what an operation answered to a form; null if there is none. `operation`: its id; `typed`: the form's fields. */
+export function answerPage(
+  view: View,
+  {
+    operation,
+    document,
+    typed,
+  }: { operation: string; document: object | undefined; typed: ReadonlyMap<string, string> },
+): Shown | null {
   const make = Object.hasOwn(PAGES, operation) ? PAGES[operation] : undefined;
-  return document === undefined ? null : (make?.(view, document) ?? null);
+  return document === undefined ? null : (make?.(view, document, typed) ?? null);
 }
 
 function catchUp(view: View): Html {
@@ -71,6 +80,7 @@ function catchUp(view: View): Html {
     id: 'catch-up',
     action: '/v1/admin/reconcile',
     summary: 'Ask now',
+    isOpen: true,
     preview: 'All of them become due now. settled asks as its API budget allows, and deliveries are settled meanwhile.',
     button: 'Ask about all of them',
     reason: 'none',

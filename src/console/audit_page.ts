@@ -46,7 +46,7 @@ function columns(view: View): Column<AuditDocument>[] {
   return [
     { head: 'Number', isNumber: true, cell: ({ number }) => whole(number) },
     { head: 'When', cell: ({ at }) => time(Date.parse(at)) },
-    { head: 'Who', cell: (row) => who(view, row) },
+    { head: 'Who', isText: true, cell: (row) => who(view, row) },
     { head: 'Did', cell: ({ action }) => action.replaceAll('_', ' ') },
     { head: 'To', cell: ({ subject }) => subjectLink(view, subject) },
     { head: 'Reason', cell: ({ reason }) => (reason === null ? null : html`<bdi>${reason}</bdi>`) },
@@ -55,8 +55,7 @@ function columns(view: View): Column<AuditDocument>[] {
 }
 
 function who(view: View, { actor, role, origin, address }: AuditDocument): Html {
-  return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br>
-<span class="soft">${origin}, ${address}</span>`;
+  return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br><span class="soft">${origin}, ${address}</span>`;
 }
 
 function subjectLink(view: View, subject: string): HtmlValue {

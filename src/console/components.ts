@@ -187,6 +187,8 @@ export function actionForm(
     button: string;
     /** Whether the action is hard to take back. */
     isDanger?: true;
+    /** Whether it is unfolded at first: for a page that is about nothing else. */
+    isOpen?: true;
     reason: 'required' | 'optional' | 'none';
     /** What stands in the reason at first; what was typed before if it was refused. */
     typed?: string;
@@ -197,7 +199,7 @@ export function actionForm(
   const { id, action, summary, preview, button, isDanger, reason, values = {}, back = view.path } = options;
   const refused = refusedHere(view, action, values);
   const { typed = refused?.get('reason') ?? '' } = options;
-  const isOpen = refused !== null || typed !== '';
+  const isOpen = options.isOpen === true || refused !== null || typed !== '';
   return html`<details class="action" id="${id}"${isOpen ? html` open` : null}><summary>${summary}</summary>
 <form method="post" action="${hrefOf(view, action)}">
 ${hiddenFields({ ...values, back: hrefOf(view, back) })}

@@ -6,6 +6,7 @@ import type { OUTCOMES } from '../domain/decision.ts';
 import { KEPT_REASONS } from '../domain/rejection.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { bulkForm } from './bulk_page.ts';
 import { actionButton, type Column, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
@@ -47,6 +48,7 @@ export async function showEvents(options: ConsoleOptions, view: View, request: R
       noun: { one: 'delivery', many: 'deliveries' },
       load: (query) => listEvents.load(options, { query: { ...query, kind: 'event', count: 'true' } }),
       filters: (of) => EVENT_FILTERS.map(of),
+      above: (filter) => bulkForm(view, { action: 'replay_events', filter }),
       rows: ({ events }, isFiltered) =>
         table({
           caption: 'Recorded events',

@@ -133,6 +133,7 @@ const WAS_DONE: Readonly<Record<string, string>> = {
   revokeToken: 'The token was revoked.',
   endSession: 'The session has ended.',
   reconcile: 'settled asks the service now.',
+  cancelBulk: 'The work was cancelled.',
 };
 
 /** Says what the last action did, or why it did nothing; null if there was none. `done`: the id of an operation. */

@@ -26,7 +26,7 @@ type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
 /**
  * Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed.
  *
- * @param above what stands between the filters and the rows
+ * @param above what stands between the filters and the rows, given the query as the API takes it
  */
 export async function listPage<Document extends ListDocument>(
   { view, request, path }: { view: View; request: Request; path: string },
@@ -43,18 +43,19 @@ export async function listPage<Document extends ListDocument>(
     noun: Parameters<typeof count>[1];
     load: (query: object) => Promise<Document>;
     filters: (of: FilterOf) => readonly Filter[];
-    above?: (document: Document, typed: Typed) => HtmlValue;
+    above?: (asked: Typed) => HtmlValue;
     rows: (document: Document, isFiltered: boolean) => Html;
   },
 ): Promise<{ list: Html; document: Document | null; status: number }> {
   const typed = typedQuery(request);
   const { cursor = null, ...query } = typed;
-  const { document, refused } = await loaded(load(inUtc(typed)));
+  const asked = inUtc(typed);
+  const { document, refused } = await loaded(load(asked));
   const of: FilterOf = (filter) => {
     return { ...filter, value: typed[filter.name] ?? '', problem: refused?.faultOf(filter.name) ?? null };
   };
   const shown = filters(of);
-  const form = filterForm(view, { path, label, filters: shown });
+  const form = shown.length === 0 ? null : filterForm(view, { path, label, filters: shown });
   if (document === null) {
     const isNamed = shown.some(({ problem }) => problem !== null && problem !== undefined);
     const title = isNamed ? 'A filter cannot be read' : 'This address cannot be read';
@@ -62,7 +63,7 @@ export async function listPage<Document extends ListDocument>(
     const list = html`${form}${problemPanel({ title, detail: refused?.detail ?? '', remedy })}`;
     return { list, document, status: refused?.status ?? 400 };
   }
-  const list = html`${form}${counted(document, noun)}${above(document, query)}${rows(document, Object.keys(query).length > 0)}
+  const list = html`${form}${counted(document, noun)}${above(asked)}${rows(document, Object.keys(query).length > 0)}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
   return { list, document, status: 200 };
 }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import type { PersonRole } from '../domain/access.ts';
 import { showAudit, showVerification } from './audit_page.ts';
+import { showBulkRun, showBulkRuns } from './bulk_page.ts';
 import { showEvents, showRejections, showStale } from './deliveries.ts';
 import type { Shown } from './layout.ts';
 import { showMatters } from './matters.ts';
@@ -31,6 +32,8 @@ export const PAGES: readonly ConsolePage[] = [
   { path: '/deliveries', least: 'viewer', show: showEvents },
   { path: '/deliveries/rejections', least: 'viewer', show: showRejections },
   { path: '/deliveries/stale', least: 'viewer', show: showStale },
+  { path: '/bulk', least: 'viewer', show: showBulkRuns },
+  { path: '/bulk/:id', least: 'viewer', show: showBulkRun },
   { path: '/shop', least: 'viewer', show: showShop },
   { path: '/service', least: 'viewer', show: showService },
   { path: '/service/readings', least: 'viewer', show: showReadings },

@@ -130,7 +130,8 @@ export function formViews(options: () => ConsoleOptions): FormViews {
     answered: async (request, response, document) => {
       const operation = String(response.locals.operation);
       const view = requestView(options(), request, response);
-      const shown = answerPage(view, operation, document);
+      const shown = answerPage(view, { operation, document, typed: new Map(typedFields(request)) });
+      if (shown !== null && 'goTo' in shown) return response.redirect(303, shown.goTo);
       if (shown !== null) return sendConsolePage(request, response, page(view, shown), response.statusCode);
       const to = backOf(request);
       to.searchParams.set(DONE, operation);

@@ -4,6 +4,7 @@ import { listNotices, type NoticeDocument, type ShopDocument } from '../api/noti
 import { NOTICE_TYPES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { bulkForm } from './bulk_page.ts';
 import { actionButton, type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
@@ -31,6 +32,7 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
         of(SINCE),
         of(UNTIL),
       ],
+      above: (filter) => bulkForm(view, { action: 'resend_notices', filter }),
       rows: ({ notices }, isFiltered) =>
         table({
           caption: 'Notices',

@@ -22,7 +22,8 @@ export async function showSystem(options: ConsoleOptions, view: View): Promise<S
   const content = html`<div class="columns"><section class="card"><h2>settled</h2>${facts(view, installation)}</section>
 <section class="card"><h2>Database</h2>${database(installation)}</section></div>
 <section><h2>Replicas</h2>${replicas(view, installation)}</section>
-${actions(view, installation)}`;
+${actions(view, installation)}
+<p class="actions"><a href="${hrefOf(view, '/bulk')}">See what was done to all rows of a filter</a></p>`;
   return partsOf(view, PATH, content);
 }
 

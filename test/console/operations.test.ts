@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { enter, namedToken, signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
+import { sharedApp } from '../support/shared.ts';
 import { textOf } from './reading.ts';
 import { HOSTILE, seededShop } from './seeded.ts';
 
@@ -97,6 +98,19 @@ async function picture(tab: Tab, name: string): Promise<void> {
   await tab.screenshot({ path: join(SHOTS as string, `${name}.png`), fullPage: true });
 }
 
+describe('console: under a path', () => {
+  const app = sharedApp({ environment: { SETTLED_CONSOLE_URL: 'https://shop.example.com/ops/pay' } });
+
+  it.each([...PAGES, '/bulk', '/deliveries?status=dead'])('%s leads nowhere else', async (path) => {
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    const response = await fetch(`${app().apiUrl}/ops/pay${path}`, { headers });
+    expect(response.status).toBe(200);
+    const addresses = [...(await response.text()).matchAll(/ (?:href|action|src)="([^"]*)"/g)].map(([, to = '']) => to);
+    expect(addresses.length).toBeGreaterThan(10);
+    expect(addresses.filter((to) => !/^(\/ops\/pay\/|#)/.test(to))).toEqual([]);
+  });
+});
+
 describe('console: lists', () => {
   it.each([
     ['/deliveries', '/v1/events?kind=event&limit=200', 'events', /(\d+) deliver/],
@@ -127,7 +141,7 @@ describe('console: lists', () => {
     const { text } = await see('/shop');
     expect(text).toContain(`${notices.pending} notices wait, and settled gave up ${notices.dead} notices`);
     expect(text).toContain(`500 ${HOSTILE}`);
-    expect((await see('/shop?status=dead')).text).toContain(`${notices.dead} notices Notices`);
+    expect((await see('/shop?status=dead')).text).toContain(`${notices.dead} notices Resend all`);
   });
 
   it('tell what settled asks next, and how much it may', async () => {
@@ -198,7 +212,6 @@ describe('console: actions, without script', () => {
     await tab.locator('#catch-up summary').click();
     await tab.getByRole('button', { name: 'See what it costs' }).click();
     expect(await tab.locator('main').innerText()).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
-    await tab.locator('#catch-up summary').click();
     await tab.getByRole('button', { name: 'Ask about all of them' }).click();
     expect(await tab.locator('main > .notice').innerText()).toContain('settled asks the service now');
   });

@@ -1,0 +1,214 @@
+import type { Request } from 'express';
+import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
+import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { actionForm, definitions, table } from './components.ts';
+import type { PageParts, Shown } from './layout.ts';
+import { listPage, since, withList } from './listing.ts';
+import { badge, count, lasting, time, whole } from './values.ts';
+import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
+
+/** Work on all rows of a filter: first a count, then a confirmation, then how far it is. */
+
+type BulkAction = BulkRunDocument['action'];
+
+type Words = {
+  /** What it works on, in one and in many. */
+  noun: { one: string; many: string };
+  /** What it does to them. */
+  verb: string;
+  /** The list that its filter narrows, and what the page of that list adds to each filter. */
+  list: string;
+  implied: QueryValues;
+  here: NonNullable<PageParts['here']>;
+  needsReason?: true;
+};
+
+const WORDS: Readonly<Record<BulkAction, Words>> = {
+  replay_events: {
+    noun: { one: 'event', many: 'events' },
+    verb: 'replay',
+    list: '/deliveries',
+    implied: { kind: 'event' },
+    here: '/deliveries',
+  },
+  resend_notices: {
+    noun: { one: 'notice', many: 'notices' },
+    verb: 'resend',
+    list: '/shop',
+    implied: {},
+    here: '/shop',
+  },
+  check_orders: {
+    noun: { one: 'order', many: 'orders' },
+    verb: 'ask the service about',
+    list: '/orders',
+    implied: {},
+    here: '/orders',
+  },
+  end_attention: {
+    noun: { one: 'matter', many: 'matters' },
+    verb: 'end',
+    list: '/attention',
+    implied: {},
+    here: '/',
+    needsReason: true,
+  },
+};
+
+/** The first step: it only counts. `filter`: the parameters of the list, as the API takes them. */
+export function bulkForm(view: View, { action, filter }: { action: BulkAction; filter: QueryValues }): Html | null {
+  const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
+  if (!mayDo(view, 'operator') || names.length === 0) return null;
+  const { noun, verb } = WORDS[action];
+  const fields = Object.fromEntries(names.map((name) => [`filter.${name}`, filter[name] ?? null]));
+  return actionForm(view, {
+    id: `bulk-${action}`,
+    action: '/v1/bulk',
+    summary: `${capital(verb)} all ${noun.many} that this filter lets through`,
+    preview: 'First settled only counts them. Nothing is done yet.',
+    button: 'Count them',
+    reason: 'none',
+    values: { action, ...implied(action), ...fields, preview: 'true' },
+  });
+}
+
+function implied(action: BulkAction): QueryValues {
+  return Object.fromEntries(Object.entries(WORDS[action].implied).map(([name, value]) => [`filter.${name}`, value]));
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The second step: what `POST /v1/bulk` answered to the first form, or where its work is to be seen. */
+export function bulkAnswer(
+  view: View,
+  document: { count: { n: number; isMore: boolean } } | { run: BulkRunDocument },
+  typed: ReadonlyMap<string, string>,
+): Shown {
+  if ('run' in document) return { goTo: hrefOf(view, `/bulk/${document.run.id}`) };
+  const action = typed.get('action') as BulkAction;
+  const { noun, verb, here, needsReason } = WORDS[action];
+  const { n, isMore } = document.count;
+  const counted = count(n, noun, isMore);
+  const values = Object.fromEntries([...typed].filter(([name]) => name !== 'back' && name !== 'preview'));
+  const path = view.prefix === '' ? (typed.get('back') ?? '') : (typed.get('back') ?? '').slice(view.prefix.length);
+  const back = html`<p><a href="${hrefOf(view, WORDS[action].list)}">Back to the list</a></p>`;
+  const title = `${capital(verb)} ${counted}?`;
+  if (n === 0) {
+    const body = html`<h1>${capital(verb)}: nothing</h1><p class="lead">The filter lets no ${noun.one} through.</p>${back}`;
+    return { title: 'Nothing to do', here, body, isStill: true };
+  }
+  const body = html`<h1>${title}</h1>
+<p class="lead">The filter lets ${counted} through. Nothing was done so far.</p>
+${definitions(filterFacts(values))}
+${actionForm(view, {
+  id: 'bulk-start',
+  action: '/v1/bulk',
+  summary: `${capital(verb)} ${counted}`,
+  isOpen: true,
+  preview: html`settled lists them now and goes through them one by one in the background. What comes under the filter later is not touched.${
+    isMore ? ' It takes the newest: start it again for the others.' : null
+  }`,
+  button: `${capital(verb)} ${counted}`,
+  reason: needsReason === true ? 'required' : 'optional',
+  values,
+  back: path,
+})}${back}`;
+  return { title, here, body, isStill: true };
+}
+
+function filterFacts(values: Readonly<Record<string, string>>): (readonly [string, HtmlValue])[] {
+  const shown = Object.entries(values).filter(([name]) => name.startsWith('filter.'));
+  return shown.map(([name, value]) => [`Filter: ${name.slice('filter.'.length)}`, html`<bdi>${value}</bdi>`] as const);
+}
+
+export async function showBulkRun(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const { run } = await showBulk.load(options, { id: String(request.params.id) });
+  const { noun, verb, here } = WORDS[run.action];
+  const isRunning = run.status === 'running';
+  const title = `${capital(verb)}: ${count(run.total, noun)}`;
+  const body = html`<h1>${title} ${runBadge(run)}</h1>
+<p class="lead">${whole(run.done)} of ${count(run.total, noun)} had their turn.</p>
+<p><progress max="${Math.max(1, run.total)}" value="${run.done}" aria-label="How far it is">${run.done} of ${run.total}</progress></p>
+${runFacts(view, run)}
+${isRunning && mayDo(view, 'operator') ? cancellation(view, run) : null}
+<p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See how far it is now</a>` : null}
+<a href="${hrefOf(view, WORDS[run.action].list, listQuery(run))}">See the ${noun.many} of this filter</a>
+<a href="${hrefOf(view, '/bulk')}">All such work</a></p>`;
+  return { title, here, body };
+}
+
+function runFacts(view: View, run: BulkRunDocument): Html {
+  const { changed, skipped, failed, isMore, reason, by, startedAt, endedAt, expectedEndAt } = run;
+  return definitions([
+    ['Done', whole(changed)],
+    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing to do any more`],
+    ['Failed', failed === 0 ? null : whole(failed)],
+    ['More', isMore ? 'the filter lets more through: start it again for those' : null],
+    ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],
+    ['Reason', reason === null ? null : html`<bdi>${reason}</bdi>`],
+    ['Started', html`${time(Date.parse(startedAt))}`],
+    ['Ended', endedAt === null ? null : time(Date.parse(endedAt))],
+    ['Lasts so far', endedAt === null ? lasting(view, Date.parse(startedAt)) : null],
+    ['Ends about', expectedEndAt === null ? null : time(Date.parse(expectedEndAt))],
+    ...filterFacts(
+      Object.fromEntries(Object.entries(run.filter).map(([name, value]) => [`filter.${name}`, `${value}`])),
+    ),
+  ]);
+}
+
+/** The filter as the list's own page takes it. */
+function listQuery({ action, filter }: BulkRunDocument): QueryValues {
+  const given = Object.entries(filter).filter(([name]) => !Object.hasOwn(WORDS[action].implied, name));
+  return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
+}
+
+function runBadge({ status }: BulkRunDocument): Html {
+  return status === 'running' ? badge('running', 'wait') : badge(status, status === 'done' ? 'good' : 'quiet');
+}
+
+function cancellation(view: View, { id, total, done }: BulkRunDocument): Html {
+  return actionForm(view, {
+    id: 'bulk-cancel',
+    action: `/v1/bulk/${id}/cancel`,
+    summary: 'Cancel',
+    preview: `What was done stays. The other ${whole(total - done)} are not touched.`,
+    button: 'Cancel the rest',
+    isDanger: true,
+    reason: 'none',
+  });
+}
+
+export async function showBulkRuns(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
+  const listed = await listPage(
+    { view, request, path: '/bulk' },
+    {
+      label: 'Filter',
+      noun: { one: 'run', many: 'runs' },
+      load: (query) => listBulk.load(options, { query }),
+      filters: () => [],
+      rows: ({ runs: rows }) =>
+        table({
+          caption: 'Work on all rows of a filter',
+          hidesCaption: true,
+          columns: [
+            {
+              head: 'What',
+              cell: ({ id, action, total }) =>
+                html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, WORDS[action].noun)}</a>`,
+            },
+            { head: 'State', cell: runBadge },
+            { head: 'Had their turn', isNumber: true, cell: ({ done }) => whole(done) },
+            { head: 'By', cell: ({ by }) => (by === null ? 'the shop' : html`<bdi>${by}</bdi>`) },
+            { head: 'Started', cell: ({ startedAt }) => since(view, startedAt) },
+          ],
+          rows,
+          rowId: ({ id }) => id,
+          empty: 'Nothing was done to all rows of a filter so far.',
+        }),
+    },
+  );
+  const body = html`<h1>Work on many rows</h1><p class="soft">What people did to all rows of a filter at once. It runs in the background.</p>${listed.list}`;
+  return withList({ title: 'Work on many rows', here: '/system', body }, listed);
+}

@@ -1,0 +1,95 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { enter, namedToken, signIn } from '../support/access.ts';
+import { startTestApp, type TestApp } from '../support/app.ts';
+import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
+import { startEndlessRun } from '../support/rows.ts';
+import { eventually } from '../support/timing.ts';
+import { textOf } from './reading.ts';
+
+const open = useBrowser();
+/** A folder for pictures of what is tested; without it none are taken. */
+const SHOTS = process.env.SETTLED_SHOTS;
+
+/** What is wrong with the page that the tab shows. */
+async function wrongsOf(tab: Tab, name: string): Promise<unknown[]> {
+  if (SHOTS !== undefined) {
+    mkdirSync(SHOTS, { recursive: true });
+    await tab.screenshot({ path: join(SHOTS, `${name}.png`), fullPage: true });
+  }
+  return [...(await violationsIn(tab)), ...tab.wrongs, await overflowOf(tab)];
+}
+
+async function withDeadEvents(count: number): Promise<TestApp> {
+  const app = await startTestApp({ engine: 'sqlite' });
+  const link = await app.reserve('order-broken');
+  await Promise.all(Array.from({ length: count }, (_, n) => app.deliver(link, `not JSON ${n}`)));
+  await eventually(async () => {
+    expect((await app.api('/v1/stats')).body.stats.events.dead).toBe(count);
+  });
+  return app;
+}
+
+describe('console: work on all rows of a filter', () => {
+  it('counts them first, then says what it will do, then how far it is', async () => {
+    const app = await withDeadEvents(200);
+    const tab = await open({ width: 360 });
+    await enter(tab, app, '/deliveries?status=dead&reference=order-broken&since=2026-01-01');
+    expect(await tab.locator('main').innerText()).toContain('200 deliveries');
+    await tab.locator('#bulk-replay_events summary').click();
+    await tab.getByRole('button', { name: 'Count them' }).click();
+    expect(await tab.locator('h1').innerText()).toBe('Replay 200 events?');
+    expect(await wrongsOf(tab, 'bulk-count')).toEqual([0]);
+    expect((await app.api('/v1/bulk')).body.runs).toEqual([]);
+    await tab.fill('#bulk-start-reason', 'the secret was wrong');
+    await tab.getByRole('button', { name: 'Replay 200 events' }).click();
+    expect(new URL(tab.url()).pathname).toBe('/bulk/1');
+    // The page follows what happens.
+    await tab.locator('h1 .badge', { hasText: 'done' }).waitFor();
+    expect(await tab.locator('main').innerText()).toContain('200 of 200 events had their turn.');
+    expect(await tab.locator('main').innerText()).toContain('the secret was wrong');
+    expect(await wrongsOf(tab, 'bulk-done')).toEqual([0]);
+    await tab.getByRole('link', { name: 'See the events of this filter' }).click();
+    expect(new URL(tab.url()).pathname).toBe('/deliveries');
+    expect(await tab.inputValue('#filter-reference')).toBe('order-broken');
+  });
+
+  it('is cancelled by a person without script, and says so', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    startEndlessRun(app.storePath, 7);
+    // Wakes the worker, which takes the oldest run first.
+    await app.api('/v1/bulk', { body: { action: 'resend_notices', filter: { status: 'dead' } } });
+    const tab = await open({ javaScriptEnabled: false });
+    await enter(tab, app, '/bulk/7');
+    await tab.getByRole('link', { name: 'See how far it is now' }).click();
+    await tab.locator('#bulk-cancel summary').click();
+    await tab.getByRole('button', { name: 'Cancel the rest' }).click();
+    expect(await tab.locator('main > .notice').innerText()).toBe('The work was cancelled.');
+    expect(await tab.locator('h1 .badge').innerText()).toBe('cancelled');
+    expect(await tab.locator('#bulk-cancel').count()).toBe(0);
+    await tab.getByRole('link', { name: 'All such work' }).click();
+    expect(await tab.locator('tbody tr').count()).toBe(2);
+  });
+
+  it('is not offered without a filter, nor to a viewer; of nothing, it is not started', async () => {
+    const app = await withDeadEvents(1);
+    const see = async (path: string, token?: string) => {
+      const { cookie } = await signIn(app, token);
+      return (await fetch(`${app.apiUrl}${path}`, { headers: { cookie } })).text();
+    };
+    const form = 'id="bulk-replay_events"';
+    expect(await see('/deliveries?status=dead')).toContain(form);
+    expect(await see('/deliveries')).not.toContain(form);
+    expect(await see('/deliveries?status=dead', await namedToken(app, 'viewer'))).not.toContain(form);
+    const { own } = await signIn(app);
+    const body = new URLSearchParams({
+      action: 'resend_notices',
+      'filter.status': 'dead',
+      preview: 'true',
+      back: '/shop',
+    });
+    const answer = await fetch(`${app.apiUrl}/v1/bulk`, { method: 'POST', headers: own, body });
+    expect(textOf(await answer.text())).toContain('The filter lets no notice through.');
+  });
+});
