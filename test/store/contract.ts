@@ -22,6 +22,7 @@ import { mattersPropertyContract } from './contract/matters-property.ts';
 import { paymentsContract } from './contract/payments.ts';
 import { queriesContract } from './contract/queries.ts';
 import { retentionContract } from './contract/retention.ts';
+import { serviceContract } from './contract/service.ts';
 import { settlementContract } from './contract/settlement.ts';
 import { statsContract } from './contract/stats.ts';
 import { tellingContract } from './contract/telling.ts';
@@ -59,6 +60,7 @@ export const IN_TURN: Parts = {
   retention: retentionContract,
   'clock steps': clockStepsContract,
   stats: statsContract,
+  'what people see of the service': serviceContract,
   access: accessContract,
 };
 /** What only calls at once can show. */
