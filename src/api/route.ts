@@ -24,6 +24,7 @@ import type { Signal } from '../work/signal.ts';
 import { formBody, isForm } from './body.ts';
 import { givenReference, IS_NEEDED } from './fields.ts';
 import { problem } from './problem.ts';
+import type { SharedLoads } from './shared_loads.ts';
 
 /** One route of the private listener. */
 export type Route = {
@@ -147,10 +148,12 @@ export function operation<
       by: (response.locals.caller as Caller | undefined)?.author ?? null,
     };
     const document = await answer(options, asked, response);
+    if (request.method === 'POST') options.pageLoads.forget();
     if (asked.by !== null) await options.onChanged(request.method);
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };
+  const number = ++operations;
   const load: Loadable<Given>['load'] = async (
     options,
     { reference, id = '', query: asks = {}, body: dry = {} } = {},
@@ -163,10 +166,15 @@ export function operation<
       caller: NOBODY,
       by: null,
     };
-    return (await answer(options, asked, NO_RESPONSE)) as z.output<Given[200]['schema']>;
+    const name = `${number} ${JSON.stringify({ ...asked, caller: null })}`;
+    const made = await options.pageLoads.load(name, async () => answer(options, asked, NO_RESPONSE));
+    return made as z.output<Given[200]['schema']>;
   };
   return { ...documented, handle, load };
 }
+
+/** How many there are: each has its number in the name of what pages load. */
+let operations = 0;
 
 /** A page's own route has looked who asks. What an operation only shows does not depend on it. */
 const NOBODY = Object.freeze({}) as Caller;
@@ -230,6 +238,8 @@ export type ApiOptions = {
   access: Callers;
   /** Of the audit chain. */
   auditKey: Uint8Array;
+  /** What pages of the console load. */
+  pageLoads: SharedLoads;
   /** How the console answers forms. */
   views: FormViews;
   /** Called when a request of a person was answered: the head of the audit chain may have moved. */

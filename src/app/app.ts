@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express';
 import { consoleAddress } from '../access/browser.ts';
 import { openCallers } from '../access/identify.ts';
 import { apiRoutes } from '../api/router.ts';
+import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { consoleRoutes, formViews, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
@@ -129,6 +130,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     ...context,
     ...stages,
     access,
+    pageLoads: openSharedLoads(context.clock),
     views: formViews(() => options),
     onChanged: auditLog(context),
     readiness: health.readiness,

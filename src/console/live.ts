@@ -15,6 +15,8 @@ const STREAMS_MAX = 200;
 export type LiveOptions = {
   store: Pick<Store, 'changeMark'>;
   clock: Clock;
+  /** Called when something changed, before pages are told. */
+  onChange: () => void;
   /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
   isStillValid: (request: Request, response: Response) => Promise<boolean>;
   /** How many streams there are at most, up to `STREAMS_MAX`: each holds a connection of the listener. */
@@ -22,9 +24,9 @@ export type LiveOptions = {
 };
 
 /** Tells pages that something changed. `route` answers `GET /live`; `end` ends every stream, and refuses later ones. */
-export function openLive({ store, clock, isStillValid, streamsMax: wanted = STREAMS_MAX }: LiveOptions) {
+export function openLive({ store, clock, onChange, isStillValid, streamsMax: wanted = STREAMS_MAX }: LiveOptions) {
   const streamsMax = Math.min(wanted, STREAMS_MAX);
-  const changes = watchChanges({ store, clock });
+  const changes = watchChanges({ store, clock, onChange });
   const streams = new Set<() => void>();
   let hasEnded = false;
 
@@ -99,7 +101,7 @@ type Changes = { follow(follower: Follower): Cancel };
  * Looks at the store's change mark for everybody who follows, and not at all while nobody does. A store that does not answer
  * has changed nothing that a page could show: the next look finds out.
  */
-function watchChanges({ store, clock }: Pick<LiveOptions, 'store' | 'clock'>): Changes {
+function watchChanges({ store, clock, onChange }: Pick<LiveOptions, 'store' | 'clock' | 'onChange'>): Changes {
   const followers = new Set<Follower>();
   const waiting = new Set<Follower>();
   let cancel: Cancel | null = null;
@@ -131,6 +133,7 @@ function watchChanges({ store, clock }: Pick<LiveOptions, 'store' | 'clock'>): C
     toldAtMs = clock.monotonicMs();
     toldInARow++;
     isDue = false;
+    onChange();
     for (const { changed } of followers) changed();
   }
 

@@ -29,6 +29,7 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
   router.use(signInRoutes(options));
   router.use(pageRoutes(options));
   const live = openLive({
+    onChange: options.pageLoads.forget,
     ...options,
     isStillValid: async (request) => (await options.access.identify(request)) !== null,
   });

@@ -17,6 +17,7 @@ async function start(over: Partial<LiveOptions> = {}) {
     return String(store.mark);
   };
   const live = openLive({
+    onChange: () => {},
     store: { changeMark },
     clock: { ...clock, monotonicMs: clock.nowMs },
     isStillValid: async () => true,

@@ -28,6 +28,7 @@ export async function startLiveSite({ prefix = '', port = 0, haste = 5, signInSt
     isBroken: false,
   };
   const live = openLive({
+    onChange: () => {},
     store: {
       changeMark: async () => {
         state.looks++;

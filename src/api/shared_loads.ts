@@ -1,0 +1,32 @@
+import type { Clock } from '../work/clock.ts';
+
+/** A page may show what was true this long ago, if nothing has changed since. */
+const SHARED_MS = 500;
+const KEPT_MAX = 200;
+
+export type SharedLoads = ReturnType<typeof openSharedLoads>;
+
+/**
+ * Documents that pages load. Browsers that follow what happens ask for the same ones at the same moment: they are loaded
+ * once for all of them. What was loaded before a change is forgotten before anybody is told of the change.
+ */
+export function openSharedLoads(clock: Pick<Clock, 'monotonicMs'>) {
+  const kept = new Map<string, { atMs: number; document: Promise<unknown> }>();
+
+  return {
+    /** The document of this name, or what `load` makes. A failure is not kept. */
+    load: <T>(name: string, load: () => Promise<T>): Promise<T> => {
+      const nowMs = clock.monotonicMs();
+      const known = kept.get(name);
+      if (known !== undefined && nowMs - known.atMs < SHARED_MS) return known.document as Promise<T>;
+      if (kept.size >= KEPT_MAX) kept.clear();
+      const made = { atMs: nowMs, document: load() };
+      kept.set(name, made);
+      made.document.catch(() => {
+        if (kept.get(name) === made) kept.delete(name);
+      });
+      return made.document as Promise<T>;
+    },
+    forget: (): void => kept.clear(),
+  };
+}
