@@ -114,8 +114,8 @@ function checkLeases(lapsed: LeaseCounts): Finding {
 }
 
 /** Checks of what the store has. */
-export async function checkKept(options: ApiOptions): Promise<Finding[]> {
-  const { store, clock, apiSlots, keyring } = options;
+export async function checkKept(options: ApiOptions, { countsAnew }: { countsAnew: boolean }): Promise<Finding[]> {
+  const { store, clock, apiSlots } = options;
   const stats = await store.stats(clock.nowMs());
   const { restoredFromMs } = stats.feed;
   const inUse = stats.api.slotsInUse;
@@ -125,7 +125,7 @@ export async function checkKept(options: ApiOptions): Promise<Finding[]> {
     finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
     await checkAttention(options),
     { name: 'shop', ...(await checkShop(options, stats)) },
-    checkSecrets(await store.countUnopenable(keyring.keyIds)),
+    checkSecrets(await countUnopenable(options, countsAnew)),
     restoredFromMs === null
       ? finding('restore', true, 'no links are looked for after a restore')
       : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
@@ -158,6 +158,19 @@ async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
   const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
   const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
   return finding('needs a person', matters.groups.length === 0, said, `${said} See: settled attention`);
+}
+
+/** Counting reads every link: a page that is refreshed all the time gets the count of the last minute. */
+const COUNT_KEPT_MS = 60_000;
+const lastCounts = new WeakMap<ApiOptions, { atMs: number; links: number }>();
+
+async function countUnopenable(options: ApiOptions, anew: boolean): Promise<number> {
+  const { store, keyring, clock } = options;
+  const last = lastCounts.get(options);
+  if (!anew && last !== undefined && Math.abs(clock.nowMs() - last.atMs) < COUNT_KEPT_MS) return last.links;
+  const links = await store.countUnopenable(keyring.keyIds);
+  lastCounts.set(options, { atMs: clock.nowMs(), links });
+  return links;
 }
 
 /** `links`: how many have a signing secret that no known key opens. */
