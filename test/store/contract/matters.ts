@@ -162,6 +162,23 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(rows).toMatchObject([{ reason: 'amount_mismatch', count: holds.length, openedAtMs, lastAtMs: world.nowMs }]);
   });
 
+  it('filters groups, sums and rows alike by the reason of a hold', async () => {
+    const [little, twice] = [await held('60.00'), await paidTwice()];
+    const other = await world.newLink();
+    await world.settle(other, [said('completed', { linkMoney: stated('70.00', 'USD') })]);
+    const ofAmount = await list({ reason: 'amount_mismatch' });
+    expect(shown(ofAmount)).toEqual([`hold ${little.reference}`]);
+    expect(grouped(ofAmount)).toEqual(['1 hold amount_mismatch']);
+    expect(ofAmount.money).toEqual({
+      orders: 1,
+      sums: [{ currency: 'BRL', asked: 10_000n, balance: 6_000n }],
+      isWhole: true,
+    });
+    expect(shown(await list({ kind: 'hold', reason: 'currency_mismatch' }))).toEqual([`hold ${other.reference}`]);
+    expect(shown(await list({ kind: 'duplicate_payment', reason: 'amount_mismatch' }))).toEqual([]);
+    expect(shown(await list({ kind: 'duplicate_payment' }))).toEqual([`duplicate_payment ${twice.reference}`]);
+  });
+
   it('filters groups, sums and rows alike by kind and by the state of the order', async () => {
     const a = await held();
     const b = await paidTwice();
