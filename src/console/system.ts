@@ -23,7 +23,7 @@ export async function showSystem(options: ConsoleOptions, view: View): Promise<S
 <section class="card"><h2>Database</h2>${database(installation)}</section></div>
 <section><h2>Replicas</h2>${replicas(view, installation)}</section>
 ${actions(view, installation)}
-<p class="actions"><a href="${hrefOf(view, '/bulk')}">See what was done to all rows of a filter</a></p>`;
+<section><p><a href="${hrefOf(view, '/bulk')}">See what was done to all rows of a filter</a></p></section>`;
   return partsOf(view, PATH, content);
 }
 
@@ -226,7 +226,13 @@ function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {
     caption: 'Signed-in browsers',
     hidesCaption: true,
     columns: [
-      { head: 'Who', cell: ({ name }) => html`<bdi>${name}</bdi>` },
+      {
+        head: 'Who',
+        cell: ({ id, name }) => {
+          const isThisOne = view.session?.id === id;
+          return html`<bdi>${name}</bdi>${isThisOne ? html` <span class="soft">this browser</span>` : null}`;
+        },
+      },
       { head: 'Role', cell: ({ role }) => role },
       { head: 'Signed in', cell: ({ createdAt }) => since(view, createdAt) },
       { head: 'Last used', cell: ({ usedAt }) => since(view, usedAt) },

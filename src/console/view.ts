@@ -19,8 +19,8 @@ export type View = {
   path: string;
   /** The environment in a word or two, shown beside the name; null shows nothing. */
   environment: string | null;
-  /** Who is signed in; null on pages that anybody may see. */
-  session: { name: string; role: PersonRole } | null;
+  /** Who is signed in, and the id of the browser's session; null on pages that anybody may see. */
+  session: { name: string; role: PersonRole; id?: string | null } | null;
   /** The time of what the page shows. */
   nowMs: number;
   /** A locale that `Intl` knows, in which amounts are written. The words are English. */
@@ -49,7 +49,13 @@ export function requestView({ access, badge, clock }: ConsoleOptions, request: R
     prefix: access.address?.path ?? '',
     path: withoutDone(request.url),
     environment: badge,
-    session: isPerson ? { name: caller.name, role: caller.role as NonNullable<View['session']>['role'] } : null,
+    session: isPerson
+      ? {
+          name: caller.name,
+          role: caller.role as NonNullable<View['session']>['role'],
+          id: caller.session === null ? null : String(caller.session.key),
+        }
+      : null,
     nowMs: clock.nowMs(),
     locale: localeOf(request.headers['accept-language']),
     refused: (response.locals.refused as Refused | undefined) ?? null,

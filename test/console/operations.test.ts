@@ -200,6 +200,7 @@ describe('console: actions, without script', () => {
   it('signs a browser out', async () => {
     const { cookie } = await signIn(shop().settled, await namedToken(shop().settled, 'viewer', 'eva'));
     const tab = await tabAt('/system/people');
+    expect(await tab.locator('th .soft').allInnerTexts()).toEqual(['this browser']);
     const row = tab.locator('tr', { has: tab.locator('th', { hasText: /^eva$/ }), hasText: 'End' });
     await row.locator('summary', { hasText: 'End' }).click();
     await row.getByRole('button', { name: 'End the session' }).click();
