@@ -57,6 +57,8 @@ export function serviceContract({ fresh }: Worlds): void {
     it('is the queue in the order of its turns, the schedule, and the links that are being opened', async () => {
       const fresh = await world.newLink({ reference: 'fresh' });
       const stale = await world.newLink({ reference: 'stale' });
+      const refused = await world.newLink({ reference: 'refused' });
+      await world.reject(refused);
       await world.store.recordHint(world.hint(stale));
       const opening = await world.intend({ reference: 'opening' });
       const { attempt } = await world.claimOpening(opening);
@@ -73,6 +75,7 @@ export function serviceContract({ fresh }: Worlds): void {
       const { queue, schedule, openings } = await world.store.nextRequests({ limit: 10 });
       expect(queue).toMatchObject([
         { reference: 'stale', reason: 'stale', failures: 0 },
+        { reference: 'refused', reason: 'rejected' },
         { reference: 'fresh', reason: 'registered' },
       ]);
       expect(schedule.map(({ reference }) => reference).slice(0, 2)).toEqual(['fresh', 'stale']);
