@@ -52,12 +52,15 @@ CREATE TABLE audit (
 CREATE INDEX audit_by_subject ON audit (subject, number);
 CREATE INDEX audit_by_actor ON audit (actor, number);
 
--- The end of that chain, in one row, which is locked last; and its key, sealed under the secrets key.
+-- The end of that chain, in one row, which is locked last; and its key, sealed under the secrets key. If a person gave up the
+-- secrets key, the chain goes on under a new key after the row `since_number`; the rows up to it cannot be verified.
 CREATE TABLE audit_head (
   one            INTEGER PRIMARY KEY CHECK (one = 1),
-  number         BIGINT  NOT NULL,
-  mac            BYTEA   NOT NULL,
+  number         BIGINT NOT NULL,
+  mac            BYTEA NOT NULL,
+  since_number   BIGINT NOT NULL,
+  since_mac      BYTEA NOT NULL,
   sealed_key     BYTEA,
   secrets_key_id TEXT
 );
-INSERT INTO audit_head (one, number, mac) VALUES (1, 0, '\x');
+INSERT INTO audit_head (one, number, mac, since_number, since_mac) VALUES (1, 0, '\x', 0, '\x');

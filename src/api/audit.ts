@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
+import type { Store } from '../store/contract.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, text } from './fields.ts';
 import { ok, operation } from './route.ts';
@@ -95,27 +96,34 @@ export const verifyAudit = operation({
     'What was found.',
     {
       rows: field.count.describe('That were verified.'),
+      lost: field.count.describe(
+        'Rows before them whose key was given up with the secrets key: they cannot be verified.',
+      ),
       isWhole: z.boolean(),
       detail: z.string().describe('What is wrong, and where; or that nothing is.'),
       head: z.string().describe('`NUMBER:MAC` of the last row. Keep it somewhere else.'),
     },
-    { rows: 812, isWhole: true, detail: 'Every row is as settled wrote it.', head: `812:${ROW.mac}` },
+    { rows: 812, lost: 0, isWhole: true, detail: 'Every row is as settled wrote it.', head: `812:${ROW.mac}` },
   ),
   answer: async ({ store, auditKey }, { query }) => {
     const kept = await store.auditHead();
-    let last: AuditHead = { number: 0, mac: new Uint8Array() };
+    let last: AuditHead = kept.since;
     const wanted = query.head === undefined ? null : Buffer.from(query.head.split(':')[1] as string, 'hex');
     let isThere = wanted === null || wanted.length === 0;
     for (;;) {
       const page = await store.verifyAudit({ key: auditKey, from: last, limit: ROWS_AT_ONCE, wanted });
       last = page.last;
       isThere ||= page.has;
-      if (page.fault !== null) return verdict(last, kept, FAULTS[page.fault.what](page.fault.number));
+      if (page.fault !== null)
+        return verdict(kept, { last, head: kept, fault: FAULTS[page.fault.what](page.fault.number) });
       if (page.rows < ROWS_AT_ONCE) break;
     }
     // A row may have been added since the head was read.
-    if (last.number < kept.number) return verdict(last, kept, FAULTS.removed(last.number + 1));
-    return verdict(last, last, isThere ? null : `The chain has no row ${query.head}: rows were removed from its end.`);
+    if (last.number < kept.number) {
+      return verdict(kept, { last, head: kept, fault: FAULTS.removed(last.number + 1) });
+    }
+    const fault = isThere ? null : `The chain has no row ${query.head}: rows were removed from its end.`;
+    return verdict(kept, { last, head: last, fault });
   },
 });
 
@@ -123,6 +131,17 @@ function writeHead({ number, mac }: AuditHead): string {
   return `${number}:${Buffer.from(mac).toString('hex')}`;
 }
 
-function verdict({ number: rows }: AuditHead, head: AuditHead, fault: string | null): object {
-  return { rows, isWhole: fault === null, detail: fault ?? 'Every row is as settled wrote it.', head: writeHead(head) };
+type Kept = Awaited<ReturnType<Store['auditHead']>>;
+
+function verdict({ since }: Kept, { last, head, fault }: { last: AuditHead; head: AuditHead; fault: string | null }) {
+  const lost = since.number;
+  const unverified =
+    lost === 0 ? '' : ` The first ${lost} cannot be verified: their key was given up with the secrets key.`;
+  return {
+    rows: last.number - lost,
+    lost,
+    isWhole: fault === null,
+    detail: `${fault ?? 'Every row is as settled wrote it.'}${unverified}`,
+    head: writeHead(head),
+  };
 }

@@ -153,11 +153,24 @@ const AUDIT = '\u0001audit';
 
 /**
  * The key of the audit chain: random, made once for a store, and kept there sealed under the secrets key. So a change of the
- * secrets key leaves the chain as it is. Throws `secret_undecipherable` if its row was changed.
+ * secrets key leaves the chain as it is. If a person gave up the key that it is sealed under, the chain goes on under a new
+ * one. Throws `secret_undecipherable` if its row was changed.
  */
-export async function openAuditKey(store: Pick<Store, 'keepAuditKey'>, keyring: Keyring): Promise<Buffer> {
+export async function openAuditKey(
+  store: Pick<Store, 'keepAuditKey' | 'restartAudit'>,
+  keyring: Keyring,
+): Promise<Buffer> {
+  const fresh = newAuditKey(keyring);
+  const kept = await store.keepAuditKey(fresh);
+  if (keyring.keyIds.includes(kept.keyId)) return Buffer.from(openSealed(keyring, kept), 'base64');
+  // The store opens only with its keys, so a person gave this one up.
+  await store.restartAudit({ was: kept.sealed, ...fresh });
+  return Buffer.from(openSealed(keyring, await store.keepAuditKey(fresh)), 'base64');
+}
+
+function newAuditKey(keyring: Keyring): SealedKey {
   const { sealed, keyId } = keyring.seal(randomBytes(AUDIT_KEY_BYTES).toString('base64'), AUDIT);
-  return Buffer.from(openSealed(keyring, await store.keepAuditKey({ sealed, keyId })), 'base64');
+  return { sealed, keyId };
 }
 
 /** Seals the key under the current secrets key. */
@@ -165,8 +178,7 @@ export async function resealAuditKey(
   store: Pick<Store, 'keepAuditKey' | 'resealAuditKey'>,
   keyring: Keyring,
 ): Promise<void> {
-  const { sealed: fresh, keyId: freshId } = keyring.seal(randomBytes(AUDIT_KEY_BYTES).toString('base64'), AUDIT);
-  const kept = await store.keepAuditKey({ sealed: fresh, keyId: freshId });
+  const kept = await store.keepAuditKey(newAuditKey(keyring));
   if (kept.keyId === keyring.keyId) return;
   const { sealed, keyId } = keyring.seal(openSealed(keyring, kept), AUDIT);
   await store.resealAuditKey({ was: kept.sealed, sealed, keyId });

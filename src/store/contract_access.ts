@@ -35,6 +35,8 @@ export type AccessControl = {
   recordAction(asked: { by: Author; change: Change; atMs: number }): Promise<void>;
   /** Keeps the chain's key, sealed, unless another process kept one before. Returns the one that is kept. */
   keepAuditKey(key: SealedKey): Promise<SealedKey>;
+  /** Replaces the sealed key `was`, which a person gave up, by a new one: the rows so far cannot be verified any longer. */
+  restartAudit(restart: SealedKey & { was: Uint8Array }): Promise<void>;
   /** Replaces the sealed key `was` by the same one sealed under another key. */
   resealAuditKey(resealed: SealedKey & { was: Uint8Array }): Promise<void>;
 };
@@ -59,7 +61,8 @@ export type AccessQueries = {
   listSessions(asked: { bootstrapSha256: Uint8Array; nowMs: number }): Promise<SessionSummary[]>;
   /** A page of the audit chain, the newest first; numbers above `after` are left out. */
   listAudit(page: AuditPage): Promise<AuditRow[]>;
-  auditHead(): Promise<AuditHead>;
+  /** `since`: the row after which the chain can be verified; 0 if that is all of it. */
+  auditHead(): Promise<AuditHead & { since: AuditHead }>;
   /** Computes the MACs of `limit` rows after the row `from` anew. `has`: whether one of them has the MAC `wanted`. */
   verifyAudit(page: {
     key: Uint8Array;

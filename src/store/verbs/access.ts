@@ -46,7 +46,9 @@ const TAKE_LINK = statement(`
   DELETE FROM sign_in_link AS l WHERE l.sha256 = @linkSha256 AND l.expires_at_ms > @nowMs AND ${tokenIsValid('l')}
   RETURNING name, role, token_sha256 AS tokenSha256`);
 
-export const accessVerbs: InTransaction<Omit<AccessControl, 'recordAction' | 'keepAuditKey' | 'resealAuditKey'>> = {
+export const accessVerbs: InTransaction<
+  Omit<AccessControl, 'recordAction' | 'keepAuditKey' | 'restartAudit' | 'resealAuditKey'>
+> = {
   *addToken(tx, { by, ...token }) {
     const { name, role, expiresAtMs, atMs } = token;
     const row = yield* tx.one<{ key: number }>(INSERT_TOKEN, token);

@@ -5,7 +5,8 @@ import { type InTransaction, statement, type Transaction, type Work } from '../t
 import { KEY_MAX } from './list_pages.ts';
 
 const LOCK_HEAD = statement('SELECT number, mac FROM audit_head FOR NO KEY UPDATE');
-const HEAD = statement('SELECT number, mac FROM audit_head');
+const HEAD = statement(`
+  SELECT number, mac, since_number AS sinceNumber, since_mac AS sinceMac FROM audit_head`);
 const INSERT = statement(`
   INSERT INTO audit (number, at_ms, actor, role, origin, address, action, subject, reason, before, after, mac)
   VALUES (@number, @atMs, @actor, @role, @origin, @address, @action, @subject, @reason, @before, @after, @mac)`);
@@ -43,10 +44,13 @@ function auditMac(key: Uint8Array, previous: Uint8Array, row: Omit<AuditRow, 'ma
 const KEEP_KEY = statement(`
   UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key IS NULL`);
 const FIND_KEY = statement('SELECT sealed_key AS sealed, secrets_key_id AS keyId FROM audit_head');
+const RESTART = statement(`
+  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId, since_number = number, since_mac = mac
+  WHERE sealed_key = @was`);
 const RESEAL_KEY = statement(`
   UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key = @was`);
 
-type AuditVerbs = 'recordAction' | 'keepAuditKey' | 'resealAuditKey';
+type AuditVerbs = 'recordAction' | 'keepAuditKey' | 'restartAudit' | 'resealAuditKey';
 
 export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
   *recordAction(tx, { by, change, atMs }) {
@@ -55,6 +59,9 @@ export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
   *keepAuditKey(tx, key) {
     tx.send(KEEP_KEY, key);
     return (yield* tx.one(FIND_KEY)) as typeof key;
+  },
+  *restartAudit(tx, restart) {
+    tx.send(RESTART, restart);
   },
   *resealAuditKey(tx, resealed) {
     tx.send(RESEAL_KEY, resealed);
@@ -76,7 +83,9 @@ export const auditQueries: InTransaction<Pick<AccessQueries, 'listAudit' | 'audi
     return yield* tx.all<AuditRow>(auditList(page), { ...page, below: page.after ?? KEY_MAX });
   },
   *auditHead(tx) {
-    return (yield* tx.one<AuditHead>(HEAD)) as AuditHead;
+    type Row = AuditHead & { sinceNumber: number; sinceMac: Uint8Array };
+    const { sinceNumber, sinceMac, ...head } = (yield* tx.one<Row>(HEAD)) as Row;
+    return { ...head, since: { number: sinceNumber, mac: sinceMac } };
   },
   *verifyAudit(tx, { key, from, limit, wanted }) {
     const rows = yield* tx.all<AuditRow>(CHAIN, { after: from.number, limit });
