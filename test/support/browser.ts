@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { launchChromium } from './chromium.ts';
+import { times } from './timing.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -52,6 +53,19 @@ export async function holdTime(tab: Tab): Promise<void> {
   await tab.clock.install({ time: 0 });
   await tab.clock.pauseAt(HELD_AT_MS);
 }
+
+type Look = readonly [width: number, colorScheme: 'light' | 'dark', hasAxe: boolean];
+
+const WIDTHS = [360, 768, 1_280, 1_920] as const;
+
+/** How pages are looked at: in a phone's and in a large size; in a proof in every size, light and dark, each with axe. */
+export const LOOKS: readonly Look[] =
+  times(0, 1) === 0
+    ? [
+        [360, 'dark', true],
+        [1_280, 'light', false],
+      ]
+    : WIDTHS.flatMap((width) => (['light', 'dark'] as const).map((scheme) => [width, scheme, true] as const));
 
 let axe: string | undefined;
 
