@@ -29,6 +29,9 @@ const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
 /** The most rows that one run takes. */
 const ROWS_MAX = 10_000;
 
+/** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain stay for ever. */
+const SEARCHED = '(a search)';
+
 const action = names('BulkAction', ACTIONS, (name) => MEANINGS[name]);
 const matterFilters = {
   kind: z.enum(MATTER_KINDS.filter((kind) => kind !== 'hold')),
@@ -39,7 +42,9 @@ const matterFilters = {
 const run = field.component('BulkRun', 'Work on all rows that a filter let through when it was started.', {
   id: field.rowId,
   action,
-  filter: z.looseObject({}).describe('As it was given.'),
+  filter: z
+    .looseObject({})
+    .describe(`As it was given. In place of what \`q\` searched for it has \`${SEARCHED}\`: that may name a customer.`),
   reason: z.string().nullable(),
   by: z.string().nullable().describe('Who started it; null for the shop.'),
   status: z.enum(['running', 'done', 'cancelled']),
@@ -113,13 +118,17 @@ export const startBulk = operation({
     const { reason = null } = body;
     if (body.action === 'end_attention' && reason === null) throw fieldProblem('reason', 'is needed to end matters');
     if (body.action === 'check_orders' && options.asking === null) throw apiNotConfigured();
-    const started = { action: body.action, filter: JSON.stringify(body.filter), reason, keys, isMore };
+    const started = { action: body.action, filter: JSON.stringify(withoutSearch(body.filter)), reason, keys, isMore };
     const listed = await store.startBulk({ ...started, by, atMs: clock.nowMs() });
     bulk.wake();
     response.status(202);
     return { run: runDocument(listed, clock.nowMs()) };
   },
 });
+
+function withoutSearch(filter: object): object {
+  return 'q' in filter ? { ...filter, q: SEARCHED } : filter;
+}
 
 /** Reads a filter by the schema of its list. Throws a 422 that names every fault. */
 function readSelection({ currency }: ApiOptions, action: BulkAction, filter: object): BulkSelection {

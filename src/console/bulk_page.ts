@@ -134,7 +134,7 @@ export async function showBulkRun(options: ConsoleOptions, view: View, request: 
 ${runFacts(view, run)}
 ${isRunning && mayDo(view, 'operator') ? cancellation(view, run) : null}
 <p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See how far it is now</a>` : null}
-<a href="${hrefOf(view, WORDS[run.action].list, listQuery(run))}">See the ${noun.many} of this filter</a>
+${listLink(view, run)}
 <a href="${hrefOf(view, '/bulk')}">All such work</a></p>`;
   return { title, here, body };
 }
@@ -156,6 +156,13 @@ function runFacts(view: View, run: BulkRunDocument): Html {
       Object.fromEntries(Object.entries(run.filter).map(([name, value]) => [`filter.${name}`, `${value}`])),
     ),
   ]);
+}
+
+/** What was searched for is not kept, so a search has no link. */
+function listLink(view: View, run: BulkRunDocument): Html | null {
+  if ('q' in run.filter) return null;
+  const { list, noun } = WORDS[run.action];
+  return html`<a href="${hrefOf(view, list, listQuery(run))}">See the ${noun.many} of this filter</a>`;
 }
 
 /** The filter as the list's own page takes it. */

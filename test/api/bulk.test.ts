@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { signIn } from '../support/access.ts';
 import { startTestApp } from '../support/app.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -40,6 +41,23 @@ describe('api: work on all rows of a filter', () => {
     ]);
     expect(audit[0].after).toEqual({ bulk: id });
     problem(await post(app, `/v1/bulk/${id}/cancel`, {}), 409, 'bulk_ended');
+  });
+
+  it('keeps nowhere what was searched for, which may name a customer', async () => {
+    const service = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
+    const app = await startTestApp({ environment: service });
+    const filter = { q: 'ana.souza@example.com', currency: 'BRL' };
+    const started = await post(app, '/v1/bulk', { action: 'check_orders', filter });
+    expect([started.status, started.body.run.filter]).toEqual([202, { q: '(a search)', currency: 'BRL' }]);
+    const { cookie } = await signIn(app);
+    const page = await fetch(`${app.apiUrl}/bulk/${started.body.run.id}`, { headers: { cookie } });
+    const told = [JSON.stringify([(await get(app, '/v1/bulk')).body, (await get(app, '/v1/audit')).body])];
+    told.push(await page.text());
+    for (const text of told) {
+      expect(text).toContain('(a search)');
+      expect(text).not.toContain('souza');
+      expect(text).not.toContain('q=');
+    }
   });
 
   it('is not started to ask a service that settled cannot ask', async () => {
