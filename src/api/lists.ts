@@ -105,15 +105,19 @@ export function readNoticeFilter(given: z.output<z.ZodObject<typeof noticeFilter
 
 const STATE = `(${ORDER_STATES.join('|')})`;
 const ONE_OF = `must be one of ${ORDER_STATES.join(', ')}, or several with commas between`;
+/** A person may name a state twice, as by a link and a form; so many of them nobody names. */
+const STATES_MAX = 2 * ORDER_STATES.length;
 
 /** One state or several; a form sends several as a repeated parameter. */
 const states = z
   .union([z.string(), z.array(z.string())])
-  .transform((given) => [given].flat().flatMap((one) => one.split(',')))
+  .transform((given) => [given].flat().flatMap((one) => one.split(',', STATES_MAX + 1)))
+  .refine((all) => all.length <= STATES_MAX, { error: `must be at most ${STATES_MAX} states`, abort: true })
+  .transform((all) => [...new Set(all)])
   .refine((all): all is OrderState[] => all.every((one) => ORDER_STATES.some((known) => known === one)), ONE_OF)
   .meta({
     type: 'string',
-    pattern: `^${STATE}(,${STATE})*$`,
+    pattern: `^${STATE}(,${STATE}){0,${STATES_MAX - 1}}$`,
     description: 'Only those in this state, or in one of several with commas between.',
     examples: ['held'],
   });

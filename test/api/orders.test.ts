@@ -104,6 +104,7 @@ describe('api: the list of orders', () => {
     expect(await references(three(), 'state=paid')).toEqual(['paid-1']);
     expect(await references(three(), 'state=held,paid')).toEqual(['held-1', 'paid-1']);
     expect(await references(three(), 'state=held&state=paid')).toEqual(['held-1', 'paid-1']);
+    expect(await references(three(), 'state=held,held&state=held')).toEqual(['held-1']);
     expect(await references(three(), 'state=refunded')).toEqual([]);
   });
 
@@ -134,6 +135,7 @@ describe('api: the list of orders', () => {
     ['q=%00', 'q'],
     ['state=lost', 'state'],
     ['state=paid,', 'state'],
+    [`state=${Array(99).fill('paid')}`, 'state'],
     ['flag=big', 'flag'],
     ['attention=none', 'attention'],
     ['hold=none', 'hold'],

@@ -17,6 +17,8 @@ export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
 /** A condition that lets more rows through than this is broad. */
 export const FEW = 2_000;
+/** As many are few if several conditions find them. */
+const FEW_OF_EACH = 5 * FEW;
 
 /** So many keys are looked at by one statement, and so many statements find a page. */
 const WINDOW = 15_000;
@@ -164,16 +166,17 @@ export function finder(find: Statement, values: object): Finder {
   };
 }
 
-/** A finder of what any of several lets through; null if one of them is broad. */
+/** A finder of what any of several lets through; null if one of them is broad, or all of them together are. */
 export function finderOfEach(finders: readonly Finder[]): Finder {
   return function* (tx) {
-    const all: number[] = [];
+    const all = new Set<number>();
     for (const find of finders) {
       const keys = yield* find(tx);
       if (keys === null) return null;
-      all.push(...keys);
+      for (const key of keys) all.add(key);
+      if (all.size > FEW_OF_EACH) return null;
     }
-    return all;
+    return [...all];
   };
 }
 

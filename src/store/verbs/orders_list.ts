@@ -68,13 +68,14 @@ export const listOrders: InTransaction<Queries>['listOrders'] = function* (tx, p
 
 /** What a filter of orders narrows the list to. */
 export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrowed> {
-  const { states = null, flag = null, matter = null, hold = null, search = null } = filter;
+  const { flag = null, matter = null, hold = null, search = null } = filter;
   const { sinceMs = null, untilMs = null, paidSinceMs = null, paidUntilMs = null } = filter;
   const { currency = null, fromMinor = null, toMinor = null } = filter;
   const times = { sinceMs, untilMs, paidSinceMs, paidUntilMs };
   const money = { currency, fromMinor, toMinor };
   const found = search === null ? null : yield* findOrders(tx, search);
-  const [state = null, ...otherStates] = states ?? [];
+  const states = [...new Set(filter.states)];
+  const [state = null, ...otherStates] = states;
   const values = {
     states: state === null ? null : states,
     state,
