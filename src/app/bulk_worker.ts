@@ -54,8 +54,7 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
       if (error instanceof Fault && error.kind === 'transient') throw error;
       const { code } = noteOf(error);
       log.error({ bulk: String(run.key), item: itemKey, fault: error }, 'bulk work failed for a row');
-      await store.failBulk({ ...item, detail: code });
-      return 'failed';
+      return await store.failBulk({ ...item, detail: code });
     }
   }
 

@@ -39,8 +39,8 @@ export type Bulk = {
    * ends. `lost`: the run was cancelled, the row is done, or another replica has the lease. The last row ends the run.
    */
   carryOutBulk(item: BulkItem): Promise<BulkOutcome | 'lost'>;
-  /** Notes that it failed for one row, so that the run goes on with the others. */
-  failBulk(item: BulkItem & { detail: string }): Promise<void>;
+  /** Notes that it failed for one row, so that the run goes on with the others. `lost`: as of `carryOutBulk`. */
+  failBulk(item: BulkItem & { detail: string }): Promise<'failed' | 'lost'>;
 };
 
 export type BulkItem = { run: ClaimedBulk; itemKey: number; auditKey: Uint8Array; nowMs: number };

@@ -105,8 +105,10 @@ export const bulkVerbs: InTransaction<Bulk> = {
     return ended;
   },
   *failBulk(tx, { run: { key }, itemKey, detail, nowMs }) {
+    if ((yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica })) === undefined) return 'lost';
     tx.send(END_ITEM, { key, itemKey, outcome: 'failed', detail });
     tx.send(END_IF_EMPTY, { key, nowMs });
+    return 'failed';
   },
 };
 

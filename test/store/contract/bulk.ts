@@ -113,6 +113,20 @@ export function bulkContract({ fresh }: Worlds): void {
       expect(await world.store.findBulk(key)).toMatchObject({ status: 'done', changed: 1, failed: 1 });
     });
 
+    it('notes no failure of a run that was cancelled, or that another replica works at', async () => {
+      const link = await world.newLink();
+      for (let n = 0; n < 2; n++) await deadEvent(link);
+      const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
+      const run = (await claim()) as ClaimedBulk;
+      const [itemKey = 0] = run.items;
+      const failing = { run, itemKey, auditKey: AUDIT_KEY, nowMs: world.nowMs, detail: 'bug' };
+      await world.run(`UPDATE bulk_run SET holder = 'another'`);
+      expect(await world.store.failBulk(failing)).toBe('lost');
+      await world.store.cancelBulk({ key, by: ANA, atMs: world.nowMs });
+      expect(await world.store.failBulk(failing)).toBe('lost');
+      expect(await world.store.findBulk(key)).toMatchObject({ status: 'cancelled', failed: 0 });
+    });
+
     it('ends at once if there is nothing to do, and cannot be cancelled then', async () => {
       const run = await start({ action: 'replay_events', filter: { status: 'dead' } });
       expect(run).toMatchObject({ status: 'done', total: 0 });
