@@ -1,10 +1,10 @@
-import { once } from 'node:events';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { type OrderDocument, orderDocument } from '../domain/notice.ts';
 import type { Listed, RowPage } from '../store/contract_lists.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { EventSummary, ListedOrder } from '../store/contract_queries.ts';
+import type { Clock } from '../work/clock.ts';
 import { type EventDocument, eventDocument } from './events.ts';
 import {
   eventFilters,
@@ -19,22 +19,33 @@ import { operation } from './route.ts';
 
 /** Lists as CSV (RFC 4180), for spreadsheets: page by page, however long they are. */
 
-/** Text and numbers; null is an empty cell. */
-type Cell = string | number | null;
+/** Text, a number, or a decimal that settled itself wrote; null is an empty cell. */
+type Cell = string | number | null | { decimal: string };
 type Columns<Row> = Readonly<Record<string, (row: Row) => Cell>>;
 
 const ROWS_OF_PAGE = 200;
 
-/** What a spreadsheet takes for a formula, or may: https://owasp.org/www-community/attacks/CSV_Injection */
-const FORMULA = /^[=+\-@\t\r]/;
+/** A reader that does not take a page in this time is cut off: what waits for it takes memory. */
+const TAKEN_WITHIN_MS = 60_000;
 
-/** A cell. A text that a spreadsheet would carry out as a formula begins with an apostrophe. */
+/**
+ * What a spreadsheet takes for a formula, or may: https://owasp.org/www-community/attacks/CSV_Injection. Spreadsheets of many
+ * countries separate cells at `;`, and others at tabs: for them, a cell of ours is several, each with a beginning of its own.
+ * Quotation marks there may be taken away.
+ */
+const FORMULA = /(^|[;,\t\r\n])("*)(?=[=+\-@＝＋－＠])/g;
+const LEADING = /^[\t\r]/;
+
+/** A cell. What a spreadsheet would carry out as a formula begins with an apostrophe. */
 function cell(value: Cell): string {
   if (value === null) return '';
   if (typeof value === 'number') return String(value);
-  const text = FORMULA.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  if (typeof value === 'object') return value.decimal;
+  const text = value.replace(LEADING, "'$&").replace(FORMULA, "$1$2'");
+  return /[";,\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
+
+const decimal = (written: string | undefined): Cell => (written === undefined ? null : { decimal: written });
 
 function line(cells: readonly Cell[]): string {
   return `${cells.map(cell).join(',')}\r\n`;
@@ -46,16 +57,18 @@ type Table<Row> = { name: string; columns: Columns<Row>; list: (page: RowPage) =
  * Sends a list as a file. What fails before its first page is answered as a problem; after that the connection is broken
  * off, so that nobody takes a part for the whole.
  */
-async function sendTable<Row>(response: Response, { name, columns, list }: Table<Row>): Promise<undefined> {
+async function sendTable<Row>(
+  response: Response,
+  { name, columns, list }: Table<Row>,
+  clock: Clock,
+): Promise<undefined> {
   let page = await list({ limit: ROWS_OF_PAGE });
   response.setHeader('content-type', 'text/csv; charset=utf-8; header=present');
   response.setHeader('content-disposition', `attachment; filename="${name}.csv"`);
   response.setHeader('cache-control', 'no-store');
   if (response.req.method === 'HEAD') return void response.end();
   const write = async (text: string) => {
-    // A reader that has left drains nothing any more.
-    if (!response.write(text) && !response.closed)
-      await Promise.race([once(response, 'drain'), once(response, 'close')]);
+    if (!response.write(text)) await taken(response, 'drain', clock);
   };
   try {
     await write(line(Object.keys(columns)));
@@ -65,6 +78,7 @@ async function sendTable<Row>(response: Response, { name, columns, list }: Table
       page = await list({ limit: ROWS_OF_PAGE, after: page.next });
     }
     response.end();
+    await taken(response, 'finish', clock);
   } catch (error) {
     response.destroy();
     throw error;
@@ -72,10 +86,24 @@ async function sendTable<Row>(response: Response, { name, columns, list }: Table
   return undefined;
 }
 
+/** Waits until the reader took what was written, or left. One that takes nothing for too long is cut off. */
+function taken(response: Response, event: 'drain' | 'finish', clock: Clock): Promise<void> {
+  if (response.closed || response.destroyed || response.writableFinished) return Promise.resolve();
+  return new Promise((resolve) => {
+    const cancel = clock.after(TAKEN_WITHIN_MS, () => response.destroy());
+    const end = () => {
+      cancel();
+      response.off(event, end).off('close', end);
+      resolve();
+    };
+    response.on(event, end).on('close', end);
+  });
+}
+
 const CSV = (when: string, sample: string) => ({ 200: { when, schema: z.string(), sample, type: 'text/csv' } });
 const WHOLE =
-  'A row for each, the newest first, without pages. A cell that a spreadsheet would take for a formula begins with an ' +
-  'apostrophe. If settled fails meanwhile it breaks the connection off.';
+  'A row for each, the newest first, without pages. What a spreadsheet would take for a formula, at the beginning of a cell ' +
+  'or after a separator in it, begins with an apostrophe. If settled fails meanwhile it breaks the connection off.';
 
 type OrderLine = OrderDocument & { attention: readonly string[] };
 
@@ -85,8 +113,8 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   flags: ({ flags }) => flags.join(' '),
   amount: ({ amount }) => amount,
   currency: ({ currency }) => currency,
-  captured: ({ paymentsTotal: { sums }, currency }) => sums.find((sum) => sum.currency === currency)?.captured ?? null,
-  balance: ({ paymentsTotal: { sums }, currency }) => sums.find((sum) => sum.currency === currency)?.balance ?? null,
+  captured: ({ paymentsTotal: { sums }, currency }) => decimal(sums.find((sum) => sum.currency === currency)?.captured),
+  balance: ({ paymentsTotal: { sums }, currency }) => decimal(sums.find((sum) => sum.currency === currency)?.balance),
   otherCurrencies: ({ paymentsTotal: { sums }, currency }) => {
     const others = sums.filter((sum) => sum.currency !== currency);
     return others.map((sum) => `${sum.captured} ${sum.currency}`).join(' ') || null;
@@ -119,13 +147,13 @@ export const ordersCsv = operation({
   ),
   problems: { 422: ['invalid_request'] },
   example: { query: 'state=paid&paidSince=2030-01-01T00:00:00Z' },
-  answer: async ({ store, currency }, { query }, response) => {
+  answer: async ({ store, currency, clock }, { query }, response) => {
     const filter = readOrderFilter(query, currency);
     const list = (page: RowPage) =>
       mapped<ListedOrder, OrderLine>(store.listOrders({ ...page, ...filter }), ({ value, attention }) => {
         return { ...orderDocument(value), attention };
       });
-    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list });
+    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list }, clock);
   },
 });
 
@@ -155,11 +183,11 @@ export const eventsCsv = operation({
       'applied,paid,1,0,,2030-01-31T11:59:59.992Z,2030-01-31T12:00:00.000Z\r\n',
   ),
   example: { query: 'status=dead' },
-  answer: async ({ store }, { query }, response) => {
+  answer: async ({ store, clock }, { query }, response) => {
     const filter = readEventFilter(query);
     const list = (page: RowPage) =>
       mapped<EventSummary, EventDocument>(store.listEvents({ ...page, ...filter }), eventDocument);
-    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list });
+    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list }, clock);
   },
 });
 
@@ -186,13 +214,13 @@ export const noticesCsv = operation({
       '2030-01-31T12:00:00.000Z,2030-01-31T12:00:00.020Z\r\n',
   ),
   example: { query: 'status=dead' },
-  answer: async ({ store, shopAddress }, { query }, response) => {
+  answer: async ({ store, shopAddress, clock }, { query }, response) => {
     const filter = readNoticeFilter(query);
     const list = (page: RowPage) =>
       mapped<NoticeSummary, NoticeDocument>(store.listNotices({ ...page, ...filter }), (row) =>
         noticeDocument(row, shopAddress),
       );
-    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list });
+    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list }, clock);
   },
 });
 

@@ -1,4 +1,8 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -53,6 +57,35 @@ describe('api: lists as CSV', () => {
     expect(references).toEqual(['plain=1', 'say "hi"', 'a,b', "'@SUM(A1)", "'-1", "'+1", "'=1+1"]);
   });
 
+  it('has no formula, wherever a spreadsheet separates cells, and nothing else is changed', async () => {
+    const app = await startTestApp();
+    const parts = fc.constantFrom(...'=+-@＝＋－＠;,"\t\r\n\' a1', '\r\n', 'Ana;=1+1', ';"=1+1&"');
+    const texts = fc.sample(fc.array(parts, { minLength: 1, maxLength: 8 }), { numRuns: 400, seed: 7 });
+    const given = [...new Set(['Ana;=1+1', ...texts.map((some) => some.join(''))])];
+    tamper(
+      app.storePath,
+      `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+       SELECT value, 1, 'BRL', 'cancelled', 1, 1 FROM json_each(?)`,
+      JSON.stringify(given),
+    );
+    const { text } = await get(app, '/v1/orders.csv');
+    const references = read(text).map(([reference]) => reference ?? '');
+    const bare = (some: string) =>
+      some.replace(/^'(?=[\t\r])/, '').replace(/(^|[;,\t\r\n])("*)'(?=[=+\-@＝＋－＠])/g, '$1$2');
+    expect(references.slice(1).map(bare)).toEqual(given.map(bare).reverse());
+    for (const separator of [';', '\t', ',']) {
+      const cells = text.split(/\r\n|\r|\n/).flatMap((row) => row.split(separator));
+      expect(cells.filter((some) => /^"*[=+\-@＝＋－＠]/.test(some))).toEqual([]);
+    }
+  });
+
+  it('shows money that went away as a number', async () => {
+    const app = await startTestApp();
+    await paidOrder(app, 'refunded');
+    tamper(app.storePath, 'UPDATE ledger SET amount_minor = -amount_minor');
+    expect(await csv(app, '/v1/orders.csv')).toMatchObject([{ balance: '-100.00' }]);
+  });
+
   it('is a file, and takes no cursor', async () => {
     const { headers } = await get(settled(), '/v1/orders.csv');
     expect(headers['content-disposition']).toBe('attachment; filename="orders.csv"');
@@ -91,6 +124,30 @@ describe('api: lists as CSV', () => {
     });
     expect(answer.status).toBe(200);
     await expect(answer.text()).rejects.toThrow();
+  });
+
+  it('is cut off if its reader takes nothing for a minute', async () => {
+    const cut = Promise.withResolvers<void>();
+    const after: Clock['after'] = (ms, work) => {
+      if (ms !== 60_000) return systemClock.after(ms, work);
+      return systemClock.after(500, () => {
+        work();
+        cut.resolve();
+      });
+    };
+    const app = await startTestApp({ clock: { ...systemClock, after } });
+    tamper(
+      app.storePath,
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+       INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+       SELECT 'order-' || hex(zeroblob(10000)) || i, i, 'BRL', 'cancelled', 1, 1 FROM n`,
+    );
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    const [answer] = (await once(http.get(`${app.apiUrl}/v1/orders.csv`, { headers }), 'response')) as [
+      IncomingMessage,
+    ];
+    await cut.promise;
+    await expect(answer.resume().toArray()).rejects.toThrow('aborted');
   });
 
   it('lists events and notices as well', async () => {
