@@ -3,6 +3,11 @@ import type { IncomingMessage } from 'node:http';
 
 /** What settled asks of a request without a bearer token, which a browser may have been made to send. */
 
+/** Whether a request names a bearer token. A proxy may pass on credentials of another scheme, which are its own. */
+export function hasBearer({ authorization }: IncomingMessage['headers']): boolean {
+  return authorization !== undefined && /^bearer\b/i.test(authorization);
+}
+
 /** Where people open the console; null if only on this machine, at the address on which settled listens. */
 export type ConsoleAddress = { readonly origin: string; readonly host: string; readonly path: string } | null;
 
@@ -21,10 +26,15 @@ const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
  */
 export function hostFault({ headers, socket }: IncomingMessage, address: ConsoleAddress): string | null {
   const { host = '' } = headers;
-  const own = address === null ? LOOPBACK.map((name) => `${name}:${socket.localPort}`) : [address.host];
+  const own = address === null ? LOOPBACK.map((name) => `${name}:${socket.localPort}`) : ownHosts(address);
   if (own.includes(host.toLowerCase())) return null;
   const set = 'Set SETTLED_CONSOLE_URL to the address at which people open the console, and restart settled.';
   return `The console is at ${own.join(', ')}, and this request names another host. ${set}`;
+}
+
+/** A proxy may write the usual port of https. */
+function ownHosts({ host, origin }: NonNullable<ConsoleAddress>): string[] {
+  return origin === `https://${host}` && !/:\d+$/.test(host) ? [host, `${host}:443`] : [host];
 }
 
 /**
@@ -65,8 +75,14 @@ export function sessionCookie(name: string, value: string | null, { isSecure }: 
   return `${name}=${value ?? ''}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${life}`;
 }
 
+const NO_HOST = 'http://console.invalid';
+
 /** An address of the console below `prefix` to go back to, or its first page if what was asked for leads elsewhere. */
 export function safeBack(given: unknown, prefix: string): string {
-  const isOwn = typeof given === 'string' && given.length <= 2_000 && /^\/(?![/\\])[\x21-\x7e]*$/.test(given);
-  return isOwn && !given.includes('\\') && given.startsWith(`${prefix}/`) ? given : `${prefix}/`;
+  const first = `${prefix}/`;
+  if (typeof given !== 'string' || given.length > 2_000 || !/^\/[\x21-\x7e]*$/.test(given)) return first;
+  const url = URL.parse(given, NO_HOST);
+  // Compared as it is resolved: dots and a second slash lead elsewhere.
+  const isOwn = url?.origin === NO_HOST && url.pathname.startsWith(first) && !url.pathname.startsWith('//');
+  return isOwn ? url.pathname + url.search : first;
 }

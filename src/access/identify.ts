@@ -4,7 +4,7 @@ import type { Actor, PersonRole, Role } from '../domain/access.ts';
 import type { Store } from '../store/contract.ts';
 import type { Author, SessionSummary } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
-import { type ConsoleAddress, cookieName, readCookie } from './browser.ts';
+import { type ConsoleAddress, cookieName, hasBearer, readCookie } from './browser.ts';
 import { type ProxyAuth, proxyPerson } from './proxy.ts';
 
 /** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
@@ -44,10 +44,9 @@ const FAILURES = { max: 5, withinMs: 60_000, addressesMax: 10_000 } as const;
 /** Tells who sends a request, and signs browsers in and out. */
 export function openCallers(options: CallersOptions) {
   const { store, clock, tokens, address, proxyAuth, auditKey } = options;
-  const operator = digest(tokens.operator);
+  const bootstrapSha256 = digest(tokens.operator);
   const shop = tokens.shop === null ? null : digest(tokens.shop);
   const failures = countFailures(clock);
-  const bootstrapSha256 = operator;
 
   const authorOf = (request: IncomingMessage, name: string, role: PersonRole, isBrowser: boolean): Author => {
     return { ...actorOf(request, name, role, isBrowser), auditKey };
@@ -55,7 +54,7 @@ export function openCallers(options: CallersOptions) {
 
   async function byToken(request: IncomingMessage, token: string, isBrowser = false): Promise<Caller | null> {
     const presented = digest(token);
-    const isOperator = timingSafeEqual(presented, operator);
+    const isOperator = timingSafeEqual(presented, bootstrapSha256);
     if (shop !== null && timingSafeEqual(presented, shop)) {
       return { role: 'shop', name: 'shop', author: null, session: null, tokenSha256: presented };
     }
@@ -67,14 +66,14 @@ export function openCallers(options: CallersOptions) {
     return { role, name, author: authorOf(request, name, role, isBrowser), session: null, tokenSha256: presented };
   }
 
-  async function bySession(request: IncomingMessage): Promise<Caller | null> {
+  async function bySession(request: IncomingMessage, isUse: boolean): Promise<Caller | null> {
     const id = readCookie(request, cookieName(address, request.socket.localPort));
     if (id === null) return null;
     const nowMs = clock.nowMs();
     const session = await store.findSession({ sha256: digest(id), bootstrapSha256, nowMs });
     if (session === null) return null;
     // If it fails, the session ends sooner.
-    if (nowMs - session.usedAtMs > TOUCH_EVERY_MS) {
+    if (isUse && nowMs - session.usedAtMs > TOUCH_EVERY_MS) {
       store.touchSession({ key: session.key, atMs: nowMs }).catch(() => {});
     }
     const { name, role } = session;
@@ -84,7 +83,9 @@ export function openCallers(options: CallersOptions) {
   function byProxy(request: IncomingMessage): Caller | null {
     const person = proxyAuth === null ? null : proxyPerson(request, proxyAuth);
     if (person === null) return null;
-    const { name, role } = person;
+    // A named token, or the bootstrap token, may have the same name.
+    const name = `proxy:${person.name}`;
+    const { role } = person;
     return { role, name, author: authorOf(request, name, role, true), session: null, tokenSha256: null };
   }
 
@@ -92,38 +93,36 @@ export function openCallers(options: CallersOptions) {
     address,
     /** SHA-256 of the bootstrap token, by which the store knows sessions that it opened. */
     bootstrapSha256,
-    /** By a bearer token alone, if there is an `Authorization` header; else by proxy or session. Null if nobody is known. */
-    identify: async (request: IncomingMessage): Promise<Caller | null> => {
-      const { authorization } = request.headers;
-      if (authorization === undefined) return byProxy(request) ?? bySession(request);
-      const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(authorization)?.[1];
+    /**
+     * By a bearer token alone, if there is an `Authorization` header; else by proxy or session. Null if nobody is known.
+     * `isUse`: whether the request keeps a session from ending of idleness.
+     */
+    identify: async (request: IncomingMessage, { isUse = true } = {}): Promise<Caller | null> => {
+      const { headers } = request;
+      if (!hasBearer(headers)) return byProxy(request) ?? bySession(request, isUse);
+      const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headers.authorization ?? '')?.[1];
       return given === undefined ? null : byToken(request, given);
     },
     /** Signs a browser in with a token. `limited` after five failures a minute from one address. */
-    signIn: async (request: IncomingMessage, token: string): Promise<NewSession | 'limited' | 'unknown' | 'shop'> => {
-      if (failures.areTooMany(request)) return 'limited';
-      const caller = await byToken(request, token, true);
-      if (caller?.role === 'shop') return 'shop';
-      if (caller === null || caller.author === null) {
-        failures.note(request);
-        return 'unknown';
-      }
-      const id = randomSecret();
-      const { name, role } = caller.author;
-      const session = { name, role, sha256: digest(id), tokenSha256: digest(token) };
-      await store.beginSession({ ...session, by: caller.author, atMs: clock.nowMs() });
-      return { id };
-    },
+    signIn: async (request: IncomingMessage, token: string): Promise<NewSession | 'limited' | 'unknown' | 'shop'> =>
+      failures.attempt(request, async () => {
+        const caller = await byToken(request, token, true);
+        if (caller?.role === 'shop') return 'shop';
+        if (caller === null || caller.author === null) return 'unknown';
+        const id = randomSecret();
+        const { name, role } = caller.author;
+        const session = { name, role, sha256: digest(id), tokenSha256: digest(token) };
+        await store.beginSession({ ...session, by: caller.author, atMs: clock.nowMs() });
+        return { id };
+      }),
     /** Signs a browser in with a link's secret, which works once. */
-    useLink: async (request: IncomingMessage, secret: string): Promise<NewSession | 'limited' | 'unknown'> => {
-      if (failures.areTooMany(request)) return 'limited';
-      const id = randomSecret();
-      const from = { origin: 'console' as const, address: addressOf(request), auditKey };
-      const used = { linkSha256: digest(secret), sha256: digest(id), bootstrapSha256, from, atMs: clock.nowMs() };
-      if ((await store.consumeSignInLink(used)) !== null) return { id };
-      failures.note(request);
-      return 'unknown';
-    },
+    useLink: async (request: IncomingMessage, secret: string): Promise<NewSession | 'limited' | 'unknown'> =>
+      failures.attempt(request, async () => {
+        const id = randomSecret();
+        const from = { origin: 'console' as const, address: addressOf(request), auditKey };
+        const used = { linkSha256: digest(secret), sha256: digest(id), bootstrapSha256, from, atMs: clock.nowMs() };
+        return (await store.consumeSignInLink(used)) === null ? 'unknown' : { id };
+      }),
   };
 }
 
@@ -149,22 +148,43 @@ function addressOf({ socket }: IncomingMessage): string {
   return socket.remoteAddress ?? '';
 }
 
-/** Counts sign-ins that failed, by the address of the peer. */
+/** Counts sign-ins that failed, by the address of the peer. One that is under way counts as failed until it has ended. */
 function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
   const timesByAddress = new Map<string, number[]>();
-  const recent = (address: string) => {
-    const sinceMs = clock.monotonicMs() - FAILURES.withinMs;
-    return (timesByAddress.get(address) ?? []).filter((atMs) => atMs > sinceMs);
-  };
+
+  function begin(address: string): number | null {
+    const nowMs = clock.monotonicMs();
+    const recent = (timesByAddress.get(address) ?? []).filter((atMs) => atMs > nowMs - FAILURES.withinMs);
+    if (recent.length >= FAILURES.max) return null;
+    timesByAddress.delete(address);
+    const [oldest] = timesByAddress.size >= FAILURES.addressesMax ? timesByAddress.keys() : [];
+    if (oldest !== undefined) timesByAddress.delete(oldest);
+    timesByAddress.set(address, [...recent, nowMs]);
+    return nowMs;
+  }
+
+  function takeBack(address: string, begunMs: number): void {
+    const times = timesByAddress.get(address) ?? [];
+    timesByAddress.set(
+      address,
+      times.filter((_, at) => at !== times.indexOf(begunMs)),
+    );
+  }
+
   return {
-    areTooMany: (request: IncomingMessage) => recent(addressOf(request)).length >= FAILURES.max,
-    note: (request: IncomingMessage): void => {
-      const address = addressOf(request);
-      const times = [...recent(address), clock.monotonicMs()];
-      timesByAddress.delete(address);
-      const [oldest] = timesByAddress.size >= FAILURES.addressesMax ? timesByAddress.keys() : [];
-      if (oldest !== undefined) timesByAddress.delete(oldest);
-      timesByAddress.set(address, times);
+    /** Makes an attempt, unless too many failed; one that is not `unknown` does not count. */
+    attempt: async <T>(request: IncomingMessage, make: () => Promise<T>): Promise<T | 'limited'> => {
+      const address = networkOf(addressOf(request));
+      const begunMs = begin(address);
+      if (begunMs === null) return 'limited';
+      const result = await make();
+      if (result !== 'unknown') takeBack(address, begunMs);
+      return result;
     },
   };
+}
+
+/** The address of a peer; of IPv6 its network, because one machine has all of its addresses. */
+function networkOf(address: string): string {
+  return address.includes(':') && !address.includes('.') ? address.split(':').slice(0, 4).join(':') : address;
 }

@@ -19,8 +19,8 @@ const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLE_WORDS[name])
 
 const tokenName = text(64)
   .regex(
-    /^[\p{L}\p{N}][\p{L}\p{N}@._ -]*$/u,
-    'must begin with a letter or a digit, and go on with those, spaces and @._-',
+    /^[\p{L}\p{N}]+([@._ -][\p{L}\p{N}]+)*$/u,
+    'must be letters and digits, with single spaces or @._- between them',
   )
   .meta({ description: 'Whose token it is: the audit shows this name.', examples: ['ana'] });
 

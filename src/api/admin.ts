@@ -206,8 +206,9 @@ export const rotateKey = operation({
   answers: ok('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }),
   problems: { 409: ['key_not_ours_to_change'] },
   answer: async (options, { by }) => {
-    await recordAction(options, by, { action: 'rotate_key', subject: '' });
-    const rotated = await options.rotation.rotate();
+    const { rotation } = options;
+    if (rotation.mayRotate()) await recordAction(options, by, { action: 'rotate_key', subject: '' });
+    const rotated = await rotation.rotate();
     if (rotated !== null) return { rotation: rotated };
     const how = options.storeAddress.engine === 'postgres' ? CHANGE_AT_REPLICAS : CHANGE_HERE;
     const detail = `The secrets key comes from SETTLED_SECRETS_KEY, which settled cannot change. ${how}`;
@@ -249,6 +250,7 @@ export const reconcile = operation({
   answer: async (options, { body: { reference, dryRun = false }, by }) => {
     const { asking } = options;
     if (asking === null) throw apiNotConfigured();
+    if (reference !== undefined) found(await options.store.findOrder(reference), 'order', reference);
     if (!dryRun) await recordAction(options, by, { action: 'catch_up', subject: reference ?? '' });
     if (reference !== undefined && !dryRun) await readLinkNow(options, reference);
     const plan =

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import express, { type RequestHandler } from 'express';
 import type { z } from 'zod';
+import { hasBearer } from '../access/browser.ts';
 import { numberOrExact, parseJsonText, repeatedName } from '../json.ts';
 import { problem } from './problem.ts';
 
@@ -31,7 +32,7 @@ const requireKnownType: RequestHandler = (request, _response, next) => {
 
 /** Whether a page of the console sent the request, from a form. A program with a token sends JSON. */
 export function isForm({ headers }: IncomingMessage): boolean {
-  return headers.authorization === undefined && headers['content-type']?.split(';')[0]?.trim().toLowerCase() === FORM;
+  return !hasBearer(headers) && headers['content-type']?.split(';')[0]?.trim().toLowerCase() === FORM;
 }
 
 /**
@@ -74,27 +75,41 @@ export function typedFields(request: IncomingMessage): URLSearchParams {
   return new URLSearchParams(texts.get(request) ?? '');
 }
 
+/** Far more than any form of the console has. */
+const FIELDS_MAX = 100;
+
 /**
  * The body of an operation as a form has it: a field that was left empty is missing, `true` and `false` are booleans if
  * the text is not allowed, and a name with a dot is a field within another.
  */
 export function formBody(request: IncomingMessage, schema: z.ZodObject): object {
-  const body: Record<string, unknown> = {};
+  const body: Record<string, unknown> = Object.create(null);
   const seen = new Set<string>();
   for (const [name, value] of typedFields(request)) {
     if (OF_CONSOLE.has(name)) continue;
     if (seen.has(name)) throw repeated(name.slice(0, NAME_SHOWN_MAX));
+    if (seen.size >= FIELDS_MAX) throw problem(400, 'invalid_request', `The form has more than ${FIELDS_MAX} fields.`);
     seen.add(name);
     if (value === '') continue;
     const [outer = '', inner] = name.split('.', 2);
-    if (inner === undefined) body[outer] = fitting(schema.shape[outer], value);
-    else body[outer] = { ...(Object(body[outer]) as object), [inner]: value };
+    if (inner === undefined) body[outer] = fitting(schema, outer, value);
+    else Object.assign(withinOf(body, outer), { [inner]: value });
   }
-  return body;
+  return { ...body };
 }
 
-function fitting(schema: z.core.$ZodType | undefined, text: string): unknown {
-  const takes = (value: unknown) => schema !== undefined && (schema as z.ZodType).safeParse(value).success;
+/** The object in which the fields of a name with a dot are kept. */
+function withinOf(body: Record<string, unknown>, name: string): object {
+  const known = body[name];
+  if (typeof known === 'object' && known !== null) return known;
+  const made: object = Object.create(null);
+  body[name] = made;
+  return made;
+}
+
+function fitting({ shape }: z.ZodObject, name: string, text: string): unknown {
+  const schema = Object.hasOwn(shape, name) ? (shape[name] as z.ZodType) : null;
+  const takes = (value: unknown) => schema?.safeParse(value).success === true;
   const flag = text === 'true' ? true : text === 'false' ? false : null;
   return flag !== null && !takes(text) && takes(flag) ? flag : text;
 }

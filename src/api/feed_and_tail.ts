@@ -149,6 +149,8 @@ function readPlace(after: string | undefined): Place {
 
 /** While nothing happens, settled sends a line this often to show that the connection is open. */
 const ALIVE_EVERY_MS = 10_000;
+/** A reader whose token was revoked reads no further than this. */
+const CALLER_CHECKED_EVERY_MS = 1_000;
 /** What happens within this time is sent together. */
 const GATHER_MS = 50;
 /** settled disconnects a reader that takes nothing for this long. */
@@ -223,7 +225,7 @@ export const tail = operation({
       type: 'application/x-ndjson',
     },
   },
-  answer: async ({ activity, clock }, { query }, response) => {
+  answer: async ({ activity, clock, access }, { query }, response) => {
     const over = new AbortController();
     const happening = openSignal(clock);
     const { reference = null } = query;
@@ -233,9 +235,14 @@ export const tail = operation({
       throw problem(503, 'unavailable', detail);
     }
     response.on('close', () => over.abort());
+    const cancelLook = clock.every(CALLER_CHECKED_EVERY_MS, async () => {
+      const caller = await access.identify(response.req, { isUse: false }).catch(() => undefined);
+      if (caller === null) over.abort();
+    });
     response.setHeader('content-type', 'application/x-ndjson');
     response.setHeader('cache-control', 'no-store');
     if (response.req.method !== 'HEAD') await send({ follower, happening, clock, over }, response);
+    cancelLook();
     follower.leave();
     // A reader that does not read would hold up the stop.
     if (response.writableNeedDrain) response.destroy();

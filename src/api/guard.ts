@@ -1,5 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { crossSiteFault, hostFault } from '../access/browser.ts';
+import { crossSiteFault, hasBearer, hostFault } from '../access/browser.ts';
 import type { Caller, Callers } from '../access/identify.ts';
 import { type Access, mayUse } from '../domain/access.ts';
 import { problem } from './problem.ts';
@@ -17,6 +17,8 @@ export function requireAccess(callers: Callers, allowed: Access): RequestHandler
     if (fault !== null) throw problem(403, 'forbidden', fault);
     if (!mayUse(caller.role, allowed)) throw problem(403, 'forbidden', forbidden(caller, allowed));
     response.locals.caller = caller;
+    // What a browser gets for a person stays with that person.
+    if (caller.tokenSha256 === null) response.setHeader('cache-control', 'no-store');
     next();
   };
 }
@@ -25,7 +27,7 @@ const UNKNOWN = 'Send a token that settled knows (Authorization: Bearer TOKEN), 
 
 /** Why a request may not be answered whoever sends it; null if it may. */
 export function browserFault(request: Request, { address }: Pick<Callers, 'address'>): string | null {
-  if (request.headers.authorization !== undefined) return null;
+  if (hasBearer(request.headers)) return null;
   return hostFault(request, address) ?? crossSiteFault(request, address);
 }
 

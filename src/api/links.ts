@@ -32,7 +32,7 @@ const registration = z.strictObject({
     .meta({
       description:
         `At least ${SIGNING_SECRET_BYTES_MIN} bytes in UTF-8. If the link exists already, it replaces the secret that is ` +
-        'known: operator only.',
+        'known: admin only.',
       examples: ['secret-of-link-8102'],
     })
     .optional(),
@@ -66,7 +66,7 @@ export const registerLink = operation({
     'link. Called again with `id` it binds the link to the order. With `id` and `webhookSecret` it registers a link that ' +
     'exists.\n\n' +
     'Called again with the same content it changes nothing. Another `webhookSecret`, or another `id` while the order is ' +
-    'open, corrects the link: operator only.',
+    'open, corrects the link: admin only.',
   body: registration,
   answers: {
     201: answer('The order and its link are new.', { link: registeredLink, order }, { ...RESERVED, link: MADE }),
@@ -97,7 +97,7 @@ export const registerLink = operation({
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
       secret: webhookSecret === undefined ? null : keyring.seal(webhookSecret, reference),
       freshSecret: keyring.seal(freshSecret, reference),
-      mayCorrect: by !== null && hasRole(caller.role as PersonRole, 'operator'),
+      mayCorrect: by !== null && hasRole(caller.role as PersonRole, 'admin'),
       by,
       atMs: clock.nowMs(),
     });

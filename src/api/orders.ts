@@ -63,6 +63,7 @@ export const checkOrder = operation({
   problems: ASKING,
   answer: async (options, { reference, by }) => {
     found(await options.store.findOrder(reference), 'order', reference);
+    if (options.asking === null) throw apiNotConfigured();
     await recordAction(options, by, { action: 'check_order', subject: reference });
     const { status, paymentStatus } = await readLinkNow(options, reference);
     const after = found(await options.store.findOrder(reference), 'order', reference);

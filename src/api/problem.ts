@@ -33,7 +33,7 @@ const TITLES: Readonly<Record<number, string>> = {
   401: 'You are not signed in',
   403: 'You may not do this',
   404: 'There is no such thing',
-  409: 'That was not done: something changed',
+  409: 'That was not done',
   422: 'That cannot be done',
   429: 'Too many requests',
 };
@@ -126,8 +126,8 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   link_id_conflict: { meaning: 'the order has another link already and is no longer open', remedy: 'check the id' },
   link_id_taken: { meaning: 'the link belongs to another order', remedy: 'check the id' },
   correction_forbidden: {
-    meaning: "only the operator may replace a signing secret or a link's id",
-    remedy: "use the operator's token",
+    meaning: "only an admin may replace a signing secret or a link's id",
+    remedy: "use an admin's token, such as `SETTLED_OPERATOR_TOKEN`",
   },
   not_held: { meaning: 'only a held order can be resolved', remedy: 'look at it: `settled why ORDER`' },
   nothing_left_to_accept: { meaning: 'the held money has gone back', remedy: 'reject the hold' },

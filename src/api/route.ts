@@ -147,9 +147,12 @@ export function operation<
       caller: response.locals.caller as Caller,
       by: (response.locals.caller as Caller | undefined)?.author ?? null,
     };
-    const document = await answer(options, asked, response);
-    if (request.method === 'POST') options.pageLoads.forget();
-    if (asked.by !== null) await options.onChanged(request.method);
+    const document = await (async () => answer(options, asked, response))().finally(async () => {
+      if (request.method !== 'POST') return;
+      options.pageLoads.forget();
+      // A request that is refused may have written its row.
+      if (asked.by !== null) await options.onAudited();
+    });
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };
@@ -242,8 +245,8 @@ export type ApiOptions = {
   pageLoads: SharedLoads;
   /** How the console answers forms. */
   views: FormViews;
-  /** Called when a request of a person was answered: the head of the audit chain may have moved. */
-  onChanged(method: string): Promise<void>;
+  /** Called when the audit chain may have moved. Never rejects. */
+  onAudited(): Promise<void>;
   clock: Clock;
   log: Log;
   metrics: Metrics;
@@ -271,7 +274,7 @@ export type ApiOptions = {
   replica: string | null;
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
-  rotation: Pick<Rotation, 'rotate'>;
+  rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted'>;
   /** Works on what people start for all rows of a filter. */
   bulk: Pick<BackgroundWorker, 'wake'>;

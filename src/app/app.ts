@@ -132,7 +132,6 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     access,
     pageLoads: openSharedLoads(context.clock),
     views: formViews(() => options),
-    onChanged: auditLog(context),
     readiness: health.readiness,
     publicUrl: config.publicUrl,
     headerNames: headerNames(config.headerPrefix),
@@ -153,21 +152,6 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
   };
   const pages = consoleRoutes(options);
   return { routers: [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), pages.router], endLive: pages.end };
-}
-
-/**
- * Logs the head of the audit chain each time it moved: a chain that was cut at its end no longer has the head that was
- * logged last.
- */
-function auditLog({ store, log }: Context): (method: string) => Promise<void> {
-  let logged = 0;
-  return async (method) => {
-    if (method === 'GET' || method === 'HEAD') return;
-    const { number, mac } = await store.auditHead();
-    if (number <= logged) return;
-    logged = number;
-    log.info({ number, mac: Buffer.from(mac).toString('hex') }, 'head of the audit chain');
-  };
 }
 
 /** Faults: `configuration_invalid` if the shop's token is the operator's, which a file may hold. */

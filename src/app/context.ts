@@ -11,6 +11,7 @@ import { releaseVersion } from '../release.ts';
 import { openCredentials } from '../secrets/credentials.ts';
 import { readSecretsKeys } from '../secrets/key_files.ts';
 import { type Keyring, openAuditKey, openKeyring } from '../secrets/keyring.ts';
+import type { Store } from '../store/contract.ts';
 import { type OpenedStore, openStore } from '../store/open.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
 import { openSignal } from '../work/signal.ts';
@@ -84,6 +85,7 @@ export async function openContext(options: AppOptions) {
     restUnder: opened.secretsKeyIds,
     keyring,
     auditKey,
+    onAudited: auditLog(store, log),
     credentials,
     health,
     metrics,
@@ -132,4 +134,22 @@ function metricsOf({ store: address, ...config }: Config, { health, connections,
 async function sharingOf({ store, clock, skewMs }: OpenedStore) {
   const { replicas, lapsed } = await store.storeState(clock.nowMs());
   return { replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
+}
+
+/**
+ * Logs the head of the audit chain each time it moved: a chain that was cut at its end no longer has the head that was
+ * logged last. What was changed stays changed if the head cannot be read.
+ */
+function auditLog(store: Pick<Store, 'auditHead'>, log: Log): () => Promise<void> {
+  let logged = 0;
+  return async () => {
+    try {
+      const { number, mac } = await store.auditHead();
+      if (number <= logged) return;
+      logged = number;
+      log.info({ number, mac: Buffer.from(mac).toString('hex') }, 'head of the audit chain');
+    } catch (fault) {
+      log.warn({ fault }, 'the head of the audit chain could not be read, and is not in the log');
+    }
+  };
 }

@@ -4,6 +4,7 @@ import type { ListedOrderDocument } from '../api/order.ts';
 import { listOrders } from '../api/orders.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { readSearch } from '../domain/search.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
@@ -45,7 +46,9 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   }
   const { orders, nextCursor: next, count: counted } = document;
   const [only] = orders;
-  if (query.q !== '' && only !== undefined && orders.length === 1 && next === null && cursor === '') {
+  // An amount names no order: the customer may mean one that is not counted yet.
+  const namesOrder = query.q !== '' && readSearch(query.q).amount === null;
+  if (namesOrder && only !== undefined && orders.length === 1 && next === null && cursor === '') {
     return { goTo: hrefOf(view, orderPath(only.reference)) };
   }
   const isNone = orders.length === 0 && next === null;

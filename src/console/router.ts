@@ -31,7 +31,7 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
   const live = openLive({
     onChange: options.pageLoads.forget,
     ...options,
-    isStillValid: async (request) => (await options.access.identify(request)) !== null,
+    isStillValid: async (request) => (await options.access.identify(request, { isUse: false })) !== null,
   });
   router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
   router.get('/{*path}', refuseUnknown);
@@ -49,7 +49,10 @@ function pageRoutes(options: ConsoleOptions): Router {
       if ('goTo' in shown) return response.redirect(303, shown.goTo);
       const { status, ...parts } = shown;
       const notice = parts.notice ?? actionNotice(view, request.query[DONE]);
-      await sendConsolePage(request, response, page(view, { ...parts, notice }), view.refused?.status ?? status);
+      // Its address is the action's, which is not to be asked for again.
+      const still = view.refused == null ? {} : ({ isStill: true } as const);
+      const made = page(view, { ...parts, notice, ...still });
+      await sendConsolePage(request, response, made, view.refused?.status ?? status);
     });
   }
   for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
@@ -116,7 +119,7 @@ async function sendProblemPage(
   const view = requestView(options, request, response);
   const title = titleOf(status);
   const body = html`<h1>${title}</h1>${problemPanel({ title: code.replaceAll('_', ' '), detail, errors })}`;
-  await sendConsolePage(request, response, page(view, { title, here: null, body }), status);
+  await sendConsolePage(request, response, page(view, { title, here: null, body, isStill: true }), status);
 }
 
 /**

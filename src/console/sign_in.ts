@@ -31,14 +31,14 @@ export function signInRoutes(options: ConsoleOptions): Router {
       return sendSignIn(options, request, response, { back, link: null, fault }, status);
     }
     await endOldSession(options, request);
-    await options.onChanged('POST');
+    await options.onAudited();
     setCookie(options, request, response, signed.id);
     response.redirect(303, back);
   });
   router.post('/sign-out', ...readBody, async (request, response) => {
     requireOwnPages(options, request);
     await endOldSession(options, request);
-    await options.onChanged('POST');
+    await options.onAudited();
     setCookie(options, request, response, null);
     response.redirect(303, hrefOf({ prefix: prefixOf(options) }, '/sign-in'));
   });
@@ -110,7 +110,7 @@ function tokenForm(view: View, { back }: Asked): Html {
 <input type="hidden" name="back" value="${back}">
 <div class="field"><label for="token">Token</label>
 <input class="input" id="token" name="token" type="password" autocomplete="current-password" spellcheck="false" maxlength="512" required aria-describedby="token-hint">
-<p class="hint" id="token-hint">Yours: <code>settled tokens add NAME --role ROLE</code> made it. Or let <code>settled console</code> print a link that signs you in.</p></div>
+<p class="hint" id="token-hint">Paste the token that your administrator gave you (<code>settled tokens add</code>). On the machine of settled, <code>settled console</code> prints a link that signs you in.</p></div>
 <button class="button">Sign in</button></form>`;
 }
 

@@ -95,6 +95,8 @@ export function startRotation(options: RotationOptions) {
   }
 
   return {
+    /** Whether `rotate` begins a change or waits for one; false if the key is not ours to change. */
+    mayRotate: (): boolean => source.secretsKey === null || change !== null || keyring.keyIds.length > 1,
     /**
      * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns
      * null if the key comes from the configuration, and that names no previous key. With a key from the configuration it

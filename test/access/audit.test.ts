@@ -58,6 +58,21 @@ describe('the audit', () => {
     expect(await rowsOf(app, 'none')).toEqual([]);
   });
 
+  it('has nothing of what is refused before it begins, and logs the head of what is refused after', async () => {
+    const { log, lines } = readableLog();
+    const key = Buffer.alloc(32, 1).toString('base64');
+    const app = await startTestApp({ log, environment: { SETTLED_SECRETS_KEY: key } });
+    await app.reserve('c-1');
+    const before = (await app.api('/v1/audit/verification')).body.rows;
+    expect((await app.api('/v1/admin/rotate-key', { method: 'POST' })).status).toBe(409);
+    expect((await app.api('/v1/orders/c-1/check', { method: 'POST' })).status).toBe(503);
+    expect((await app.api('/v1/admin/reconcile', { body: { reference: 'none' } })).status).toBe(503);
+    const after = (await app.api('/v1/audit/verification')).body;
+    expect(after.rows).toBe(before);
+    const heads = lines.filter(({ msg }) => msg === 'head of the audit chain');
+    expect(`${heads.at(-1)?.number}:${heads.at(-1)?.mac}`).toBe(after.head);
+  });
+
   it('is found changed, and cut at its end by the head that the log has', async () => {
     const { log, lines } = readableLog();
     const app = await startTestApp({ log });

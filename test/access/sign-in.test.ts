@@ -50,12 +50,19 @@ describe('signing in', () => {
     ]);
   });
 
-  it.each(['//elsewhere.example', '/\\elsewhere.example', 'https://elsewhere.example/', 'orders', '/a\nb', ''])(
-    'leads to no other site: %j',
-    async (back) => {
-      expect((await send('/sign-in', { token: OPERATOR_TOKEN, back })).headers.get('location')).toBe('/');
-    },
-  );
+  it.each([
+    '/.//elsewhere.example/x',
+    '/%2e/%2e//elsewhere.example',
+    '/..//elsewhere.example',
+    '//elsewhere.example',
+    '/\\elsewhere.example',
+    'https://elsewhere.example/',
+    'orders',
+    '/a\nb',
+    '',
+  ])('leads to no other site: %j', async (back) => {
+    expect((await send('/sign-in', { token: OPERATOR_TOKEN, back })).headers.get('location')).toBe('/');
+  });
 
   it('keeps what the page says of this settled to the version', async () => {
     const text = await (await see('/sign-in')).text();
@@ -72,6 +79,16 @@ describe('signing in', () => {
     const app = await startTestApp();
     expect((await send('/sign-in', { token: 'nobodys-token-000' }, OWN, app.apiUrl)).status).toBe(401);
     expect((await send('/sign-in', { token: SHOP_TOKEN }, OWN, app.apiUrl)).status).toBe(403);
+  });
+
+  it('makes no more than five attempts at once that may fail', async () => {
+    const { apiUrl } = await startTestApp();
+    const tries = Array.from({ length: 30 }, (_, n) =>
+      send('/sign-in', { token: `nobodys-token-${n + 100}` }, OWN, apiUrl),
+    );
+    const statuses = (await Promise.all(tries)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 401)).toHaveLength(5);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(25);
   });
 
   it('refuses every sign-in from an address for a minute after five that failed', async () => {
@@ -197,4 +214,32 @@ describe('a sign-in link', () => {
     const { own } = await signIn(settled());
     expect((await send('/v1/sign-in-links', {}, { ...own, 'content-type': 'application/json' })).status).not.toBe(201);
   });
+});
+
+describe('a form', () => {
+  it('of many fields is refused at once', async () => {
+    const { own } = await signIn(settled());
+    const fields = Object.fromEntries(Array.from({ length: 5_000 }, (_, n) => [`a.b${n}`, '1']));
+    const response = await send('/v1/orders/none/check', { ...fields, back: '/' }, { ...own, ...OWN });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain('more than 100 fields');
+  });
+
+  it.each(['constructor', '__proto__', 'toString', '__proto__.name'])('has no field %s', async (name) => {
+    const { own } = await signIn(settled());
+    const fields = { [name]: 'true', name: 'eva', role: 'viewer' };
+    const response = await send('/v1/tokens', fields, { ...own, ...OWN });
+    expect(response.status).toBe(400);
+  });
+});
+
+it('credentials of another scheme, which a proxy passes on, keep nobody from signing in', async () => {
+  const { cookie } = await signIn(settled());
+  expect((await see('/v1/stats', { cookie, authorization: 'Basic YTpi' })).status).toBe(200);
+  expect((await see('/v1/stats', { authorization: 'Basic YTpi' })).status).toBe(401);
+});
+
+it('what a browser gets for a person is kept nowhere', async () => {
+  const { cookie } = await signIn(settled());
+  expect((await see('/v1/orders', { cookie })).headers.get('cache-control')).toBe('no-store');
 });

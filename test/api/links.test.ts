@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { namedToken } from '../support/access.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
@@ -285,6 +286,9 @@ describe('api: correcting the id of a link', () => {
 
   it('is refused to the shop, and changes nothing', async () => {
     const { reference, right } = await mistyped();
+    const token = await namedToken(settled(), 'operator', freshReference());
+    const asOperator = await settled().api('/v1/links', { body: right, token });
+    expect([asOperator.status, asOperator.body.title]).toEqual([403, 'correction_forbidden']);
     problem(await post(settled(), '/v1/links', right, 'shop'), 403, 'correction_forbidden');
     expect(await settled().order(reference)).toMatchObject({ link: { id: `typo_${reference}` } });
   });

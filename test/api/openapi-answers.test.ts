@@ -342,7 +342,7 @@ async function startBroken(error: Error): Promise<TestApp> {
       auditKey: new Uint8Array(32),
     }),
     auditKey: new Uint8Array(32),
-    onChanged: async () => {},
+    onAudited: async () => {},
     clock: systemClock,
     metrics: { scrape: () => Promise.reject(error) },
     activity: { follow: error instanceof Fault ? () => null : throws },

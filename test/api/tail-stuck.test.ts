@@ -16,7 +16,10 @@ const LINES = 30;
 async function followAndStop() {
   const clock = openClock({ startMs: 1_700_000_000_000, scale: 1e-6 });
   const activity = openActivity(clock, { cachedByLinkKey: () => undefined });
-  const app = express().get('/', tail.handle({ activity, clock } as unknown as ApiOptions));
+  const app = express().get(
+    '/',
+    tail.handle({ activity, clock, access: { identify: async () => ({}) } } as unknown as ApiOptions),
+  );
   const server = createServer(app);
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
   onTestFinished(() => {

@@ -58,13 +58,14 @@ describe('console: orders', () => {
     expect(text).toMatch(/chair-1 held amount mismatch R\$\s100,00 R\$\s60,00/);
   });
 
-  it.each(['pay_chair', 'pl_chair', 'chair-1', 'R$ 60,00'])(
-    'leads from a search with one hit to the order: %s',
-    async (q) => {
-      const { status, location } = await see(`/orders?q=${encodeURIComponent(q)}`);
-      expect([status, location]).toEqual([303, '/orders/chair-1']);
-    },
-  );
+  it.each(['pay_chair', 'pl_chair', 'chair-1'])('leads from a search with one hit to the order: %s', async (q) => {
+    const { status, location } = await see(`/orders?q=${encodeURIComponent(q)}`);
+    expect([status, location]).toEqual([303, '/orders/chair-1']);
+  });
+
+  it('lists what an amount finds: it names no order, and the customer may mean one that is not counted yet', async () => {
+    expect(rowsOf((await see('/orders?q=R%24%2060%2C00')).markup)).toEqual(['chair-1']);
+  });
 
   it('stays a list if a search has several hits', async () => {
     expect(rowsOf((await see('/orders?q=tea')).markup)).toEqual(['tea-2', 'tea-1']);

@@ -4,7 +4,7 @@ import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
 import { decidedParams } from '../../domain/matter.ts';
 import { isSameMoney } from '../../domain/money.ts';
-import { noticeBody } from '../../domain/notice.ts';
+import { noticeBody, shownFlags } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
 import { isOpen, type Order } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
@@ -168,8 +168,9 @@ export function noteMismatches(
 }
 
 /** What the audit chain keeps of an order. */
-function standing({ state, flags, version }: Order) {
-  return { state, flags, version };
+function standing(order: Order) {
+  const { state, version } = order;
+  return { state, flags: shownFlags(order), version };
 }
 
 /** A person's decision asks nothing, and quotes are no part of it. */
