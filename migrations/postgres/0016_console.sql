@@ -19,7 +19,8 @@ ALTER TABLE ledger ADD COLUMN is_asked boolean;
 CREATE INDEX ledger_other_amount ON ledger (amount_minor, order_key) WHERE kind = 'captured' AND is_asked IS NOT TRUE;
 
 -- Work on all rows that a filter let through when a person started it. The rows are listed then, so that what comes under the
--- filter later is not touched. `author`: JSON of who started it; null if it was no person. `is_more`: there were more rows than
+-- filter later is not touched. `author`: JSON of who started it; null if it was no person. `token_sha256`: of the named token
+-- that started it, without which it goes no further. `detail`: why settled cancelled it. `is_more`: there were more rows than
 -- one run takes. `due_at_ms`: when the lease of its `holder` lapses.
 CREATE TABLE bulk_run (
   key           bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -27,7 +28,9 @@ CREATE TABLE bulk_run (
   filter        text    NOT NULL,
   reason        text,
   author        text,
+  token_sha256  bytea,
   status        text    NOT NULL DEFAULT 'running' CHECK (status IN ('running', 'done', 'cancelled')),
+  detail        text,
   total         integer NOT NULL,
   is_more       boolean NOT NULL,
   started_at_ms bigint  NOT NULL,

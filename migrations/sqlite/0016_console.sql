@@ -15,7 +15,8 @@ ALTER TABLE ledger ADD COLUMN is_asked INTEGER CHECK (is_asked IN (0, 1));
 CREATE INDEX ledger_other_amount ON ledger (amount_minor, order_key) WHERE kind = 'captured' AND is_asked IS NOT TRUE;
 
 -- Work on all rows that a filter let through when a person started it. The rows are listed then, so that what comes under the
--- filter later is not touched. `author`: JSON of who started it; null if it was no person. `is_more`: there were more rows than
+-- filter later is not touched. `author`: JSON of who started it; null if it was no person. `token_sha256`: of the named token
+-- that started it, without which it goes no further. `detail`: why settled cancelled it. `is_more`: there were more rows than
 -- one run takes. `due_at_ms`: when the lease of its `holder` lapses.
 CREATE TABLE bulk_run (
   key           INTEGER PRIMARY KEY,
@@ -23,7 +24,9 @@ CREATE TABLE bulk_run (
   filter        TEXT    NOT NULL,
   reason        TEXT,
   author        TEXT,
+  token_sha256  BLOB,
   status        TEXT    NOT NULL DEFAULT 'running' CHECK (status = 'running' OR status = 'done' OR status = 'cancelled'),
+  detail        TEXT,
   total         INTEGER NOT NULL,
   is_more       INTEGER NOT NULL CHECK (is_more IN (0, 1)),
   started_at_ms INTEGER NOT NULL,

@@ -48,8 +48,9 @@ export function openCallers(options: CallersOptions) {
   const shop = tokens.shop === null ? null : digest(tokens.shop);
   const failures = countFailures(clock);
 
-  const authorOf = (request: IncomingMessage, name: string, role: PersonRole, isBrowser: boolean): Author => {
-    return { ...actorOf(request, name, role, isBrowser), auditKey };
+  const authorOf = (request: IncomingMessage, who: Who, isBrowser: boolean, token: Buffer | null): Author => {
+    const tokenSha256 = token?.equals(bootstrapSha256) === false ? token : null;
+    return { ...actorOf(request, who, isBrowser), auditKey, tokenSha256 };
   };
 
   async function byToken(request: IncomingMessage, token: string, isBrowser = false): Promise<Caller | null> {
@@ -63,30 +64,31 @@ export function openCallers(options: CallersOptions) {
       : await store.findToken({ sha256: presented, nowMs: clock.nowMs() });
     if (known === null) return null;
     const { name, role } = known;
-    return { role, name, author: authorOf(request, name, role, isBrowser), session: null, tokenSha256: presented };
+    const author = authorOf(request, known, isBrowser, presented);
+    return { role, name, author, session: null, tokenSha256: presented };
   }
 
   async function bySession(request: IncomingMessage, isUse: boolean): Promise<Caller | null> {
     const id = readCookie(request, cookieName(address, request.socket.localPort));
     if (id === null) return null;
     const nowMs = clock.nowMs();
-    const session = await store.findSession({ sha256: digest(id), bootstrapSha256, nowMs });
-    if (session === null) return null;
+    const found = await store.findSession({ sha256: digest(id), bootstrapSha256, nowMs });
+    if (found === null) return null;
+    const { tokenSha256: token, ...session } = found;
     // If it fails, the session ends sooner.
     if (isUse && nowMs - session.usedAtMs > TOUCH_EVERY_MS) {
       store.touchSession({ key: session.key, atMs: nowMs }).catch(() => {});
     }
     const { name, role } = session;
-    return { role, name, author: authorOf(request, name, role, true), session, tokenSha256: null };
+    return { role, name, author: authorOf(request, session, true, Buffer.from(token)), session, tokenSha256: null };
   }
 
   function byProxy(request: IncomingMessage): Caller | null {
     const person = proxyAuth === null ? null : proxyPerson(request, proxyAuth);
     if (person === null) return null;
     // A named token, or the bootstrap token, may have the same name.
-    const name = `proxy:${person.name}`;
-    const { role } = person;
-    return { role, name, author: authorOf(request, name, role, true), session: null, tokenSha256: null };
+    const who = { name: `proxy:${person.name}`, role: person.role };
+    return { ...who, author: authorOf(request, who, true, null), session: null, tokenSha256: null };
   }
 
   return {
@@ -139,7 +141,9 @@ export function digest(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
-function actorOf(request: IncomingMessage, name: string, role: PersonRole, isBrowser: boolean): Actor {
+type Who = { name: string; role: PersonRole };
+
+function actorOf(request: IncomingMessage, { name, role }: Who, isBrowser: boolean): Actor {
   const isCli = request.headers['user-agent']?.startsWith('settled-cli/') === true;
   return { name, role, origin: isBrowser ? 'console' : isCli ? 'cli' : 'api', address: addressOf(request) };
 }

@@ -48,6 +48,10 @@ const run = field.component('BulkRun', 'Work on all rows that a filter let throu
   reason: z.string().nullable(),
   by: z.string().nullable().describe('Who started it; null for the shop.'),
   status: z.enum(['running', 'done', 'cancelled']),
+  detail: z
+    .enum(['token_ended'])
+    .nullable()
+    .describe('`token_ended`: settled cancelled it, because the token of who started it was revoked or has expired.'),
   total: field.count.describe('Rows, listed when it was started: what comes under the filter later is not touched.'),
   isMore: z
     .boolean()
@@ -70,6 +74,7 @@ const RUN = {
   reason: null,
   by: 'operator',
   status: 'running',
+  detail: null,
   total: 200,
   isMore: false,
   done: 50,

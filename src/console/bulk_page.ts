@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
+import { WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -140,8 +141,9 @@ ${listLink(view, run)}
 }
 
 function runFacts(view: View, run: BulkRunDocument): Html {
-  const { changed, skipped, failed, isMore, reason, by, startedAt, endedAt, expectedEndAt } = run;
+  const { changed, skipped, failed, detail, isMore, reason, by, startedAt, endedAt, expectedEndAt } = run;
   return definitions([
+    ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
     ['Done', whole(changed)],
     ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing to do any more`],
     ['Failed', failed === 0 ? null : whole(failed)],

@@ -248,6 +248,9 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
+/** Why settled cancelled work on many rows. */
+export const WHY_CANCELLED = { token_ended: 'the token of who started it was revoked or has expired' } as const;
+
 /** What it means that a copy took the place of the database. */
 export function restoredSentence(restoredFromMs: number): string {
   return (

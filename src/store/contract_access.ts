@@ -3,6 +3,8 @@ import type { Actor, AuditHead, AuditRow, ChainFault, Change, PersonRole } from 
 /** Who makes a change, and the key that seals its row in the audit chain. */
 export type Author = Actor & {
   readonly auditKey: Uint8Array;
+  /** Of the named token by which it was asked; null for the bootstrap token and a proxy's person. */
+  readonly tokenSha256?: Uint8Array | null;
   /** The run for which settled does it, if a person started work on many rows. */
   readonly bulk?: string;
 };
@@ -54,7 +56,7 @@ export type AccessQueries = {
     sha256: Uint8Array;
     bootstrapSha256: Uint8Array;
     nowMs: number;
-  }): Promise<SessionSummary | null>;
+  }): Promise<(SessionSummary & { tokenSha256: Uint8Array }) | null>;
   /** Every named token, revoked ones last. */
   listTokens(): Promise<TokenSummary[]>;
   /** Sessions that have not ended, the newest first. */

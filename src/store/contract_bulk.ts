@@ -32,7 +32,10 @@ export type Bulk = {
   }): Promise<BulkRun>;
   /** Ends a run; what it did stays. `ended`: it had ended before. */
   cancelBulk(cancelled: { key: number; by: Author | null; atMs: number }): Promise<BulkRun | 'ended' | null>;
-  /** Leases the oldest run whose lease is free or ours, and lists the next of its rows. Null if there is none. */
+  /**
+   * Leases the oldest run whose lease is free or ours, and lists the next of its rows. Null if there is none. Cancels runs
+   * whose token was revoked or has expired.
+   */
   claimBulk(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedBulk | null>;
   /**
    * Does it to one row and notes what became of it, in one transaction: a row is never done twice, wherever the process
@@ -72,6 +75,8 @@ export type BulkRun = {
   reason: string | null;
   author: Actor | null;
   status: 'running' | 'done' | 'cancelled';
+  /** Why settled cancelled it; null if it did not. */
+  detail: 'token_ended' | null;
   total: number;
   /** Whether the filter let more rows through than one run takes. */
   isMore: boolean;

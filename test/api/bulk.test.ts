@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { signIn } from '../support/access.ts';
+import { namedToken, signIn } from '../support/access.ts';
 import { startTestApp } from '../support/app.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
-import { get, paidOrder, post, problem } from './client.ts';
+import { bySession, get, paidOrder, post, problem } from './client.ts';
 
 const settled = sharedApp();
 
@@ -78,6 +78,34 @@ describe('api: work on all rows of a filter', () => {
     const cancelled = await post(app, '/v1/bulk/7/cancel', {});
     expect([cancelled.status, cancelled.body.run]).toMatchObject([200, { status: 'cancelled', total: 10_000 }]);
     expect((await get(app, '/v1/bulk/7')).body.run.done).toBeLessThan(10_000);
+  });
+
+  it('goes no further once the token of who started it was revoked', async () => {
+    const app = await startTestApp();
+    await paidOrder(app);
+    tamper(app.storePath, `UPDATE inbox SET status = 'dead', fault_code = 'bug', fault_message = ''`);
+    const token = await namedToken(app, 'operator', 'ana');
+    const { own } = await signIn(app, token);
+    // The worker takes the oldest run first: the others wait.
+    startEndlessRun(app.storePath, 7);
+    const asked = { action: 'replay_events', filter: { status: 'dead' } };
+    expect((await app.api('/v1/bulk', { body: asked, token })).status).toBe(202);
+    expect((await bySession(app, 'post', '/v1/bulk', own).send(asked)).status).toBe(202);
+    await post(app, '/v1/tokens/ana/revoke', {});
+    expect((await post(app, '/v1/bulk', asked)).status).toBe(202);
+    await post(app, '/v1/bulk/7/cancel', {});
+    await eventually(async () => {
+      const { runs } = (await get(app, '/v1/bulk')).body;
+      expect(runs).toMatchObject([
+        { by: 'operator', status: 'done', detail: null, changed: 1 },
+        { by: 'ana', status: 'cancelled', detail: 'token_ended', done: 0, endedAt: expect.any(String) },
+        { by: 'ana', status: 'cancelled', detail: 'token_ended', done: 0 },
+        { id: '7', status: 'cancelled', detail: null },
+      ]);
+    });
+    const { cookie } = await signIn(app);
+    const page = await fetch(`${app.apiUrl}/bulk/8`, { headers: { cookie } });
+    expect(await page.text()).toContain('the token of who started it was revoked or has expired');
   });
 
   it.each([

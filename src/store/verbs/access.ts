@@ -13,6 +13,11 @@ const TOKEN = `SELECT key, name, role, created_at_ms AS createdAtMs, expires_at_
 const TOKEN_BY_NAME = statement(`${TOKEN} WHERE name = @name AND revoked_at_ms IS NULL FOR NO KEY UPDATE`);
 const TOKEN_BY_DIGEST = statement(`
   ${TOKEN} WHERE sha256 = @sha256 AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > @nowMs)`);
+/** Whether a named token is neither revoked nor expired. */
+export function* isValidToken(tx: Transaction, asked: { sha256: Uint8Array; nowMs: number }): Work<boolean> {
+  return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) !== undefined;
+}
+
 const TOKENS = statement(`${TOKEN} ORDER BY revoked_at_ms IS NOT NULL, name, key LIMIT 1000`);
 const INSERT_TOKEN = statement(`
   INSERT INTO access_token (name, role, sha256, created_at_ms, expires_at_ms)
@@ -28,7 +33,9 @@ const tokenIsValid = (of: 's' | 'l') => `(${of}.token_sha256 = @bootstrapSha256 
       AND (t.expires_at_ms IS NULL OR t.expires_at_ms > @nowMs)))`;
 const IS_LIVE = `s.ended_at_ms IS NULL AND s.used_at_ms > @nowMs::bigint - ${SESSION_MS.idle}
   AND s.created_at_ms > @nowMs::bigint - ${SESSION_MS.most} AND ${tokenIsValid('s')}`;
-const FIND_SESSION = statement(`${SESSION} WHERE s.sha256 = @sha256 AND ${IS_LIVE}`);
+const FIND_SESSION = statement(
+  `${SESSION.replace(' FROM', ', s.token_sha256 AS tokenSha256 FROM')} WHERE s.sha256 = @sha256 AND ${IS_LIVE}`,
+);
 const SESSIONS = statement(`${SESSION} WHERE ${IS_LIVE} ORDER BY s.key DESC LIMIT 1000`);
 const INSERT_SESSION = statement(`
   INSERT INTO session (sha256, name, role, token_sha256, created_at_ms, used_at_ms)
@@ -110,7 +117,7 @@ export const accessQueries: InTransaction<
     return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) ?? null;
   },
   *findSession(tx, asked) {
-    return (yield* tx.one<SessionSummary>(FIND_SESSION, asked)) ?? null;
+    return (yield* tx.one<SessionSummary & { tokenSha256: Uint8Array }>(FIND_SESSION, asked)) ?? null;
   },
   *listTokens(tx) {
     return yield* tx.all<TokenSummary>(TOKENS);

@@ -12,6 +12,7 @@ import type {
   MatterFilter,
 } from '../contract_bulk.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { isValidToken } from './access.ts';
 import { endAttention } from './attention.ts';
 import { writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
@@ -23,8 +24,8 @@ import { lockOrder } from './orders.ts';
 import { narrowOrders, ORDER_LIST } from './orders_list.ts';
 
 const INSERT_RUN = statement(`
-  INSERT INTO bulk_run (action, filter, reason, author, total, is_more, started_at_ms)
-  VALUES (@action, @filter, @reason, @author, @total, @isMore, @atMs) RETURNING key`);
+  INSERT INTO bulk_run (action, filter, reason, author, token_sha256, total, is_more, started_at_ms)
+  VALUES (@action, @filter, @reason, @author, @tokenSha256, @total, @isMore, @atMs) RETURNING key`);
 /** The rows of an action, so that what is listed is there. */
 const TABLES: Record<BulkAction, string> = {
   replay_events: 'inbox',
@@ -43,10 +44,11 @@ const END_IF_EMPTY = statement(`
   UPDATE bulk_run SET status = 'done', ended_at_ms = @nowMs, holder = NULL WHERE key = @key AND status = 'running'
     AND NOT EXISTS (SELECT 1 FROM bulk_item WHERE run_key = @key AND outcome IS NULL)`);
 const CANCEL = statement(`
-  UPDATE bulk_run SET status = 'cancelled', ended_at_ms = @atMs, holder = NULL WHERE key = @key AND status = 'running'`);
+  UPDATE bulk_run SET status = 'cancelled', detail = @detail, ended_at_ms = @atMs, holder = NULL
+  WHERE key = @key AND status = 'running'`);
 // A run that another replica claims at this moment is skipped: it has the lease then. On SQLite whoever had one is gone.
 const FIND_FREE = statement(`
-  SELECT key, action, reason, author FROM bulk_run
+  SELECT key, action, reason, author, token_sha256 AS tokenSha256 FROM bulk_run
   WHERE status = 'running' AND (due_at_ms <= @nowMs OR holder = @replica OR @isAlone::boolean) ORDER BY key LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED`);
 const LEASE = statement('UPDATE bulk_run SET holder = @replica, due_at_ms = @untilMs WHERE key = @key');
@@ -62,7 +64,8 @@ const END_ITEM = statement(`
 export const bulkVerbs: InTransaction<Bulk> = {
   *startBulk(tx, { action, filter, reason, keys, isMore, by, atMs }) {
     const author = by === null ? null : JSON.stringify(actorOf(by));
-    const values = { action, filter, reason, author, total: keys.length, isMore, atMs };
+    const tokenSha256 = by?.tokenSha256 ?? null;
+    const values = { action, filter, reason, author, tokenSha256, total: keys.length, isMore, atMs };
     const { key } = (yield* tx.one<{ key: number }>(INSERT_RUN, values)) as { key: number };
     tx.send(LIST_ITEMS[action] as NonNullable<(typeof LIST_ITEMS)[string]>, { key, keys });
     tx.send(END_IF_EMPTY, { key, nowMs: atMs });
@@ -72,7 +75,7 @@ export const bulkVerbs: InTransaction<Bulk> = {
     return run;
   },
   *cancelBulk(tx, { key, by, atMs }) {
-    const cancelled = yield* tx.run(CANCEL, { key, atMs });
+    const cancelled = yield* tx.run(CANCEL, { key, detail: null, atMs });
     const run = yield* readRun(tx, key);
     if (run === null || cancelled === 0) return run === null ? null : 'ended';
     const { changed, skipped, failed } = run;
@@ -86,8 +89,8 @@ export const bulkVerbs: InTransaction<Bulk> = {
   },
   *claimBulk(tx, { limit, nowMs, leaseMs }) {
     const { replica } = tx;
-    const run = yield* tx.one<RunToDo>(FIND_FREE, { nowMs, replica, isAlone: !tx.hasReplicas });
-    if (run === undefined) return null;
+    const run = yield* findFree(tx, nowMs);
+    if (run === null) return null;
     const { key } = run;
     tx.send(LEASE, { key, replica, untilMs: nowMs + leaseMs });
     const items = (yield* tx.all<{ itemKey: number }>(NEXT_ITEMS, { key, limit })).map(({ itemKey }) => itemKey);
@@ -113,6 +116,18 @@ export const bulkVerbs: InTransaction<Bulk> = {
 };
 
 type RunToDo = Omit<ClaimedBulk, 'author' | 'items'> & { author: string | null };
+
+/** Who may do nothing any more does nothing by a run either. */
+function* findFree(tx: Transaction, nowMs: number): Work<RunToDo | null> {
+  for (;;) {
+    type Row = RunToDo & { tokenSha256: Uint8Array | null };
+    const found = yield* tx.one<Row>(FIND_FREE, { nowMs, replica: tx.replica, isAlone: !tx.hasReplicas });
+    if (found === undefined) return null;
+    const { tokenSha256, ...run } = found;
+    if (tokenSha256 === null || (yield* isValidToken(tx, { sha256: tokenSha256, nowMs }))) return run;
+    yield* tx.run(CANCEL, { key: run.key, detail: 'token_ended', atMs: nowMs });
+  }
+}
 
 function actorOf({ name, role, origin, address }: Author): Actor {
   return { name, role, origin, address };
@@ -158,7 +173,7 @@ const LINK_OF_ORDER = statement(`
 
 const counted = (outcome: string) =>
   `(SELECT count(*) FROM bulk_item i WHERE i.run_key = r.key AND i.outcome = '${outcome}') AS ${outcome}`;
-const RUN = `SELECT r.key, r.action, r.filter, r.reason, r.author, r.status, r.total, r.is_more AS isMore,
+const RUN = `SELECT r.key, r.action, r.filter, r.reason, r.author, r.status, r.detail, r.total, r.is_more AS isMore,
   r.started_at_ms AS startedAtMs, r.ended_at_ms AS endedAtMs, ${['changed', 'skipped', 'failed'].map(counted).join(', ')}
   FROM bulk_run r`;
 const RUNS = statement(`${RUN} WHERE r.key < @before ORDER BY r.key DESC LIMIT @limit`);
