@@ -25,6 +25,8 @@ export type BulkOptions = {
   events: Pick<Signal, 'raise'>;
   checks: Pick<Signal, 'raise'>;
   onNotices: () => void;
+  /** Called when the audit chain may have moved. */
+  onAudited: () => Promise<void>;
 };
 
 /** Carries out what people start for all rows of a filter, a few rows at a time. */
@@ -37,7 +39,10 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
     if (run === null) return POLL_MS;
     const startedMs = clock.monotonicMs();
     const outcomes = await Promise.all(run.items.map((itemKey) => carryOut(run, itemKey)));
-    if (outcomes.includes('changed')) announce(run);
+    if (outcomes.includes('changed')) {
+      announce(run);
+      if (run.author !== null) await options.onAudited();
+    }
     if (run.items.length > 0) {
       await may.rest(Math.max(REST_MS, REST_SHARE * (clock.monotonicMs() - startedMs)));
     }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { namedToken, signIn } from '../support/access.ts';
 import { startTestApp } from '../support/app.ts';
+import { readableLog } from '../support/observe.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
@@ -10,7 +11,8 @@ const settled = sharedApp();
 
 describe('api: work on all rows of a filter', () => {
   it('is previewed, started, and done in the background; each row is told of in the audit', async () => {
-    const app = await startTestApp();
+    const { log, lines } = readableLog();
+    const app = await startTestApp({ log });
     const orders = [await paidOrder(app), await paidOrder(app)];
     tamper(app.storePath, `UPDATE inbox SET status = 'dead', fault_code = 'bug', fault_message = ''`);
     const asked = { action: 'replay_events', filter: { status: 'dead' } };
@@ -40,6 +42,9 @@ describe('api: work on all rows of a filter', () => {
       ['start_bulk', id],
     ]);
     expect(audit[0].after).toEqual({ bulk: id });
+    await eventually(() => {
+      expect(lines.findLast(({ msg }) => msg === 'head of the audit chain')?.number).toBe(audit[0].number);
+    });
     problem(await post(app, `/v1/bulk/${id}/cancel`, {}), 409, 'bulk_ended');
   });
 
