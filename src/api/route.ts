@@ -147,12 +147,9 @@ export function operation<
       caller: response.locals.caller as Caller,
       by: (response.locals.caller as Caller | undefined)?.author ?? null,
     };
-    const document = await (async () => answer(options, asked, response))().finally(async () => {
-      if (request.method !== 'POST') return;
-      options.pageLoads.forget();
-      // A request that is refused may have written its row.
-      if (asked.by !== null) await options.onAudited();
-    });
+    const document = await answer(options, asked, response);
+    if (request.method === 'POST') options.pageLoads.forget();
+    if (asked.by !== null && request.method === 'POST') await options.onAudited();
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };

@@ -58,7 +58,7 @@ describe('the audit', () => {
     expect(await rowsOf(app, 'none')).toEqual([]);
   });
 
-  it('has nothing of what is refused before it begins, and logs the head of what is refused after', async () => {
+  it('has nothing of what is refused before it begins', async () => {
     const { log, lines } = readableLog();
     const key = Buffer.alloc(32, 1).toString('base64');
     const app = await startTestApp({ log, environment: { SETTLED_SECRETS_KEY: key } });
