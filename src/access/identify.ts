@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Actor, PersonRole, Role } from '../domain/access.ts';
 import type { Store } from '../store/contract.ts';
@@ -6,6 +6,7 @@ import type { Author, SessionSummary } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
 import { type ConsoleAddress, cookieName, hasBearer, readCookie } from './browser.ts';
 import { type ProxyAuth, proxyPerson } from './proxy.ts';
+import { digest, randomSecret } from './secret.ts';
 
 /** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
 export type Caller = {
@@ -36,7 +37,6 @@ export type Callers = ReturnType<typeof openCallers>;
 /** The name of whoever uses SETTLED_OPERATOR_TOKEN. */
 const BOOTSTRAP_NAME = 'operator';
 
-const SECRET_BYTES = 32;
 /** A session that is used is noted this often. */
 const TOUCH_EVERY_MS = 300_000;
 const FAILURES = { max: 5, withinMs: 60_000, addressesMax: 10_000 } as const;
@@ -93,10 +93,12 @@ export function openCallers(options: CallersOptions) {
 
   return {
     address,
+    /** The path under which the console is: empty, or like `/ops/pay`. */
+    prefix: address?.path ?? '',
     /** SHA-256 of the bootstrap token, by which the store knows sessions that it opened. */
     bootstrapSha256,
     /**
-     * By a bearer token alone, if there is an `Authorization` header; else by proxy or session. Null if nobody is known.
+     * By a bearer token alone, if the request has one; else by proxy or session. Null if nobody is known.
      * `isUse`: whether the request keeps a session from ending of idleness.
      */
     identify: async (request: IncomingMessage, { isUse = true } = {}): Promise<Caller | null> => {
@@ -130,16 +132,6 @@ export function openCallers(options: CallersOptions) {
 
 /** `id`: what the browser's cookie holds; the store has only its SHA-256. */
 export type NewSession = { id: string };
-
-/** A token, a session id or the secret of a link: 256 random bits. */
-export function randomSecret(): string {
-  return randomBytes(SECRET_BYTES).toString('base64url');
-}
-
-/** Digests have one length, so that comparing them tells nothing of a token's. */
-export function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
-}
 
 type Who = { name: string; role: PersonRole };
 

@@ -1,7 +1,8 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import { PERSON_ROLES, type PersonRole } from '../domain/access.ts';
+import { digest } from './secret.ts';
 
 /** How a proxy says who signed in, as SETTLED_PROXY_AUTH has it. Header names are in lower case. */
 export type ProxyAuth = {
@@ -58,8 +59,4 @@ function isWithin(address: string, range: string): boolean {
   const peer = ipaddr.process(address);
   if (peer instanceof ipaddr.IPv4) return network instanceof ipaddr.IPv4 && peer.match(network, bits);
   return network instanceof ipaddr.IPv6 && peer.match(network, bits);
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }

@@ -13,8 +13,7 @@ export function requireAccess(callers: Callers, allowed: Access): RequestHandler
   return async (request, response, next) => {
     const caller = await callers.identify(request);
     if (caller === null) throw problem(401, 'unauthorized', UNKNOWN);
-    const fault = browserFault(request, callers);
-    if (fault !== null) throw problem(403, 'forbidden', fault);
+    requireOwnBrowser(request, callers);
     if (!mayUse(caller.role, allowed)) throw problem(403, 'forbidden', forbidden(caller, allowed));
     response.locals.caller = caller;
     // What a browser gets for a person stays with that person.
@@ -25,10 +24,11 @@ export function requireAccess(callers: Callers, allowed: Access): RequestHandler
 
 const UNKNOWN = 'Send a token that settled knows (Authorization: Bearer TOKEN), or sign in at the console.';
 
-/** Why a request may not be answered whoever sends it; null if it may. */
-export function browserFault(request: Request, { address }: Pick<Callers, 'address'>): string | null {
-  if (hasBearer(request.headers)) return null;
-  return hostFault(request, address) ?? crossSiteFault(request, address);
+/** Throws a 403 for a request that is not to be answered, whoever sends it. */
+export function requireOwnBrowser(request: Request, { address }: Pick<Callers, 'address'>): void {
+  if (hasBearer(request.headers)) return;
+  const fault = hostFault(request, address) ?? crossSiteFault(request, address);
+  if (fault !== null) throw problem(403, 'forbidden', fault);
 }
 
 function forbidden({ role, name }: Caller, { least }: Access): string {

@@ -151,7 +151,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     streamsMax: Math.floor(connectionsMax(context.openFiles).operator / 2),
   };
   const pages = consoleRoutes(options);
-  return { routers: [withoutPrefix(access.address?.path ?? ''), apiRoutes(options), pages.router], endLive: pages.end };
+  return { routers: [withoutPrefix(access.prefix), apiRoutes(options), pages.router], endLive: pages.end };
 }
 
 /** Faults: `configuration_invalid` if the shop's token is the operator's, which a file may hold. */

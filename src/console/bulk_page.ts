@@ -91,7 +91,7 @@ export function bulkAnswer(
   const action = typed.get('action') as BulkAction;
   const { noun, verb, here, needsReason } = WORDS[action];
   const { n, isMore } = document.count;
-  const counted = count(n, noun, isMore);
+  const counted = count(document.count, noun);
   const values = Object.fromEntries([...typed].filter(([name]) => name !== 'back' && name !== 'preview'));
   const path = view.prefix === '' ? (typed.get('back') ?? '') : (typed.get('back') ?? '').slice(view.prefix.length);
   const back = html`<p><a href="${hrefOf(view, WORDS[action].list)}">Back to the list</a></p>`;

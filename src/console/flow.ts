@@ -6,7 +6,7 @@ import { listNotices } from '../api/notices.ts';
 import { listOrders } from '../api/orders.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { definitions, table } from './components.ts';
-import { duration, whole } from './values.ts';
+import { countOf, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
 
 /** How much came, was settled and was told today, and what waits. */
@@ -109,10 +109,6 @@ function partsOf(view: View, { stats, today, received, paid, told }: Flow): Part
 
 function linkTo(view: View, path: string, query: QueryValues, text: string): Html {
   return html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
-}
-
-function countOf({ n, isMore }: CountDocument): string {
-  return `${isMore ? (n < 1_000 ? 'at least ' : 'more than ') : ''}${whole(n)}`;
 }
 
 /** How many wait, and for how long the oldest is late. */

@@ -4,7 +4,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { loaded, timeAsked } from './query.ts';
-import { age, badge, count, stateBadge } from './values.ts';
+import { age, badge, count, type Noun, stateBadge } from './values.ts';
 import { DONE, hrefOf, orderPath, type View } from './view.ts';
 
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
@@ -40,7 +40,7 @@ export async function listPage<Document extends ListDocument>(
   }: {
     label: string;
     /** What the list has, in one and in many. */
-    noun: Parameters<typeof count>[1];
+    noun: Noun;
     load: (query: object) => Promise<Document>;
     filters: (of: FilterOf) => readonly Filter[];
     above?: (asked: Typed) => HtmlValue;
@@ -69,9 +69,9 @@ ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
 }
 
 /** How many rows there are, as the list itself counts them. */
-function counted({ count: counting }: ListDocument, noun: Parameters<typeof count>[1]): Html | null {
+function counted({ count: counting }: ListDocument, noun: Noun): Html | null {
   if (counting === undefined || counting.n === 0) return null;
-  return html`<p class="soft" role="status">${count(counting.n, noun, counting.isMore)}</p>`;
+  return html`<p class="soft" role="status">${count(counting, noun)}</p>`;
 }
 
 /** A page of the console around a list. */

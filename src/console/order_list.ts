@@ -1,5 +1,4 @@
 import type { Request } from 'express';
-import type { CountDocument } from '../api/lists.ts';
 import type { ListedOrderDocument } from '../api/order.ts';
 import { listOrders } from '../api/orders.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
@@ -53,7 +52,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   }
   const isNone = orders.length === 0 && next === null;
   const body = html`${head}
-${counted === undefined || isNone ? null : html`<p class="soft">${countWords(counted)} · <a href="${hrefOf(view, '/v1/orders.csv', csvQuery(typed))}" download>CSV</a></p>`}
+${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', csvQuery(typed))}" download>CSV</a></p>`}
 ${isNone ? nothingFound(view, query) : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };
@@ -70,12 +69,6 @@ function askedOf(typed: Typed): Record<string, string> {
 function csvQuery(typed: Typed): Record<string, string> {
   const { limit: _limit, cursor: _cursor, ...filters } = askedOf(typed);
   return filters;
-}
-
-/** The API counts exactly up to 1 000; below that, `isMore` says that it did not look at every order. */
-function countWords({ n, isMore }: CountDocument): string {
-  const words = { one: 'order', many: 'orders' };
-  return isMore && n < 1_000 ? `at least ${count(n, words)}` : count(n, words, isMore);
 }
 
 /** Choices of states beside each of them. */

@@ -7,7 +7,7 @@ import express, {
 } from 'express';
 import { safeBack } from '../access/browser.ts';
 import { typedFields } from '../api/body.ts';
-import { browserFault, refuseMethod } from '../api/guard.ts';
+import { refuseMethod, requireOwnBrowser } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
@@ -84,10 +84,9 @@ export function withoutPrefix(prefix: string): RequestHandler {
 function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): RequestHandler {
   const { access } = options;
   return async (request, response, next) => {
-    const fault = browserFault(request, access);
-    if (fault !== null) throw problem(403, 'forbidden', fault);
+    requireOwnBrowser(request, access);
     const caller = await access.identify(request);
-    const prefix = access.address?.path ?? '';
+    const { prefix } = access;
     if (caller === null)
       return response.redirect(303, `${prefix}/sign-in?back=${encodeURIComponent(prefix + request.url)}`);
     if (!mayUse(caller.role, allowed)) {
@@ -127,7 +126,7 @@ async function sendProblemPage(
  * is now, with why nothing was done and with what was typed. A person whose session ended signs in and comes back.
  */
 export function formViews(options: () => ConsoleOptions): FormViews {
-  const prefix = () => options().access.address?.path ?? '';
+  const prefix = () => options().access.prefix;
   const backOf = (request: Request) => new URL(safeBack(typedFields(request).get('back'), prefix()), 'http://settled');
   let pages: Router | undefined;
   return {

@@ -2,8 +2,7 @@ import express, { type Request, type Response, type Router } from 'express';
 import { cookieName, safeBack, sessionCookie } from '../access/browser.ts';
 import type { NewSession } from '../access/identify.ts';
 import { readBody, typedFields } from '../api/body.ts';
-import { browserFault } from '../api/guard.ts';
-import { problem } from '../api/problem.ts';
+import { requireOwnBrowser } from '../api/guard.ts';
 import { type Html, html } from '../http/app.ts';
 import { releaseVersion } from '../release.ts';
 import { page } from './layout.ts';
@@ -14,15 +13,15 @@ import { type ConsoleOptions, hrefOf, requestView, type View } from './view.ts';
 export function signInRoutes(options: ConsoleOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/sign-in', (request, response) => {
-    requireOwnPages(options, request);
+    requireOwnBrowser(request, options.access);
     const { back, link } = request.query;
-    const asked = { back: safeBack(back, prefixOf(options)), link: typeof link === 'string' ? link : null };
+    const asked = { back: safeBack(back, options.access.prefix), link: typeof link === 'string' ? link : null };
     return sendSignIn(options, request, response, asked);
   });
   router.post('/sign-in', ...readBody, async (request, response) => {
-    requireOwnPages(options, request);
+    requireOwnBrowser(request, options.access);
     const typed = typedFields(request);
-    const back = safeBack(typed.get('back'), prefixOf(options));
+    const back = safeBack(typed.get('back'), options.access.prefix);
     const [token, link] = [typed.get('token')?.trim() ?? '', typed.get('link')];
     const signed = await signIn(options, request, token, link);
     if (typeof signed === 'string') {
@@ -36,11 +35,11 @@ export function signInRoutes(options: ConsoleOptions): Router {
     response.redirect(303, back);
   });
   router.post('/sign-out', ...readBody, async (request, response) => {
-    requireOwnPages(options, request);
+    requireOwnBrowser(request, options.access);
     await endOldSession(options, request);
     await options.onAudited();
     setCookie(options, request, response, null);
-    response.redirect(303, hrefOf({ prefix: prefixOf(options) }, '/sign-in'));
+    response.redirect(303, hrefOf({ prefix: options.access.prefix }, '/sign-in'));
   });
   return router;
 }
@@ -74,16 +73,6 @@ function setCookie({ access }: ConsoleOptions, request: Request, response: Respo
   const isSecure = access.address?.origin.startsWith('https:') === true;
   const name = cookieName(access.address, request.socket.localPort);
   response.append('set-cookie', sessionCookie(name, id, { isSecure }));
-}
-
-/** Throws unless the request came to the console's own address, and from its own pages if it changes something. */
-function requireOwnPages({ access }: ConsoleOptions, request: Request): void {
-  const fault = browserFault(request, access);
-  if (fault !== null) throw problem(403, 'forbidden', fault);
-}
-
-function prefixOf({ access }: ConsoleOptions): string {
-  return access.address?.path ?? '';
 }
 
 type Asked = { back: string; link: string | null; fault?: string };

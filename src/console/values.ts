@@ -1,4 +1,6 @@
+import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
+import type { Count } from '../store/contract_lists.ts';
 import { inWords } from '../work/clock.ts';
 import type { View } from './view.ts';
 
@@ -85,13 +87,22 @@ export function timeAndAge(view: Pick<View, 'nowMs'>, atMs: number): Html {
 
 /** `1 204`, with spaces that do not break. */
 export function whole(n: number): string {
-  return String(n).replace(/\B(?=(\d{3})+$)/g, '\u00a0');
+  return countOf({ n, isMore: false });
 }
 
-/** A count that is exact up to a limit: `3 orders`, `1 order`, `more than 1 000 orders`. */
-export function count(n: number, noun: { one: string; many: string }, isMore = false): string {
-  return `${isMore ? 'more than ' : ''}${whole(n)} ${n === 1 && !isMore ? noun.one : noun.many}`;
+/** `more than 1 000`, `at least 12`, as every surface has it, with spaces in numbers that do not break. */
+export function countOf(counted: Count): string {
+  return countWords(counted).replace(/(?<=\d) /g, '\u00a0');
 }
+
+/** `3 orders`, `1 order`, `more than 1 000 orders`. */
+export function count(counted: number | Count, { one, many }: Noun): string {
+  const { n, isMore } = typeof counted === 'number' ? { n: counted, isMore: false } : counted;
+  return `${countOf({ n, isMore })} ${n === 1 && !isMore ? one : many}`;
+}
+
+/** How one thing, and more of them, are called. */
+export type Noun = { one: string; many: string };
 
 /** How a thing stands, for a person who only glances at it. */
 type Tone = 'good' | 'wait' | 'bad' | 'quiet';

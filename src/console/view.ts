@@ -46,7 +46,7 @@ export function requestView({ access, badge, clock }: ConsoleOptions, request: R
   const caller = callerOf(response);
   const isPerson = caller !== null && caller.role !== 'shop';
   return {
-    prefix: access.address?.path ?? '',
+    prefix: access.prefix,
     path: withoutDone(request.url),
     environment: badge,
     session: isPerson
@@ -93,11 +93,6 @@ export function orderPath(reference: string): string {
 /** An id for an element that is about something with this name, so that a refreshed page finds it again. */
 export function idOf(kind: string, name: string | number): string {
   return `${kind}-${encodeURIComponent(String(name).toWellFormed())}`;
-}
-
-/** The path of an address that names where the console is, like `https://example.com/ops/pay`; empty at its root. */
-export function prefixOf(address: string): string {
-  return new URL(address).pathname.replace(/\/+$/, '');
 }
 
 const LOCALES_READ_MAX = 8;

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { consoleAddress } from '../../src/access/browser.ts';
 import {
   age,
   badge,
@@ -15,7 +16,7 @@ import {
   timeAndAge,
   whole,
 } from '../../src/console/values.ts';
-import { hrefOf, idOf, localeOf, orderPath, prefixOf } from '../../src/console/view.ts';
+import { hrefOf, idOf, localeOf, orderPath } from '../../src/console/view.ts';
 import { ORDER_STATES } from '../../src/domain/order.ts';
 import { NOW_MS } from './sample.ts';
 
@@ -103,7 +104,8 @@ describe('console: counts and states', () => {
     const noun = { one: 'order', many: 'orders' };
     expect(count(1, noun)).toBe('1 order');
     expect(count(0, noun)).toBe('0 orders');
-    expect(count(1_000, noun, true)).toBe(`more than 1${NO_BREAK}000 orders`);
+    expect(count({ n: 1_000, isMore: true }, noun)).toBe(`more than 1${NO_BREAK}000 orders`);
+    expect(count({ n: 1, isMore: true }, noun)).toBe('at least 1 orders');
     expect(whole(12_345_678)).toBe(`12${NO_BREAK}345${NO_BREAK}678`);
   });
 
@@ -129,8 +131,8 @@ describe('console: addresses and locales', () => {
     expect(hrefOf({ prefix: '/ops/pay' }, '/orders', { state: 'held', q: 'a&b', since: null, until: '' })).toBe(
       '/ops/pay/orders?state=held&q=a%26b',
     );
-    expect(prefixOf('https://example.com/ops/pay/')).toBe('/ops/pay');
-    expect(prefixOf('https://example.com')).toBe('');
+    expect(consoleAddress('https://example.com/ops/pay/')?.path).toBe('/ops/pay');
+    expect(consoleAddress('https://example.com')?.path).toBe('');
   });
 
   it('name an order by its reference, whatever is in it', () => {
