@@ -2,7 +2,7 @@
 -- What people look for in lists of orders. Each index is cheap for deliveries: most are of columns that no delivery changes.
 CREATE INDEX orders_by_money ON orders (currency, amount_minor, key);
 CREATE INDEX orders_flagged ON orders (flags, key) WHERE flags <> '';
--- References in the order of their bytes, so that their beginnings are found whatever the database's own order is.
+-- References in the order of their bytes, so that their beginnings are found in a database of any collation.
 CREATE INDEX orders_by_bytes ON orders (reference COLLATE "C");
 CREATE INDEX link_by_url ON link (url) WHERE url IS NOT NULL;
 CREATE INDEX link_by_short_url ON link (short_url) WHERE short_url IS NOT NULL;

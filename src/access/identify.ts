@@ -34,7 +34,7 @@ export type CallersOptions = {
 
 export type Callers = ReturnType<typeof openCallers>;
 
-/** The name of whoever uses SETTLED_OPERATOR_TOKEN. */
+/** Whom SETTLED_OPERATOR_TOKEN stands for. */
 const BOOTSTRAP_NAME = 'operator';
 
 /** A session that is used is noted this often. */
@@ -98,7 +98,7 @@ export function openCallers(options: CallersOptions) {
     /** SHA-256 of the bootstrap token, by which the store knows sessions that it opened. */
     bootstrapSha256,
     /**
-     * By a bearer token alone, if the request has one; else by proxy or session. Null if nobody is known.
+     * By a bearer token alone, if the request has one; else by proxy or session. Null if the caller is unknown.
      * `isUse`: whether the request keeps a session from ending of idleness.
      */
     identify: async (request: IncomingMessage, { isUse = true } = {}): Promise<Caller | null> => {

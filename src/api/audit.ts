@@ -82,8 +82,8 @@ const head = z
   .meta({ description: 'A head of the chain that the log has: `NUMBER:MAC`.', examples: [`812:${ROW.mac}`] });
 
 const FAULTS: Readonly<Record<ChainFault['what'], (number: number) => string>> = {
-  removed: (number) => `Row ${number} is missing: somebody removed it.`,
-  changed: (number) => `Row ${number} is not as settled wrote it: somebody changed it, or the row before it.`,
+  removed: (number) => `Row ${number} is missing: it was removed.`,
+  changed: (number) => `Row ${number} is not as settled wrote it: it was changed, or the row before it was.`,
 };
 
 export const verifyAudit = operation({

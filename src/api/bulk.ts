@@ -29,7 +29,7 @@ const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
 /** The most rows that one run takes. */
 const ROWS_MAX = 10_000;
 
-/** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain stay for ever. */
+/** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain are never deleted. */
 const SEARCHED = '(a search)';
 
 const action = names('BulkAction', ACTIONS, (name) => MEANINGS[name]);

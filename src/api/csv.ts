@@ -55,7 +55,7 @@ type Table<Row> = { name: string; columns: Columns<Row>; list: (page: RowPage) =
 
 /**
  * Sends a list as a file. What fails before its first page is answered as a problem; after that the connection is broken
- * off, so that nobody takes a part for the whole.
+ * off, so that a part is not taken for the whole.
  */
 async function sendTable<Row>(
   response: Response,

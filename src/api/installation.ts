@@ -65,7 +65,7 @@ const INSTALLATION = {
 
 export const showInstallation = operation({
   summary: 'What is installed, and which replicas share the database',
-  description: 'It asks nobody and changes nothing. `/v1/admin/doctor` finds out whether all of it works.',
+  description: 'It sends no request and changes nothing. `/v1/admin/doctor` finds out whether all of it works.',
   answers: ok('What is installed.', { installation }, { installation: INSTALLATION }),
   answer: async (options) => {
     const { store, storeAddress, storeName, clock, keyring, secretsKeyPlace, keepBodiesMs, asking } = options;

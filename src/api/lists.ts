@@ -105,7 +105,7 @@ export function readNoticeFilter(given: z.output<z.ZodObject<typeof noticeFilter
 
 const STATE = `(${ORDER_STATES.join('|')})`;
 const ONE_OF = `must be one of ${ORDER_STATES.join(', ')}, or several with commas between`;
-/** A person may name a state twice, as by a link and a form; so many of them nobody names. */
+/** A state may be named twice, by a link and by a form. */
 const STATES_MAX = 2 * ORDER_STATES.length;
 
 /** One state or several; a form sends several as a repeated parameter. */

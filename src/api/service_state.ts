@@ -143,7 +143,7 @@ const NEXT = {
 };
 
 const next = z.strictObject({
-  queue: z.array(queued).describe('Links that something or somebody wants asked about, the first in turn first.'),
+  queue: z.array(queued).describe('Links that are to be asked about, in their order.'),
   schedule: z
     .array(z.strictObject({ reference: field.reference, linkId, failures, dueAt: field.time }))
     .describe('Links that are asked about on schedule, the next one first.'),

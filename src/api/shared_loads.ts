@@ -8,7 +8,7 @@ export type SharedLoads = ReturnType<typeof openSharedLoads>;
 
 /**
  * Documents that pages load. Browsers that follow what happens ask for the same ones at the same moment: they are loaded
- * once for all of them. What was loaded before a change is forgotten before anybody is told of the change.
+ * once for all of them. What was loaded before a change is forgotten before pages are told of the change.
  */
 export function openSharedLoads(clock: Pick<Clock, 'monotonicMs'>) {
   const kept = new Map<string, { atMs: number; document: Promise<unknown> }>();

@@ -52,7 +52,7 @@ const TIMELINE = {
       details: [
         'by event 17',
         'ledger: captured 100.00 BRL, payment pay_8001',
-        'became paid; this is written once, whatever follows',
+        'became paid; this is written once and never changed',
         'notice order.paid',
       ],
       about: { what: 'event', id: '17', status: null },

@@ -139,7 +139,7 @@ export const audit = defineCommand({
       return { data: verified, lines, exit: isWhole ? EXIT.ok : EXIT.refused };
     }
     const { rows, more } = await listRows<AuditDocument>(server(), 'audit', { actor, subject }, page);
-    const lines = [...table(rows, AUDIT_COLUMNS, 'Nobody has changed anything.'), ...moreLine(more)];
+    const lines = [...table(rows, AUDIT_COLUMNS, 'No changes so far.'), ...moreLine(more)];
     return { data: { audit: rows, more }, lines };
   },
 });

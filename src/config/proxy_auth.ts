@@ -32,7 +32,7 @@ export function parseProxyAuth(text: string): ProxyAuth {
     PERSON_ROLES.flatMap((role) => (given[role] === undefined ? [] : [[role, given[role]]])),
   );
   if (Object.keys(roles).length === 0)
-    throw new Error('gives nobody a role: add viewer=GROUP, operator=GROUP or admin=GROUP');
+    throw new Error('gives no group a role: add viewer=GROUP, operator=GROUP or admin=GROUP');
   if (groups === null && Object.values(roles).some((group) => group !== '*')) {
     throw new Error('names groups of people, and no header that has them: add groups=HEADER');
   }

@@ -32,7 +32,7 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
           columns: columns(view),
           rows,
           rowId: ({ number }) => String(number),
-          empty: isFiltered ? 'Nothing of that kind was done.' : 'Nobody has done anything so far.',
+          empty: isFiltered ? 'No change of that kind.' : 'No changes so far.',
         }),
     },
   );

@@ -161,7 +161,7 @@ function control(filter: Filter, id: string): Html {
   if (options === undefined) {
     return html`<input class="input" id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="off"${described}>`;
   }
-  // What somebody wrote into the address is kept, so that the page can say what is wrong with it.
+  // What was written into the address is kept, so that the page can say what is wrong with it.
   const given = value === '' || Object.hasOwn(options, value) ? {} : { [value]: value };
   const choices = Object.entries({ '': 'any', ...options, ...given });
   return html`<select class="input" id="${id}" name="${name}"${described}>${choices.map(
@@ -182,7 +182,7 @@ export function actionForm(
     /** The address of the API's route, like `/v1/orders/a-1/resolve`. */
     action: string;
     summary: string;
-    /** What will happen, for whoever is about to press the button. */
+    /** What will happen if the button is pressed. */
     preview: HtmlValue;
     button: string;
     /** Whether the action is hard to take back. */

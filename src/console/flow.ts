@@ -22,7 +22,7 @@ export type Flow = {
   isPaidWhole: boolean;
 };
 
-/** Of the orders paid today, so many are looked at to say how settled learned of them. */
+/** Of the orders paid today, this many are looked at to say how settled learned of them. */
 const PAID_READ_MAX = 50;
 
 export async function loadFlow(options: ConsoleOptions, { nowMs }: View): Promise<Flow> {

@@ -6,7 +6,7 @@ import { protect } from './send.ts';
 
 /** A page shows a change within a second: half of it may pass before it is found, and the rest is for fetching the page. */
 const LOOK_EVERY_MS = 500;
-/** Once every look has found a change for so many in a row, pages are told less often: each refresh costs a few queries. */
+/** Once this many looks in a row have each found a change, pages are told less often: each refresh costs a few queries. */
 const BUSY = { afterTold: 20, tellEveryMs: 3_000 } as const;
 const PING_EVERY_MS = 3_000;
 const RECONNECT_MS = 1_000;
@@ -98,7 +98,7 @@ type Follower = { ready: () => void; changed: () => void };
 type Changes = { follow(follower: Follower): Cancel };
 
 /**
- * Looks at the store's change mark for everybody who follows, and not at all while nobody does. A store that does not answer
+ * Looks at the store's change mark for all who follow, and not at all while there is no follower. A store that does not answer
  * has changed nothing that a page could show: the next look finds out.
  */
 function watchChanges({ store, clock, onChange }: Pick<LiveOptions, 'store' | 'clock' | 'onChange'>): Changes {
@@ -117,7 +117,7 @@ function watchChanges({ store, clock, onChange }: Pick<LiveOptions, 'store' | 'c
     const beginners = [...waiting];
     const found = await store.changeMark().catch(() => null);
     isLooking = false;
-    // Nobody is left: what is found now says nothing to whoever comes next.
+    // No follower is left: what is found now says nothing to the next one.
     if (found === null || cancel === null) return;
     const hasChanged = mark !== null && mark !== found;
     mark = found;

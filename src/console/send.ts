@@ -20,7 +20,7 @@ const COMPRESSED_FROM_BYTES = 1_400;
 
 const compress = promisify(gzip);
 
-/** Sends a page of the console. Nobody but its reader keeps it. */
+/** Sends a page of the console. Caches do not keep it. */
 export async function sendConsolePage(request: Request, response: Response, page: Html, status = 200): Promise<void> {
   protect(response);
   response.status(status).set('cache-control', 'no-store').type('html');

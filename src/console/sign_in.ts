@@ -62,7 +62,7 @@ async function signIn({ access }: ConsoleOptions, request: Request, token: strin
   return signed === 'unknown' ? 'link' : signed;
 }
 
-/** Signing in ends the session that the browser had, so that nobody can plant one. */
+/** Signing in ends the session that the browser had, so that none can be planted. */
 async function endOldSession({ access, store, clock }: ConsoleOptions, request: Request): Promise<void> {
   const caller = await access.identify(request);
   if (caller === null || caller.session === null || caller.author === null) return;

@@ -240,7 +240,7 @@ function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {
     ],
     rows: sessions,
     rowId: ({ id }) => id,
-    empty: 'Nobody is signed in with a browser.',
+    empty: 'No browser is signed in.',
   });
 }
 

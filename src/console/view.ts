@@ -19,7 +19,7 @@ export type View = {
   path: string;
   /** The environment in a word or two, shown beside the name; null shows nothing. */
   environment: string | null;
-  /** Who is signed in, and the id of the browser's session; null on pages that anybody may see. */
+  /** Who is signed in, and the id of the browser's session; null on pages that need none. */
   session: { name: string; role: PersonRole; id?: string | null } | null;
   /** The time of what the page shows. */
   nowMs: number;

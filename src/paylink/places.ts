@@ -47,7 +47,7 @@ export const VALUE_PLACES = [
   { part: 'linkStatus', in: ['payload', 'link'], names: ['status'] },
 ] as const satisfies readonly (Place & { part: string })[];
 
-/** Names that hold what is only shown. They decide nothing: whatever they hold, nothing is odd. */
+/** Names that hold what is only shown. They decide nothing: no value of theirs is odd. */
 export const DETAIL_PLACES = [
   { part: 'method', in: ['quote', 'payment'], names: ['paymentMethod'] },
   { part: 'installments', in: ['quote', 'payment'], names: ['installments'] },

@@ -43,7 +43,7 @@ export type OrderFilter = {
 };
 
 export type EventFilter = {
-  /** What the service said of itself, or what it answered when settled asked. */
+  /** Delivered by the service, or its answer when settled asked. */
   kind?: 'event' | 'reading' | null;
   status?: RowStatus | null;
   type?: string | null;

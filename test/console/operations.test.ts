@@ -243,7 +243,7 @@ describe('console: actions, without script', () => {
   it('shows in the audit who did what, and by its names what was done to one thing', async () => {
     const { text } = await see('/audit?subject=carla');
     expect(text).toMatch(/revoke token carla/);
-    expect((await see('/audit?actor=nobody')).text).toContain('Nothing of that kind was done.');
+    expect((await see('/audit?actor=nobody')).text).toContain('No change of that kind.');
     const { text: all } = await see('/audit?limit=200');
     expect(all).toContain(HOSTILE);
     expect(all).toMatch(/add token dora role operator expiresAt 20\d\d-/);

@@ -46,7 +46,7 @@ const END_IF_EMPTY = statement(`
 const CANCEL = statement(`
   UPDATE bulk_run SET status = 'cancelled', detail = @detail, ended_at_ms = @atMs, holder = NULL
   WHERE key = @key AND status = 'running'`);
-// A run that another replica claims at this moment is skipped: it has the lease then. On SQLite whoever had one is gone.
+// A run that another replica claims at this moment is skipped: it has the lease then. On SQLite the process that had one has ended.
 const FIND_FREE = statement(`
   SELECT key, action, reason, author, token_sha256 AS tokenSha256 FROM bulk_run
   WHERE status = 'running' AND (due_at_ms <= @nowMs OR holder = @replica OR @isAlone::boolean) ORDER BY key LIMIT 1

@@ -2,7 +2,7 @@ import type { Count, RowPage } from '../contract_lists.ts';
 import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 
 /*
- * How lists find the rows of a page without reading a table as a whole, whatever they are narrowed to.
+ * How lists find the rows of a page without reading a whole table, under any filter.
  *
  * The conditions of a list are one text, in which a value that is null lets everything through: list, count and what is
  * done to all rows of a filter use the same text, so they agree. What differs is by which way rows are found:
@@ -20,7 +20,7 @@ export const FEW = 2_000;
 /** As many are few if several conditions find them. */
 const FEW_OF_EACH = 5 * FEW;
 
-/** So many keys are looked at by one statement, and so many statements find a page. */
+/** Keys that one statement looks at, and statements that find a page. */
 const WINDOW = 15_000;
 const WINDOWS = 3;
 

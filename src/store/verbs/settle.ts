@@ -207,7 +207,7 @@ const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHER
 /**
  * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
  * it came; its time, if that is not known and the order still waits for money; and a check if it says too little. It never
- * holds an order by itself.
+ * holds an order on its own account.
  */
 function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, job: SettleJob): null {
   const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
