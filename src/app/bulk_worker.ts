@@ -14,7 +14,7 @@ const REST_SHARE = 2;
 /** A run of a replica that is gone is taken over after this time. */
 const LEASE_MS = 30_000;
 /** Runs that were started on another replica, or left by one, are found this often. */
-const POLL_MS = 5_000;
+const POLL_MS = 30_000;
 
 export type BulkOptions = {
   store: Pick<Store, 'claimBulk' | 'carryOutBulk' | 'failBulk'>;
