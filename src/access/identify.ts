@@ -1,4 +1,4 @@
-import { timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Actor, PersonRole, Role } from '../domain/access.ts';
 import type { Store } from '../store/contract.ts';
@@ -6,7 +6,6 @@ import type { Author, SessionSummary } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
 import { type ConsoleAddress, cookieName, hasBearer, readCookie } from './browser.ts';
 import { type ProxyAuth, proxyPerson } from './proxy.ts';
-import { digest, randomSecret } from './secret.ts';
 
 /** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
 export type Caller = {
@@ -132,6 +131,18 @@ export function openCallers(options: CallersOptions) {
 
 /** `id`: what the browser's cookie holds; the store has only its SHA-256. */
 export type NewSession = { id: string };
+
+const SECRET_BYTES = 32;
+
+/** A token, a session id or the secret of a link: 256 random bits. */
+export function randomSecret(): string {
+  return randomBytes(SECRET_BYTES).toString('base64url');
+}
+
+/** SHA-256 of a secret. Digests have one length, so that comparing them tells nothing of the secret's. */
+export function digest(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer');
+}
 
 type Who = { name: string; role: PersonRole };
 

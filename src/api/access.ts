@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { digest, randomSecret } from '../access/secret.ts';
+import { digest, randomSecret } from '../access/identify.ts';
 import { PERSON_ROLES, SIGN_IN_LINK_MS } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
 import type { Author, SessionSummary, TokenSummary } from '../store/contract_access.ts';
