@@ -28,6 +28,22 @@ const OF_USE =
   "import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';" +
   'const { parentPort, workerData } = globalThis.settledThread;';
 
+/**
+ * Replaced where a new database is made: a thread migrates one, and makes the next ones of what that came to. It costs as
+ * much as the rest of an app's start.
+ */
+const STORE = fileURLToPath(new URL('../../src/store/sqlite/open.ts', import.meta.url));
+const DRAFTED = [
+  [
+    'const db = new Database(draft);',
+    "globalThis.settledDraft && require('node:fs').writeFileSync(draft, globalThis.settledDraft);const db = new Database(draft);",
+  ],
+  [
+    "migrate(db, path);\n    db.prepare(\n      'INSERT INTO instance",
+    "migrate(db, path);\n    globalThis.settledDraft ??= db.serialize();\n    db.prepare(\n      'INSERT INTO instance",
+  ],
+] as const;
+
 export function oneFileThread(): Plugin {
   return {
     name: 'one-file-thread',
@@ -45,7 +61,7 @@ export async function setup(): Promise<void> {
   if (process.env.SETTLED_TEST_THREAD !== undefined) return;
   const folder = mkdtempSync(join(tmpdir(), 'settled-thread-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, 'thread.mjs');
+  const file = join(folder, 'thread.cjs');
   process.env.SETTLED_TEST_THREAD = pathToFileURL(file).href;
   // Vitest depends on it.
   const { rolldown } = await import('rolldown');
@@ -57,17 +73,21 @@ export async function setup(): Promise<void> {
         name: 'as-in-its-place',
         resolveId: (id) => {
           if (/^[./]/.test(id) || id.startsWith('node:')) return null;
-          return { id: pathToFileURL(createRequire(THREAD).resolve(id)).href, external: 'absolute' };
+          return { id: createRequire(THREAD).resolve(id), external: 'absolute' };
         },
         transform: (code, id) => {
-          const own = id === THREAD ? replaced(code, OWN, OF_USE, id) : code;
+          const own = id === THREAD ? replaced(code, OWN, OF_USE, id) : id === STORE ? drafted(code) : code;
           return own.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
         },
       },
     ],
   });
-  await bundle.write({ file, format: 'esm' });
+  await bundle.write({ file, format: 'cjs' });
   await bundle.close();
+}
+
+function drafted(code: string): string {
+  return DRAFTED.reduce((text, [from, to]) => replaced(text, from, to, STORE), code);
 }
 
 function replaced(code: string, from: string, to: string, file: string): string {
