@@ -11,13 +11,12 @@ import { openTestStore } from './opening.ts';
 const [deed = '', path = ''] = process.argv.slice(2);
 
 const DEEDS: Record<string, () => unknown> = {
-  open: () => {
-    const options = { path, secretsKeyId: 'key-1', newInstanceId: 'instance-2', nowMs: 1 };
-    return { created: openForWriting(options).created };
-  },
+  open: () => ({ created: open().created }),
   hold: () => {
-    setInterval(() => {}, 60_000);
-    return DEEDS.open?.();
+    const opened = open();
+    // What has no reference is closed when memory is collected, and gives up its lock.
+    setInterval(() => opened.lock, 60_000);
+    return { created: opened.created };
   },
   keys: makeKeys,
   fill: fillDisk,
@@ -28,6 +27,10 @@ try {
 } catch (error) {
   const { code, message } = error as NodeJS.ErrnoException;
   console.log(JSON.stringify({ code, message }));
+}
+
+function open() {
+  return openForWriting({ path, secretsKeyId: 'key-1', newInstanceId: 'instance-2', nowMs: 1 });
 }
 
 /** Makes the keys of many stores as soon as the test says go. */
