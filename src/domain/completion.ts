@@ -19,9 +19,9 @@ import {
   type SettlementPolicy,
   settleOnce,
 } from './decision.ts';
-import type { PaymentFact } from './fact.ts';
+import { MONEY_CAME, type PaymentFact } from './fact.ts';
 import { covers, isWorth, nextEntry, type Payment, payments, UNNAMED } from './ledger.ts';
-import { isSameMoney } from './money.ts';
+import { isSameMoney, type Money } from './money.ts';
 import type { HoldReason, Order, OrderState } from './order.ts';
 
 /** What a completed payment means, state by state. */
@@ -54,6 +54,17 @@ export function countedPayment(
     counted.find((payment) => payment.id === paymentId) ??
     counted.find((payment) => payment.key === UNNAMED && payment.id === null)
   );
+}
+
+/**
+ * The money that a fact names for a payment and the ledger does not have: nothing was counted, or other money. Null if it was
+ * counted as it was said, or if the fact tells of no money.
+ */
+export function uncounted(order: Order, fact: PaymentFact): Money | null {
+  if (!MONEY_CAME.has(fact.kind) && fact.kind !== 'unclear') return null;
+  const { captured } = agreement(order, fact);
+  const known = countedPayment(order, fact);
+  return known !== undefined && isSameMoney(known.captured, captured) ? null : captured;
 }
 
 /** The effect by which an unnamed payment gets the id that a fact brings. */

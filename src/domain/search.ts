@@ -9,8 +9,12 @@ import { searchWords } from './payment_details.ts';
 export type Search = {
   /** A reference or its beginning, or an id that the service made: of a link, a payment or an event. */
   readonly text: string;
+  /** The same in small letters, in capitals, and with a capital first: how a reference may be written otherwise. */
+  readonly cases: readonly string[];
   /** The same as customers are searched: the beginning of a name or an e-mail address. */
   readonly words: string;
+  /** Whether it has the form of a name, or of a later word of one. */
+  readonly isName: boolean;
   /** The ways in which the address of a link may be stored that this is, or is a part of; none if it is no address. */
   readonly addresses: readonly string[];
   /** Our number of an event or a reading. */
@@ -26,12 +30,23 @@ export function readSearch(given: string): Search {
   const text = given.trim();
   return {
     text,
+    cases: casesOf(text),
     words: searchWords(text),
+    isName: NAME.test(text),
     addresses: readAddresses(text),
     eventKey: /^[1-9][0-9]{0,14}$/.test(text) ? Number(text) : null,
     notice: readNoticeName(text),
     amount: readSearchedAmount(text),
   };
+}
+
+/** Letters, with what stands between them in names. */
+const NAME = /^\p{L}[\p{L}\p{M} .'’-]+$/u;
+
+function casesOf(text: string): string[] {
+  const small = text.toLowerCase();
+  const cases = [small, text.toUpperCase(), small.charAt(0).toUpperCase() + small.slice(1)];
+  return [...new Set(cases)].filter((one) => one !== text);
 }
 
 /** Minor units of an amount in a currency, each way in which it may be meant; none if it was named in another currency. */

@@ -38,9 +38,13 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
   if (facts === null || facts.length === 0) return [words.rule(event.rule ?? '')];
   return facts.map((fact) => {
     const which = fact.paymentId === null ? '' : ` (${fact.paymentId})`;
-    const hasMoney = MONEY_CAME.has(fact.kind) && (fact.quoteMoney ?? fact.linkMoney) !== null;
+    const hasMoney = speaksOfMoney(fact) && (fact.quoteMoney ?? fact.linkMoney) !== null;
     return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${inMoney(agreement(order, fact).captured)}` : ''}`;
   });
+}
+
+function speaksOfMoney({ kind }: PaymentFact): boolean {
+  return MONEY_CAME.has(kind) || kind === 'unclear';
 }
 
 /** Where service, settled and shop differ; empty if they agree. */
@@ -65,7 +69,12 @@ function unsettledWords(timeline: Timeline): string[] {
 
 /** Payments of the last word that the ledger has otherwise, or not at all, and money that is not what the order asks. */
 function uncounted(order: Order, facts: readonly PaymentFact[]): string[] {
-  return facts.filter(({ kind }) => MONEY_CAME.has(kind)).flatMap((fact) => differenceOf(order, fact) ?? []);
+  return facts.filter(speaksOfMoney).flatMap((fact) => differenceOf(order, fact) ?? []);
+}
+
+/** Whether a person decided about what came: it is no longer a difference that the order asks other money. */
+function isDecided({ state, resolution }: Order): boolean {
+  return resolution !== null && state !== 'held';
 }
 
 function differenceOf(order: Order, fact: PaymentFact): string | null {
@@ -73,13 +82,17 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
   const counted = payments(order);
   const name = paymentId ?? 'the payment';
   const own = paymentId === null ? counted[0] : counted.find(({ id }) => id === paymentId);
+  if (kind === 'unclear') {
+    if (own !== undefined || isDecided(order)) return null;
+    return `The service contradicts itself about ${name}, and settled counted nothing for it.`;
+  }
   if (own === undefined) return `The service says that ${name} is ${kind}, and settled counted nothing for it.`;
   if (own.status !== kind) return `The service says that ${name} is ${kind}, and settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
   if (!isSame(own.captured, captured)) {
     return `The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`;
   }
-  if (kind !== 'completed' || isSame(captured, order.amount)) return null;
+  if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
   return `The service says ${inMoney(captured)} of ${name}, and the order asks ${inMoney(order.amount)}.`;
 }
 

@@ -3,7 +3,7 @@ import type { PaymentFact } from '../../src/domain/fact.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../../src/explain/sides.ts';
 import type { EventSummary, Timeline } from '../../src/store/contract_queries.ts';
-import { aFact, orderIn, stated } from '../support/orders.ts';
+import { aFact, anOrder, orderIn, stated } from '../support/orders.ts';
 
 const row = (over: Partial<EventSummary> = {}) =>
   ({ key: 7, status: 'done', rule: 'paid', fault: null, ...over }) as EventSummary;
@@ -74,6 +74,24 @@ describe('how service, settled and shop differ', () => {
     expect(differing(orderIn('held'), facts)).toEqual([
       'The service says 60.00 BRL of pay_1, and the order asks 100.00 BRL.',
     ]);
+  });
+
+  it('says that nothing was counted of a payment about which the service contradicts itself', () => {
+    const facts = [aFact('unclear', { linkMoney: stated('150.00') })];
+    const held = anOrder({ state: 'held', holds: [{ id: 'h', reason: 'status_unclear' }] });
+    expect(saying(held, facts)).toEqual(['it contradicts itself about the payment (pay_1): 150.00 BRL']);
+    expect(differing(held, facts)).toEqual([
+      'The service contradicts itself about pay_1, and settled counted nothing for it.',
+    ]);
+    expect(differing(anOrder({ state: 'paid', resolution: 'accept' }), facts)).toEqual([]);
+  });
+
+  it.each(['accept', 'reject'] as const)('is nothing more once a person decided to %s less money', (resolution) => {
+    const facts = [aFact('completed', { linkMoney: stated('60.00') })];
+    const held = orderIn('held');
+    const state = resolution === 'accept' ? 'paid' : 'cancelled';
+    expect(differing({ ...held, holds: [], state, resolution }, facts)).toEqual([]);
+    expect(differing({ ...held, resolution }, facts)).toHaveLength(1);
   });
 
   it('names what came and is not settled', () => {

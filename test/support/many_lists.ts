@@ -23,6 +23,8 @@ export function fillingLists({ orders, bytes }: { orders: number; bytes: string 
     `UPDATE link SET url = 'https://pay.example.com/l/' || key, short_url = 'https://p.example/' || key`,
     `INSERT INTO payment (order_key, payment_key, name_search, email_search, said_at_ms)
      SELECT key, 'pay_' || key, 'ana ' || key, 'ana' || key || '@example.com', ${FROM_MS} FROM orders`,
+    `INSERT INTO reported_payment (order_key, payment_key, currency, amount_minor)
+     SELECT key, 'other_' || key, 'BRL', 7777 FROM orders`,
     `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, received_at_ms, due_at_ms,
        ended_at_ms, outcome)
      SELECT key, 'evt_' || key, ${bytes}, '1', ${bytes}, 'payment_link.payment_status_changed',
@@ -46,6 +48,9 @@ const SEARCHES = [
   ['the address of a link', 'https://pay.example.com/l/77'],
   ['the short address', 'p.example/77'],
   ['the id of a payment', 'pay_77'],
+  ['the id of a payment that was not counted', 'other_77'],
+  ['an amount that was reported alone', '77,77'],
+  ['a later word of a name', 'Souza'],
   ['the id of an event', 'evt_77'],
   ['the number of an event', '77'],
   ['the id of a notice', 'msg_77_n77'],
@@ -160,6 +165,7 @@ export const LISTED_TABLES = [
   'ledger',
   'settlement',
   'payment',
+  'reported_payment',
   'inbox',
   'outbox',
   'rejection',

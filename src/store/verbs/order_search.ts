@@ -29,6 +29,7 @@ const EXACT: readonly Exact[] = [
     `${groupsOf('ledger', 'order_key')} SELECT g.order_key AS key FROM newest CROSS JOIN ledger g
      WHERE (g.order_key ${GROUP}) = newest.n AND g.payment_key = @text LIMIT @few`,
   ),
+  byText('SELECT order_key AS key FROM reported_payment WHERE payment_key = @text LIMIT @few'),
   byText(
     `${groupsOf('inbox', 'key')} SELECT l.order_key AS key FROM newest CROSS JOIN inbox i JOIN link l ON l.key = i.link_key
      WHERE (i.key ${GROUP}) = newest.n AND i.event_id = @text LIMIT @few`,
@@ -59,6 +60,11 @@ const CUSTOMERS = ['name_search', 'email_search'].map((column) =>
     ${groupsOf('payment', 'order_key')} SELECT p.order_key AS key FROM newest CROSS JOIN payment p
     WHERE (p.order_key ${GROUP}) = newest.n AND ${beginning(column)} LIMIT @few`),
 );
+/** No index has the later words of names: they are looked for in as many orders, the newest. */
+const NAMES_READ = 65_536;
+const INSIDE_NAME = statement(`
+  SELECT order_key AS key FROM payment WHERE order_key > (SELECT max(order_key) FROM payment) - ${NAMES_READ}
+    AND name_search LIKE @inside ESCAPE '!' ORDER BY order_key DESC LIMIT @few`);
 const CUSTOMER = `(SELECT 1 FROM payment p WHERE p.order_key = o.key
   AND (${beginning('name_search')} OR ${beginning('email_search')}) LIMIT 1)`;
 
@@ -85,7 +91,7 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   const named = yield* findNamed(tx, search);
   const { text: prefix } = search;
   const prefixEnd = afterPrefix(prefix);
-  const beginning = prefixEnd === null ? [] : fewOf(yield* findKeys(tx, BEGINNING, { prefix, prefixEnd }));
+  const beginning = yield* findBeginning(tx, search);
   const customers = yield* findCustomers(tx, search);
   const amount = search.amount === null ? NO_AMOUNT : yield* findAmount(tx, search.amount);
   const keys = [...new Set([...named, ...(beginning ?? []), ...(customers ?? []), ...amount.keys])];
@@ -119,14 +125,28 @@ function wordsOf({ words }: Search) {
   return { wordsFrom: words, wordsTo: afterPrefix(words) };
 }
 
-/** Null if they are more than a few. */
+/** Those whose reference begins with the text; in another case, if none begins with it as it was typed. Null if they are many. */
+function* findBeginning(tx: Transaction, { text, cases }: Search): Work<number[] | null> {
+  for (const prefix of [text, ...cases]) {
+    const prefixEnd = afterPrefix(prefix);
+    const found = prefixEnd === null ? [] : fewOf(yield* findKeys(tx, BEGINNING, { prefix, prefixEnd }));
+    if (found === null || found.length > 0) return found;
+  }
+  return [];
+}
+
+/** Of customers whose name or e-mail address begins with the words, or of whose name a later word does. Null if they are many. */
 function* findCustomers(tx: Transaction, search: Search): Work<number[] | null> {
   const asked = wordsOf(search);
   if (asked.wordsTo === null) return [];
   const answers = CUSTOMERS.map((find) => findKeys(tx, find, asked));
   const found: { key: number }[] = [];
   for (const answer of answers) found.push(...(yield* answer));
-  return fewOf(found);
+  const keys = fewOf(found);
+  if (keys === null || !search.isName) return keys;
+  const inside = `% ${search.words.replace(/[!%_]/g, '!$&')}%`;
+  const others = yield* tx.all<{ key: number }>(INSIDE_NAME, { inside, few: FEW });
+  return [...keys, ...others.map(({ key }) => key)];
 }
 
 function* findNamed(tx: Transaction, search: Search): Work<number[]> {
@@ -154,17 +174,23 @@ const CAPTURED = statement(`
   WHERE amount_minor = @minor AND kind = 'captured' AND is_asked IS NOT TRUE
   ORDER BY order_key DESC LIMIT @few`);
 
+const REPORTED = statement(`
+  SELECT order_key AS key, currency, amount_minor AS amountMinor FROM reported_payment WHERE amount_minor = @minor
+  ORDER BY order_key DESC LIMIT @few`);
+
 type Amount = { keys: readonly number[]; sums: readonly string[] };
-type Captured = { key: number; currency: string; amountMinor: number };
+type NamedMoney = { key: number; currency: string; amountMinor: number };
 
 const NO_AMOUNT: Amount = { keys: [], sums: [] };
 
 /**
- * Finds orders that ask an amount, or have a captured entry of it; of entries, the newest. `sums`: amounts in currencies,
- * if more orders than a few ask them.
+ * Finds orders that ask an amount, or of which a payment of it was captured or reported; of payments, the newest. `sums`:
+ * amounts in currencies, if more orders than a few ask them.
  */
 function* findAmount(tx: Transaction, amount: SearchedAmount): Work<Amount> {
-  const captured = minorsAnywhere(amount).map((minor) => tx.all<Captured>(CAPTURED, { minor, few: FEW }));
+  const named = minorsAnywhere(amount).flatMap((minor) =>
+    [CAPTURED, REPORTED].map((find) => tx.all<NamedMoney>(find, { minor, few: FEW })),
+  );
   const currencies = yield* tx.all<{ currency: string }>(CURRENCIES);
   const keys: number[] = [];
   const sums: string[] = [];
@@ -175,8 +201,8 @@ function* findAmount(tx: Transaction, amount: SearchedAmount): Work<Amount> {
       else keys.push(...few);
     }
   }
-  for (const entries of captured) {
-    const meant = (yield* entries).filter((entry) => minorsOf(amount, entry.currency).includes(entry.amountMinor));
+  for (const answer of named) {
+    const meant = (yield* answer).filter((money) => minorsOf(amount, money.currency).includes(money.amountMinor));
     keys.push(...meant.map(({ key }) => key));
   }
   return { keys, sums };

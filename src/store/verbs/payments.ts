@@ -1,3 +1,8 @@
+import { uncounted } from '../../domain/completion.ts';
+import type { Decision } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import { UNNAMED } from '../../domain/ledger.ts';
+import { isSameMoney } from '../../domain/money.ts';
 import { withoutCustomers } from '../../domain/notice.ts';
 import type { Order } from '../../domain/order.ts';
 import {
@@ -6,6 +11,7 @@ import {
   learnDetails,
   type SaidDetails,
   searchWords,
+  TOTAL_CURRENCY,
 } from '../../domain/payment_details.ts';
 import type { RowStatus } from '../../domain/retry.ts';
 import type { Keeping } from '../contract.ts';
@@ -53,6 +59,7 @@ export function noteDetails(
     const after = learnDetails(known, said, atMs);
     if (after === null) continue;
     writeDetails(tx, orderKey, after, nowMs);
+    writeTotal(tx, orderKey, order, after);
     known = [...known.filter(({ key }) => key !== after.key), after];
   }
   return known === order.details ? order : { ...order, details: known };
@@ -67,6 +74,27 @@ function writeDetails(tx: Transaction, orderKey: number, details: KnownDetails, 
     emailSearch: email === null ? null : searchWords(email),
     personalSinceMs: name === null && email === null ? null : nowMs,
   });
+}
+
+const REPORT = statement(`
+  INSERT INTO reported_payment (order_key, payment_key, currency, amount_minor)
+  VALUES (@orderKey, @paymentKey, @currency, @amountMinor) ON CONFLICT DO NOTHING`);
+
+/** Keeps the money of a payment that a decision did not count, or not so, for people who look for it. */
+export function noteReported(
+  tx: Transaction,
+  { orderKey, order, fact, made }: { orderKey: number; order: Order; fact: PaymentFact; made: Decision },
+): void {
+  if (made.effects.some((effect) => effect.do === 'entry' && effect.entry.kind === 'captured')) return;
+  const money = uncounted(order, fact);
+  if (money !== null) tx.send(REPORT, { orderKey, paymentKey: fact.paymentId ?? UNNAMED, ...money });
+}
+
+/** With interest the customer pays more than the order asks, and that is what stands on the customer's bill. */
+function writeTotal(tx: Transaction, orderKey: number, { amount }: Order, { key, totalBrlMinor }: KnownDetails): void {
+  if (totalBrlMinor === null) return;
+  const total = { amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY };
+  if (!isSameMoney(total, amount)) tx.send(REPORT, { orderKey, paymentKey: key, ...total });
 }
 
 const DUE = statement(`

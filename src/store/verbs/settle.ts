@@ -14,7 +14,7 @@ import { countMismatches, DOUBTFUL_FROM, noteMismatches, writeDecision } from '.
 import { bury, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
-import { noteDetails } from './payments.ts';
+import { noteDetails, noteReported } from './payments.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row under settlement. */
@@ -143,6 +143,7 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, 
     const made = decide(order, fact, { asks: policy.asks, quoteIsDoubtful: mismatches >= DOUBTFUL_FROM });
     noteMismatches(tx, { order, fact, made, mismatches, before: claimed.quoteMismatches }, nowMs);
     const after = writeDecision(tx, before, made, cause, nowMs);
+    noteReported(tx, { orderKey: claimed.orderKey, order: after, fact, made });
     if (isReading(claimed)) noteDrift(tx, { before, after, made, fact, reading: claimed, nowMs });
     // A reading answers a check and asks for none.
     else if (made.effects.some((effect) => effect.do === 'check')) {

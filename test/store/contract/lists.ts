@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import { readSearch } from '../../../src/domain/search.ts';
 import type { OrderFilter } from '../../../src/store/contract_lists.ts';
 import { stated } from '../../support/orders.ts';
@@ -93,6 +94,49 @@ export function listsContract({ fresh }: Worlds): void {
       expect(await search('150.00 usd')).toEqual(['dollar']);
       expect(await search('150.000,00')).toEqual([]);
       expect(await search('EUR 150')).toEqual([]);
+    });
+
+    it('finds payments that were reported and not counted, or not so, by their id and their amount', async () => {
+      const [unclear, asked, other, plain, total] = (await newOrders(
+        'unclear',
+        'asked',
+        'other',
+        'plain',
+        'total',
+      )) as [Link, Link, Link, Link, Link];
+      const money = { linkMoney: stated('150.00') };
+      await world.settle(unclear, [said('unclear', { paymentId: 'pay_unclear', ...money })]);
+      await world.settle(asked, [said('completed', { paymentId: 'pay_asked', ...money })], {
+        policy: { asks: 'always' },
+      });
+      await world.settle(other, [said('completed', { paymentId: 'pay_other' })]);
+      await world.settle(other, [said('completed', { paymentId: 'pay_other', ...money })]);
+      await world.settle(plain, [said('completed', { paymentId: 'pay_plain' })]);
+      await world.settle(plain, [said('completed', { paymentId: 'pay_plain' })]);
+      const details = [{ ...NO_DETAILS, paymentId: 'pay_total', totalBrlMinor: 15_000 }];
+      await world.settle(total, [said('completed', { paymentId: 'pay_total' })], { details });
+      for (const name of ['unclear', 'asked', 'other', 'plain', 'total'])
+        expect([name, await search(`pay_${name}`)]).toEqual([name, [name]]);
+      expect(await search('150')).toEqual(['total', 'other', 'asked', 'unclear']);
+      expect(await search('USD 150')).toEqual([]);
+    });
+
+    it('finds references in another case, and names by a later word', async () => {
+      const [a] = (await newOrders('Tea-1', 'LAMP-1', 'sofa-1', 'Sofa-2')) as [Link];
+      const customer = { ...NO_DETAILS, paymentId: 'pay_1', customerName: 'Ana Maria de Souza_Lima' };
+      await world.settle(a, [said('completed', { paymentId: 'pay_1' })], { details: [customer] });
+      const found: [string, string[]][] = [
+        ['TEA', ['Tea-1']],
+        ['tea-1', ['Tea-1']],
+        ['lamp', ['LAMP-1']],
+        ['SOFA', ['sofa-1']],
+        ['sofa', ['sofa-1']],
+        ['souza', ['Tea-1']],
+        ['Maria de', ['Tea-1']],
+        ['ouza', []],
+        ['souza.', []],
+      ];
+      for (const [text, expected] of found) expect([text, await search(text)]).toEqual([text, expected]);
     });
 
     it('narrows what it finds by other filters', async () => {

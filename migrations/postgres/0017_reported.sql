@@ -1,0 +1,12 @@
+-- expands
+-- Money of a payment by which people look for its order, if it is not what the ledger or the order has: what the service
+-- reported and settled did not count, or counted otherwise, and what the customer pays in all. `payment_key`: as in the ledger.
+CREATE TABLE reported_payment (
+  order_key    bigint NOT NULL REFERENCES orders (key),
+  payment_key  text   NOT NULL,
+  currency     text   NOT NULL,
+  amount_minor bigint NOT NULL,
+  PRIMARY KEY (order_key, payment_key, currency, amount_minor)
+);
+CREATE INDEX reported_payment_by_id ON reported_payment (payment_key);
+CREATE INDEX reported_payment_by_money ON reported_payment (amount_minor, order_key);
