@@ -20,6 +20,13 @@ const live = followServer();
 if (document.body.dataset.still === undefined) refreshPage(live);
 letTimesTick(live);
 watchKeys();
+openTarget();
+addEventListener('hashchange', openTarget);
+
+/** Unfolds the form that the address names. */
+function openTarget() {
+  document.getElementById(decodeURIComponent(location.hash.slice(1)))?.setAttribute('open', '');
+}
 
 /**
  * Hears what the server says. Of all tabs of this browser one has the stream, and tells the others; a hidden tab lets go of
@@ -128,11 +135,12 @@ function refreshPage(live) {
     if (fresh === 'ended') {
       hasEnded = true;
       live.leave();
-      sayEnded();
+      const again = Object.assign(document.createElement('a'), { href: location.href, textContent: 'Sign in again' });
+      say('Your session has ended, so this page is no longer refreshed. ', again, ' to come back to it.');
     } else if (fresh === null || isPaused) dirtySinceMs = wasDirtySinceMs;
     else {
       takeIn(fresh, touched);
-      live.onFresh();
+      live.tick();
     }
     show();
     refreshSoon(fresh === null ? RETRY_AFTER_MS : undefined);
@@ -184,8 +192,12 @@ async function fetchPage() {
   return fresh.getElementById('as-of') === null ? 'ended' : fresh;
 }
 
-/** Puts a fresh page in the place of this one, and leaves focus, selection, what was typed and what was opened as they are. */
+/**
+ * Puts a fresh page in the place of this one, and leaves focus, selection, what was typed and what was opened as they are. What
+ * was typed into a form that the fresh page does not have is said above it, with what is so now.
+ */
 function takeIn(fresh, touched) {
+  const typed = [...main.querySelectorAll('textarea')].filter((field) => touched.has(field) && field.value !== '');
   Idiomorph.morph(main, fresh.getElementById('main'), {
     ignoreActiveValue: true,
     callbacks: {
@@ -195,17 +207,17 @@ function takeIn(fresh, touched) {
   });
   document.getElementById('as-of').replaceChildren(...fresh.getElementById('as-of').childNodes);
   document.title = fresh.title;
+  for (const { value } of typed.filter((field) => !field.isConnected)) {
+    const now = main.querySelector('.answer, main:not(:has(.answer)) h1').textContent;
+    say('This changed while you were typing, and nothing was sent. ', now, ` You had typed: “${value}”`);
+  }
 }
 
-function sayEnded() {
-  const again = document.createElement('a');
-  again.href = location.href;
-  again.textContent = 'Sign in again';
-  const message = document.createElement('p');
-  message.className = 'problem';
-  message.setAttribute('role', 'alert');
-  message.append('Your session has ended, so this page is no longer refreshed. ', again, ' to come back to it.');
-  main.prepend(message);
+/** Above the part of the page that is refreshed. */
+function say(...parts) {
+  const message = Object.assign(document.createElement('p'), { className: 'problem', role: 'alert' });
+  message.append(...parts);
+  main.before(message);
 }
 
 /** The controls in which somebody typed or chose something: a refresh leaves them alone. */
@@ -218,31 +230,26 @@ function keepTouched() {
   return touched;
 }
 
-/** Ages tick, by the server's clock; each time has its local time as its title. */
+/** Ages tick, by the server's clock. Other times become the browser's, as `2026-11-23 05:03:55 GMT-3`; their title is in UTC. */
 function letTimesTick(live) {
-  const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
-
-  function nameLocalTimes() {
-    for (const time of document.querySelectorAll('time[data-local]')) {
-      time.title = local.format(new Date(time.dateTime));
-    }
-  }
-
-  function tick() {
+  const zone = new Intl.DateTimeFormat('en', { timeZoneName: 'short' });
+  live.tick = () => {
     if (document.hidden) return;
     const nowMs = Date.now() + live.aheadMs;
     for (const time of main.querySelectorAll('time[data-age]')) {
       const words = ageInWords(nowMs - Date.parse(time.dateTime), time.dataset.age);
       if (time.textContent !== words) time.textContent = words;
     }
-  }
-
-  live.onFresh = () => {
-    nameLocalTimes();
-    tick();
+    for (const time of document.querySelectorAll('time[data-local]:not([title])')) {
+      const at = new Date(time.dateTime);
+      time.title = `${time.dateTime.slice(0, -5).replace('T', ' ')} UTC`;
+      // Swedish writes the year first, as ISO 8601 does.
+      const shown = time.dataset.local === 'clock' ? at.toLocaleTimeString('sv-SE') : at.toLocaleString('sv-SE');
+      time.textContent = `${shown} ${zone.format(at).split(', ').at(-1)}`;
+    }
   };
-  nameLocalTimes();
-  setInterval(tick, TICK_MS);
+  live.tick();
+  setInterval(live.tick, TICK_MS);
 }
 
 function ageInWords(sinceMs, how) {
@@ -251,23 +258,18 @@ function ageInWords(sinceMs, how) {
   return sinceMs >= 0 ? `${words} ago` : `in ${words}`;
 }
 
-const UNITS = [
-  ['d', 86_400],
-  ['h', 3_600],
-  ['min', 60],
-  ['s', 1],
-];
+const UNITS = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
 
 /** As the server writes it: `59 s`, `2 h 5 min`. */
 function inWords(seconds) {
   if (seconds < 120) return `${seconds} s`;
-  let left = seconds;
-  const parts = UNITS.flatMap(([unit, size]) => {
-    const n = Math.floor(left / size);
-    left -= n * size;
-    return n === 0 ? [] : [`${n} ${unit}`];
+  const parts = UNITS.map(([unit, size], at) => {
+    return [Math.floor((seconds % (UNITS[at - 1]?.[1] ?? Number.POSITIVE_INFINITY)) / size), unit].join(' ');
   });
-  return parts.slice(0, 2).join(' ');
+  return parts
+    .filter((part) => !part.startsWith('0 '))
+    .slice(0, 2)
+    .join(' ');
 }
 
 function watchKeys() {

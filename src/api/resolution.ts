@@ -4,7 +4,7 @@ import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument, shownFlags } from '../domain/notice.ts';
 import { FLAGS, ORDER_STATES } from '../domain/order.ts';
-import { explainDecision } from '../explain/decision.ts';
+import { explainDecision, warnOfDecision } from '../explain/decision.ts';
 import { logChange } from '../observe/log.ts';
 import type { PreviewedDecision } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
@@ -28,6 +28,7 @@ const preview = field.component('DecisionPreview', 'What a decision would do, if
   raised: z.array(z.enum(ATTENTION_KINDS)).describe('Matters that would be raised.'),
   ended: z.array(z.enum(ATTENTION_KINDS)).describe('Matters that would end.'),
   sentences: z.array(z.string()).describe('The same for a person.'),
+  warning: z.string().nullable().describe('What to weigh before: no money was counted. Null if there is nothing.'),
 });
 
 const PREVIEW = {
@@ -40,6 +41,7 @@ const PREVIEW = {
   raised: [],
   ended: [],
   sentences: ['Order order-8001 (100.00 BRL) becomes paid; it is held now.', 'The shop is told: order.paid.'],
+  warning: null,
 };
 
 export const resolveOrder = operation({
@@ -105,6 +107,7 @@ function previewDocument({ order: before, made, after }: PreviewedDecision): z.i
     raised: effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : [])),
     ended: effects.flatMap((effect) => (effect.do === 'end_attention' ? [effect.kind] : [])),
     sentences: explainDecision(before, made, after),
+    warning: warnOfDecision(before, made),
   };
 }
 

@@ -68,6 +68,7 @@ const TIMELINE = {
     isReading: false,
     says: ['the payment is completed (pay_8001): 100.00 BRL'],
   },
+  decided: null,
   differences: [],
 };
 
@@ -92,6 +93,15 @@ export const showTimeline = operation({
         })
         .nullable()
         .describe('What the service said last of the payment of the order; null if nothing came.'),
+      decided: z
+        .strictObject({
+          decision: z.enum(['accept', 'reject']),
+          at: time,
+          by: z.string().nullable().describe('Null if it was no person or token with a name.'),
+          reason: z.string().nullable(),
+        })
+        .nullable()
+        .describe('What a person decided last about held money; null if that never was.'),
       differences: z.array(z.string()).describe('Where the service, settled and the shop differ; empty if they agree.'),
     },
     TIMELINE,
@@ -111,6 +121,7 @@ export const showTimeline = operation({
       order: orderDocument(timeline.order),
       ...explained,
       service: last && serviceDocument(timeline.order, last),
+      decided: decidedDocument(timeline),
       differences: differences(timeline, last, { canTell }),
     };
   },
@@ -120,6 +131,15 @@ function serviceDocument(order: Order, last: LastWord): object {
   const { key, reading, receivedAtMs } = last.event;
   const says = whatServiceSays(order, last);
   return { at: iso(receivedAtMs), event: String(key), isReading: reading !== null, says };
+}
+
+const DECISIONS = { hold_accepted: 'accept', hold_rejected: 'reject' } as const;
+
+function decidedDocument({ history }: Pick<Timeline, 'history'>): object | null {
+  const row = history.findLast(({ what }) => Object.hasOwn(DECISIONS, what));
+  if (row === undefined) return null;
+  const { what, atMs, by, cause } = row;
+  return { decision: DECISIONS[what as keyof typeof DECISIONS], at: iso(atMs), by, reason: cause.id };
 }
 
 /** What the service said last, from its own bytes if they are still there. */

@@ -184,6 +184,8 @@ export function actionForm(
     summary: string;
     /** What will happen if the button is pressed. */
     preview: HtmlValue;
+    /** What to weigh before. */
+    warning?: string | null;
     button: string;
     /** Whether the action is hard to take back. */
     isDanger?: true;
@@ -196,14 +198,26 @@ export function actionForm(
     back?: string;
   },
 ): Html {
-  const { id, action, summary, preview, button, isDanger, reason, values = {}, back = view.path } = options;
+  const {
+    id,
+    action,
+    summary,
+    preview,
+    warning = null,
+    button,
+    isDanger,
+    reason,
+    values = {},
+    back = view.path,
+  } = options;
   const refused = refusedHere(view, action, values);
   const { typed = refused?.get('reason') ?? '' } = options;
-  const isOpen = options.isOpen === true || refused !== null || typed !== '';
+  const isOpen = options.isOpen === true || view.open === id || refused !== null || typed !== '';
   return html`<details class="action" id="${id}"${isOpen ? html` open` : null}><summary>${summary}</summary>
 <form method="post" action="${hrefOf(view, action)}">
 ${hiddenFields({ ...values, back: hrefOf(view, back) })}
 <div class="preview">${preview}</div>
+${warning === null ? null : html`<p class="problem">${warning}</p>`}
 ${reason === 'none' ? null : reasonField(id, { isNeeded: reason === 'required', typed })}
 <button class="button${isDanger === true ? ' danger' : ''}">${button}</button>
 </form></details>`;

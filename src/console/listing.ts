@@ -5,7 +5,7 @@ import { type Filter, filterForm, pagination, problemPanel } from './components.
 import type { PageParts, Shown } from './layout.ts';
 import { loaded, timeAsked } from './query.ts';
 import { age, badge, count, type Noun, stateBadge } from './values.ts';
-import { DONE, hrefOf, orderPath, type View } from './view.ts';
+import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
 
@@ -14,7 +14,9 @@ type Typed = Readonly<Record<string, string>>;
 
 export function typedQuery(request: Pick<Request, 'url'>): Typed {
   const { searchParams } = new URL(request.url, 'http://settled');
-  return Object.fromEntries([...searchParams].filter(([name, value]) => name !== DONE && value !== ''));
+  return Object.fromEntries(
+    [...searchParams].filter(([name, value]) => name !== DONE && name !== OPEN && value !== ''),
+  );
 }
 
 /** `count`: of all rows that the filters let through, if the list counts them. */

@@ -5,9 +5,9 @@ import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { inLocale, nameOfMatter } from './overview.ts';
+import { nameOfMatter } from './overview.ts';
 import { asked, choices, given, loaded } from './query.ts';
-import { lasting, money, stateBadge } from './values.ts';
+import { lasting, money, prose, stateBadge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
 
 const PATH = '/attention';
@@ -51,7 +51,7 @@ export async function showMatters(options: ConsoleOptions, view: View, request: 
   const { summary, groups, attention, nextCursor } = document;
   const [group] = groups;
   const body = html`<h1>What needs a person</h1>
-<p class="lead">${inLocale(view, summary.sentence, summary.money.sums)}</p>
+<p class="lead">${prose(view, summary.sentence)}</p>
 ${groups.length === 1 && group !== undefined ? html`<p>${nameOfMatter(group)}: ${group.meaning}.</p>` : null}
 ${filters}
 ${table({
@@ -82,9 +82,10 @@ ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, n
   return { title: 'What needs a person', here: '/', body };
 }
 
-function aboutMatter(view: View, { id, detail }: MatterDocument): HtmlValue {
-  if (id === null || !mayDo(view, 'operator')) return detail;
-  return html`${detail} ${endMatterForm(view, id)}`;
+function aboutMatter(view: View, { id, detail, reference }: MatterDocument): HtmlValue {
+  const said = prose(view, detail, reference ?? '');
+  if (id === null || !mayDo(view, 'operator')) return said;
+  return html`${said} ${endMatterForm(view, id)}`;
 }
 
 /** Says that a matter is over. */

@@ -7,7 +7,7 @@ import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
 import { loadPreviews, nextStep, orderActions } from './order_actions.ts';
-import { age, badge, money, stateBadge, time, timeAndAge } from './values.ts';
+import { age, badge, money, prose, stateBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 type TimelineDocument = Awaited<ReturnType<typeof showTimeline.load>>;
@@ -25,40 +25,40 @@ export async function showOrderPage(options: ConsoleOptions, view: View, request
   const { order, answer, entries, next } = timeline;
   const previews = await loadPreviews(options, view, order);
   const body = html`<div class="order-head"><h1><bdi>${order.reference}</bdi></h1>${stateBadge(order.state)}${order.flags.map((flag) => badge(flag.replaceAll('_', ' '), 'wait'))}</div>
-<p class="answer">${answer}</p>
+<p class="answer">${prose(view, answer, reference)}</p>
 <section id="next"><h2>What follows</h2><ul class="steps">${next.map((line) => html`<li>${nextStep(view, order, line)}</li>`)}</ul></section>
 ${orderActions(view, order, { canAsk: options.asking !== null, previews })}
 ${sides(view, timeline, told)}
 ${payments(view, order)}
 ${aboutOrder(view, order)}
-${story(view, entries)}`;
+${story(view, entries, reference)}`;
   return { title: order.reference, here: '/orders', body };
 }
 
 /** What each of the three knows, side by side, and how they differ. */
-function sides(view: View, { order, service, differences }: TimelineDocument, told: Notices): Html {
+function sides(view: View, { order, service, decided, differences }: TimelineDocument, told: Notices): Html {
   const who = told.shop === null ? 'The service and settled' : 'The service, settled and the shop';
   const agree = service === null ? 'The service has said nothing of a payment so far.' : `${who} agree.`;
   return html`<section id="sides" aria-label="The service, settled and the shop">
 <div class="columns sides">
 <div class="card"><h2>The service says</h2>${serviceSide(view, order, service)}</div>
-<div class="card"><h2>settled counted</h2>${settledSide(view, order)}</div>
+<div class="card"><h2>settled counted</h2>${settledSide(view, order, decided)}</div>
 <div class="card"><h2>The shop was told</h2>${shopSide(view, order, told)}</div></div>
 ${
   differences.length === 0
     ? html`<p class="difference soft">${agree}</p>`
-    : html`<div class="notice difference"><strong>They differ.</strong><ul>${differences.map((line) => html`<li>${line}</li>`)}</ul></div>`
+    : html`<div class="notice difference"><strong>They differ.</strong><ul>${differences.map((line) => html`<li>${prose(view, line, order.reference)}</li>`)}</ul></div>`
 }</section>`;
 }
 
-function serviceSide(view: View, { link }: OrderDocument, service: TimelineDocument['service']): Html {
+function serviceSide(view: View, { link, reference }: OrderDocument, service: TimelineDocument['service']): Html {
   const source = service === null ? null : hrefOf(view, `/events/${service.event}`);
   return definitions([
     [
       'Payment',
       service === null
         ? 'nothing so far'
-        : html`<ul class="plain">${service.says.map((line) => html`<li>${line}</li>`)}</ul>`,
+        : html`<ul class="plain">${service.says.map((line) => html`<li>${prose(view, line, reference)}</li>`)}</ul>`,
     ],
     ['Said at', service === null ? null : timeAndAge(view, Date.parse(service.at))],
     [
@@ -78,7 +78,9 @@ function serviceSide(view: View, { link }: OrderDocument, service: TimelineDocum
 
 const LEARNED = { webhook: 'by webhook', reconciliation: 'by asking', person: 'a person accepted it' } as const;
 
-function settledSide(view: View, order: OrderDocument): Html {
+const DECIDED = { accept: 'accepted', reject: 'rejected' } as const;
+
+function settledSide(view: View, order: OrderDocument, decided: TimelineDocument['decided']): Html {
   const { paymentsTotal, state, hold, paidAt, learnedBy } = order;
   const each = (which: 'captured' | 'balance') =>
     paymentsTotal.sums.map((sum, at) => html`${at === 0 ? null : ' + '}${money(view, sum[which], sum.currency)}`);
@@ -93,6 +95,14 @@ function settledSide(view: View, order: OrderDocument): Html {
       paidAt === null
         ? null
         : html`${timeAndAge(view, Date.parse(paidAt))}${learnedBy === null ? null : `, ${LEARNED[learnedBy]}`}`,
+    ],
+    [
+      'Decided',
+      decided === null
+        ? null
+        : html`${DECIDED[decided.decision]}${decided.by === null ? null : html` by <bdi>${decided.by}</bdi>`}, ${timeAndAge(view, Date.parse(decided.at))}${
+            decided.reason === null ? null : html`<br>Reason: <q>${decided.reason}</q>`
+          }`,
     ],
   ]);
 }
@@ -190,15 +200,19 @@ function aboutOrder(view: View, { link, title, metadata, createdAt, learnedBy, v
 }
 
 /** Everything that happened, the newest first; an entry unfolds its details. */
-function story(view: View, entries: readonly Entry[]): Html {
+function story(view: View, entries: readonly Entry[], reference: string): Html {
   return html`<section id="story"><h2>What happened</h2><ol class="story">${entries
     .toReversed()
-    .map((entry, at) => storyEntry(view, entry, entries.length - at))}</ol></section>`;
+    .map((entry, at) => storyEntry(view, entry, { number: entries.length - at, reference }))}</ol></section>`;
 }
 
-function storyEntry(view: View, { at, kind, summary, details, about }: Entry, number: number): Html {
+function storyEntry(
+  view: View,
+  { at, kind, summary, details, about }: Entry,
+  { number, reference }: { number: number; reference: string },
+): Html {
   const more = [
-    ...details.map((line) => html`<li>${line}</li>`),
+    ...details.map((line) => html`<li>${prose(view, line, reference)}</li>`),
     ...(about?.what === 'event'
       ? [html`<li><a href="${hrefOf(view, `/events/${about.id}`)}">Event ${about.id}: its bytes as they came</a></li>`]
       : []),
@@ -206,7 +220,7 @@ function storyEntry(view: View, { at, kind, summary, details, about }: Entry, nu
       ? [html`<li><a href="${hrefOf(view, `/notices/${about.id}`)}">The notice as it was sent</a></li>`]
       : []),
   ];
-  const head = html`<span class="entry">${time(Date.parse(at))} <span class="kind">${kind}</span> <span>${summary}</span></span>`;
+  const head = html`<span class="entry">${time(Date.parse(at))} <span class="kind">${kind}</span> <span>${prose(view, summary, reference)}</span></span>`;
   const end = about?.what === 'matter' && mayDo(view, 'operator') ? endMatterForm(view, about.id) : null;
   if (more.length === 0) return html`<li class="flat">${head}</li>`;
   return html`<li><details id="entry-${number}"><summary>${head}</summary><ul>${more}</ul></details>${end}</li>`;

@@ -5,10 +5,13 @@ import { isOpen } from '../domain/order.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
-import { type ConsoleOptions, mayDo, orderPath, type View } from './view.ts';
+import { prose } from './values.ts';
+import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
 
 /** What each decision about a held order would do, or why it cannot be made. */
-type Previews = Readonly<Record<Decision, { sentences: readonly string[]; isPossible: boolean }>>;
+type Previews = Readonly<
+  Record<Decision, { sentences: readonly string[]; warning: string | null; isPossible: boolean }>
+>;
 
 const DECISIONS = ['accept', 'reject'] as const;
 type Decision = (typeof DECISIONS)[number];
@@ -34,10 +37,10 @@ async function loadPreview(
   const body = { decision, dryRun: true } as const;
   try {
     const { preview } = await resolveOrder.load(options, { reference, body });
-    return { sentences: preview?.sentences ?? [], isPossible: true };
+    return { sentences: preview?.sentences ?? [], warning: preview?.warning ?? null, isPossible: true };
   } catch (error) {
     if (!(error instanceof ProblemError)) throw error;
-    return { sentences: [error.problem.detail], isPossible: false };
+    return { sentences: [error.problem.detail], warning: null, isPossible: false };
   }
 }
 
@@ -70,9 +73,9 @@ const VERBS: Readonly<Record<Decision, string>> = { accept: 'Accept the money', 
 function resolveForm(
   view: View,
   { reference }: OrderDocument,
-  { decision, sentences, isPossible }: Previews[Decision] & { decision: Decision },
+  { decision, sentences, warning, isPossible }: Previews[Decision] & { decision: Decision },
 ): Html {
-  const preview = html`<ul class="plain">${sentences.map((sentence) => html`<li>${sentence}</li>`)}</ul>`;
+  const preview = html`<ul class="plain">${sentences.map((sentence) => html`<li>${prose(view, sentence, reference)}</li>`)}</ul>`;
   if (!isPossible) {
     return html`<div class="action impossible" id="${decision}"><p><strong>${VERBS[decision]}:</strong> not possible.</p>${preview}</div>`;
   }
@@ -81,6 +84,7 @@ function resolveForm(
     action: `/v1${orderPath(reference)}/resolve`,
     summary: VERBS[decision],
     preview,
+    warning,
     button: VERBS[decision],
     ...(decision === 'reject' ? { isDanger: true as const } : {}),
     reason: 'required',
@@ -105,10 +109,10 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
 /** A line of advice: its command stands out, and is followed by what does the same here. */
 export function nextStep(view: View, order: OrderDocument, line: string): Html {
   const at = line.search(/settled (orders|events|notices|attention|links|rejections|doctor)\b/);
-  if (at < 0) return html`${line}`;
+  if (at < 0) return prose(view, line, order.reference);
   const [advice, command] = [line.slice(0, at), line.slice(at)];
   const does = mayDo(view, 'operator') ? actionFor(view, order, command) : null;
-  return html`${advice}<code>${command}</code>${does === null ? null : html` ${does}`}`;
+  return html`${prose(view, advice, order.reference)}<code>${command}</code>${does === null ? null : html` ${does}`}`;
 }
 
 /** What does here what a command does; null if no form of the page does. */
@@ -116,13 +120,15 @@ function actionFor(view: View, { reference }: OrderDocument, command: string): H
   const word = shellWord(reference);
   const button = (action: string, text: string) => actionButton(view, { action, button: text });
   if (command === `settled orders check ${word}`) return button(`/v1${orderPath(reference)}/check`, 'Ask now');
-  if (command.startsWith(`settled orders resolve ${word} --accept`)) return html`<a href="#accept">Accept…</a>`;
-  if (command.startsWith(`settled orders resolve ${word} --reject`)) return html`<a href="#reject">Reject…</a>`;
+  if (command.startsWith(`settled orders resolve ${word} --accept`))
+    return html`<a href="${formHref(view, 'accept')}">Accept…</a>`;
+  if (command.startsWith(`settled orders resolve ${word} --reject`))
+    return html`<a href="${formHref(view, 'reject')}">Reject…</a>`;
   const [, events] = /settled events replay ((?:\d+ ?)+)$/.exec(command) ?? [];
   const [, notice] = /^settled notices resend (msg_[\w-]+)$/.exec(command) ?? [];
   const [, matter] = /^settled attention end (\d+) --reason TEXT$/.exec(command) ?? [];
   if (notice !== undefined) return button(`/v1/notices/${notice}/resend`, 'Send it again');
-  if (matter !== undefined) return html`<a href="#end-${matter}">End it…</a>`;
+  if (matter !== undefined) return html`<a href="${formHref(view, `end-${matter}`)}">End it…</a>`;
   if (events === undefined) return null;
   const ids = events.trim().split(' ');
   return html`${ids.map((id) => html`${button(`/v1/events/${id}/replay`, `Settle event ${id} again`)} `)}`;

@@ -6,7 +6,7 @@ import { CONCERNS, type Concern } from '../domain/matter.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { loadFlow, showFlow } from './flow.ts';
 import type { PageParts } from './layout.ts';
-import { badge, clockTime, lasting, money, whole } from './values.ts';
+import { badge, clockTime, lasting, money, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** Answers one question: is any money in a wrong state, and why? */
@@ -17,36 +17,17 @@ export async function showOverview(options: ConsoleOptions, view: View, _request
     loadFlow(options, view),
   ]);
   const body = html`<h1 class="unseen">Overview</h1>
-<p class="lead">${inLocale(view, summary.sentence, summary.money.sums)} <span class="soft">As of ${clockTime(view.nowMs)}.</span></p>
+<p class="lead">${prose(view, summary.sentence)} <span class="soft">As of ${clockTime(view.nowMs)}.</span></p>
 ${queue(view, groups)}
 ${whatIsNotKnown(view, checks)}
 ${showFlow(view, flow, checks)}`;
   return { title: 'Overview', here: '/', body };
 }
 
-type Sum = GroupDocument['sums'][number];
-
-/** A sentence of the API, with its amounts in the way of the view's locale. */
-export function inLocale(view: View, sentence: string, sums: readonly Sum[]): Html {
-  const amounts = new Map(sums.map((sum) => [`${sum.currency} ${sum.balance}`, sum]));
-  const parts = [...amounts.keys()].reduce<string[]>(
-    (texts, amount) => texts.flatMap((text) => (amounts.has(text) ? [text] : splitAt(text, amount))),
-    [sentence],
-  );
-  return html`${parts.map((part) => {
-    const sum = amounts.get(part);
-    return sum === undefined ? part : money(view, sum.balance, sum.currency);
-  })}`;
-}
-
-/** The texts around the first place of `part`, and `part` itself. */
-function splitAt(text: string, part: string): string[] {
-  const at = text.indexOf(`${part} `);
-  return at < 0 ? [text] : [text.slice(0, at), part, text.slice(at + part.length)];
-}
-
 /** More groups than this are shown without what they mean, so that all of them stand on the first screen. */
 const EXPLAINED_MAX = 10;
+
+type Sum = GroupDocument['sums'][number];
 
 const TITLES: Readonly<Record<Concern, string>> = {
   money: 'Money',

@@ -47,7 +47,36 @@ function makeFormat(locale: string, currency: string, digits: number): Intl.Numb
   });
 }
 
-/** A time in UTC. The page's script adds the local time as its title. */
+const AMOUNT = String.raw`\d{1,40}(?:\.\d{1,20})?`;
+const ISO_TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z`;
+const CURRENCY = Intl.supportedValuesOf('currency').join('|');
+const IN_PROSE = new RegExp(
+  `(?<![\\w.,-])(?:(${AMOUNT}) (${CURRENCY})|(${CURRENCY}) (${AMOUNT})|(${ISO_TIME}))(?![\\w-])`,
+  'g',
+);
+
+/** A sentence of the API with its money and times as pages write them. `name`, which a stranger may have chosen, stays as it is. */
+export function prose(view: Pick<View, 'locale'>, sentence: string, name = ''): Html {
+  const texts = name === '' ? [sentence] : sentence.split(name);
+  return html`${texts.map((text, at) => html`${at === 0 ? null : name}${inParts(view, text)}`)}`;
+}
+
+function inParts(view: Pick<View, 'locale'>, text: string): Html {
+  const parts: Html[] = [];
+  let end = 0;
+  for (const match of text.matchAll(IN_PROSE)) {
+    const [found, amount, currency, currencyFirst, amountLast, iso] = match;
+    const shown =
+      iso === undefined
+        ? money(view, amount ?? amountLast ?? '', currency ?? currencyFirst ?? '')
+        : time(Date.parse(iso));
+    parts.push(html`${text.slice(end, match.index)}${shown}`);
+    end = match.index + found.length;
+  }
+  return html`${parts}${text.slice(end)}`;
+}
+
+/** A time in UTC. The page's script writes it in the browser's time zone, with UTC as its title. */
 export function time(atMs: number): Html {
   const iso = new Date(atMs).toISOString();
   return html`<time datetime="${iso}" data-local>${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
@@ -56,7 +85,7 @@ export function time(atMs: number): Html {
 /** The time of the day alone: `08:03:55 UTC`. */
 export function clockTime(atMs: number): Html {
   const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-local>${iso.slice(11, 19)} UTC</time>`;
+  return html`<time datetime="${iso}" data-local="clock">${iso.slice(11, 19)} UTC</time>`;
 }
 
 /** How long ago a time was, or in how long it will be: `42 s ago`, `in 2 min`. The page's script lets it tick. */

@@ -27,6 +27,8 @@ export type View = {
   locale: string;
   /** An action that was not done: the page is shown again with why, and with what was typed. */
   refused?: Refused | null;
+  /** The id of a form that the address wants unfolded. */
+  open?: string | null;
 };
 
 /** `typed`: the fields of the form by their names. */
@@ -41,13 +43,16 @@ export type Refused = {
 /** The parameter of a page's address that says what was done: the id of the operation. */
 export const DONE = 'done';
 
+/** The parameter of a page's address that names a form to unfold. */
+export const OPEN = 'open';
+
 /** What the page that answers a request is told of it. */
 export function requestView({ access, badge, clock }: ConsoleOptions, request: Request, response: Response): View {
   const caller = callerOf(response);
   const isPerson = caller !== null && caller.role !== 'shop';
   return {
     prefix: access.prefix,
-    path: withoutDone(request.url),
+    path: lastingPath(request.url),
     environment: badge,
     session: isPerson
       ? {
@@ -59,14 +64,15 @@ export function requestView({ access, badge, clock }: ConsoleOptions, request: R
     nowMs: clock.nowMs(),
     locale: localeOf(request.headers['accept-language']),
     refused: (response.locals.refused as Refused | undefined) ?? null,
+    open: typeof request.query[OPEN] === 'string' ? request.query[OPEN] : null,
   };
 }
 
-/** What a form leads back to must not say again what was done before. */
-function withoutDone(url: string): string {
+/** What a form leads back to must not say again what was done before, nor unfold a form. */
+function lastingPath(url: string): string {
   const [path = '', query] = url.split('?', 2);
   if (query === undefined) return url;
-  const kept = query.split('&').filter((part) => !part.startsWith(`${DONE}=`));
+  const kept = query.split('&').filter((part) => ![DONE, OPEN].includes(part.split('=', 1)[0] ?? ''));
   return kept.length === 0 ? path : `${path}?${kept.join('&')}`;
 }
 
@@ -88,6 +94,14 @@ export function hrefOf({ prefix }: Pick<View, 'prefix'>, path: string, query: Qu
 /** The path and query of a page about an order. */
 export function orderPath(reference: string): string {
   return `/orders/${encodeURIComponent(reference.toWellFormed())}`;
+}
+
+/** The view's own page with one of its forms unfolded, whether there is a script or not. */
+export function formHref(view: View, id: string): string {
+  const [path = '', query = ''] = view.path.split('?', 2);
+  const values = new URLSearchParams(query);
+  values.set(OPEN, id);
+  return `${view.prefix}${path}?${values}#${id}`;
 }
 
 /** An id for an element that is about something with this name, so that a refreshed page finds it again. */

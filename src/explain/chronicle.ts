@@ -45,7 +45,7 @@ export function chronicle(timeline: Timeline, { canTell, canAsk }: { canTell: bo
   return all.sort((a, b) => a.atMs - b.atMs || place(a) - place(b)).map(({ atMs: _atMs, ...shown }) => shown);
 }
 
-function historyEntry({ atMs, what, outcome, from, to, cause, effects }: HistoryRow): Dated {
+function historyEntry({ atMs, what, outcome, from, to, cause, by: who, effects }: HistoryRow): Dated {
   if (outcome === null) {
     return cause.id === null
       ? entry(atMs, 'registration', what, [])
@@ -55,7 +55,7 @@ function historyEntry({ atMs, what, outcome, from, to, cause, effects }: History
   const by = {
     event: `by event ${cause.id}`,
     reading: cause.id === null ? 'the service knows no such link' : `by reading ${cause.id} of the service`,
-    person: cause.id === null ? 'by a person' : `reason given: ${cause.id}`,
+    person: `by ${who ?? 'a person'}${cause.id === null ? '' : `, reason given: ${cause.id}`}`,
   };
   const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
   const { kind, id } = cause;

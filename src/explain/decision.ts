@@ -11,6 +11,16 @@ export function explainDecision(before: Order, made: Decision, after: Order): st
   return [stateSentence(before, after), ...made.effects.flatMap((effect) => effectSentence(effect, before))];
 }
 
+/** What a person should weigh before a decision; null if it only does what it says. */
+export function warnOfDecision(before: Order, made: Decision): string | null {
+  const pays = made.effects.some((effect) => effect.do === 'settle');
+  if (!pays || completedPayments(before).length > 0) return null;
+  return (
+    `settled has counted no money for order ${before.reference}. If you accept, the order is marked paid all the same, ` +
+    "and the shop is told so and may deliver. Accept only if you see the money in the service's panel or at the bank."
+  );
+}
+
 function stateSentence(before: Order, after: Order): string {
   const { reference, state } = after;
   if (before.state === state) return `Order ${reference} stays ${state}.`;

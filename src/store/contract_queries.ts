@@ -133,6 +133,8 @@ export type HistoryRow = {
   to: string | null;
   /** `event` with the event's key, `reading` with its number, or `person` with the reason, if one was given. */
   cause: { kind: 'event' | 'reading' | 'person'; id: string | null };
+  /** Who decided, as the audit has it; null if that was no person with a name. */
+  by: string | null;
   effects: string[];
 };
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { prose } from '../../src/console/values.ts';
 import { PAYLOADS } from '../sandbox/page-payloads.ts';
 import { enter, namedToken, signIn } from '../support/access.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
@@ -28,6 +29,11 @@ async function see(path: string, token?: string) {
   return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
 }
 
+/** A sentence of the API, as a page has it. */
+function shown(sentence: string, reference: string): string {
+  return textOf(`<main>${prose({ locale: 'en' }, sentence, reference).markup}`).trim();
+}
+
 /** Sends a form as a page of the console would. */
 async function send(action: string, fields: Record<string, string>, token?: string) {
   const { own } = await signIn(settled(), token);
@@ -43,16 +49,18 @@ describe('console: an order', () => {
     const reference = await held();
     const { body } = await settled().api(`/v1/orders/${reference}/timeline`);
     const { text } = await see(`/orders/${reference}`);
-    expect(text).toContain(body.answer);
+    const answer = shown(body.answer, reference);
+    expect(answer).toContain('R$60.00');
+    expect(text).toContain(answer);
     const lines = (body.next as string[]).map((line) => line.replace(/ settled .*/, ''));
-    for (const line of lines) expect(text).toContain(line);
-    expect(text.indexOf(body.answer)).toBeLessThan(text.indexOf('The service says'));
+    for (const line of lines) expect(text).toContain(shown(line, reference));
+    expect(text.indexOf(answer)).toBeLessThan(text.indexOf('The service says'));
     expect(body.service.says).toEqual([`the payment is completed (pay_${reference}): 60.00 BRL`]);
     expect(body.differences).toEqual([
       `The service says 60.00 BRL of pay_${reference}, and the order asks 100.00 BRL.`,
     ]);
-    for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(words);
-    for (const { summary } of body.entries) expect(text).toContain(summary.replace(/\s+/g, ' '));
+    for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(shown(words, reference));
+    for (const { summary } of body.entries) expect(text).toContain(shown(summary, reference));
   });
 
   it('shows of each decision what a dry run says of it', async () => {
@@ -61,9 +69,55 @@ describe('console: an order', () => {
     for (const decision of ['accept', 'reject']) {
       const { body } = await settled().api(`/v1/orders/${reference}/resolve`, { body: { decision, dryRun: true } });
       expect(body.preview.sentences.length).toBeGreaterThan(1);
-      for (const sentence of body.preview.sentences) expect(text).toContain(sentence);
+      for (const sentence of body.preview.sentences) expect(text).toContain(shown(sentence, reference));
+      expect(body.preview.warning).toBeNull();
     }
     expect((await settled().order(reference)).state).toBe('held');
+  });
+
+  it('warns before money is accepted that was never counted, and says then who accepted it and why', async () => {
+    const link = await settled().reserve(freshReference());
+    const event = JSON.parse(paymentEvent({ linkId: `pl_${link.reference}`, amount: '100.00' }));
+    event.data.latestPayment.status = 'PENDING';
+    await settled().deliver(link, JSON.stringify(event));
+    await eventually(async () => expect((await settled().order(link.reference)).state).toBe('held'));
+    const tab = await open({ javaScriptEnabled: false });
+    await enter(tab, settled(), `/orders/${link.reference}`);
+    await tab.getByRole('link', { name: 'Accept…' }).click();
+    expect(await tab.locator('#accept[open] .problem').innerText()).toContain('settled has counted no money for order');
+    expect(await tab.locator('#reject .problem').count()).toBe(0);
+    expect(await tab.locator('#reject[open]').count()).toBe(0);
+    await tab.fill('#accept-reason', 'it is at the bank');
+    await tab.locator('#accept button').click();
+    expect(new URL(tab.url()).search).toBe('?done=resolveOrder');
+    expect(await tab.locator('#sides').innerText()).toMatch(/accepted by operator, [^]*Reason: “?it is at the bank/);
+    expect(await tab.locator('.difference').innerText()).toBe('The service and settled agree.');
+    expect(await tab.locator('#story').textContent()).toContain('by operator, reason given: it is at the bank');
+  });
+
+  it('unfolds the form that an address names by its end, with a script', async () => {
+    const reference = await held();
+    const tab = await open();
+    await enter(tab, settled(), `/orders/${reference}#reject`);
+    await tab.locator('#reject[open]').waitFor();
+    expect(await tab.locator('#accept[open]').count()).toBe(0);
+    expect(tab.wrongs).toEqual([]);
+  });
+
+  it('keeps what was typed when another person decides meanwhile, and says what the order is now', async () => {
+    const reference = await held();
+    const tab = await open();
+    await enter(tab, settled(), `/orders/${reference}`);
+    await tab.locator('#reject summary').click();
+    await tab.fill('#reject-reason', 'nobody knows <this>');
+    await settled().api(`/v1/orders/${reference}/resolve`, { body: { decision: 'accept', reason: 'fine' } });
+    const said = await tab.locator('body > .problem').innerText();
+    expect(said).toContain('This changed while you were typing');
+    expect(said).toContain(`Order ${reference}`);
+    expect(said).toContain('is paid. A person accepted');
+    expect(said).toContain('You had typed: “nobody knows <this>”');
+    expect(await tab.locator('#reject').count()).toBe(0);
+    expect(tab.wrongs).toEqual([]);
   });
 
   it('is decided by keyboard alone, without a script', async () => {
@@ -81,7 +135,7 @@ describe('console: an order', () => {
     await tab.keyboard.press('Enter');
     await tab.waitForURL(/done=resolveOrder/);
     expect(await tab.locator('.notice.done').innerText()).toBe('The order was decided.');
-    expect(await tab.locator('.answer').innerText()).toContain('is paid. A person accepted 60.00 BRL');
+    expect(await tab.locator('.answer').innerText()).toContain('is paid. A person accepted R$60.00');
     expect(await tab.locator('#accept').count()).toBe(0);
     expect((await settled().order(reference)).state).toBe('paid');
     expect(tab.wrongs).toEqual([]);
@@ -96,7 +150,7 @@ describe('console: an order', () => {
     expect(status).toBe(409);
     expect(text).toContain(`Order ${reference} is paid: only a held order can be resolved.`);
     expect(text).toContain('You had typed: nobody knows <this> money');
-    expect(text).toContain('is paid. A person accepted 60.00 BRL');
+    expect(text).toContain('is paid. A person accepted R$60.00');
     expect((await settled().order(reference)).state).toBe('paid');
   });
 

@@ -13,7 +13,7 @@ export type Tab = Page & {
   readonly wrongs: string[];
 };
 
-type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean };
+type TabOptions = { width?: number; height?: number; javaScriptEnabled?: boolean; timezoneId?: string };
 
 /**
  * A real browser for the tests of one file. If there is none, it fails and says what to do.
@@ -27,10 +27,10 @@ export function useBrowser(): (options?: TabOptions) => Promise<Tab> {
     browser = await launchChromium();
   });
   afterAll(() => browser?.close());
-  return async ({ width = 1280, height = 900, javaScriptEnabled = true } = {}) => {
+  return async ({ width = 1280, height = 900, javaScriptEnabled = true, timezoneId = 'UTC' } = {}) => {
     const viewport = { width, height };
     if (context === null) {
-      const opened = await browser.newContext({ javaScriptEnabled, viewport });
+      const opened = await browser.newContext({ javaScriptEnabled, viewport, timezoneId });
       opened.setDefaultTimeout(10_000);
       context = opened;
       onTestFinished(async () => {

@@ -42,7 +42,7 @@ export const timeline: InTransaction<Queries>['timeline'] = function* (tx, refer
   const check = tx.one<CheckColumns>(CHECK, { orderKey });
   const schedule = tx.one<ScheduleColumns>(SCHEDULE, { orderKey });
   const opening = tx.one<OpeningSummaryColumns>(OPENING, { orderKey });
-  const rows = yield* rowsOf(tx, orderKey);
+  const rows = yield* rowsOf(tx, { orderKey, reference });
   const link = scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null);
   return {
     order,
@@ -55,8 +55,11 @@ export const timeline: InTransaction<Queries>['timeline'] = function* (tx, refer
 };
 
 const HISTORY = newest(
-  `SELECT at_ms AS atMs, what, outcome, from_state AS "from", to_state AS "to", cause_kind AS causeKind,
-     cause_id AS causeId, effects FROM history WHERE order_key = @orderKey ORDER BY key`,
+  `SELECT h.at_ms AS atMs, h.what, h.outcome, h.from_state AS "from", h.to_state AS "to", h.cause_kind AS causeKind,
+     h.cause_id AS causeId, h.effects, CASE WHEN h.cause_kind = 'person' AND h.outcome = 'applied' THEN (
+       SELECT a.actor FROM audit a WHERE a.subject = @reference AND a.at_ms = h.at_ms
+         AND a.action IN ('accept_order', 'reject_order', 'cancel_order') LIMIT 1) END AS decidedBy
+   FROM history h WHERE h.order_key = @orderKey ORDER BY h.key`,
 );
 const EVENTS = statement(`${eventsOfOrder('o.key = @orderKey')} LIMIT ${ROWS_MAX}`);
 const HINTS = newest(
@@ -79,8 +82,8 @@ const DRIFT = newest(
 type Rows = Pick<Timeline, 'history' | 'events' | 'hints' | 'rejections' | 'attention' | 'notices' | 'drift'>;
 
 /** What happened to an order, kind by kind, oldest first. */
-function* rowsOf(tx: Transaction, orderKey: number): Work<Rows> {
-  const history = tx.all<HistoryColumns>(HISTORY, { orderKey });
+function* rowsOf(tx: Transaction, { orderKey, reference }: { orderKey: number; reference: string }): Work<Rows> {
+  const history = tx.all<HistoryColumns>(HISTORY, { orderKey, reference });
   const events = tx.all<EventRow>(EVENTS, { orderKey });
   const hints = tx.all<Timeline['hints'][number]>(HINTS, { orderKey });
   const rejections = tx.all<RejectionSummary>(REJECTIONS, { orderKey });
@@ -105,14 +108,15 @@ function notedFlaw({ history }: Rows): string | null {
   return history.map(({ what }) => readSecretFlaw(what)).findLast((flaw) => flaw !== null) ?? null;
 }
 
-type HistoryColumns = Omit<HistoryRow, 'cause' | 'effects'> & {
+type HistoryColumns = Omit<HistoryRow, 'cause' | 'by' | 'effects'> & {
+  decidedBy: string | null;
   causeKind: HistoryRow['cause']['kind'];
   causeId: string | null;
   effects: string;
 };
 
-function historyRow({ causeKind, causeId, effects, ...row }: HistoryColumns): HistoryRow {
-  return { ...row, cause: { kind: causeKind, id: causeId }, effects: effects === '' ? [] : effects.split('\n') };
+function historyRow({ causeKind, causeId, decidedBy: by, effects, ...row }: HistoryColumns): HistoryRow {
+  return { ...row, cause: { kind: causeKind, id: causeId }, by, effects: effects === '' ? [] : effects.split('\n') };
 }
 
 type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason; lastingReason: CheckReason | null };
