@@ -11,6 +11,9 @@ const RETRY_AFTER_MS = 2_000;
 const TICK_MS = 1_000;
 const FETCH_TIMEOUT_MS = 8_000;
 
+/** In seconds. */
+const UNITS = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
+
 const { prefix } = document.body.dataset;
 const main = document.getElementById('main');
 const mark = document.getElementById('live-state');
@@ -257,8 +260,6 @@ function ageInWords(sinceMs, how) {
   if (how === 'lasting') return sinceMs < 0 ? inWords(0) : words;
   return sinceMs >= 0 ? `${words} ago` : `in ${words}`;
 }
-
-const UNITS = Object.entries({ d: 86_400, h: 3_600, min: 60, s: 1 });
 
 /** As the server writes it: `59 s`, `2 h 5 min`. */
 function inWords(seconds) {

@@ -70,6 +70,7 @@ describe('console: the layout', () => {
     await expect.poll(() => time.textContent()).toBe('2026-11-23 05:03:13 GMT-3');
     expect(await time.getAttribute('title')).toBe('2026-11-23 08:03:13 UTC');
     expect(await tab.locator('#as-of').innerText()).toBe('05:03:55 GMT-3');
+    expect(tab.wrongs).toEqual([]);
   });
 
   it('leaves menu and forms out of print', async () => {
