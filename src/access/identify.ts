@@ -5,7 +5,7 @@ import type { Store } from '../store/contract.ts';
 import type { Author, SessionSummary } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
 import { type ConsoleAddress, cookieName, hasBearer, readCookie } from './browser.ts';
-import { type ProxyAuth, proxyPerson } from './proxy.ts';
+import { type ProxyAuth, proxyName, proxyPerson } from './proxy.ts';
 
 /** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
 export type Caller = {
@@ -105,6 +105,11 @@ export function openCallers(options: CallersOptions) {
       if (!hasBearer(headers)) return byProxy(request) ?? bySession(request, isUse);
       const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headers.authorization ?? '')?.[1];
       return given === undefined ? null : byToken(request, given);
+    },
+    /** Whom a proxy signed in although none of the person's groups has a role, and the groups that have one; null if it did not. */
+    proxyStranger: (request: IncomingMessage): { name: string; roles: ProxyAuth['roles'] } | null => {
+      const name = proxyAuth === null ? null : proxyName(request, proxyAuth);
+      return proxyAuth === null || name === null ? null : { name, roles: proxyAuth.roles };
     },
     /** Signs a browser in with a token. `limited` after five failures a minute from one address. */
     signIn: async (request: IncomingMessage, token: string): Promise<NewSession | 'limited' | 'unknown' | 'shop'> =>

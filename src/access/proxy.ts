@@ -21,11 +21,16 @@ const NAME_MAX = 128;
  * person's groups has a role. A header that comes twice counts as forged.
  */
 export function proxyPerson(request: IncomingMessage, auth: ProxyAuth): { name: string; role: PersonRole } | null {
+  const name = proxyName(request, auth);
+  const role = name === null ? null : roleOf(request, auth);
+  return name === null || role === null ? null : { name, role };
+}
+
+/** Whom the proxy signed in, whether that person has a role or not. */
+export function proxyName(request: IncomingMessage, auth: ProxyAuth): string | null {
   if (!isFromProxy(request, auth)) return null;
   const name = single(request, auth.user);
-  if (name === null || name.length > NAME_MAX || !/^[^\p{Cc}\p{Cs}]+$/u.test(name)) return null;
-  const role = roleOf(request, auth);
-  return role === null ? null : { name, role };
+  return name === null || name.length > NAME_MAX || !/^[^\p{Cc}\p{Cs}]+$/u.test(name) ? null : name;
 }
 
 function isFromProxy(request: IncomingMessage, { secret, from }: ProxyAuth): boolean {

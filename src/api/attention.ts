@@ -87,7 +87,7 @@ const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', c
 
 const SAMPLE = {
   summary: {
-    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: BRL 60.00 captured on 1 order.',
+    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, BRL 60.00 captured in all.',
     matters: 1,
     oldestAt: AT,
     money: { orders: 1, sums: [HELD_SUM], isWhole: true },

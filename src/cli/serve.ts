@@ -92,12 +92,12 @@ async function asLines(format: Config['logFormat']): Promise<((json: string) => 
 
 /** What a person looks for after a start. Never the token itself. */
 function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Config): object {
-  const { store, operatorToken } = config;
+  const { store, operatorToken, consoleUrl } = config;
   return {
     version: releaseVersion(),
     hooks: hooksAddress,
     operator: operatorAddress,
-    docs: `${urlOf(operatorAddress)}/docs`,
+    console: consoleUrl ?? `${urlOf(operatorAddress)}/`,
     operatorToken: operatorToken === null ? resolve(operatorTokenPath(storeFile(store))) : 'SETTLED_OPERATOR_TOKEN',
     store: store.name,
     ...(replica === null ? {} : { replica }),

@@ -35,8 +35,8 @@ export function table<Row>(options: {
     (
       row,
     ) => html`<tr id="${idOf('row', rowId(row))}"><th scope="row"${numeric(first.isNumber)}>${first.cell(row)}</th>${others.map(
-      ({ cell, isNumber, isText }) =>
-        html`<td${numeric(isNumber)}${isText === true ? html` class="wide"` : null}>${cell(row)}</td>`,
+      ({ head, cell, isNumber, isText }) =>
+        html`<td data-head="${head}"${numeric(isNumber)}${isText === true ? html` class="wide"` : null}>${cell(row)}</td>`,
     )}</tr>
 `,
   )}</tbody>
@@ -182,6 +182,8 @@ export function actionForm(
     /** The address of the API's route, like `/v1/orders/a-1/resolve`. */
     action: string;
     summary: string;
+    /** Names it for those who do not see what it stands beside. */
+    label?: string;
     /** What will happen if the button is pressed. */
     preview: HtmlValue;
     /** What to weigh before. */
@@ -213,7 +215,7 @@ export function actionForm(
   const refused = refusedHere(view, action, values);
   const { typed = refused?.get('reason') ?? '' } = options;
   const isOpen = options.isOpen === true || view.open === id || refused !== null || typed !== '';
-  return html`<details class="action" id="${id}"${isOpen ? html` open` : null}><summary>${summary}</summary>
+  return html`<details class="action" id="${id}"${isOpen ? html` open` : null}><summary${options.label === undefined ? null : html` aria-label="${options.label}"`}>${summary}</summary>
 <form method="post" action="${hrefOf(view, action)}">
 ${hiddenFields({ ...values, back: hrefOf(view, back) })}
 <div class="preview">${preview}</div>

@@ -7,10 +7,11 @@ import { KEPT_REASONS } from '../domain/rejection.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { actionButton, type Column, table, tabs } from './components.ts';
+import { type Column, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
 import { choices } from './query.ts';
+import { replayForm } from './rows.ts';
 import { badge, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -102,7 +103,7 @@ ${notes.length === 0 ? null : html`<p class="soft">${notes.join(', ')}</p>`}`;
 
 function replayButton(view: View, { id, status }: EventDocument): HtmlValue {
   if (status !== 'done' && status !== 'dead') return null;
-  return actionButton(view, { action: `/v1/events/${id}/replay`, button: 'Replay', label: `Replay event ${id}` });
+  return replayForm(view, id, 'Replay');
 }
 
 export async function showRejections(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {

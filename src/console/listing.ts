@@ -3,7 +3,7 @@ import type { CountDocument } from '../api/lists.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { loaded, timeAsked } from './query.ts';
+import { BY_EXAMPLE, loaded, timeAsked } from './query.ts';
 import { age, badge, count, type Noun, stateBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 
@@ -54,7 +54,10 @@ export async function listPage<Document extends ListDocument>(
   const asked = inUtc(typed);
   const { document, refused } = await loaded(load(asked));
   const of: FilterOf = (filter) => {
-    return { ...filter, value: typed[filter.name] ?? '', problem: refused?.faultOf(filter.name) ?? null };
+    const fault = refused?.faultOf(filter.name) ?? null;
+    const isTime = filter.name === 'since' || filter.name === 'until';
+    const problem = fault !== null && isTime ? `${fault}. ${BY_EXAMPLE.time}` : fault;
+    return { ...filter, value: typed[filter.name] ?? '', problem };
   };
   const shown = filters(of);
   const form = shown.length === 0 ? null : filterForm(view, { path, label, filters: shown });

@@ -3,6 +3,7 @@ import { listAttention, type MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { type HtmlValue, html } from '../http/app.ts';
+import { bulkForm } from './bulk_page.ts';
 import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { nameOfMatter } from './overview.ts';
@@ -54,6 +55,7 @@ export async function showMatters(options: ConsoleOptions, view: View, request: 
 <p class="lead">${prose(view, summary.sentence)}</p>
 ${groups.length === 1 && group !== undefined ? html`<p>${nameOfMatter(group)}: ${group.meaning}.</p>` : null}
 ${filters}
+${canEndAll(query) ? bulkForm(view, { action: 'end_attention', filter: { kind: query.kind } }) : null}
 ${table({
   caption: 'What needs a person',
   hidesCaption: true,
@@ -80,6 +82,11 @@ ${table({
 })}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next: nextCursor })}`;
   return { title: 'What needs a person', here: '/', body };
+}
+
+/** Matters are ended by kind; a hold ends when it is decided. */
+function canEndAll({ kind, reason, state }: { kind: string; reason: string; state: string }): boolean {
+  return kind !== '' && kind !== 'hold' && reason === '' && state === '';
 }
 
 function aboutMatter(view: View, { id, detail, reference }: MatterDocument): HtmlValue {

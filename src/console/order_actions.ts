@@ -5,6 +5,7 @@ import { isOpen } from '../domain/order.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
+import { replayForm, resendForm } from './rows.ts';
 import { prose } from './values.ts';
 import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
 
@@ -127,9 +128,9 @@ function actionFor(view: View, { reference }: OrderDocument, command: string): H
   const [, events] = /settled events replay ((?:\d+ ?)+)$/.exec(command) ?? [];
   const [, notice] = /^settled notices resend (msg_[\w-]+)$/.exec(command) ?? [];
   const [, matter] = /^settled attention end (\d+) --reason TEXT$/.exec(command) ?? [];
-  if (notice !== undefined) return button(`/v1/notices/${notice}/resend`, 'Send it again');
+  if (notice !== undefined) return resendForm(view, notice, 'Send it again');
   if (matter !== undefined) return html`<a href="${formHref(view, `end-${matter}`)}">End it…</a>`;
   if (events === undefined) return null;
   const ids = events.trim().split(' ');
-  return html`${ids.map((id) => html`${button(`/v1/events/${id}/replay`, `Settle event ${id} again`)} `)}`;
+  return html`${ids.map((id) => replayForm(view, id, `Settle event ${id} again`))}`;
 }

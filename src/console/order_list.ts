@@ -5,10 +5,11 @@ import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { readSearch } from '../domain/search.ts';
 import { type HtmlValue, html } from '../http/app.ts';
+import { bulkForm } from './bulk_page.ts';
 import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { asked, choices, given, isDay, loaded, timeAsked } from './query.ts';
-import { age, badge, count, money, stateBadge, time } from './values.ts';
+import { amountAsked, asked, BY_EXAMPLE, choices, given, isDay, loaded, timeAsked } from './query.ts';
+import { badge, count, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
 
 const PATH = '/orders';
@@ -53,7 +54,8 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   const isNone = orders.length === 0 && next === null;
   const body = html`${head}
 ${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', csvQuery(typed))}" download>CSV</a></p>`}
-${isNone ? nothingFound(view, query) : orderTable(view, orders)}
+${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(typed) })}
+${isNone ? html`${nothingFound(view, query)}${await nearBy(options, view, query.q)}` : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };
 }
@@ -62,7 +64,11 @@ ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, n
 function askedOf(typed: Typed): Record<string, string> {
   const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(typed[name], 'first')]);
   const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(typed[name], 'last')]);
-  return asked({ ...typed, ...Object.fromEntries([...times, ...ends]) });
+  const from = amountAsked(typed.amountFrom);
+  const to = amountAsked(typed.amountTo);
+  const currency = typed.currency || from.currency || to.currency || '';
+  const money = { amountFrom: from.amount, amountTo: to.amount, currency: currency.toUpperCase() };
+  return asked({ ...typed, ...Object.fromEntries([...times, ...ends]), ...money });
 }
 
 /** The filters alone: the table of all rows has no pages. */
@@ -80,8 +86,13 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
   const filter = (name: keyof Typed, label: string, more: Partial<Filter> = {}): Filter => {
     return { name, label, value: typed[name], problem: faultOf(name), ...more };
   };
+  const withExample = (name: keyof Typed, label: string, kind: keyof typeof BY_EXAMPLE, more: Partial<Filter> = {}) => {
+    const fault = faultOf(name);
+    return filter(name, label, { problem: fault === null ? null : `${fault}. ${BY_EXAMPLE[kind]}`, ...more });
+  };
   // A control for days would show no other text.
-  const day = (name: keyof Typed, label: string) => filter(name, label, { type: isDay(typed[name]) ? 'date' : 'text' });
+  const day = (name: keyof Typed, label: string) =>
+    withExample(name, label, 'time', { type: isDay(typed[name]) ? 'date' : 'text' });
   return {
     filters: [
       filter('q', 'Search', { type: 'search' }),
@@ -95,8 +106,8 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
       filter('flag', 'Flag', { options: choices(FLAGS) }),
       day('paidSince', 'Paid since (UTC)'),
       day('paidUntil', 'Paid until (UTC)'),
-      filter('amountFrom', 'Asks at least'),
-      filter('amountTo', 'Asks at most'),
+      withExample('amountFrom', 'Asks at least', 'amount'),
+      withExample('amountTo', 'Asks at most', 'amount'),
       filter('currency', 'Currency'),
     ],
   };
@@ -123,7 +134,7 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
         [...new Set([...flags, ...attention])].map((name) => html`${badge(name.replaceAll('_', ' '), 'wait')} `),
     },
     { head: 'Created', cell: ({ createdAt }) => html`${time(Date.parse(createdAt))}` },
-    { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${age(view, Date.parse(paidAt))}`) },
+    { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${time(Date.parse(paidAt))}`) },
   ];
   return table({
     caption: TITLE,
@@ -162,6 +173,27 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
   amountTo: 'of at most',
   currency: 'in',
 };
+
+/** Of what was searched for and not found: so much of its beginning may be right. */
+const BEGINNINGS = [0.75, 0.5];
+const BEGINNING_MIN = 3;
+const NEAR_MAX = 5;
+
+/** What a search understands, and orders that are found by the beginning of what was typed: its end may be mistyped. */
+async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<HtmlValue> {
+  if (q === '') return null;
+  const letters = [...q.trim()];
+  const { amount } = readSearch(q);
+  const lengths = amount === null ? BEGINNINGS.map((part) => Math.ceil(letters.length * part)) : [];
+  let near: readonly ListedOrderDocument[] = [];
+  for (const length of lengths.filter((length) => length >= BEGINNING_MIN && length < letters.length)) {
+    if (near.length > 0) break;
+    const query = { q: letters.slice(0, length).join(''), limit: String(NEAR_MAX) };
+    near = (await listOrders.load(options, { query })).orders;
+  }
+  const found = near.length === 0 ? null : html`<h2>Orders that begin alike</h2>${orderTable(view, near)}`;
+  return html`<p class="soft">You can search by the reference of an order or its beginning; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
+}
 
 /** Says what was looked for. */
 function nothingFound(view: View, { q, limit: _, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {

@@ -1,5 +1,6 @@
 import type { Request } from 'express';
 import { ProblemError } from '../api/problem.ts';
+import { readSearch } from '../domain/search.ts';
 import type { Problem } from '../http/problem.ts';
 
 /** The query of a page that is a list: what was typed, and what the API says of it. */
@@ -24,12 +25,27 @@ export function choices(names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, name.replaceAll('_', ' ')]));
 }
 
+/** What a filter by time and one by amount understand, said if one was not understood. */
+export const BY_EXAMPLE = {
+  time: 'Write a day like 2026-11-23 or 23/11/2026.',
+  amount: 'Write an amount like 150, 150.00 or R$ 150,00.',
+} as const;
+
+/** An amount as people write it, as the API takes it, and the currency that was named. Any other text stays. */
+export function amountAsked(typed: string): { amount: string; currency: string | null } {
+  const read = readSearch(typed).amount;
+  return { amount: read?.decimals[0] ?? typed, currency: read?.currency ?? null };
+}
+
+const DAY_FIRST = /^(\d{1,2})[/.](\d{1,2})[/.](\d{4})$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const MINUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
 
 /** A day or a minute that was typed, in UTC, as the API takes it. Any other text stays, so that the API says what is wrong. */
 export function timeAsked(typed: string, end: 'first' | 'last'): string {
-  if (DAY.test(typed)) return `${typed}T${end === 'first' ? '00:00:00.000' : '23:59:59.999'}Z`;
+  const [, day = '', month = '', year = ''] = DAY_FIRST.exec(typed.trim()) ?? [];
+  const text = day === '' ? typed.trim() : `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
+  if (DAY.test(text)) return `${text}T${end === 'first' ? '00:00:00.000' : '23:59:59.999'}Z`;
   if (MINUTE.test(typed)) return `${typed}:00Z`;
   return typed;
 }

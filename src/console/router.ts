@@ -87,6 +87,8 @@ function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): Request
     requireOwnBrowser(request, access);
     const caller = await access.identify(request);
     const { prefix } = access;
+    const stranger = caller === null ? access.proxyStranger(request) : null;
+    if (stranger !== null) throw problem(403, 'forbidden', withoutRole(stranger));
     if (caller === null)
       return response.redirect(303, `${prefix}/sign-in?back=${encodeURIComponent(prefix + request.url)}`);
     if (!mayUse(caller.role, allowed)) {
@@ -99,6 +101,14 @@ function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): Request
     response.locals.caller = caller;
     next();
   };
+}
+
+function withoutRole({ name, roles }: NonNullable<ReturnType<ConsoleOptions['access']['proxyStranger']>>): string {
+  const groups = Object.entries(roles).map(([role, group]) => `${group} (${role})`);
+  return (
+    `You are signed in as ${name}, and none of your groups may use this console. These groups may: ${groups.join(', ')}. ` +
+    'Ask those who manage your groups to add you to one.'
+  );
 }
 
 /** Answers problems of the console's own addresses with a page. */

@@ -2,10 +2,38 @@ import type { Request } from 'express';
 import { showEvent } from '../api/events.ts';
 import { showNotice } from '../api/notices.ts';
 import { type Html, html } from '../http/app.ts';
-import { actionButton, definitions } from './components.ts';
+import { actionForm, definitions } from './components.ts';
 import type { Shown } from './layout.ts';
 import { stateBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
+
+/** Settles one event again: what it will do, and a button. */
+export function replayForm(view: View, id: string, summary: string): Html {
+  return actionForm(view, {
+    id: `replay-${id}`,
+    action: `/v1/events/${id}/replay`,
+    summary,
+    label: `${summary}: event ${id}`,
+    preview:
+      'settled reads what the service sent once more. What was counted before is not counted twice; if something was missed, ' +
+      'the order changes and the shop is told.',
+    button: `Settle event ${id} again`,
+    reason: 'none',
+  });
+}
+
+/** Sends one notice again: what it will do, and a button. */
+export function resendForm(view: View, id: string, summary: string): Html {
+  return actionForm(view, {
+    id: `resend-${id}`,
+    action: `/v1/notices/${encodeURIComponent(id)}/resend`,
+    summary,
+    label: `${summary}: notice ${id}`,
+    preview: 'The shop gets the same notice once more, with the same id: a shop that took it before ignores it.',
+    button: 'Send it now',
+    reason: 'none',
+  });
+}
 
 /** One event or notice, with its body as bytes that are shown and never carried out. */
 
@@ -35,7 +63,7 @@ ${definitions([
   ['Settled', event.endedAt === null ? null : timeAndAge(view, Date.parse(event.endedAt))],
   ['SHA-256 of the body', html`<code>${event.bodySha256}</code>`],
 ])}
-${again ? html`<p>${actionButton(view, { action: `/v1/events/${event.id}/replay`, button: 'Settle it again' })}</p>` : null}
+${again ? replayForm(view, event.id, 'Settle it again') : null}
 <section><h2>Body</h2>${bytes({ text: bodyText, base64: bodyBase64 })}</section>`;
   return { title: `Event ${event.id}`, here: '/deliveries', body };
 }
@@ -78,7 +106,7 @@ ${definitions([
   ['The shop answered', answer === null ? null : html`${answer.status} <code>${answer.body}</code>`],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
 ])}
-${mayResend ? html`<p>${actionButton(view, { action: `/v1/notices/${notice.id}/resend`, button: 'Send it again' })}</p>` : null}
+${mayResend ? resendForm(view, notice.id, 'Send it again') : null}
 <section><h2>Body</h2><pre tabindex="0"><code>${JSON.stringify(notice.body, null, 2)}</code></pre></section>`;
   return { title: type, here: '/shop', body };
 }

@@ -5,10 +5,11 @@ import { NOTICE_TYPES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { actionButton, type Column, definitions, table } from './components.ts';
+import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
 import { choices } from './query.ts';
+import { resendForm } from './rows.ts';
 import { count, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -136,7 +137,5 @@ function noticeName(view: View, { id, type }: NoticeDocument): Html {
 function resendButton(view: View, { id, status, dueAt, attempt }: NoticeDocument): HtmlValue {
   const isLater = status === 'pending' && attempt > 0 && dueAt !== null;
   if (status !== 'done' && status !== 'dead' && !isLater) return null;
-  const action = `/v1/notices/${encodeURIComponent(id)}/resend`;
-  const button = isLater ? 'Send now' : 'Resend';
-  return actionButton(view, { action, button, label: `${button}: notice ${id}` });
+  return resendForm(view, id, isLater ? 'Send now' : 'Resend');
 }

@@ -152,9 +152,11 @@ const CHECK_TONES = { ok: 'good', warning: 'wait', failing: 'bad' } as const;
 export async function showPeople(options: ConsoleOptions, view: View): Promise<Shown> {
   const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
   const content = html`<section><h2>Tokens</h2>
-<p class="soft">Each person has one of their own: the audit shows its name. settled keeps only its SHA-256.</p>
+<p class="soft">A token is what a person signs in with. Give each person one of their own, because the audit shows its name. settled shows a token once, when it is made.</p>
+${definitions(PERSON_ROLES.map((role) => [capital(role), `may ${ROLE_WORDS[role]}`]))}
 ${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</section>
-<section><h2>Signed-in browsers</h2>${sessionTable(view, sessions)}</section>`;
+<section><h2>Signed-in browsers</h2>
+<p class="soft">Each row is a browser in which a person is signed in. It is signed out after 12 hours without use, and after 7 days in any case.</p>${sessionTable(view, sessions)}</section>`;
   return partsOf(view, PEOPLE, content);
 }
 
@@ -195,6 +197,17 @@ function revocation(view: View, { name, revokedAt }: TokenDocument): HtmlValue {
   });
 }
 
+/** What a person may do in each role. */
+const ROLE_WORDS = {
+  viewer: 'look at everything, and change nothing',
+  operator: 'also decide about money, settle and send again, ask the service and cancel',
+  admin: 'also make and revoke tokens, sign browsers out, back up and change keys',
+} as const;
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 const LASTS = {
   '90d': '90 days',
   '365d': 'a year',
@@ -214,7 +227,7 @@ function newToken(view: View): Html {
 <div class="fields"><div class="field"><label for="token-name">Whose token it is</label>
 <input class="input" id="token-name" name="name" value="${refused?.get('name') ?? ''}" maxlength="64" autocomplete="off" spellcheck="false" required></div>
 <div class="field"><label for="token-role">Role</label>
-<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, role, 'role', 'viewer'))}</select></div>
+<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: may ${ROLE_WORDS[role]}`, 'role', 'viewer'))}</select></div>
 <div class="field"><label for="token-expires">It is valid for</label>
 <select class="input" id="token-expires" name="expires">${Object.entries(LASTS).map(([value, text]) => choice(value, text, 'expires', '90d'))}</select></div></div>
 <div class="preview">The next page shows the token once. settled cannot show it again.</div>

@@ -55,8 +55,8 @@ function withMoney({ orders, sums, isWhole }: Matters['money']): string {
   const captured = sums
     .filter(({ balance }) => balance !== 0n)
     .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
-  const what = captured.length === 0 ? 'nothing was captured' : `${captured.join(' and ')} captured`;
-  return `Money: ${what} on ${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}.`;
+  const what = captured.length === 0 ? 'nothing captured' : `${captured.join(' and ')} captured in all`;
+  return `Money: ${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}, ${what}.`;
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */

@@ -78,4 +78,24 @@ describe('settled behind a proxy that signs people in', () => {
     expect(await ask(from, 'GET', '/')).toBe(200);
     expect(await ask({}, 'GET', '/')).toBe(303);
   });
+
+  it('tells a person without a role which groups have one, and a stranger nothing', async () => {
+    const { apiUrl } = await startTestApp({
+      environment: {
+        SETTLED_PROXY_AUTH:
+          'user=x-user; secret=x-proxy:0123456789abcdef; groups=x-groups; operator=support; admin=platform',
+      },
+    });
+    const from = { 'x-proxy': '0123456789abcdef', 'x-user': 'ana <b>', 'x-groups': 'sales' };
+    const answer = await fetch(`${apiUrl}/orders`, { headers: from, redirect: 'manual' });
+    expect(answer.status).toBe(403);
+    const text = await answer.text();
+    expect(text).toContain('You are signed in as ana &lt;b&gt;, and none of your groups may use this console.');
+    expect(text).toContain('support (operator), platform (admin)');
+    const forged = await fetch(`${apiUrl}/orders`, {
+      headers: { ...from, 'x-proxy': 'x'.repeat(16) },
+      redirect: 'manual',
+    });
+    expect(forged.status).toBe(303);
+  });
 });

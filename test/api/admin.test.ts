@@ -219,7 +219,8 @@ describe('api: doctor', () => {
     await eventually(async () => {
       const check = (await checksOf(busy()))['needs a person'];
       const { summary } = (await get(busy(), '/v1/attention')).body;
-      const said = /^(2 matters need a person; the oldest has waited) .* (Money: BRL 60\.00 captured on 1 order\.)/;
+      const said =
+        /^(2 matters need a person; the oldest has waited) .* (Money: 1 order, BRL 60\.00 captured in all\.)/;
       expect(summary.sentence).toMatch(said);
       expect(check).toMatchObject({ status: 'warning', detail: expect.stringMatching(said) });
     });

@@ -68,13 +68,13 @@ describe('cli: serve', () => {
     const line = JSON.parse(await made.line(/settled is serving/));
     expect(line).toMatchObject({
       version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-      docs: `http://127.0.0.1:${line.operator.port}/docs`,
+      console: `http://127.0.0.1:${line.operator.port}/`,
       operatorToken: `${storePath}.operator-token`,
     });
     expect(existsSync(line.operatorToken)).toBe(true);
     const other = JSON.parse(await brought.line(/settled is serving/));
     expect(other).toMatchObject({
-      docs: `http://127.0.0.1:${other.operator.port}/docs`,
+      console: `http://127.0.0.1:${other.operator.port}/`,
       operatorToken: 'SETTLED_OPERATOR_TOKEN',
     });
     for (const { docs } of [line, other]) expect((await fetch(docs)).status).toBe(200);

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { enter, namedToken, signIn } from '../support/access.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
+import { seedEveryMatter } from '../support/matters.ts';
 import { startEndlessRun } from '../support/rows.ts';
 import { eventually } from '../support/timing.ts';
 import { textOf } from './reading.ts';
@@ -70,6 +71,37 @@ describe('console: work on all rows of a filter', () => {
     expect(await tab.locator('#bulk-cancel').count()).toBe(0);
     await tab.getByRole('link', { name: 'All such work' }).click();
     expect(await tab.locator('tbody tr').count()).toBe(2);
+  });
+
+  it('ends all matters of one kind, by the reason of a person, without script', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    await seedEveryMatter(app, Date.now());
+    const tab = await open({ javaScriptEnabled: false });
+    await enter(tab, app, '/attention?kind=hold');
+    expect(await tab.locator('#bulk-end_attention').count()).toBe(0);
+    await tab.goto(`${app.apiUrl}/attention?kind=link_missing`);
+    await tab.locator('#bulk-end_attention summary').click();
+    await tab.getByRole('button', { name: 'Count them' }).click();
+    expect(await tab.locator('h1').innerText()).toBe('End 1 matter?');
+    await tab.fill('#bulk-start-reason', 'looked at it');
+    await tab.getByRole('button', { name: 'End 1 matter' }).click();
+    expect(new URL(tab.url()).pathname).toBe('/bulk/1');
+    await eventually(async () => {
+      expect((await app.api('/v1/attention?kind=link_missing')).body.attention).toEqual([]);
+    });
+  });
+
+  it('asks the service about all orders of a filter', async () => {
+    const environment = { SETTLED_API_URL: 'http://127.0.0.1:9', SETTLED_API_KEY: 'key-of-the-tests' };
+    const app = await startTestApp({ engine: 'sqlite', environment });
+    for (const reference of ['tea-1', 'tea-2']) await app.reserve(reference);
+    const tab = await open({ javaScriptEnabled: false });
+    await enter(tab, app, '/orders?state=awaiting_payment&since=23/11/2020');
+    await tab.locator('#bulk-check_orders summary').click();
+    await tab.getByRole('button', { name: 'Count them' }).click();
+    expect(await tab.locator('h1').innerText()).toBe('Ask the service about 2 orders?');
+    await tab.getByRole('button', { name: 'Ask the service about 2 orders' }).click();
+    expect((await app.api('/v1/bulk')).body.runs).toMatchObject([{ action: 'check_orders', total: 2 }]);
   });
 
   it('is not offered without a filter, nor to a viewer; of nothing, it is not started', async () => {

@@ -153,16 +153,16 @@ describe('console: lists', () => {
 describe('console: actions, without script', () => {
   it('settles an event again, and sends a notice again', async () => {
     const tab = await tabAt('/deliveries?status=dead');
-    await tab
-      .getByRole('button', { name: /^Replay/ })
-      .first()
-      .click();
+    const replay = tab.locator('.action[id^="replay-"]').first();
+    await replay.locator('summary').click();
+    expect(await replay.locator('.preview').innerText()).toContain('What was counted before is not counted twice');
+    await replay.getByRole('button').click();
     expect(await tab.locator('main > .notice').innerText()).toContain('settles the event again');
     await tab.goto(`${shop().settled.apiUrl}/shop?status=dead`);
-    await tab
-      .getByRole('button', { name: /^Resend/ })
-      .first()
-      .click();
+    const resend = tab.locator('.action[id^="resend-"]').first();
+    await resend.locator('summary').click();
+    expect(await resend.locator('.preview').innerText()).toContain('the same notice once more');
+    await resend.getByRole('button').click();
     expect(await tab.locator('main > .notice').innerText()).toContain('sends the notice again');
     expect(new URL(tab.url()).search).toBe('?status=dead&done=resendNotice');
   });

@@ -97,15 +97,40 @@ describe('console: orders', () => {
 
   it.each([
     ['since=yesterday', 'must be a time in ISO 8601', 'value="yesterday"'],
+    ['since=yesterday', 'Write a day like 2026-11-23 or 23/11/2026.', ''],
+    ['amountFrom=much', 'Write an amount like 150, 150.00 or R$ 150,00.', 'value="much"'],
     ['state=lost', 'must be one of awaiting_payment', '<option value="lost" selected>'],
     ['amountFrom=x%22y', 'must be an amount in digits', 'value="x&quot;y"'],
-    ['amountTo=1.005&currency=BRL', 'has more decimals than BRL has', 'value="1.005"'],
+    ['amountTo=1.0055&currency=BRL', 'has more decimals than BRL has', 'value="1.0055"'],
     ['cursor=%00', 'cursor', ''],
   ])('says of %s what is wrong with it, and keeps it', async (query, words, kept) => {
     const { status, text, markup } = await see(`/orders?${query}`);
     expect(status).toBe(query.startsWith('amountTo') ? 422 : 400);
     expect(text).toContain(words);
     expect(markup).toContain(kept);
+  });
+
+  it('offers what begins alike if nothing is found, and says what it understands', async () => {
+    const { text, markup } = await see('/orders?q=lamp-9');
+    expect(text).toContain('No order matches “lamp-9”.');
+    expect(text).toContain('You can search by the reference of an order or its beginning');
+    expect(rowsOf(markup)).toEqual(['lamp-1']);
+    expect((await see('/orders?q=LAMP')).location).toBe('/orders/lamp-1');
+  });
+
+  it.each([
+    ['amountFrom=R%24+150%2C00', ['lamp-1', 'tea-2']],
+    ['amountFrom=150&amountTo=150.00', ['tea-2']],
+    ['amountTo=1.000%2C00&amountFrom=USD+1', []],
+    ['since=1/2/2026&until=31/12/2999&q=tea', ['tea-2', 'tea-1']],
+    ['until=31/12/2020', []],
+  ])('understands amounts and days as people write them: %s', async (query, found) => {
+    const { status, markup } = await see(`/orders?${query}`);
+    expect([status, rowsOf(markup)]).toEqual([200, found]);
+  });
+
+  it('offers to ask the service about all that a filter lets through, if it can ask', async () => {
+    expect((await see('/orders?state=held')).markup).not.toContain('bulk-check_orders');
   });
 
   it('takes a day that was typed as that whole day', async () => {

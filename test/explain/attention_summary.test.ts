@@ -24,16 +24,16 @@ describe('the sentence of what needs a person', () => {
   it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
     const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
     expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
-      / Money: BRL 0\.01 and USD -2\.50 captured on 2 orders\.$/,
+      / Money: 2 orders, BRL 0\.01 and USD -2\.50 captured in all\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: nothing was captured on 1 order\.$/,
+      / Money: 1 order, nothing captured\.$/,
     );
   });
 
   it('says that there is more if not all orders were summed', () => {
     const money = { orders: 10_000, sums: [sum('BRL', 500n)], isWhole: false };
-    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ captured on at least 10000 orders\.$/);
+    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ Money: at least 10000 orders, /);
   });
 
   it('says that none of it is about money only if nothing unsettled could have told of money', () => {
