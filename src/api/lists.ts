@@ -144,6 +144,10 @@ export const orderFilters = {
     }),
   state: states.optional(),
   flag: z.enum(FLAGS).optional().describe('Only those with this flag.'),
+  overpaid: z
+    .enum(['true'])
+    .optional()
+    .describe('`true`: only those on which more is left of what was captured than they ask, in their currency.'),
   attention: z
     .enum(MATTER_KINDS)
     .optional()
@@ -172,6 +176,7 @@ export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>
   return {
     states: state,
     flag,
+    isOverpaid: given.overpaid === 'true',
     matter: attention,
     hold,
     sinceMs: givenMs(given.since),

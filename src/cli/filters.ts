@@ -30,10 +30,11 @@ export const ORDER_OPTIONS = {
     value: 'TEXT',
     about:
       'only orders with this reference or one that begins so, this id or address of a link, this id of a payment, event or ' +
-      'notice, this number of an event, a customer whose name or e-mail address begins so, or this amount, like 150,00 or "BRL 150"',
+      'notice, this number of an event, a customer whose e-mail address or a word of whose name begins so, or this amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
   flag: { value: 'FLAG', choices: FLAGS, about: 'only orders with this flag' },
+  overpaid: { value: 'true', choices: ['true'], about: 'only orders on which more is left than they ask' },
   attention: { value: 'KIND', choices: MATTER_KINDS, about: 'only orders that an open matter of this kind is about' },
   hold: { value: 'REASON', choices: HOLD_REASONS, about: 'only orders with an open hold for this reason' },
   since: { value: 'TIME', about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z' },

@@ -22,6 +22,7 @@ const NAMES = [
   'until',
   'hold',
   'flag',
+  'overpaid',
   'paidSince',
   'paidUntil',
   'amountFrom',
@@ -104,6 +105,7 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
     more: [
       filter('hold', 'Held because', { options: choices(HOLD_REASONS) }),
       filter('flag', 'Flag', { options: choices(FLAGS) }),
+      filter('overpaid', 'Captured', { options: { true: 'more than asked' } }),
       day('paidSince', 'Paid since (UTC)'),
       day('paidUntil', 'Paid until (UTC)'),
       withExample('amountFrom', 'Asks at least', 'amount'),
@@ -167,6 +169,7 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
   until: 'created until',
   hold: 'held because of',
   flag: 'flagged',
+  overpaid: 'overpaid:',
   paidSince: 'paid since',
   paidUntil: 'paid until',
   amountFrom: 'of at least',

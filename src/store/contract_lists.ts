@@ -26,6 +26,8 @@ export type Count = { n: number; isMore: boolean };
 export type OrderFilter = {
   states?: readonly OrderState[] | null;
   flag?: Flag | null;
+  /** Those on which more is left of what was captured than they ask, in their currency. */
+  isOverpaid?: boolean;
   /** Those that an open matter of this kind is about; of the kind `hold`, those with an open hold. */
   matter?: MatterKind | null;
   /** Those with an open hold for this reason. */

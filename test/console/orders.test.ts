@@ -124,6 +124,7 @@ describe('console: orders', () => {
     ['amountTo=1.000%2C00&amountFrom=USD+1', []],
     ['since=1/2/2026&until=31/12/2999&q=tea', ['tea-2', 'tea-1']],
     ['until=31/12/2020', []],
+    ['overpaid=true', []],
   ])('understands amounts and days as people write them: %s', async (query, found) => {
     const { status, markup } = await see(`/orders?${query}`);
     expect([status, rowsOf(markup)]).toEqual([200, found]);

@@ -72,6 +72,7 @@ const ORDERS: Readonly<Record<string, OrderFilter>> = {
   'a flag': { flag: 'refund_due' },
   'a flag of none': { flag: 'late' },
   'less than is asked': { flag: 'underpaid' },
+  'more than is asked': { isOverpaid: true },
   'an open hold': { matter: 'hold' },
   'a reason of a hold': { hold: 'amount_mismatch' },
   'an open matter': { matter: 'link_missing' },

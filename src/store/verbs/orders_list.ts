@@ -27,6 +27,7 @@ const OWN_BALANCE = `coalesce((SELECT sum(g.amount_minor) FROM ledger g
 const MATCHES = `(@states::text[] IS NULL OR o.state = ANY(@states::text[]))
   AND (@flag::text IS NULL OR ',' || o.flags || ',' LIKE '%,' || @flag || ',%')
   AND (NOT @isUnderpaid::boolean OR (o.state = 'paid' AND ${OWN_BALANCE} < o.amount_minor))
+  AND (NOT @isOverpaid::boolean OR ${OWN_BALANCE} > o.amount_minor)
   AND (NOT @isOnHold::boolean OR ${OPEN_HOLD} IS NOT NULL)
   AND (@matter::text IS NULL OR ${OPEN_MATTER} IS NOT NULL)
   AND (@paidSinceMs::bigint IS NULL OR ${PAID_AT} >= @paidSinceMs)
@@ -68,7 +69,7 @@ export const listOrders: InTransaction<Queries>['listOrders'] = function* (tx, p
 
 /** What a filter of orders narrows the list to. */
 export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrowed> {
-  const { flag = null, matter = null, hold = null, search = null } = filter;
+  const { flag = null, isOverpaid = false, matter = null, hold = null, search = null } = filter;
   const { sinceMs = null, untilMs = null, paidSinceMs = null, paidUntilMs = null } = filter;
   const { currency = null, fromMinor = null, toMinor = null } = filter;
   const times = { sinceMs, untilMs, paidSinceMs, paidUntilMs };
@@ -82,6 +83,7 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
     // Not stored: it follows from the ledger.
     flag: flag === 'underpaid' ? null : flag,
     isUnderpaid: flag === 'underpaid',
+    isOverpaid,
     hold,
     isOnHold: hold !== null || matter === 'hold',
     matter: matter === 'hold' ? null : matter,
@@ -90,7 +92,8 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
     ...(found?.values ?? NOT_SEARCHED),
   };
   const others = [flag, matter, hold, search, ...Object.values(times), ...Object.values(money)];
-  const isOneState = state !== null && otherStates.length === 0 && others.every((value) => value === null);
+  const isOneState =
+    state !== null && !isOverpaid && otherStates.length === 0 && others.every((value) => value === null);
   const finders = [...(found?.finders ?? []), ...findersOf(values)];
   return { values, finders, ordered: isOneState ? 'state' : null };
 }

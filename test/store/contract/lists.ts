@@ -172,6 +172,18 @@ export function listsContract({ fresh }: Worlds): void {
       expect(await references({ hold: 'unconfirmed' })).toEqual([]);
     });
 
+    it('lets orders through on which more is left than they ask', async () => {
+      const [a, b, c] = (await newOrders('a', 'b', 'c', 'd')) as [Link, Link, Link];
+      for (const paymentId of ['pay_1', 'pay_2']) {
+        for (const link of [a, b])
+          await world.settle(link, [said('completed', { paymentId: `${paymentId}${link.reference}` })]);
+      }
+      await world.settle(b, [said('refunded', { paymentId: 'pay_2b' })]);
+      await world.settle(c, [said('completed', { linkMoney: stated('150.00') })]);
+      expect(await references({ isOverpaid: true })).toEqual(['c', 'a']);
+      expect(await references({ isOverpaid: true, states: ['paid'] })).toEqual(['a']);
+    });
+
     it('lets times of payment and money through', async () => {
       const atMs: Record<string, number> = {};
       for (const [name, amountMinor, currency] of [
