@@ -15,7 +15,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 242,
-  lines: 37_500,
+  lines: 37_800,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -159,7 +159,7 @@ describe('settled orders adopt, check and cancel', () => {
     expect(text).toMatch(/^The link stays payable .* until it expires: money that is paid on it is held/);
     expect(text).toMatch(/state +cancelled/);
     const why = await runSettled(['why', reference], environmentOf(shop.settled));
-    expect(why).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('by a person') });
+    expect(why).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('by operator') });
     expect(why.stdout).not.toContain('reason given');
     const again = ['orders', 'open', reference, '--title', 'A chair', '--amount', '100'];
     expect(await failing(again, environmentOf(shop.settled))).toMatchObject({ code: 'order_cancelled', exit: 1 });
