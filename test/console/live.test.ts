@@ -151,6 +151,10 @@ describe('console: a server that is gone', () => {
     expect(await state(tab).textContent()).toBe('live');
     await tab.clock.fastForward(3_500);
     await state(tab).filter({ hasText: 'stale' }).waitFor();
+    // However far down one is.
+    await tab.evaluate('scrollTo(0, document.body.scrollHeight)');
+    const top = (await state(tab).boundingBox())?.y ?? -1;
+    expect(top > 0 && top < 900).toBe(true);
     const again = await site({ port: Number(new URL(first.url).port) });
     again.change(['recovered']);
     await row(tab, 'recovered').waitFor();
