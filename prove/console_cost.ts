@@ -5,6 +5,7 @@ import { type Figures, type Plan, sustained } from '../bench/measure.ts';
 import { type Server, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace } from '../bench/workspace.ts';
+import { signIn } from './sign_in.ts';
 
 /**
  * `npm run prove:console-cost`: what open consoles cost the deliveries. Rounds of sustained deliveries with no console and
@@ -70,18 +71,6 @@ function openConsole(url: string, cookie: string): Console {
       stream.destroy();
     },
   };
-}
-
-async function signIn({ url, token }: NonNullable<Server['operator']>): Promise<string> {
-  const response = await fetch(`${url}/sign-in`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { 'sec-fetch-site': 'same-origin' },
-    body: new URLSearchParams({ token }),
-  });
-  const cookie = response.headers.getSetCookie()[0]?.split(';')[0];
-  if (cookie === undefined) throw new Error(`not signed in: ${response.status}`);
-  return cookie;
 }
 
 const workspace = openWorkspace();

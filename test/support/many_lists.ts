@@ -11,6 +11,7 @@ import type { Transaction, Work } from '../../src/store/transaction.ts';
 import { listVerbs } from '../../src/store/verbs/lists.ts';
 import { noticeQueries } from '../../src/store/verbs/notices.ts';
 import { listOrders } from '../../src/store/verbs/orders_list.ts';
+import type { Filling, Many } from './many_matters.ts';
 
 /** Every search and filter of the lists, on a store in which most conditions let more rows through than a few. */
 
@@ -18,7 +19,7 @@ const DAY_MS = 86_400_000;
 const FROM_MS = 1_700_000_000_000;
 
 /** Statements that fill a store that `fillingStatements` of many_matters.ts filled, with events, notices and refusals. */
-export function fillingLists({ orders, bytes }: { orders: number; bytes: string }): string[] {
+export function fillingLists({ orders }: Many, { bytes }: Filling): string[] {
   return [
     `UPDATE link SET url = 'https://pay.example.com/l/' || key, short_url = 'https://p.example/' || key`,
     `INSERT INTO payment (order_key, payment_key, name_search, email_search, said_at_ms)
@@ -29,11 +30,11 @@ export function fillingLists({ orders, bytes }: { orders: number; bytes: string 
        ended_at_ms, outcome)
      SELECT key, 'evt_' || key, ${bytes}, '1', ${bytes}, 'payment_link.payment_status_changed',
        CASE WHEN key % 5 = 0 THEN 'dead' WHEN key % 5 = 1 THEN 'pending' WHEN key % 1000 = 2 THEN 'leased' ELSE 'done' END,
-       1, ${FROM_MS} + key, ${FROM_MS} + key, ${FROM_MS} + key, 'applied' FROM link`,
+       1, ${FROM_MS} + key, ${FROM_MS} + key, ${FROM_MS} + key, 'applied' FROM link ORDER BY key`,
     `INSERT INTO outbox (notice_id, order_key, type, version, body, status, created_at_ms)
      SELECT 'n' || key, key, 'order.paid', 2, '{}',
        CASE WHEN key % 5 = 0 THEN 'dead' WHEN key % 5 = 1 THEN 'pending' WHEN key % 1000 = 2 THEN 'leased' ELSE 'done' END,
-       ${FROM_MS} + key FROM orders`,
+       ${FROM_MS} + key FROM orders ORDER BY key`,
     `INSERT INTO rejection (link_key, reason, count, first_at_ms, last_at_ms)
      SELECT key, CASE WHEN key % 100 = 0 THEN 'timestamp_missing' ELSE 'signature_wrong' END, 1, ${FROM_MS}, ${FROM_MS}
      FROM link WHERE key <= ${orders / 2}`,
@@ -173,3 +174,7 @@ export const LISTED_TABLES = [
   'attention',
   'hold',
 ];
+
+/** What SQLite's plans of lists read from end to end: lists of values, tables that a statement makes, and indexes of what is unusual. */
+export const SQLITE_SCANS_ALLOWED =
+  /^SCAN (newest|known|halving|found|json_each|instance|\(subquery-\d+\)|\d+ CONSTANT ROWS?|CONSTANT)\b|INDEX (orders_flagged|hold_by_age|inbox_due|inbox_leased|inbox_dead|outbox_dead)$/;

@@ -8,14 +8,29 @@ export type Many = {
   ended: number;
 };
 
-/**
- * Statements that fill an empty store. `series(n)` is the engine's table with the numbers from 1 to n in a column `n`,
- * and `bytes` a value of bytes.
- */
-export function fillingStatements(
-  { orders, matters, ended }: Many,
-  { series, bytes }: { series: (n: number) => string; bytes: string },
-): string[] {
+/** An engine's words for what fills a store. */
+export type Filling = {
+  /** The table with the numbers from 1 to n in a column `n`. */
+  series: (n: number) => string;
+  /** A value of bytes. */
+  bytes: string;
+  /** The id of the key that the secrets of links are said to be sealed under. */
+  keyId: string;
+};
+
+export const SQLITE_FILLING: Filling = {
+  series: (n) => `(WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${n}) SELECT n FROM c)`,
+  bytes: "x'00'",
+  keyId: 'key-1',
+};
+export const POSTGRES_FILLING: Filling = {
+  series: (n) => `(SELECT generate_series(1, ${n}) AS n)`,
+  bytes: "'x'::bytea",
+  keyId: 'key-1',
+};
+
+/** Statements that fill an empty store. */
+export function fillingStatements({ orders, matters, ended }: Many, { series, bytes, keyId }: Filling): string[] {
   const each = Math.floor(orders / matters);
   const quarter = Math.floor(matters / 4);
   // Spread evenly, so that each order that needs a person is on another page.
@@ -27,7 +42,7 @@ export function fillingStatements(
      SELECT n, 'order-' || n, 10000, 'BRL', ${state}, CASE WHEN ${state} = 'cancelled' THEN 'refund_due' ELSE '' END,
        1700000000000 + n, 1700000000000 + n FROM ${series(orders)} AS s`,
     `INSERT INTO link (key, order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, created_at_ms)
-     SELECT n, n, 'pl_' || n, 'token-' || n, ${bytes}, 'key-1', ${bytes}, 1700000000000 + n FROM ${series(orders)} AS s`,
+     SELECT n, n, 'pl_' || n, 'token-' || n, ${bytes}, '${keyId}', ${bytes}, 1700000000000 + n FROM ${series(orders)} AS s`,
     `INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms)
      SELECT key, 'pay_' || key, 'captured', 1, 1, CASE WHEN state = 'held' THEN 6000 ELSE 10000 END, 'BRL', created_at_ms
      FROM orders WHERE state <> 'awaiting_payment'`,

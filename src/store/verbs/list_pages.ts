@@ -20,8 +20,9 @@ export const FEW = 2_000;
 /** As many are few if several conditions find them. */
 const FEW_OF_EACH = 5 * FEW;
 
-/** Keys that one statement looks at, and statements that find a page. */
-const WINDOW = 15_000;
+/** Keys that one statement looks at: by columns of their own rows, or by rows of other tables, which takes far longer. */
+const WINDOW = { own: 15_000, others: 4_000 };
+/** Statements that find a page, or count. */
 const WINDOWS = 3;
 
 const COUNTED_MAX = 1_000;
@@ -49,6 +50,8 @@ export type Narrowed = {
   finders: readonly Finder[];
   /** Names a way of `ordered` that finds rows in order of their keys; null if there is none for these conditions. */
   ordered: string | null;
+  /** Whether conditions that are set look at rows of other tables. */
+  looksElsewhere?: boolean;
 };
 
 /** Words of SQL that a list is made of. `ordered`: by name, a source and a condition whose index is in order of keys. */
@@ -79,7 +82,7 @@ export function defineList({ table, alias, matches, ordered = {} }: Words): List
 }
 
 /** How rows of a narrowed list are found. */
-type Found = { way: Way; keys: readonly number[]; first: number; end: number; isWhole: boolean };
+type Found = { way: Way; keys: readonly number[]; first: number; end: number; isWhole: boolean; window: number };
 
 type Bounds = { firstKey: number; endKey: number };
 type Page = { keys: number[]; next: number | null; count: Count | null };
@@ -110,16 +113,17 @@ export function* readAllKeys(tx: Transaction, list: List, narrowed: Narrowed, li
 }
 
 /** Chooses the way by which the rows of a narrowed list are found. */
-function* findWay(tx: Transaction, list: List, { values, finders, ordered }: Narrowed): Work<Found> {
-  if (ordered !== null) {
-    return { way: list.ordered[ordered] as Way, keys: [], first: 1, end: KEY_MAX, isWhole: true };
-  }
+function* findWay(tx: Transaction, list: List, narrowed: Narrowed): Work<Found> {
+  const { values, finders, ordered, looksElsewhere = false } = narrowed;
+  const whole = { first: 1, end: KEY_MAX, isWhole: true, window: KEY_MAX };
+  if (ordered !== null) return { way: list.ordered[ordered] as Way, keys: [], ...whole };
   for (const find of finders) {
     const keys = yield* find(tx);
-    if (keys !== null) return { way: list.few, keys, first: 1, end: KEY_MAX, isWhole: true };
+    if (keys !== null) return { way: list.few, keys, ...whole };
   }
-  const bounds = (yield* tx.one<Bounds>(list.bounds, values)) as Bounds;
-  return { way: list.range, keys: [], first: bounds.firstKey, end: bounds.endKey, isWhole: false };
+  const { firstKey: first, endKey: end } = (yield* tx.one<Bounds>(list.bounds, values)) as Bounds;
+  const window = looksElsewhere ? WINDOW.others : WINDOW.own;
+  return { way: list.range, keys: [], first, end, isWhole: false, window };
 }
 
 type Asked = { narrowed: Narrowed; before: number; limit: number };
@@ -150,11 +154,11 @@ function* countRows(tx: Transaction, found: Found, narrowed: Narrowed): Work<Cou
 }
 
 /** Ranges of keys from the newest on, in which rows are looked at one after the other. */
-function windowsOf({ first, isWhole }: Found, before: number): { floor: number; before: number }[] {
+function windowsOf({ first, isWhole, window }: Found, before: number): { floor: number; before: number }[] {
   if (isWhole) return [{ floor: first, before }];
   const windows: { floor: number; before: number }[] = [];
-  for (let end = before; end > first && windows.length < WINDOWS; end -= WINDOW) {
-    windows.push({ floor: Math.max(first, end - WINDOW), before: end });
+  for (let end = before; end > first && windows.length < WINDOWS; end -= window) {
+    windows.push({ floor: Math.max(first, end - window), before: end });
   }
   return windows;
 }

@@ -95,7 +95,9 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
   const isOneState =
     state !== null && !isOverpaid && otherStates.length === 0 && others.every((value) => value === null);
   const finders = [...(found?.finders ?? []), ...findersOf(values)];
-  return { values, finders, ordered: isOneState ? 'state' : null };
+  const { isUnderpaid, isOnHold, wordsFrom } = values;
+  const isOfOthers = isUnderpaid || isOnHold || values.matter !== null || paidSinceMs !== null || paidUntilMs !== null;
+  return { values, finders, ordered: isOneState ? 'state' : null, looksElsewhere: isOfOthers || wordsFrom !== null };
 }
 
 // In the order of an index: PostgreSQL would read a whole table if it took a condition for one that most rows meet.

@@ -4,22 +4,16 @@ import type { MatterPage } from '../../../src/store/contract_queries.ts';
 import { connection, finish, SqliteTransaction } from '../../../src/store/sqlite/transaction.ts';
 import { listMatters } from '../../../src/store/verbs/attention_list.ts';
 import { testFolder } from '../../support/app.ts';
-import { fillingStatements } from '../../support/many_matters.ts';
+import { fillingStatements, SQLITE_FILLING } from '../../support/many_matters.ts';
 import { makeDatabase } from './opening.ts';
-
-const SERIES = (n: number) =>
-  `(WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < ${n}) SELECT n FROM c)`;
 
 it('reads what needs a person by index, whatever is asked for, and no table as a whole', () => {
   const path = `${testFolder()}/settled.db`;
   makeDatabase(path);
   const statements: string[] = [];
   const db = new Database(path, { verbose: (sql) => void statements.push(String(sql)) });
-  for (const sql of fillingStatements(
-    { orders: 4_000, matters: 400, ended: 2_000 },
-    { series: SERIES, bytes: "x'00'" },
-  ))
-    db.exec(sql);
+  const many = { orders: 4_000, matters: 400, ended: 2_000 };
+  for (const sql of fillingStatements(many, SQLITE_FILLING)) db.exec(sql);
   const of = connection(db, { replica: '', newId: () => '' });
   const list = (page: MatterPage) => finish(listMatters(new SqliteTransaction(of), page));
   statements.length = 0;

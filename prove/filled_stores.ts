@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import pg from 'pg';
+import { SECRETS_KEY } from '../bench/stores.ts';
+import { openKeyring } from '../src/secrets/keyring.ts';
+import type { Store } from '../src/store/contract.ts';
+import { openPostgresStore } from '../src/store/postgres/store.ts';
+import { openSqliteStore } from '../src/store/sqlite/client.ts';
+import { systemClock } from '../src/work/clock.ts';
+import { type Filling, POSTGRES_FILLING, SQLITE_FILLING } from '../test/support/many_matters.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+
+/** Large stores on both engines, which proofs fill by SQL and measure. */
+
+export const ENGINES = ['sqlite', 'postgres'] as const;
+export type Engine = (typeof ENGINES)[number];
+
+/** The statements that fill an empty store of an engine. */
+export type Fill = (filling: Filling) => readonly string[];
+
+export type FilledStore = {
+  engine: Engine;
+  /** The value of SETTLED_STORE for a process that serves it under the bench's key. */
+  address: string;
+  /** Opens it in this process; close it before a process serves it. */
+  open(): Promise<Store>;
+};
+
+const OPENED = {
+  secretsKeyId: openKeyring(SECRETS_KEY).keyId,
+  newInstanceId: 'prove',
+  clock: systemClock,
+  callTimeoutMs: 60_000,
+  onBatch: () => {},
+} as const;
+
+/** Makes and fills a store, works with it, and removes it. */
+export function withFilledStore<T>(engine: Engine, fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
+  return engine === 'sqlite' ? withSqlite(fill, work) : withPostgres(fill, work);
+}
+
+async function withSqlite<T>(fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-filled-'));
+  const path = join(folder, 'settled.db');
+  const open = async () => (await openSqliteStore({ ...OPENED, path, onFailed: () => {} })).store;
+  try {
+    await (await open()).close();
+    const db = new Database(path);
+    db.pragma('synchronous = OFF');
+    for (const sql of fill(keyed(SQLITE_FILLING))) db.exec(sql);
+    db.close();
+    return await work({ engine: 'sqlite', address: `sqlite:${path}`, open });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function withPostgres<T>(fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
+  const server = await startPostgres();
+  try {
+    const url = await server.create('filled');
+    const named = { name: 'the database of the proof', version: '0', settings: () => ({}) };
+    const made = { newId: randomUUID, random: Math.random };
+    const open = async () =>
+      (await openPostgresStore({ ...OPENED, ...named, ...made, url, replica: randomUUID() })).store;
+    await (await open()).close();
+    const client = new pg.Client(url);
+    await client.connect();
+    await client.query('ALTER TABLE orders ALTER COLUMN key DROP IDENTITY');
+    await client.query('ALTER TABLE link ALTER COLUMN key DROP IDENTITY');
+    for (const sql of fill(keyed(POSTGRES_FILLING))) await client.query(sql);
+    await client.query('VACUUM ANALYZE');
+    await client.end();
+    return await work({ engine: 'postgres', address: url, open });
+  } finally {
+    await server.dispose();
+  }
+}
+
+function keyed(filling: Filling): Filling {
+  return { ...filling, keyId: OPENED.secretsKeyId };
+}
+
+/** Repeats work and returns its times in milliseconds, the shortest first; `first` is that of the first round. */
+export async function timesOf(
+  rounds: number,
+  work: () => Promise<unknown>,
+): Promise<{ times: number[]; first: number }> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const startedMs = performance.now();
+    await work();
+    times.push(performance.now() - startedMs);
+  }
+  const [first = 0] = times;
+  return { times: times.sort((a, b) => a - b), first };
+}
+
+/** The time below which a share of sorted times lies. */
+export function quantile(times: readonly number[], share: number): number {
+  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
+}
+
+/** A line of a table of times. */
+export function timesLine(engine: Engine, name: string, ms: readonly number[]): string {
+  return `${engine.padEnd(9)} ${name.padEnd(52)} ${ms.map((one) => `${one.toFixed(1).padStart(7)} ms`).join(' ')}\n`;
+}
