@@ -1,22 +1,22 @@
 -- expands
--- What people look for in lists of orders. Each index is cheap for deliveries: most are of columns that no delivery changes.
-CREATE INDEX orders_by_money ON orders (currency, amount_minor, key);
-CREATE INDEX orders_flagged ON orders (flags, key) WHERE flags <> '';
+-- What people look for in lists of orders. Replicas build these indexes after their start. Each is cheap for deliveries: most are of columns that no delivery changes.
+CREATE INDEX CONCURRENTLY orders_by_money ON orders (currency, amount_minor, key);
+CREATE INDEX CONCURRENTLY orders_flagged ON orders (flags, key) WHERE flags <> '';
 -- References in the order of their bytes, so that their beginnings are found in a database of any collation.
-CREATE INDEX orders_by_bytes ON orders (reference COLLATE "C");
-CREATE INDEX link_by_url ON link (url) WHERE url IS NOT NULL;
-CREATE INDEX link_by_short_url ON link (short_url) WHERE short_url IS NOT NULL;
-CREATE INDEX settlement_by_time ON settlement (paid_at_ms);
+CREATE INDEX CONCURRENTLY orders_by_bytes ON orders (reference COLLATE "C");
+CREATE INDEX CONCURRENTLY link_by_url ON link (url) WHERE url IS NOT NULL;
+CREATE INDEX CONCURRENTLY link_by_short_url ON link (short_url) WHERE short_url IS NOT NULL;
+CREATE INDEX CONCURRENTLY settlement_by_time ON settlement (paid_at_ms);
 
 -- Ids that the service makes are in no order: these indexes have them by groups of 256 rows that came together, so that a
 -- delivery writes a page that is written anyhow.
-CREATE INDEX inbox_by_event ON inbox ((key >> 8), event_id);
-CREATE INDEX ledger_by_payment ON ledger ((order_key >> 8), payment_key);
+CREATE INDEX CONCURRENTLY inbox_by_event ON inbox ((key >> 8), event_id);
+CREATE INDEX CONCURRENTLY ledger_by_payment ON ledger ((order_key >> 8), payment_key);
 
 -- Whether an entry is of the money that its order asks; null in rows of before, and in those of a replica of the release
 -- before. Those that are not are looked for by amount.
 ALTER TABLE ledger ADD COLUMN is_asked boolean;
-CREATE INDEX ledger_other_amount ON ledger (amount_minor, order_key) WHERE kind = 'captured' AND is_asked IS NOT TRUE;
+CREATE INDEX CONCURRENTLY ledger_other_amount ON ledger (amount_minor, order_key) WHERE kind = 'captured' AND is_asked IS NOT TRUE;
 
 -- Work on all rows that a filter let through when a person started it. The rows are listed then, so that what comes under the
 -- filter later is not touched. `author`: JSON of who started it; null if it was no person. `token_sha256`: of the named token

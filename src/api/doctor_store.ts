@@ -29,7 +29,7 @@ const SKEW_MS_SMALL = 2_000;
 /** The database, and the replicas that share it. */
 export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
   const { store, storeAddress, clock, keyring, replica } = options;
-  const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
+  const { server, replicas, lapsed, indexesMissing } = await store.storeState(clock.nowMs());
   const database = finding('database', true, `${server}: ${storeAddress.name}`);
   if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
   const alive = replicas.filter(({ isAlive }) => isAlive);
@@ -39,6 +39,7 @@ export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
     checkSettings(alive, replica),
     checkClocks(alive),
     checkLeases(lapsed),
+    checkIndexes(indexesMissing),
   ];
 }
 
@@ -111,6 +112,13 @@ function checkLeases(lapsed: LeaseCounts): Finding {
     `begun, not ended in time, and not taken over so far: ${said}. Any replica does that within seconds; if this stays, ` +
     'look at the logs of the replicas and at the load of the database';
   return finding('leases', said === '', 'no lapsed lease waits to be taken over', bad);
+}
+
+function checkIndexes(missing: readonly string[]): Finding {
+  const bad =
+    `still to be built: ${missing.join(', ')}. settled builds them while it serves, which takes minutes on a large database; ` +
+    "lists and searches are slower until then. If this stays, look at the replicas' logs";
+  return finding('indexes', missing.length === 0, 'all indexes are there', bad);
 }
 
 /** Checks of what the store has. */

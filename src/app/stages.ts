@@ -11,6 +11,7 @@ import type { BackgroundWorker } from '../work/loop.ts';
 import { startBulk } from './bulk_worker.ts';
 import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
+import { startIndexing } from './indexes.ts';
 import { startRetention } from './retention.ts';
 
 export type Stages = ReturnType<typeof startStages>;
@@ -42,6 +43,7 @@ export function startStages(context: Context) {
     retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs, canTell: config.shopUrl !== null }),
     rotation: startRotation({ ...context, source: config }),
     bulk: startBulk({ ...context, events: { raise: settler.wake } }),
+    indexing: startIndexing(context),
   };
 }
 
@@ -128,9 +130,17 @@ function startNotifying(context: Context): BackgroundWorker | null {
 }
 
 /** Ends every stage after its current work; the settler last, because other stages give it readings. */
-export async function stopStages({ settler, asking, notifier, retention, rotation, bulk }: Stages): Promise<void> {
+export async function stopStages({
+  settler,
+  asking,
+  notifier,
+  retention,
+  rotation,
+  bulk,
+  indexing,
+}: Stages): Promise<void> {
   asking?.service.close();
   const { opener, reconciler } = asking ?? {};
-  await Promise.all([opener, reconciler, notifier, retention, rotation, bulk].map((stage) => stage?.stop()));
+  await Promise.all([opener, reconciler, notifier, retention, rotation, bulk, indexing].map((stage) => stage?.stop()));
   await settler.stop();
 }

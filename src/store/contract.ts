@@ -74,9 +74,17 @@ export type Keeping = ClockMending & {
    * call does little; call it until there is no more. A notice that is owed keeps what it says, and is looked at again later.
    */
   dropCustomers(drop: CustomerDrop): Promise<CustomersDropped>;
+  /**
+   * Builds the indexes that a migration left for later, one after the other, unless another process does so. No delivery
+   * waits for it, and it may take minutes. After `signal` it ends at once, by a fault.
+   */
+  buildIndexes(may: { signal: AbortSignal }): Promise<IndexesBuilt>;
   /** Waits for what was called before, then closes. Later calls fail. */
   close(): Promise<void>;
 };
+
+/** The names of the indexes that were built now, and of those that are still missing. */
+export type IndexesBuilt = { built: string[]; missing: string[] };
 
 export type BodyDrop = {
   /** What was settled later, or as a hint came later, is kept. */
@@ -130,6 +138,8 @@ type StoreState = {
   /** Every process that gave a sign of life within a day, the oldest first; none if one process has the database to itself. */
   replicas: ReplicaSummary[];
   lapsed: LeaseCounts;
+  /** The names of indexes that are still to be built: what needs them takes longer. */
+  indexesMissing: string[];
 };
 
 /** Rows that are leased. */

@@ -16,6 +16,7 @@ import { aliveReplicas } from '../verbs/sweep.ts';
 import { assertUsable, connectionOptions } from './connection.ts';
 import { Database, type DatabaseOptions, databaseClock } from './database.ts';
 import { connectionFault, storeFault, tlsFilesFault } from './faults.ts';
+import { buildIndexes, inTransaction } from './indexes.ts';
 import { BEGIN_DURABLE } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
@@ -42,6 +43,8 @@ export async function openDatabase(
 
 /** A process that only migrates makes one call after the other. */
 const CALL_TIMEOUT_MS = 60_000;
+
+const NEVER_ABORTED = new AbortController().signal;
 
 /** `settled migrate`, of a database that may be empty. */
 export async function migratePostgres(
@@ -76,6 +79,7 @@ export async function migratePostgres(
       isRestored,
       ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
     });
+    await buildIndexes({ url, name }, { signal: NEVER_ABORTED });
     const newKey = { keyId, keyPlace, undecipherable: await db.read((tx) => countUnopenable(tx, keyIds)) };
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {
@@ -107,8 +111,8 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
 
 /**
  * Brings a database to the newest schema: every numbered file of migrations/postgres that it has not seen, all in one
- * transaction, one replica at a time. Replicas of the release before go on serving meanwhile and after: docs/postgres.md
- * has the rule for what a migration may do. Returns the names of what was applied.
+ * transaction, one replica at a time; indexes of large tables follow (`buildIndexes`). Replicas of the release before go on
+ * serving meanwhile and after: docs/migrations.md has the rule for what a migration may do. Returns the names of what was applied.
  */
 async function migrate(url: string, name: string): Promise<string[]> {
   const known = readMigrations('postgres');
@@ -120,8 +124,9 @@ async function migrate(url: string, name: string): Promise<string[]> {
     );
     const applied = (await run('SELECT number, name, sha256, expands FROM migration ORDER BY number')) as Applied[];
     const missing = missingMigrations(known, applied, name);
+    const isEmpty = applied.length === 0;
     for (const { number, name: file, sql, sha256, expands } of missing) {
-      await run(sql);
+      await run(inTransaction(sql, { isEmpty }));
       await run('INSERT INTO migration VALUES ($1, $2, $3, $4)', [number, file, sha256, expands]);
     }
     return missing.map((migration) => migration.name);

@@ -4,6 +4,7 @@ import { type Answer, type InTransaction, statement, type Transaction, type Work
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countPayable, PAYABLE_LINKS } from '../verbs/sweep.ts';
 import type { Database } from './database.ts';
+import { missingIndexes } from './indexes.ts';
 import { countOldRows } from './verbs.ts';
 
 /** A process that works on the database. */
@@ -100,6 +101,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
       replicas: tx.all<ReplicaRow>(LIST),
       leases: tx.all<LeaseRow>(LEASES, { nowMs }),
     };
+    const indexesMissing = yield* missingIndexes(tx);
     const server = yield* asked.server;
     const replicas = yield* asked.replicas;
     const leases = yield* asked.leases;
@@ -114,6 +116,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
         leases: countLeases(leasesOf(replica.name), 'held'),
       })),
       lapsed: countLeases(leases, 'lapsed'),
+      indexesMissing,
     };
   },
 };

@@ -7,6 +7,7 @@ import { watchChanges } from './changes.ts';
 import { assertUsable } from './connection.ts';
 import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
 import { tlsFilesFault } from './faults.ts';
+import { buildIndexes, missingIndexes } from './indexes.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
 import { openDatabase } from './open.ts';
@@ -43,7 +44,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
     const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs, before });
     const wakeups = openWakeups({ ...options, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, address: { url, name } });
     const abandon = () => {
       db.abandon();
       intake.abandon();
@@ -55,11 +56,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups };
+type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; address: Pick<DatabaseOptions, 'url' | 'name'> };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
-  const { clock, wakeups } = parts;
+  const { clock, wakeups, address } = parts;
   const gate = openGate();
   type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
   const write = (_: string, verb: unknown, args: readonly unknown[]) =>
@@ -83,6 +84,11 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
         await clock.measure();
         return intake.write((tx) => heartbeat(tx, { ...parts, skewMs: clock.skewMs }, atMs));
       }),
+    buildIndexes: async (may) => {
+      const missing = await gate.enter(() => db.read(missingIndexes));
+      // On connections of its own, for longer than other calls take.
+      return missing.length === 0 ? { built: [], missing } : buildIndexes(address, may);
+    },
     backup: async () => {
       throw new Fault(
         'terminal',

@@ -69,6 +69,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const store: Store = {
     ...storeVerbs({ reader, writer }),
     backup: ({ path: to }) => runBackup({ ...start, role: 'backup', backupTo: to }),
+    // Migrations build them before the process serves.
+    buildIndexes: async () => ({ built: [], missing: [] }),
     close: async () => {
       await Promise.all([reader.close(), writer.close()]);
     },
@@ -83,7 +85,13 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 type Caller = Pick<ThreadClient, 'call'>;
 
 /** The verbs of the contract, each called in the thread of its lane. */
-export function storeVerbs({ reader, writer }: { reader: Caller; writer: Caller }): Omit<Store, 'backup' | 'close'> {
+export function storeVerbs({
+  reader,
+  writer,
+}: {
+  reader: Caller;
+  writer: Caller;
+}): Omit<Store, 'backup' | 'buildIndexes' | 'close'> {
   const { intake, work, read } = LANES;
   let changes = 0;
   const write = (name: string, _verb: unknown, args: readonly unknown[]) => {

@@ -144,7 +144,12 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
   *storeState(tx, nowMs) {
     const server = yield* tx.one<{ version: string }>(SERVER);
     const leases = yield* tx.all<LeaseRow>(LEASES, { nowMs });
-    return { server: `SQLite ${server?.version}`, replicas: [], lapsed: countLeases(leases, 'lapsed') };
+    return {
+      server: `SQLite ${server?.version}`,
+      replicas: [],
+      lapsed: countLeases(leases, 'lapsed'),
+      indexesMissing: [],
+    };
   },
 };
 

@@ -1,0 +1,36 @@
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/contract.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
+
+/** Another replica builds them; if it is gone, this one goes on. */
+const LOOK_AGAIN_MS = 10_000;
+/** After a failure that may last, such as a full disk. */
+const TRY_AGAIN_MS = 600_000;
+
+export type IndexingOptions = { store: Pick<Store, 'buildIndexes'>; clock: Clock; log: Log };
+
+/** Builds the indexes that a migration left for later. Lists answer without them as well, and take longer. */
+export function startIndexing({ store, clock, log }: IndexingOptions): BackgroundWorker {
+  const stopping = new AbortController();
+
+  async function turn(): Promise<number> {
+    try {
+      const { built, missing } = await store.buildIndexes({ signal: stopping.signal });
+      if (built.length > 0) log.info({ indexes: built }, 'indexes were built');
+      return missing.length === 0 ? NOT_BEFORE_WAKE : LOOK_AGAIN_MS;
+    } catch (fault) {
+      if (!stopping.signal.aborted) log.warn({ fault }, 'indexes could not be built; trying again in ten minutes');
+      return TRY_AGAIN_MS;
+    }
+  }
+
+  const loop = startLoop({ clock, turn });
+  return {
+    wake: loop.wake,
+    stop: () => {
+      stopping.abort();
+      return loop.stop();
+    },
+  };
+}

@@ -1,0 +1,124 @@
+import pg from 'pg';
+import type { IndexesBuilt, Keeping } from '../contract.ts';
+import { readMigrations } from '../migrate.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { assertUsable, connectionOptions } from './connection.ts';
+import { connectionFault, storeFault } from './faults.ts';
+
+/*
+ * Indexes of large tables. A migration names them by `CREATE INDEX CONCURRENTLY`, which no transaction may hold: a replica
+ * builds them after its start, while all of them write.
+ */
+
+const INDEX = /^CREATE INDEX CONCURRENTLY (\w+) [^;]*;$/gm;
+const DROPPED = /^DROP INDEX (?:IF EXISTS )?(\w+)/gm;
+
+/** The text of a migration for its transaction. An empty database gets its indexes with its tables. */
+export function inTransaction(sql: string, { isEmpty }: { isEmpty: boolean }): string {
+  return sql.replace(INDEX, (index) => (isEmpty ? index.replace(' CONCURRENTLY', '') : ''));
+}
+
+/** The statements of all such indexes that this program knows, by their names. */
+const wanted = new Map<string, string>();
+
+function wantedIndexes(): ReadonlyMap<string, string> {
+  if (wanted.size > 0) return wanted;
+  const text = readMigrations('postgres')
+    .map(({ sql }) => sql)
+    .join('\n');
+  for (const [sql, name] of text.matchAll(INDEX)) wanted.set(name as string, sql);
+  for (const [, name] of text.matchAll(DROPPED)) wanted.delete(name as string);
+  return wanted;
+}
+
+// A crash leaves one that is not valid: it is written and never read.
+const THERE = `SELECT c.relname AS name, i.indisvalid AS "isValid",
+  EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = c.oid) AS "isBeingBuilt"
+  FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+  WHERE c.relnamespace = current_schema()::regnamespace`;
+const VALID = statement(`
+  SELECT c.relname::text AS name FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
+  WHERE c.relnamespace = current_schema()::regnamespace AND i.indisvalid AND c.relname = ANY(@names::text[])`);
+
+type There = { name: string; isValid: boolean; isBeingBuilt: boolean };
+
+/** Asks for the names of the indexes that are not there yet. */
+export function* missingIndexes(tx: Transaction): Work<string[]> {
+  const names = [...wantedIndexes().keys()];
+  const valid = yield* tx.all<{ name: string }>(VALID, { names });
+  return names.filter((name) => !valid.some((one) => one.name === name));
+}
+
+/** `index` of `settled`, as the number under which one replica at a time builds them. */
+const TURN = 0x1d8;
+
+/**
+ * Builds the indexes that are missing, one after the other, unless another replica does so. The lock is that of a transaction
+ * on a connection of its own, which ends with this process; what the server was building then it goes on to build. That
+ * transaction sees no moment of the database, for whose end a build would wait.
+ */
+export async function buildIndexes(
+  { url, name }: { url: string; name: string },
+  { signal }: Parameters<Keeping['buildIndexes']>[0],
+): Promise<IndexesBuilt> {
+  const clients = [connect(url), connect(url)] as const;
+  const [turn, builder] = clients;
+  const destroy = () => clients.forEach(cut);
+  signal.addEventListener('abort', destroy);
+  try {
+    signal.throwIfAborted();
+    await Promise.all(clients.map((client) => opened(client, { url, name })));
+    await turn.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0');
+    // Without a value: the answer to a statement with values keeps a moment of the database until the next one.
+    const { rows } = await turn.query<{ isMine: boolean }>(`SELECT pg_try_advisory_xact_lock(${TURN}) AS "isMine"`);
+    if (rows[0]?.isMine !== true) return { built: [], missing: await missingNames(builder) };
+    await builder.query('SET statement_timeout = 0; SET lock_timeout = 0');
+    const built: string[] = [];
+    for (const [index, sql] of wantedIndexes()) if (await build(builder, index, sql)) built.push(index);
+    return { built, missing: await missingNames(builder) };
+  } catch (error) {
+    throw storeFault(error, name);
+  } finally {
+    signal.removeEventListener('abort', destroy);
+    await Promise.all(clients.map((client) => client.end().catch(() => {})));
+  }
+}
+
+/** A build takes as long as it takes. */
+function connect(url: string): pg.Client {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
+  client.on('error', () => {});
+  return client;
+}
+
+async function opened(client: pg.Client, at: { url: string; name: string }): Promise<void> {
+  await client.connect().catch((error) => {
+    throw connectionFault(error, at);
+  });
+  await assertUsable(client, at.name);
+}
+
+/** An `end` would wait for the answer of the server. */
+function cut(client: pg.Client): void {
+  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+}
+
+/** Whether it built an index, which was not there or is not valid. */
+async function build(client: pg.Client, index: string, sql: string): Promise<boolean> {
+  const there = (await indexesThere(client)).find(({ name }) => name === index);
+  // A server goes on with what a replica began that is gone.
+  if (there?.isValid === true || there?.isBeingBuilt === true) return false;
+  if (there !== undefined) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+  await client.query(sql);
+  return true;
+}
+
+async function missingNames(client: pg.Client): Promise<string[]> {
+  const there = await indexesThere(client);
+  const valid = new Set(there.flatMap(({ name, isValid }) => (isValid ? [name] : [])));
+  return [...wantedIndexes().keys()].filter((name) => !valid.has(name));
+}
+
+async function indexesThere(client: pg.Client): Promise<There[]> {
+  return (await client.query<There>(THERE)).rows;
+}

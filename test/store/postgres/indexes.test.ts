@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { expect, it, onTestFinished } from 'vitest';
+import { readSearch } from '../../../src/domain/search.ts';
+import type { Store } from '../../../src/store/contract.ts';
+import { readMigrations } from '../../../src/store/migrate.ts';
+import { startTestApp } from '../../support/app.ts';
+import { paymentEvent } from '../../support/deliveries.ts';
+import { fillingLists } from '../../support/many_lists.ts';
+import { fillingStatements, POSTGRES_FILLING } from '../../support/many_matters.ts';
+import { eventually } from '../../support/timing.ts';
+import { runIn } from './contract_store.ts';
+import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+const LATE = readMigrations('postgres').flatMap(({ sql }) =>
+  [...sql.matchAll(/CREATE INDEX CONCURRENTLY (\w+)/g)].map(([, name]) => String(name)),
+);
+/** Under which replicas take turns. */
+const TURN = 0x1d8;
+const MANY = { orders: 100_000, matters: 400, ended: 400 };
+
+/** A database of the release before, with its rows. */
+async function oldDatabase(): Promise<string> {
+  const url = await sharedServer().create(`test_${randomUUID()}`);
+  const older = readMigrations('postgres').filter(({ number }) => number < 14);
+  const noted = older.map(({ number, name, sha256, expands }) => `(${number}, '${name}', '${sha256}', ${expands})`);
+  const filling = [...fillingStatements(MANY, POSTGRES_FILLING), ...fillingLists(MANY, POSTGRES_FILLING)];
+  const known = filling.filter((sql) => !sql.startsWith('INSERT INTO payment'));
+  await runIn(
+    url,
+    `${older.map(({ sql }) => sql).join('\n')};
+     CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL);
+     INSERT INTO migration VALUES ${noted.join(', ')};
+     ${known.map((sql) => sql.replace(/\)\s+SELECT n,/, ') OVERRIDING SYSTEM VALUE SELECT n,')).join(';\n')};
+     SELECT setval(pg_get_serial_sequence('orders', 'key'), ${MANY.orders});
+     SELECT setval(pg_get_serial_sequence('link', 'key'), ${MANY.orders});
+     UPDATE inbox SET status = 'done'`,
+  );
+  return url;
+}
+
+/** What lists say that use the indexes, as keys of orders. */
+async function listed(store: Store): Promise<unknown[]> {
+  const texts = ['order-77', 'order-999', 'evt_77', 'pay_77', 'R$ 60,00', 'https://pay.example.com/l/77'];
+  const filters = [...texts.map((text) => ({ search: readSearch(text) })), { flag: 'refund_due' } as const];
+  const found: unknown[] = [];
+  for (const filter of filters) {
+    const { rows, count } = await store.listOrders({ limit: 50, isCounted: true, ...filter });
+    found.push([rows.map(({ key }) => key), count]);
+  }
+  return found;
+}
+
+it('an old store takes deliveries at once, and has its indexes soon', async () => {
+  const url = await oldDatabase();
+  const site = await startTestApp({
+    environment: { SETTLED_STORE: url, SETTLED_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64') },
+    engine: 'sqlite',
+  });
+  const link = await site.reserve('new-1');
+  expect((await site.deliver(link, paymentEvent({ linkId: 'pl_new', amount: '100.00' }))).status).toBe(200);
+  await eventually(async () => {
+    const { body } = await site.api('/v1/admin/doctor?probe=false');
+    expect(body.checks).toContainEqual({ name: 'indexes', status: 'ok', detail: 'all indexes are there' });
+  });
+});
+
+it('one replica builds what is missing, and until then lists answer the same', async () => {
+  const url = await oldDatabase();
+  const turn = await connectTo(url);
+  await turn.query('SELECT pg_advisory_lock($1)', [TURN]);
+  const [one, two] = await Promise.all([openTestPostgres(url), openTestPostgres(url)]);
+  onTestFinished(async () => void (await Promise.all([one.store.close(), two.store.close()])));
+  const { signal } = new AbortController();
+  expect(await one.store.buildIndexes({ signal })).toEqual({ built: [], missing: LATE });
+  expect((await two.store.storeState(0)).indexesMissing).toEqual(LATE);
+  const before = await listed(one.store);
+  expect(before).toContainEqual([[77], { n: 1, isMore: false }]);
+  await turn.query('SELECT pg_advisory_unlock($1)', [TURN]);
+  const both = await Promise.all([one.store.buildIndexes({ signal }), two.store.buildIndexes({ signal })]);
+  expect(both.flatMap(({ built }) => built)).toEqual(LATE);
+  expect((await two.store.storeState(0)).indexesMissing).toEqual([]);
+  expect(await listed(two.store)).toEqual(before);
+});
+
+it('an index that a crash left is built again, and a process that stops waits for none', async () => {
+  const url = await newDatabase();
+  await runIn(url, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'inbox_by_event'::regclass");
+  const { store } = await openTestPostgres(url);
+  onTestFinished(() => store.close());
+  const writer = await connectTo(url);
+  await writer.query('BEGIN; LOCK TABLE inbox IN ROW EXCLUSIVE MODE');
+  const stopping = new AbortController();
+  const stopped = store.buildIndexes({ signal: stopping.signal });
+  stopping.abort();
+  await expect(stopped).rejects.toThrow();
+  await writer.query('ROLLBACK');
+  await eventually(async () => {
+    await store.buildIndexes({ signal: new AbortController().signal });
+    expect((await store.storeState(0)).indexesMissing).toEqual([]);
+  });
+});
