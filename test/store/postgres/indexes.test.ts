@@ -16,26 +16,29 @@ const LATE = readMigrations('postgres').flatMap(({ sql }) =>
 );
 /** Under which replicas take turns. */
 const TURN = 0x1d8;
-const MANY = { orders: 100_000, matters: 400, ended: 400 };
 
-/** A database of the release before, with its rows. */
+/** A database of the release before, with its orders. */
 async function oldDatabase(): Promise<string> {
   const url = await sharedServer().create(`test_${randomUUID()}`);
   const older = readMigrations('postgres').filter(({ number }) => number < 14);
   const noted = older.map(({ number, name, sha256, expands }) => `(${number}, '${name}', '${sha256}', ${expands})`);
-  const filling = [...fillingStatements(MANY, POSTGRES_FILLING), ...fillingLists(MANY, POSTGRES_FILLING)];
-  const known = filling.filter((sql) => !sql.startsWith('INSERT INTO payment'));
   await runIn(
     url,
     `${older.map(({ sql }) => sql).join('\n')};
      CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL);
-     INSERT INTO migration VALUES ${noted.join(', ')};
-     ${known.map((sql) => sql.replace(/\)\s+SELECT n,/, ') OVERRIDING SYSTEM VALUE SELECT n,')).join(';\n')};
-     SELECT setval(pg_get_serial_sequence('orders', 'key'), ${MANY.orders});
-     SELECT setval(pg_get_serial_sequence('link', 'key'), ${MANY.orders});
-     UPDATE inbox SET status = 'done'`,
+     INSERT INTO migration VALUES ${noted.join(', ')}`,
   );
+  await fill(url, fillingStatements({ orders: 100_000, matters: 400, ended: 400 }, POSTGRES_FILLING));
   return url;
+}
+
+/** Fills a database, whose orders and links get keys after those. */
+async function fill(url: string, filling: readonly string[]): Promise<void> {
+  const keyed = filling.map((sql) => sql.replace(/\)\s+SELECT n,/, ') OVERRIDING SYSTEM VALUE SELECT n,'));
+  const next = ['orders', 'link'].map((table) => {
+    return `SELECT setval(pg_get_serial_sequence('${table}', 'key'), (SELECT max(key) FROM ${table}))`;
+  });
+  await runIn(url, [...keyed, ...next].join(';\n'));
 }
 
 /** What lists say that use the indexes, as keys of orders. */
@@ -65,7 +68,10 @@ it('an old store takes deliveries at once, and has its indexes soon', async () =
 });
 
 it('one replica builds what is missing, and until then lists answer the same', async () => {
-  const url = await oldDatabase();
+  const url = await newDatabase();
+  const many = { orders: 2_000, matters: 400, ended: 400 };
+  await fill(url, [...fillingStatements(many, POSTGRES_FILLING), ...fillingLists(many, POSTGRES_FILLING)]);
+  await runIn(url, `DROP INDEX ${LATE.join(', ')}`);
   const turn = await connectTo(url);
   await turn.query('SELECT pg_advisory_lock($1)', [TURN]);
   const [one, two] = await Promise.all([openTestPostgres(url), openTestPostgres(url)]);
@@ -90,9 +96,18 @@ it('an index that a crash left is built again, and a process that stops waits fo
   const writer = await connectTo(url);
   await writer.query('BEGIN; LOCK TABLE inbox IN ROW EXCLUSIVE MODE');
   const stopping = new AbortController();
-  const stopped = store.buildIndexes({ signal: stopping.signal });
+  const stopped = expect(store.buildIndexes({ signal: stopping.signal })).rejects.toThrow();
+  // What a transaction sees of activity stays the same until its end.
+  const watcher = await connectTo(url);
+  await eventually(async () => {
+    const waiting = "state = 'active' AND wait_event_type = 'Lock' AND query LIKE 'DROP INDEX%'";
+    const { rows } = await watcher.query(
+      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND ${waiting}`,
+    );
+    expect(rows).toHaveLength(1);
+  });
   stopping.abort();
-  await expect(stopped).rejects.toThrow();
+  await stopped;
   await writer.query('ROLLBACK');
   await eventually(async () => {
     await store.buildIndexes({ signal: new AbortController().signal });
