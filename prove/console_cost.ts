@@ -2,21 +2,26 @@ import { request } from 'node:http';
 import { parseArgs } from 'node:util';
 import { signedDeliveries } from '../bench/deliveries.ts';
 import { type Figures, type Plan, sustained } from '../bench/measure.ts';
-import { type Server, startSettled, withServer } from '../bench/servers.ts';
+import { profileInto, type Server, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace } from '../bench/workspace.ts';
 import { signIn } from './sign_in.ts';
 
 /**
  * `npm run prove:console-cost`: what open consoles cost the deliveries. Rounds of sustained deliveries with no console and
- * with 20 take turns; each console follows the stream of changes, and fetches the first page anew after each. Prints the
- * processor time of a delivery, and the ratio of the medians. Then 1 000 openings by the shop's token take turns with as many
- * by the operator's, each of which writes a row of the audit chain: the shop's must write none and take no longer.
+ * with 20 take turns; each console follows the stream of changes, and fetches the first page anew after each. Counted is the
+ * processor time of the server alone, for each delivery. Then 1 000 openings by the shop's token take turns with as many by
+ * the operator's, each of which writes a row of the audit chain: the shop's must write none, and cost no more. Prints the
+ * median of the rounds' ratios and what is proved. `--profile FOLDER` writes CPU profiles; the figures are not true then.
  */
 
-const { values } = parseArgs({ options: { rounds: { type: 'string' }, consoles: { type: 'string' } } });
-const ROUNDS = Number(values.rounds ?? 5);
+const { values } = parseArgs({
+  options: { rounds: { type: 'string' }, consoles: { type: 'string' }, profile: { type: 'string' } },
+});
+/** Even, so that either kind goes first as often: A B, B A. */
+const ROUNDS = Number(values.rounds ?? 6);
 const CONSOLES = Number(values.consoles ?? 20);
+if (values.profile !== undefined) profileInto(values.profile);
 const DELIVERIES = 60_000;
 const WARM_UP = 5_000;
 /** The script of the page fetches at most once a second. */
@@ -92,7 +97,9 @@ async function measure(consoles: number): Promise<Figures & { fetched: number }>
 }
 
 function median(list: readonly number[]): number {
-  return list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)] as number;
+  const sorted = list.toSorted((a, b) => a - b);
+  const [below = 0, above = below] = sorted.slice(Math.ceil(sorted.length / 2) - 1);
+  return sorted.length % 2 === 0 ? (below + above) / 2 : below;
 }
 
 const found: Record<'without' | 'with', number[]> = { without: [], with: [] };
@@ -105,21 +112,22 @@ for (let round = 0; round < ROUNDS; round++) {
     );
   }
 }
-const ratio = median(found.with) / median(found.without);
-const pairs = median(found.with.map((micros, at) => micros / (found.without[at] as number)));
+const ratio = median(found.with.map((micros, at) => micros / (found.without[at] as number)));
+const isCheap = ratio <= RATIO_MAX;
 process.stdout.write(
-  `medians: ratio ${ratio.toFixed(3)}; of pairs ${pairs.toFixed(3)}; must be at most ${RATIO_MAX}\n`,
+  `${CONSOLES} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}\n`,
 );
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
 const OPENINGS = 1_000;
 const AT_ONCE = 8;
 
-/** Opens orders with a token, several at once; returns the milliseconds of one, on average. */
-async function openOrders(url: string, token: string, name: string): Promise<number> {
+/** Opens orders with a token, several at once; returns the microseconds of the server's processors for each. */
+async function openOrders(server: Server, token: string, name: string): Promise<number> {
+  const { url } = server.operator as NonNullable<Server['operator']>;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   let next = 0;
-  const startMs = performance.now();
+  const before = server.cpuSeconds().allThreads;
   const open = async () => {
     while (next < OPENINGS) {
       const body = JSON.stringify({ reference: `${name}-${next++}`, amount: '100.00' });
@@ -129,11 +137,11 @@ async function openOrders(url: string, token: string, name: string): Promise<num
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, open));
-  return (performance.now() - startMs) / OPENINGS;
+  return ((server.cpuSeconds().allThreads - before) * 1_000_000) / OPENINGS;
 }
 
 const settings = { SETTLED_SHOP_TOKEN: SHOP_TOKEN };
-const slower = await withServer(
+const isFree = await withServer(
   startSettled(workspace.log, workspace.path('openings.db'), settings),
   async (server) => {
     const { url, token } = server.operator as NonNullable<Server['operator']>;
@@ -147,15 +155,21 @@ const slower = await withServer(
     for (let round = 0; round < ROUNDS; round++) {
       for (const who of round % 2 === 0 ? (['shop', 'operator'] as const) : (['operator', 'shop'] as const)) {
         const before = await audited();
-        took[who].push(await openOrders(url, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
+        took[who].push(await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
         const added = (await audited()) - before;
         const wanted = who === 'shop' ? 0 : OPENINGS;
         if (added !== wanted) throw new Error(`the openings of the ${who} wrote ${added} rows of the audit`);
       }
     }
     const [shop, operator] = [median(took.shop), median(took.operator)];
-    process.stdout.write(`an opening: ${shop.toFixed(2)} ms by the shop, ${operator.toFixed(2)} ms by the operator\n`);
-    return shop > operator;
+    process.stdout.write(
+      `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}\n`,
+    );
+    return shop <= operator;
   },
 );
-process.exit(Math.min(ratio, pairs) <= RATIO_MAX && !slower ? 0 : 1);
+const isProved = isCheap && isFree;
+process.stdout.write(
+  isProved ? 'proved: open consoles hardly cost deliveries, and the audit chain nothing to openings\n' : 'NOT proved\n',
+);
+process.exit(isProved ? 0 : 1);

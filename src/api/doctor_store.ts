@@ -5,6 +5,7 @@ import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { freeBytes } from './admin.ts';
+import { listAttention } from './attention.ts';
 import { checkShop } from './notices.ts';
 import type { ApiOptions } from './route.ts';
 
@@ -131,7 +132,7 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
     finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
     checkAsking(options, stats),
     finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
-    await checkAttention(options),
+    await checkAttention(options, { anew: countsAnew }),
     { name: 'shop', ...(await checkShop(options, stats)) },
     checkSecrets(await countUnopenable(options, countsAnew)),
     restoredFromMs === null
@@ -161,11 +162,22 @@ function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagM
   return finding(name, lagMs < CHECKS_LAG_MS_SMALL, good, bad);
 }
 
-/** In the words of `settled attention`. */
-async function checkAttention({ store, clock }: ApiOptions): Promise<Finding> {
+/** In the words of `settled attention`. A page that shows the list as well has it read once. */
+async function checkAttention(options: ApiOptions, { anew }: { anew: boolean }): Promise<Finding> {
+  const { store, clock } = options;
+  if (!anew) {
+    const { summary, groups } = await listAttention.load(options, { query: { limit: '1' } });
+    return attentionFinding(summary.sentence, groups.length);
+  }
   const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
-  const said = summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false });
-  return finding('needs a person', matters.groups.length === 0, said, `${said} See: settled attention`);
+  return attentionFinding(
+    summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false }),
+    matters.groups.length,
+  );
+}
+
+function attentionFinding(said: string, groups: number): Finding {
+  return finding('needs a person', groups === 0, said, `${said} See: settled attention`);
 }
 
 /** Counting reads every link: a page that is refreshed all the time gets the count of the last minute. */
