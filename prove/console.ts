@@ -119,9 +119,9 @@ async function provePages(engine: Engine, server: Server, { rounds, named }: Ask
     await load(paths[n % paths.length] as string);
   }
   const [before, after] = memory as [Memory, Memory];
-  const grown = after.heapMiB - before.heapMiB;
-  const words = ({ heapMiB, rssMiB }: Memory) => `${heapMiB.toFixed(0)} MiB (${rssMiB.toFixed(0)} of the process)`;
-  const said = `heap of ${words(before)} after ${LOADS.first} loads of pages, ${words(after)} after ${LOADS.all}`;
+  const grown = after.rssMiB - before.rssMiB;
+  const words = ({ heapMiB, rssMiB }: Memory) => `${rssMiB.toFixed(0)} MiB (heap ${heapMiB.toFixed(0)})`;
+  const said = `${words(before)} after ${LOADS.first} loads of pages, ${words(after)} after ${LOADS.all}`;
   process.stdout.write(`${engine}: ${said}\n`);
   if (grown > GROWTH_MIB_MAX) wrong.push(`memory grew: ${said}`);
   return wrong;
