@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import Database from 'better-sqlite3';
 import pg from 'pg';
-import { type Server, startSettled, withServer } from '../bench/servers.ts';
+import { type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { openWorkspace } from '../bench/workspace.ts';
 import { connection, finish, SqliteTransaction } from '../src/store/sqlite/transaction.ts';
 import { fillingLists, LISTED_TABLES, LISTS, SQLITE_SCANS_ALLOWED } from '../test/support/many_lists.ts';
@@ -17,7 +17,6 @@ import {
   timesOf,
   withFilledStore,
 } from './filled_stores.ts';
-import { signIn } from './sign_in.ts';
 
 /** `npm run prove:console`: how long each list and each page takes on a large store, on both engines, and in which memory. */
 

@@ -2,10 +2,9 @@ import { request } from 'node:http';
 import { parseArgs } from 'node:util';
 import { signedDeliveries } from '../bench/deliveries.ts';
 import { type Figures, type Plan, sustained } from '../bench/measure.ts';
-import { profileInto, type Server, startSettled, withServer } from '../bench/servers.ts';
+import { profileInto, type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace } from '../bench/workspace.ts';
-import { signIn } from './sign_in.ts';
 
 /**
  * `npm run prove:console-cost`: what open consoles cost the deliveries. Rounds of sustained deliveries with no console and

@@ -3,7 +3,7 @@ import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 
-/** Another replica builds them; if it is gone, this one goes on. */
+/** While another replica builds them, this one looks this often whether it still does: if that one is gone, this one goes on. */
 const LOOK_AGAIN_MS = 10_000;
 /** After a failure that may last, such as a full disk. */
 const TRY_AGAIN_MS = 600_000;
