@@ -26,6 +26,6 @@ CREATE TABLE payment (
   PRIMARY KEY (order_key, payment_key)
 ) STRICT, WITHOUT ROWID;
 -- In groups of orders that came together: an index of all names would write another page for each payment.
-CREATE INDEX payment_by_name ON payment (order_key >> 8, name_search) WHERE name_search IS NOT NULL;
-CREATE INDEX payment_by_email ON payment (order_key >> 8, email_search) WHERE email_search IS NOT NULL;
+CREATE INDEX payment_by_name ON payment (order_key >> 10, name_search) WHERE name_search IS NOT NULL;
+CREATE INDEX payment_by_email ON payment (order_key >> 10, email_search) WHERE email_search IS NOT NULL;
 CREATE INDEX payment_personal ON payment (personal_since_ms) WHERE personal_since_ms IS NOT NULL;

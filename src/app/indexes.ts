@@ -8,7 +8,7 @@ const LOOK_AGAIN_MS = 10_000;
 /** After a failure that may last, such as a full disk. */
 const TRY_AGAIN_MS = 600_000;
 
-export type IndexingOptions = { store: Pick<Store, 'buildIndexes'>; clock: Clock; log: Log };
+type IndexingOptions = { store: Pick<Store, 'buildIndexes'>; clock: Clock; log: Log };
 
 /** Builds the indexes that a migration left for later. Lists answer without them as well, and take longer. */
 export function startIndexing({ store, clock, log }: IndexingOptions): BackgroundWorker {
@@ -18,14 +18,18 @@ export function startIndexing({ store, clock, log }: IndexingOptions): Backgroun
     try {
       const { built, missing } = await store.buildIndexes({ signal: stopping.signal });
       if (built.length > 0) log.info({ indexes: built }, 'indexes were built');
-      return missing.length === 0 ? NOT_BEFORE_WAKE : LOOK_AGAIN_MS;
+      if (missing.length === 0) return NOT_BEFORE_WAKE;
+      log.debug({ indexes: missing }, 'another replica builds indexes');
+      return LOOK_AGAIN_MS;
     } catch (fault) {
+      // The stop itself ends what is under way.
       if (!stopping.signal.aborted) log.warn({ fault }, 'indexes could not be built; trying again in ten minutes');
       return TRY_AGAIN_MS;
     }
   }
 
   const loop = startLoop({ clock, turn });
+
   return {
     wake: loop.wake,
     stop: () => {

@@ -6,10 +6,10 @@ import { FEW, type Finder, fewOf, findKeys } from './list_pages.ts';
 
 /*
  * Ids that the service makes are in no order. An index of all of them would write another page for each delivery, and
- * doubled what one costs. These indexes have them in groups of 256 rows that came together, whose pages are written
- * anyhow. A search looks into every group: 4 000 for a million rows, which takes some milliseconds.
+ * doubled what one costs. These indexes have them in groups of 1 024 rows that came together, whose pages are written
+ * anyhow. A search looks into every group: 1 000 for a million rows, which takes some milliseconds.
  */
-const GROUP = '>> 8';
+const GROUP = '>> 10';
 const groupsOf = (table: string, key: string) =>
   `WITH RECURSIVE newest (n) AS (
     SELECT coalesce((SELECT max(${key}) FROM ${table}), 0) ${GROUP} UNION ALL SELECT n - 1 FROM newest WHERE n > 0)`;
