@@ -180,14 +180,23 @@ function attentionFinding(said: string, groups: number): Finding {
   return finding('needs a person', groups === 0, said, `${said} See: settled attention`);
 }
 
-/** Counting reads every link: a page that is refreshed all the time gets the count of the last minute. */
+/** Counting reads every link: pages get the last count, which is made again in the background once it is this old. */
 const COUNT_KEPT_MS = 60_000;
 const lastCounts = new WeakMap<ApiOptions, { atMs: number; links: number }>();
 
 async function countUnopenable(options: ApiOptions, anew: boolean): Promise<number> {
-  const { store, keyring, clock } = options;
   const last = lastCounts.get(options);
-  if (!anew && last !== undefined && Math.abs(clock.nowMs() - last.atMs) < COUNT_KEPT_MS) return last.links;
+  if (anew || last === undefined) return countNow(options);
+  const nowMs = options.clock.nowMs();
+  if (Math.abs(nowMs - last.atMs) >= COUNT_KEPT_MS) {
+    lastCounts.set(options, { ...last, atMs: nowMs });
+    countNow(options).catch(() => {});
+  }
+  return last.links;
+}
+
+async function countNow(options: ApiOptions): Promise<number> {
+  const { store, keyring, clock } = options;
   const links = await store.countUnopenable(keyring.keyIds);
   lastCounts.set(options, { atMs: clock.nowMs(), links });
   return links;

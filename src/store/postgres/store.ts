@@ -3,6 +3,7 @@ import type { Store } from '../contract.ts';
 import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
+import { openCensus } from './census.ts';
 import { watchChanges } from './changes.ts';
 import { assertUsable } from './connection.ts';
 import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
@@ -12,7 +13,7 @@ import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
 import { openDatabase } from './open.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
-import { claimVerbs, counterVerbs, feedVerbs } from './verbs.ts';
+import { claimVerbs, feedVerbs, stats } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
@@ -69,10 +70,16 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     gate.enter(() => db.read((tx) => (verb as Verb)(tx, ...args)));
   const { findCredentials, recordDelivery, recordHint, recordRejection } = intakeVerbs(intake, clock);
   const changes = watchChanges(db);
+  const latestCensus = openCensus(db, clock);
   let closed: Promise<void> | undefined;
   return {
     ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
-    ...called({ ...READ, ...counterVerbs, ...replicaVerbs }, read),
+    ...called({ ...READ, ...replicaVerbs }, read),
+    stats: (nowMs) =>
+      gate.enter(async () => {
+        const census = await latestCensus();
+        return db.read((tx) => stats(tx, nowMs, census));
+      }),
     findCredentials: (by) => gate.enter(() => findCredentials(by)),
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),
     recordHint: (hint) => gate.enter(() => recordHint(hint)),

@@ -1,12 +1,12 @@
 import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
 import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
-import type { Queries } from '../contract_queries.ts';
-import { type Answer, type InTransaction, statement, type Transaction } from '../transaction.ts';
+import type { Stats } from '../contract_queries.ts';
+import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
-import { type Counters, countStatuses, readStats } from '../verbs/stats.ts';
+import { type Census, type Counters, countStatuses, readStats } from '../verbs/stats.ts';
 
 /*
  * The verbs of which PostgreSQL has a text of its own: replicas claim rows that others do not hold, the feed gives positions
@@ -145,7 +145,6 @@ const rowsOf = (table: CountedTable) =>
 /** Notices without a position that are counted at most. If no one reads the feed, no notice has a position. */
 const FRESH_MAX = 10_000;
 const COUNTERS: Counters = {
-  orders: statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state'),
   events: countStatuses('inbox', rowsOf('inbox')),
   notices: countStatuses('outbox', rowsOf('outbox')),
   // Each rank is the beginning of an index.
@@ -161,9 +160,9 @@ const COUNTERS: Counters = {
   ),
 };
 
-export const counterVerbs: InTransaction<Pick<Queries, 'stats'>> = {
-  stats: (tx, nowMs) => readStats(tx, nowMs, COUNTERS),
-};
+export function* stats(tx: Transaction, nowMs: number, census: Census): Work<Stats> {
+  return yield* readStats(tx, nowMs, COUNTERS, census);
+}
 
 /** How many keys a count advances by in one step. */
 const STEP = 20_000;

@@ -9,7 +9,15 @@ import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/in
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
-import { type Counters, countLeases, countStatuses, LEASES, type LeaseRow, readStats } from '../verbs/stats.ts';
+import {
+  type Counters,
+  countLeases,
+  countStatuses,
+  LEASES,
+  type LeaseRow,
+  readStats,
+  takeCensus,
+} from '../verbs/stats.ts';
 
 /*
  * The verbs of which SQLite has a text of its own: one process writes, so claims lock no rows, keys are in the order of
@@ -118,9 +126,10 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
+/** Kept by triggers. */
+const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
 const COUNTERS: Counters = {
   // Triggers keep these counts.
-  orders: statement('SELECT state AS name, n FROM order_count WHERE n > 0'),
   notices: statement('SELECT status AS name, n FROM notice_count'),
   checks: statement(
     `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
@@ -139,7 +148,9 @@ const COUNTERS: Counters = {
 const SERVER = statement('SELECT sqlite_version() AS version');
 
 export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
-  stats: (tx, nowMs) => readStats(tx, nowMs, COUNTERS),
+  *stats(tx, nowMs) {
+    return yield* readStats(tx, nowMs, COUNTERS, yield* takeCensus(tx, ORDERS));
+  },
   /** One process has the database to itself, so it has no replicas. */
   *storeState(tx, nowMs) {
     const server = yield* tx.one<{ version: string }>(SERVER);

@@ -7,14 +7,25 @@ import { readBudget } from './budget.ts';
 
 /** How an engine counts what it would take too long to count row by row. */
 export type Counters = {
-  /** A number for each state, or for each status: see `countStatuses`. */
-  orders: Statement;
+  /** A number for each status: see `countStatuses`. */
   events: Statement;
   notices: Statement;
   /** Of each rank in the queue: how many checks there are, and when the oldest is due. */
   checks: Statement;
   totals: Statement;
 };
+
+/** What is known of whole tables: how many orders have each state, and how often deliveries were rejected. */
+export type Census = { orders: readonly Named[]; rejections: number };
+
+const REJECTIONS = statement('SELECT coalesce(sum(count), 0) AS n FROM rejection');
+
+/** @param orders gives a number for each state */
+export function* takeCensus(tx: Transaction, orders: Statement): Work<Census> {
+  const states = tx.all<Named>(orders);
+  const rejections = tx.one<{ n: number }>(REJECTIONS);
+  return { orders: yield* states, rejections: (yield* rejections)?.n ?? 0 };
+}
 
 type Named = { name: string; n: number };
 type CheckRank = { rank: number; n: number; dueAtMs: number | null };
@@ -40,16 +51,12 @@ const OLDEST = statement(`
     (SELECT min(due_at_ms) FROM outbox WHERE status = 'pending' AND attempt = 0 AND due_at_ms IS NOT NULL) AS newNoticeMs,
     (SELECT min(first_tried_at_ms) FROM outbox WHERE status = 'pending' AND attempt > 0) AS triedNoticeMs,
     (SELECT min(next_check_at_ms) FROM link WHERE next_check_at_ms IS NOT NULL) AS scheduledMs`);
-const COUNTS = statement(`
-  SELECT (SELECT coalesce(sum(count), 0) FROM rejection) AS rejections,
-    (SELECT coalesce(max(attempts), 0) FROM shop_failure) AS shopFailures`);
-type Counts = Pick<Stats, 'rejections' | 'shopFailures'>;
+const SHOP_FAILURES = statement('SELECT coalesce(max(attempts), 0) AS shopFailures FROM shop_failure');
 
-export function* readStats(tx: Transaction, nowMs: number, counters: Counters): Work<Stats> {
+export function* readStats(tx: Transaction, nowMs: number, counters: Counters, census: Census): Work<Stats> {
   const openings = tx.all<Named>(OPENINGS);
   const oldest = tx.one<Oldest>(OLDEST);
-  const counts = tx.one<Counts>(COUNTS);
-  const orders = tx.all<Named>(counters.orders);
+  const failures = tx.one<Pick<Stats, 'shopFailures'>>(SHOP_FAILURES);
   const events = tx.all<Named>(counters.events);
   const notices = tx.all<Named>(counters.notices);
   const ranks = tx.all<CheckRank>(counters.checks);
@@ -58,7 +65,7 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters): 
   const checks = yield* ranks;
   const { drift, webhooksMissing, ...feed } = (yield* totals) as Totals;
   return {
-    orders: tally(yield* orders),
+    orders: tally(census.orders),
     events: tally(yield* events),
     notices: tally(yield* notices),
     drift,
@@ -67,7 +74,8 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters): 
     openings: tally(yield* openings),
     matters,
     ...checkCounts(checks),
-    ...((yield* counts) as Counts),
+    rejections: census.rejections,
+    ...((yield* failures) as Pick<Stats, 'shopFailures'>),
     ...lags((yield* oldest) as Oldest, checks, nowMs),
     api: { slotsInUse: budget.slotsInUse, pausedUntilMs: budget.pausedUntilMs },
   };

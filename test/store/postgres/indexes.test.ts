@@ -65,6 +65,14 @@ it('an old store takes deliveries at once, and has its indexes soon', async () =
     const { body } = await site.api('/v1/admin/doctor?probe=false');
     expect(body.checks).toContainEqual({ name: 'indexes', status: 'ok', detail: 'all indexes are there' });
   });
+  // So many are counted in the background.
+  const counted = async () => {
+    const { orders } = (await site.api('/v1/stats')).body.stats;
+    return Object.values<number>(orders).reduce((sum, n) => sum + n);
+  };
+  expect(await counted()).toBe(100_001);
+  await site.reserve('new-2');
+  await eventually(async () => expect(await counted()).toBe(100_002));
 });
 
 it('one replica builds what is missing, and until then lists answer the same', async () => {
