@@ -6,6 +6,7 @@ import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
+import type { Stats } from '../store/contract_queries.ts';
 import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
 import { found, problem } from './problem.ts';
@@ -77,26 +78,37 @@ const STATS = {
 export const showStats = operation({
   summary: 'Counts of everything',
   answers: ok('The counts.', { stats }, { stats: STATS }),
-  answer: async ({ store, clock, canTell, apiSlots }) => {
-    const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = await store.stats(
-      clock.nowMs(),
-    );
-    return {
-      stats: {
-        ...counts,
-        // A state that no order is in is shown as 0.
-        orders: { ...none(ORDER_STATES), ...counts.orders },
-        matters: counts.matters.map(withTimes),
-        api: { slots: apiSlots, slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
-        lagSeconds: lagMs / 1000,
-        // Without a callback settled sends no notice, and none is late.
-        noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
-        checksLagSeconds: inSeconds(checksLagMs),
-        feedPosition: feed.newest,
-      },
-    };
+  answer: async (options) => {
+    const { store, clock } = options;
+    return { stats: statsDocument(options, await store.stats(clock.nowMs())) };
   },
 });
+
+function statsDocument({ canTell, apiSlots }: ApiOptions, kept: Stats): StatsDocument {
+  const { lagMs, api, noticesLagMs, checksLagMs, shopFailures, webhooksMissing, feed, ...counts } = kept;
+  return {
+    ...counts,
+    // A state that no order is in is shown as 0.
+    orders: { ...none(ORDER_STATES), ...counts.orders },
+    matters: counts.matters.map(withTimes) as StatsDocument['matters'],
+    api: { slots: apiSlots, slotsInUse: api.slotsInUse, pausedUntil: isoOrNull(api.pausedUntilMs) },
+    lagSeconds: lagMs / 1000,
+    // Without a callback settled sends no notice, and none is late.
+    noticesLagSeconds: canTell ? noticesLagMs / 1000 : null,
+    checksLagSeconds: inSeconds(checksLagMs),
+    feedPosition: feed.newest,
+  };
+}
+
+/** What pages load: several parts of one show the counts of the store. */
+export function loadStats({ store, clock, pageLoads }: ApiOptions): Promise<Stats> {
+  return pageLoads.load('stats', () => store.stats(clock.nowMs()));
+}
+
+/** The counts as the API answers them, for pages. */
+export async function loadStatsDocument(options: ApiOptions): Promise<StatsDocument> {
+  return statsDocument(options, await loadStats(options));
+}
 
 function inSeconds(lagsMs: Record<string, number>): Record<string, number> {
   return Object.fromEntries(Object.entries(lagsMs).map(([name, ms]) => [name, ms / 1000]));

@@ -4,7 +4,7 @@ import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
-import { freeBytes } from './admin.ts';
+import { freeBytes, loadStats } from './admin.ts';
 import { listAttention } from './attention.ts';
 import { checkShop } from './notices.ts';
 import type { ApiOptions } from './route.ts';
@@ -125,7 +125,7 @@ function checkIndexes(missing: readonly string[]): Finding {
 /** Checks of what the store has. */
 export async function checkKept(options: ApiOptions, { countsAnew }: { countsAnew: boolean }): Promise<Finding[]> {
   const { store, clock, apiSlots } = options;
-  const stats = await store.stats(clock.nowMs());
+  const stats = countsAnew ? await store.stats(clock.nowMs()) : await loadStats(options);
   const { restoredFromMs } = stats.feed;
   const inUse = stats.api.slotsInUse;
   return [

@@ -1,4 +1,4 @@
-import { type StatsDocument, showStats } from '../api/admin.ts';
+import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
@@ -29,8 +29,8 @@ export async function loadFlow(options: ConsoleOptions, { nowMs }: View): Promis
   const today = new Date(nowMs).toISOString().slice(0, 10);
   const since = `${today}T00:00:00.000Z`;
   const counted = { count: 'true', limit: '1' };
-  const [{ stats }, events, orders, notices] = await Promise.all([
-    showStats.load(options),
+  const [stats, events, orders, notices] = await Promise.all([
+    loadStatsDocument(options),
     listEvents.load(options, { query: { ...counted, since } }),
     listOrders.load(options, { query: { count: 'true', limit: String(PAID_READ_MAX), paidSince: since } }),
     listNotices.load(options, { query: { ...counted, since } }),

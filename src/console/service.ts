@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type StatsDocument, showStats } from '../api/admin.ts';
+import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import { listEvents } from '../api/events.ts';
 import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } from '../api/service_state.ts';
 import { concernOf } from '../domain/matter.ts';
@@ -22,8 +22,8 @@ const DRIFT = '/service/drift';
 const ROWS_MAX = 25;
 
 export async function showService(options: ConsoleOptions, view: View): Promise<Shown> {
-  const [{ stats }, { next }] = await Promise.all([
-    showStats.load(options),
+  const [stats, { next }] = await Promise.all([
+    loadStatsDocument(options),
     listChecks.load(options, { query: { limit: String(ROWS_MAX) } }),
   ]);
   const canAsk = options.asking !== null;
@@ -190,7 +190,7 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
         html`${whole(reading)}, asked <span class="soft">${words.asked(learnedBy)}</span>`,
     },
   ];
-  const { stats } = await showStats.load(options);
+  const stats = await loadStatsDocument(options);
   const listed = await listPage(
     { view, request, path: DRIFT },
     {
@@ -215,7 +215,7 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
 
 /** What the service answered when settled asked. */
 export async function showReadings(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const { stats } = await showStats.load(options);
+  const stats = await loadStatsDocument(options);
   const listed = await listPage(
     { view, request, path: READINGS },
     {

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type StatsDocument, showStats } from '../api/admin.ts';
+import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import { listNotices, type NoticeDocument, type ShopDocument } from '../api/notices.ts';
 import { NOTICE_TYPES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
@@ -19,7 +19,7 @@ const PATH = '/shop';
 const NOTICES = { one: 'notice', many: 'notices' };
 
 export async function showShop(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const { stats } = await showStats.load(options);
+  const stats = await loadStatsDocument(options);
   const listed = await listPage(
     { view, request, path: PATH },
     {
