@@ -147,9 +147,14 @@ export function operation<
       caller: response.locals.caller as Caller,
       by: (response.locals.caller as Caller | undefined)?.author ?? null,
     };
-    const document = await answer(options, asked, response);
-    if (request.method === 'POST') options.pageLoads.forget();
-    if (asked.by !== null && request.method === 'POST') await options.onAudited();
+    let document: object | undefined;
+    try {
+      document = await answer(options, asked, response);
+    } finally {
+      // A change that is refused later on, by the service for example, has its row in the audit chain already.
+      if (request.method === 'POST') options.pageLoads.forget();
+      if (asked.by !== null && request.method === 'POST') await options.onAudited();
+    }
     if (isForm(request)) await options.views.answered(request, response, document);
     else if (document !== undefined) response.json(document);
   };

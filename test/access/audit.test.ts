@@ -73,6 +73,19 @@ describe('the audit', () => {
     expect(`${heads.at(-1)?.number}:${heads.at(-1)?.mac}`).toBe(after.head);
   });
 
+  it('has its head in the log after what the service refused, because that has its row', async () => {
+    const { log, lines } = readableLog();
+    const environment = { SETTLED_API_URL: 'http://127.0.0.1:9', SETTLED_API_KEY: 'key' };
+    const app = await startTestApp({ log, environment });
+    const link = { reference: 'd-1', amount: '100.00', id: 'pl_1', webhookSecret: 'a-secret-of-the-shop-0001' };
+    expect((await app.api('/v1/links', { body: link })).status).toBe(201);
+    expect((await app.api('/v1/orders/d-1/check', { method: 'POST' })).status).toBe(503);
+    expect((await rowsOf(app, 'd-1')).map(({ action }: { action: string }) => action)).toContain('check_order');
+    const { head } = (await app.api('/v1/audit/verification')).body;
+    const logged = lines.findLast(({ msg }) => msg === 'head of the audit chain');
+    expect(`${logged?.number}:${logged?.mac}`).toBe(head);
+  });
+
   it('is found changed, and cut at its end by the head that the log has', async () => {
     const { log, lines } = readableLog();
     const app = await startTestApp({ log });
