@@ -79,13 +79,20 @@ function inParts(view: Pick<View, 'locale'>, text: string): Html {
 /** A time in UTC. The page's script writes it in the browser's time zone, with UTC as its title. */
 export function time(atMs: number): Html {
   const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-local>${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
+  return html`<time datetime="${iso}" data-local>${inSeconds(iso)} UTC</time>`;
 }
 
 /** The time of the day alone: `08:03:55 UTC`. */
 export function clockTime(atMs: number): Html {
   const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-local="clock">${iso.slice(11, 19)} UTC</time>`;
+  return html`<time datetime="${iso}" data-local="clock">${inSeconds(iso).slice(-CLOCK.length)} UTC</time>`;
+}
+
+const CLOCK = '08:03:55';
+
+/** `2026-11-23 08:03:55`. Years after 9999 have six digits and a sign (ECMA-262 §21.4.1.32). */
+function inSeconds(iso: string): string {
+  return iso.replace('T', ' ').replace(/\.\d{3}Z$/, '');
 }
 
 /** How long ago a time was, or in how long it will be: `42 s ago`, `in 2 min`. The page's script lets it tick. */
@@ -101,7 +108,7 @@ export function lasting({ nowMs }: Pick<View, 'nowMs'>, sinceMs: number): Html {
 
 function ticking(atMs: number, how: 'ago' | 'lasting', words: string): Html {
   const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-age="${how}" title="${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC">${words}</time>`;
+  return html`<time datetime="${iso}" data-age="${how}" title="${inSeconds(iso)} UTC">${words}</time>`;
 }
 
 /** How long something takes or has lasted, in whole seconds: `2 h 10 min`. */

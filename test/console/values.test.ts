@@ -81,6 +81,10 @@ describe('console: times', () => {
       '<time datetime="2026-11-23T08:03:55.000Z" data-local>2026-11-23 08:03:55 UTC</time>',
     );
     expect(clockTime(NOW_MS).markup).toContain('>08:03:55 UTC<');
+    const far = Date.UTC(10_000, 0, 31, 8, 3, 55);
+    expect(time(far).markup).toContain('>+010000-01-31 08:03:55 UTC<');
+    expect(clockTime(far).markup).toContain('>08:03:55 UTC<');
+    expect(age({ nowMs: NOW_MS }, far).markup).toContain('title="+010000-01-31 08:03:55 UTC"');
   });
 
   it.each([
