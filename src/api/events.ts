@@ -36,13 +36,16 @@ const summary = {
 
 const event = field.component('Event', 'A recorded delivery, or a recorded answer of the API.', summary);
 
-const eventWithBody = field.component('EventWithBody', 'An event with its body, byte for byte. Never its signature.', {
+const eventWithBody = field.component('EventWithBody', 'An event with its body. Never its signature.', {
   ...summary,
   timestamp: field.anyText("The timestamp header's characters: epoch milliseconds.", '1896087600000'),
   bodySha256: z.string().regex(/^[0-9a-f]{64}$/),
   bodyBase64: z
     .nullable(z.string())
-    .meta({ description: 'The bytes as they came; null if they were dropped.', contentEncoding: 'base64' }),
+    .meta({
+      description: 'The bytes as they came, with `*` in place of each secret; null if they were dropped.',
+      contentEncoding: 'base64',
+    }),
   bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
   bodyDropped: z
     .boolean()
@@ -126,13 +129,14 @@ export const showEvent = operation({
   ),
   answer: async ({ store }, { id }) => {
     const event = found(await store.findEvent(readEventKey(id)), 'event', id);
-    const { body, bodySha256, timestamp, ...rest } = event;
+    const { body: asItCame, bodySha256, timestamp, ...rest } = event;
+    const body = asItCame === null ? null : withoutSecrets(asItCame);
     return {
       event: {
         ...eventDocument(rest),
         timestamp,
         bodySha256: Buffer.from(bodySha256).toString('hex'),
-        bodyBase64: body === null ? null : Buffer.from(body).toString('base64'),
+        bodyBase64: body?.toString('base64') ?? null,
         bodyText: body === null ? null : asText(body),
         bodyDropped: body === null,
       },
@@ -179,6 +183,21 @@ function readEventKey(id: string): number {
 
 export function eventDocument({ key, ...event }: EventSummary): object {
   return { id: String(key), ...withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
+}
+
+/**
+ * What makes a delivery authentic, if a body repeats it: the token in the address of webhooks, which the service names in
+ * each reading, and a signing secret. JSON may escape the slashes.
+ */
+const SECRETS = /(?<=\/hooks\\?\/)[\w-]+|(?<="webhookSecret"\s*:\s*")(?:[^"\\]|\\.)*/g;
+
+/** The bytes with `*` in place of each byte of a secret. */
+function withoutSecrets(body: Uint8Array): Buffer {
+  const text = Buffer.from(body).toString('latin1');
+  return Buffer.from(
+    text.replace(SECRETS, (secret) => '*'.repeat(secret.length)),
+    'latin1',
+  );
 }
 
 function asText(body: Uint8Array): string | null {

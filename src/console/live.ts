@@ -11,6 +11,8 @@ const BUSY = { afterTold: 20, tellEveryMs: 3_000 } as const;
 const PING_EVERY_MS = 3_000;
 const RECONNECT_MS = 1_000;
 const STREAMS_MAX = 200;
+/** Of one reader: its tabs share a stream, and one that is gone may be noticed late. */
+const STREAMS_OF_READER_MAX = 10;
 
 export type LiveOptions = {
   store: Pick<Store, 'changeMark'>;
@@ -19,28 +21,39 @@ export type LiveOptions = {
   onChange: () => void;
   /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
   isStillValid: (request: Request, response: Response) => Promise<boolean>;
+  /** The session, or the person if there is none: no reader takes the streams of all others. */
+  readerOf: (response: Response) => string;
   /** How many streams there are at most, up to `STREAMS_MAX`: each holds a connection of the listener. */
   streamsMax?: number;
 };
 
 /** Tells pages that something changed. `route` answers `GET /live`; `end` ends every stream, and refuses later ones. */
-export function openLive({ store, clock, onChange, isStillValid, streamsMax: wanted = STREAMS_MAX }: LiveOptions) {
-  const streamsMax = Math.min(wanted, STREAMS_MAX);
+export function openLive(options: LiveOptions) {
+  const { store, clock, onChange, isStillValid, readerOf } = options;
+  const streamsMax = Math.min(options.streamsMax ?? STREAMS_MAX, STREAMS_MAX);
   const changes = watchChanges({ store, clock, onChange });
-  const streams = new Set<() => void>();
+  /** What ends each stream, and whose it is. */
+  const streams = new Map<() => void, string>();
   let hasEnded = false;
 
+  /** Why no stream is opened for a reader; null if one is. */
+  function refusalOf(reader: string): string | null {
+    if (hasEnded) return 'settled is stopping.';
+    const own = [...streams.values()].filter((one) => one === reader).length;
+    if (own >= STREAMS_OF_READER_MAX) return `You follow ${own} pages already. Close some.`;
+    return streams.size >= streamsMax ? `${streamsMax} pages are followed already. Close some.` : null;
+  }
+
   const route: RequestHandler = (request, response) => {
-    if (hasEnded || streams.size >= streamsMax) {
-      const detail = hasEnded ? 'settled is stopping.' : `${streamsMax} pages are followed already. Close some.`;
-      return sendProblem(response, { status: 503, code: 'unavailable', detail });
-    }
+    const reader = readerOf(response);
+    const detail = refusalOf(reader);
+    if (detail !== null) return sendProblem(response, { status: 503, code: 'unavailable', detail });
     protect(response);
     response.set({ 'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
     if (request.method === 'HEAD') return void response.end();
     const isValid = () => isStillValid(request, response);
     const end = openStream(response, { changes, clock, isValid });
-    streams.add(end);
+    streams.set(end, reader);
     response.once('close', () => {
       streams.delete(end);
       end();
@@ -51,7 +64,7 @@ export function openLive({ store, clock, onChange, isStillValid, streamsMax: wan
     route,
     end: () => {
       hasEnded = true;
-      for (const end of streams) end();
+      for (const end of streams.keys()) end();
     },
   };
 }

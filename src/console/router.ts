@@ -6,8 +6,9 @@ import express, {
   type Router,
 } from 'express';
 import { safeBack } from '../access/browser.ts';
+import type { Caller } from '../access/identify.ts';
 import { typedFields } from '../api/body.ts';
-import { refuseMethod, requireOwnBrowser } from '../api/guard.ts';
+import { callerOf, refuseMethod, requireOwnBrowser } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
@@ -32,11 +33,16 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     onChange: options.pageLoads.forget,
     ...options,
     isStillValid: async (request) => (await options.access.identify(request, { isUse: false })) !== null,
+    readerOf: (response) => readerOf(callerOf(response)),
   });
   router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
   router.get('/{*path}', refuseUnknown);
   router.use(showProblems(options));
   return { router, end: live.end };
+}
+
+function readerOf(caller: Caller | null): string {
+  return caller?.session == null ? `person ${caller?.name}` : `session ${caller.session.key}`;
 }
 
 /** The pages that need a session. */

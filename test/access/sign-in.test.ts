@@ -233,6 +233,13 @@ describe('a form', () => {
   });
 });
 
+it('wrong tokens lock out no right one from the same address', async () => {
+  const ask = async (token: string) => (await see('/v1/orders', { authorization: `Bearer ${token}` })).status;
+  const wrong = await Promise.all(Array.from({ length: 100 }, (_, n) => ask(`nobodys-token-${n}`)));
+  expect(new Set(wrong)).toEqual(new Set([401]));
+  expect([await ask(SHOP_TOKEN), await ask(OPERATOR_TOKEN)]).toEqual([200, 200]);
+});
+
 it('credentials of another scheme, which a proxy passes on, keep nobody from signing in', async () => {
   const { cookie } = await signIn(settled());
   expect((await see('/v1/stats', { cookie, authorization: 'Basic YTpi' })).status).toBe(200);

@@ -72,6 +72,9 @@ describe('api: secrets', () => {
     await app.deliver(link, body, signedHeaders(link.webhookSecret, body, '1700000000000'));
     await app.deliver(link, body, signedHeaders('another-secret-altogether', body));
     await app.deliver(link, 'not JSON');
+    const { webhookUrl, webhookSecret } = link;
+    const said = JSON.stringify({ id: 'evt_told', data: { webhookUrl, webhookSecret, title: 'A chair' } });
+    for (const each of [said, said.replaceAll('/', '\\/')]) await app.deliver(link, each);
     const fresh = signedHeaders(link.webhookSecret, body);
     await deliverAndSee(app, link, body, 'paid');
     await app.deliver(link, body, fresh);
@@ -87,6 +90,8 @@ describe('api: secrets', () => {
       heard.push({ asked: url, said: text });
     }
 
+    const shown = heard.filter(({ asked }) => asked === 'get /v1/events/:id').map(({ said }) => said);
+    expect(shown.filter((text) => text.includes('A chair') && text.includes('****'))).toHaveLength(2);
     for (const [name, secret] of secretsOf(app, {
       'reserved secret': link.webhookSecret,
       'chosen secret': CHOSEN,

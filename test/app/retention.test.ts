@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
@@ -178,6 +179,9 @@ describe('retention: the names of customers', () => {
     }
     const text = (table: string) => JSON.stringify(peek(app.storePath, `SELECT * FROM ${table}`));
     for (const table of ['payment', 'outbox', 'history', 'attention', 'inbox']) expect(text(table)).not.toMatch(/ana/i);
+    // What the log still had is in the file, and over the rows that were dropped.
+    tamper(app.storePath, 'PRAGMA wal_checkpoint(TRUNCATE)');
+    expect(readFileSync(app.storePath, 'latin1')).not.toMatch(/Ana Souza|ana@example/i);
   });
 
   it('stay in a notice that the shop has not taken', async () => {

@@ -21,6 +21,7 @@ async function start(over: Partial<LiveOptions> = {}) {
     store: { changeMark },
     clock: { ...clock, monotonicMs: clock.nowMs },
     isStillValid: async () => true,
+    readerOf: () => 'ana',
     streamsMax: 2,
     ...over,
   });
@@ -75,6 +76,18 @@ describe('console: GET /live', () => {
     await pass(site, [1, 1, 2, 2]);
     await eventually(() => expect(readers.map(changes)).toEqual([2, 2]));
     expect(site.store.looks).toBe(looks + 4);
+  });
+
+  it('lets no reader take the streams of the others', async () => {
+    const asks = { reader: 'ana' };
+    const { url } = await start({ streamsMax: 12, readerOf: () => asks.reader });
+    const readers = await Promise.all(Array.from({ length: 10 }, () => follow(url)));
+    expect((await follow(url)).response.statusCode).toBe(503);
+    asks.reader = 'ben';
+    readers.push(await follow(url), await follow(url));
+    expect(readers.map(({ response }) => response.statusCode)).toEqual(Array(12).fill(200));
+    expect((await follow(url)).response.statusCode).toBe(503);
+    for (const { leave } of readers) leave();
   });
 
   it('does not look while nobody follows, and says nothing of what happened meanwhile to whoever comes next', async () => {

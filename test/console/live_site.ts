@@ -37,6 +37,7 @@ export async function startLiveSite({ prefix = '', port = 0, haste = 5, signInSt
     },
     clock: { ...systemClock, every: (periodMs, work) => systemClock.every(periodMs / haste, work) },
     isStillValid: async () => state.isSignedIn,
+    readerOf: () => 'one',
     streamsMax: 3,
   });
   const app = express();

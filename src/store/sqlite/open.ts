@@ -163,6 +163,8 @@ function configure(db: Database.Database, path: string): void {
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  // What was dropped names people: without this it stays in the file until its space is used again.
+  db.pragma('secure_delete = ON');
   // Savepoints' journals: a full or missing folder for temporary files must not fail a commit.
   db.pragma('temp_store = MEMORY');
   db.pragma(`cache_size = ${-PAGE_CACHE_KIB}`);
