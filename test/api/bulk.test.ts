@@ -113,6 +113,32 @@ describe('api: work on all rows of a filter', () => {
     expect(await page.text()).toContain('the token of who started it was revoked or has expired');
   });
 
+  it('ends in the middle when the token of who started it is revoked', async () => {
+    const app = await startTestApp();
+    await paidOrder(app);
+    const token = await namedToken(app, 'operator', 'ana');
+    startEndlessRun(app.storePath, 7);
+    const asked = { action: 'replay_events', filter: { status: 'done' } };
+    expect((await app.api('/v1/bulk', { body: asked, token })).body.run.id).toBe('8');
+    tamper(app.storePath, 'INSERT INTO bulk_item (run_key, item_key) SELECT 8, item_key FROM bulk_item WHERE run_key = 7');
+    await post(app, '/v1/bulk/7/cancel', {});
+    await eventually(async () => {
+      const { run } = (await get(app, '/v1/bulk/8')).body;
+      expect([run.status, run.skipped > 10]).toEqual(['running', true]);
+    });
+    await post(app, '/v1/tokens/ana/revoke', {});
+    const ended = await eventually(async () => {
+      const { run } = (await get(app, '/v1/bulk/8')).body;
+      expect(run).toMatchObject({ by: 'ana', status: 'cancelled', detail: 'token_ended' });
+      return run;
+    });
+    expect(ended.done).toBeLessThan(10_000);
+    // What was under way when it ended is over: no row follows.
+    await post(app, '/v1/bulk', { action: 'resend_notices', filter: { status: 'dead' } });
+    await eventually(async () => expect((await get(app, '/v1/bulk/9')).body.run.status).toBe('done'));
+    expect((await get(app, '/v1/bulk/8')).body.run.done).toBe(ended.done);
+  });
+
   it.each([
     [{ action: 'replay_events', filter: {} }, 'filter: must name at least one parameter'],
     [{ action: 'replay_events', filter: { status: 'lost' } }, 'filter.status: must be one of '],
