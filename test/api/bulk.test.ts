@@ -120,7 +120,10 @@ describe('api: work on all rows of a filter', () => {
     startEndlessRun(app.storePath, 7);
     const asked = { action: 'replay_events', filter: { status: 'done' } };
     expect((await app.api('/v1/bulk', { body: asked, token })).body.run.id).toBe('8');
-    tamper(app.storePath, 'INSERT INTO bulk_item (run_key, item_key) SELECT 8, item_key FROM bulk_item WHERE run_key = 7');
+    tamper(
+      app.storePath,
+      'INSERT INTO bulk_item (run_key, item_key) SELECT 8, item_key FROM bulk_item WHERE run_key = 7',
+    );
     await post(app, '/v1/bulk/7/cancel', {});
     await eventually(async () => {
       const { run } = (await get(app, '/v1/bulk/8')).body;
