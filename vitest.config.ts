@@ -64,7 +64,7 @@ class LongFirst extends BaseSequencer {
 
 /** Files that repeat something: with `--mode long` as often as a proof needs (test/support/timing.ts). */
 const REPEATING = [
-  'test/console/{layout,looks,operations}.test.ts',
+  'test/console/{hostile,layout,looks,operations}.test.ts',
   'test/domain/*.property.test.ts',
   'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
