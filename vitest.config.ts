@@ -62,9 +62,13 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/** Files that only the long mode runs: the test command has their parts. */
+const LONG_ONLY = ['test/console/journeys.test.ts'];
+
 /** Files that repeat something: with `--mode long` as often as a proof needs (test/support/timing.ts). */
 const REPEATING = [
   'test/console/{hostile,layout,looks,operations}.test.ts',
+  ...LONG_ONLY,
   'test/domain/*.property.test.ts',
   'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
@@ -127,7 +131,7 @@ export default defineConfig(({ mode }) => ({
         test: {
           name: 'shared',
           include: mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
-          exclude: MOCKING,
+          exclude: mode === 'long' ? MOCKING : [...MOCKING, ...LONG_ONLY],
           globalSetup: ['test/support/one_file_thread.ts', 'test/support/postgres_setup.ts'],
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,

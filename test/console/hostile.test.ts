@@ -14,7 +14,7 @@ const settled = hostileShop();
 const open = useBrowser();
 
 const ALL = [...PAYLOADS.keys()];
-const SOME = ALL.filter((n) => n % (ALL.length / times(2, ALL.length)) === 0);
+const SOME = ALL.slice(0, times(1, ALL.length));
 
 /** What a list shows of every payload. */
 const LISTS: Readonly<Record<string, readonly string[]>> = {
@@ -113,7 +113,7 @@ describe('console: what a stranger wrote', () => {
     const tab = await signedIn();
     const typed = (from: number, at: number) => PAYLOADS[(from + at) % PAYLOADS.length] as string;
     for (const [page, [path, names]] of Object.entries(FILTERS).entries()) {
-      for (const n of SOME.slice(0, times(1, ALL.length))) {
+      for (const n of SOME) {
         const from = n + page * 7;
         const query = new URLSearchParams(Object.fromEntries(names.map((name, at) => [name, typed(from, at)])));
         await look(tab, `${path}?${query}`);

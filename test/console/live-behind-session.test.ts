@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { namedToken, signIn } from '../support/access.ts';
-import { overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
+import { LOOKS, overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -26,10 +26,7 @@ it('the stream of changes needs a session, tells of changes, and ends with the s
   expect(text).toContain('event: ended');
 });
 
-it.each([
-  [360, 'dark'],
-  [1_280, 'light'],
-] as const)('the way in fits %i px and has no fault that axe finds, %s', async (width, colorScheme) => {
+it.each(LOOKS)('the way in fits %i px (%s), and has no fault that axe finds', async (width, colorScheme) => {
   const tab = await open({ width });
   await tab.emulateMedia({ colorScheme });
   await tab.goto(`${settled().apiUrl}/`);

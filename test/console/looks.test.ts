@@ -35,15 +35,15 @@ const paths = () => [
 
 describe('console: overview, orders and order', () => {
   it.each(LOOKS)(
-    'have no overflow at %i px (%s), and no fault that axe finds: %s',
-    async (width, colorScheme, hasAxe) => {
+    'have no overflow at %i px (%s), and no fault that axe finds on one page of %i',
+    async (width, colorScheme, axeEvery) => {
       const tab = await open({ width, height: 800 });
       await tab.emulateMedia({ colorScheme });
       await enter(tab, settled(), '/');
-      for (const path of paths()) {
+      for (const [at, path] of paths().entries()) {
         await tab.goto(`${settled().apiUrl}${path}`);
         expect(await overflowOf(tab), path).toBe(0);
-        if (hasAxe) expect(await violationsIn(tab), path).toEqual([]);
+        if (at % axeEvery === 0) expect(await violationsIn(tab), path).toEqual([]);
       }
       expect(tab.wrongs).toEqual([]);
     },

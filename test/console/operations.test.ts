@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { enter, namedToken, signIn } from '../support/access.ts';
+import { enter, namedToken, signIn, type TestSession } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { LOOKS, overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -28,8 +28,12 @@ const PAGES = [
   '/system/people',
 ];
 
+const sessions = new Map<string, Promise<TestSession>>();
+
 async function see(path: string, token = OPERATOR_TOKEN): Promise<{ status: number; markup: string; text: string }> {
-  const { cookie } = await signIn(shop().settled, token);
+  const session = sessions.get(token) ?? signIn(shop().settled, token);
+  sessions.set(token, session);
+  const { cookie } = await session;
   const response = await fetch(`${shop().settled.apiUrl}${path}`, { headers: { cookie } });
   const markup = await response.text();
   return { status: response.status, markup, text: textOf(markup) };
@@ -44,15 +48,15 @@ async function tabAt(path: string): Promise<Tab> {
 
 describe('console: deliveries, shop, service, audit and system', () => {
   it.each(LOOKS)(
-    'fit at %i px (%s), have no fault that axe finds (%s), and show hostile texts as texts',
-    async (width, colorScheme, hasAxe) => {
+    'fit at %i px (%s), have no fault that axe finds on one page of %i, and show hostile texts as texts',
+    async (width, colorScheme, axeEvery) => {
       const tab = await open({ width });
       await tab.emulateMedia({ colorScheme });
       await enter(tab, shop().settled, '/system');
-      for (const path of PAGES) {
+      for (const [at, path] of PAGES.entries()) {
         await tab.goto(`${shop().settled.apiUrl}${path}`);
         expect(await overflowOf(tab), path).toBe(0);
-        if (hasAxe) expect(await violationsIn(tab), path).toEqual([]);
+        if (at % axeEvery === 0) expect(await violationsIn(tab), path).toEqual([]);
         expect(await tab.locator('main :is(img, script)').count()).toBe(0);
         if (SHOTS !== undefined) await picture(tab, `${path.slice(1).replaceAll('/', '-')}-${width}-${colorScheme}`);
       }
