@@ -17,7 +17,7 @@ const STREAMS_OF_READER_MAX = 10;
 export type LiveOptions = {
   store: Pick<Store, 'changeMark'>;
   clock: Clock;
-  /** Called when something changed, before pages are told. */
+  /** Called when something changed, or may have, before pages are told. */
   onChange: () => void;
   /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
   isStillValid: (request: Request, response: Response) => Promise<boolean>;
@@ -133,6 +133,8 @@ function watchChanges({ store, clock, onChange }: Pick<LiveOptions, 'store' | 'c
     // No follower is left: what is found now says nothing to the next one.
     if (found === null || cancel === null) return;
     const hasChanged = mark !== null && mark !== found;
+    // While there was no follower, what changed was not looked for: what was loaded meanwhile may be older.
+    if (mark === null) onChange();
     mark = found;
     for (const beginner of beginners) if (waiting.delete(beginner)) beginner.ready();
     if (hasChanged) isDue = true;

@@ -9,7 +9,7 @@ import { serve } from './sample.ts';
 
 /** A store whose mark a test sets, a clock that it turns, and `/live`. */
 async function start(over: Partial<LiveOptions> = {}) {
-  const store = { mark: 0, looks: 0, isBroken: false };
+  const store = { mark: 0, looks: 0, forgotten: 0, isBroken: false };
   const clock = openClock({ startMs: 0, scale: 1e-6 });
   const changeMark = async () => {
     store.looks++;
@@ -17,7 +17,7 @@ async function start(over: Partial<LiveOptions> = {}) {
     return String(store.mark);
   };
   const live = openLive({
-    onChange: () => {},
+    onChange: () => void store.forgotten++,
     store: { changeMark },
     clock: { ...clock, monotonicMs: clock.nowMs },
     isStillValid: async () => true,
@@ -100,7 +100,9 @@ describe('console: GET /live', () => {
       expect(site.store.looks).toBe(looks);
     });
     site.store.mark = 7;
+    const { forgotten } = site.store;
     const next = await follow(site.url);
+    expect(site.store.forgotten).toBe(forgotten + 1);
     await pass(site, [7, 7]);
     expect(changes(next)).toBe(0);
   });
