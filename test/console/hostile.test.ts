@@ -127,7 +127,8 @@ describe('console: what a stranger wrote', () => {
     for (const n of SOME) {
       const said = encodeURIComponent(PAYLOADS[n] as string);
       const shown = await look(tab, `/orders/${said}`);
-      if (isPlain(n)) expect(shown).toContain(bare(PAYLOADS[n] as string));
+      // A reference with a control character is refused unread.
+      if (!/\p{Cc}/u.test(PAYLOADS[n] as string)) expect(shown).toContain(bare(PAYLOADS[n] as string));
       await look(tab, `/events/${said}`);
       await look(tab, `/nowhere/${said}`);
     }
