@@ -1,6 +1,7 @@
 -- expands
--- Money of a payment by which people look for its order, if it is not what the ledger or the order has: what the service
--- reported and settled did not count, or counted otherwise, and what the customer pays in all. `payment_key`: as in the ledger.
+-- Money of a payment by which people look for its order, if it was not what the ledger or the order had when it came: what the
+-- service reported and settled did not count, or counted otherwise, and what the customer pays in all. `payment_key`: as in the
+-- ledger.
 CREATE TABLE reported_payment (
   order_key    INTEGER NOT NULL REFERENCES orders (key),
   payment_key  TEXT    NOT NULL,

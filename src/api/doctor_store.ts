@@ -180,18 +180,15 @@ function attentionFinding(said: string, groups: number): Finding {
   return finding('needs a person', groups === 0, said, `${said} See: settled attention`);
 }
 
-/** Counting reads every link: pages get the last count, which is made again in the background once it is this old. */
-const COUNT_KEPT_MS = 60_000;
+/** Counting reads every link: pages get the last count. Once it is `again` old it is made again in the background; at most it is `old`. */
+const COUNTED_MS = { again: 60_000, old: 300_000 } as const;
 const lastCounts = new WeakMap<ApiOptions, { atMs: number; links: number }>();
 
 async function countUnopenable(options: ApiOptions, anew: boolean): Promise<number> {
   const last = lastCounts.get(options);
-  if (anew || last === undefined) return countNow(options);
-  const nowMs = options.clock.nowMs();
-  if (Math.abs(nowMs - last.atMs) >= COUNT_KEPT_MS) {
-    lastCounts.set(options, { ...last, atMs: nowMs });
-    countNow(options).catch(() => {});
-  }
+  const ageMs = last === undefined ? 0 : Math.abs(options.clock.nowMs() - last.atMs);
+  if (anew || last === undefined || ageMs >= COUNTED_MS.old) return countNow(options);
+  if (ageMs >= COUNTED_MS.again) countNow(options).catch(() => {});
   return last.links;
 }
 

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
+import { Fault } from '../fault.ts';
 import type { EventSummary } from '../store/contract_queries.ts';
 import * as field from './fields.ts';
 import { AT, names, readKey, withTimes } from './fields.ts';
 import { eventFilters, listAnswer, listQuery, readEventFilter, readList } from './lists.ts';
 import { PAID } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
-import { answer, ok, operation } from './route.ts';
+import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 const summary = {
   id: field.rowId,
@@ -127,10 +128,10 @@ export const showEvent = operation({
       },
     },
   ),
-  answer: async ({ store }, { id }) => {
-    const event = found(await store.findEvent(readEventKey(id)), 'event', id);
+  answer: async (options, { id }) => {
+    const event = found(await options.store.findEvent(readEventKey(id)), 'event', id);
     const { body: asItCame, bodySha256, timestamp, ...rest } = event;
-    const body = asItCame === null ? null : withoutSecrets(asItCame);
+    const body = asItCame === null ? null : withoutSecrets(asItCame, await secretsOf(options, rest.reference));
     return {
       event: {
         ...eventDocument(rest),
@@ -185,19 +186,32 @@ export function eventDocument({ key, ...event }: EventSummary): object {
   return { id: String(key), ...withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 
-/**
- * What makes a delivery authentic, if a body repeats it: the token in the address of webhooks, which the service names in
- * each reading, and a signing secret. JSON may escape the slashes.
- */
-const SECRETS = /(?<=\/hooks\\?\/)[\w-]+|(?<="webhookSecret"\s*:\s*")(?:[^"\\]|\\.)*/g;
+/** What makes a delivery of an order's link authentic, and a body may repeat: its token, and its signing secrets if they can be opened. */
+async function secretsOf({ store, credentials }: ApiOptions, reference: string): Promise<string[]> {
+  const sealed = await store.findCredentials({ reference });
+  if (sealed === null) return [];
+  try {
+    const opened = await credentials.find({ reference });
+    return [sealed.token, opened?.secret ?? '', opened?.serviceSecret?.() ?? ''].filter((secret) => secret !== '');
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'secret_undecipherable') return [sealed.token];
+    throw error;
+  }
+}
+
+/** Of other links, and of secrets that were replaced: the tokens in the addresses of webhooks, and signing secrets by their name. */
+const NAMED = /(?<=\/hooks\\*\/)[\w-]+|(?<="webhook_?[Ss]ecret\\*"\s*:\s*\\*")(?:[^"\\]|\\[^"])*/g;
 
 /** The bytes with `*` in place of each byte of a secret. */
-function withoutSecrets(body: Uint8Array): Buffer {
-  const text = Buffer.from(body).toString('latin1');
-  return Buffer.from(
-    text.replace(SECRETS, (secret) => '*'.repeat(secret.length)),
-    'latin1',
-  );
+function withoutSecrets(body: Uint8Array, secrets: readonly string[]): Buffer {
+  const hide = (text: string, secret: RegExp) => text.replace(secret, (found) => '*'.repeat(found.length));
+  return Buffer.from([NAMED, ...secrets.map(inJson)].reduce(hide, Buffer.from(body).toString('latin1')), 'latin1');
+}
+
+/** Finds a text as JSON may write it: with its slashes escaped, however often one text stands within another. */
+function inJson(text: string): RegExp {
+  const literal = text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+  return new RegExp(literal.replaceAll('/', String.raw`(?:\\*/|\\+u002[fF]|%2[fF])`), 'g');
 }
 
 function asText(body: Uint8Array): string | null {

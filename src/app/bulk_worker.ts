@@ -38,11 +38,13 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
     const run = await store.claimBulk({ limit: BATCH, nowMs: clock.nowMs(), leaseMs: LEASE_MS });
     if (run === null) return POLL_MS;
     const startedMs = clock.monotonicMs();
-    const outcomes = await Promise.all(run.items.map((itemKey) => carryOut(run, itemKey)));
-    if (outcomes.includes('changed')) {
+    const ended = await Promise.allSettled(run.items.map((itemKey) => carryOut(run, itemKey)));
+    if (ended.some((item) => item.status === 'fulfilled' && item.value === 'changed')) {
       announce(run);
       if (run.author !== null) await options.onAudited();
     }
+    const failed = ended.find((item) => item.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
     if (run.items.length > 0) {
       await may.rest(Math.max(REST_MS, REST_SHARE * (clock.monotonicMs() - startedMs)));
     }

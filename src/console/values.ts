@@ -57,7 +57,9 @@ const IN_PROSE = new RegExp(
 
 /** A sentence of the API with its money and times as pages write them. `name`, which a stranger may have chosen, stays as it is. */
 export function prose(view: Pick<View, 'locale'>, sentence: string, name = ''): Html {
-  const texts = name === '' ? [sentence] : sentence.split(name);
+  // As a whole word: a reference like `1` stands in amounts and times as well.
+  const whole = new RegExp(`(?<![\\w.,-])${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}(?![\\w-])`);
+  const texts = name === '' ? [sentence] : sentence.split(whole);
   return html`${texts.map((text, at) => html`${at === 0 ? null : name}${inParts(view, text)}`)}`;
 }
 

@@ -12,6 +12,7 @@ import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary, ListedMatter, Matters } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
+import { decisionWords } from './decision.ts';
 import {
   adoptCommand,
   explainHold,
@@ -55,8 +56,10 @@ function withMoney({ orders, sums, isWhole }: Matters['money']): string {
   const captured = sums
     .filter(({ balance }) => balance !== 0n)
     .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
-  const what = captured.length === 0 ? 'nothing captured' : `${captured.join(' and ')} captured in all`;
-  return `Money: ${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}, ${what}.`;
+  const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
+  if (captured.length > 0) return `Money: ${count}, ${captured.join(' and ')} captured in all.`;
+  const asked = sums.map(({ asked, currency }) => `${currency} ${formatAmount({ amountMinor: asked, currency })}`);
+  return `Money: ${count} of ${asked.join(' and ')}, nothing captured.`;
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
@@ -69,9 +72,10 @@ export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
   if (order === null) return '';
   const word = shellWord(order.reference);
   const resolve = `settled orders resolve ${word}`;
+  const { accept, reject } = decisionWords(order);
   return (
-    `${explainHold(order)} More about it: settled why ${word}. Take the money as it came: ${resolve} --accept --reason TEXT. Or ` +
-    `cancel the order and refund the money: ${resolve} --reject --reason TEXT`
+    `${explainHold(order)} More about it: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
+    `Or ${reject}: ${resolve} --reject --reason TEXT`
   );
 }
 

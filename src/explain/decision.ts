@@ -1,5 +1,6 @@
 import type { Decision, Effect } from '../domain/decision.ts';
-import { completedPayments } from '../domain/ledger.ts';
+import { completedPayments, payments } from '../domain/ledger.ts';
+import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { inMoney, inNumber, words } from './glossary.ts';
 
@@ -8,7 +9,11 @@ import { inMoney, inNumber, words } from './glossary.ts';
 /** One sentence for the state, and one for each effect that a person should know. */
 export function explainDecision(before: Order, made: Decision, after: Order): string[] {
   if (made.effects.length === 0) return [`Nothing changes: ${words.rule(made.rule)}.`];
-  return [stateSentence(before, after), ...made.effects.flatMap((effect) => effectSentence(effect, before))];
+  return [
+    stateSentence(before, after),
+    ...made.effects.flatMap((effect) => effectSentence(effect, before)),
+    ...(shownFlags(after).includes('underpaid') ? [`It is flagged underpaid: ${words.flag('underpaid')}`] : []),
+  ];
 }
 
 /** What a person should weigh before a decision; null if it only does what it says. */
@@ -19,6 +24,15 @@ export function warnOfDecision(before: Order, made: Decision): string | null {
     `settled has counted no money for order ${before.reference}. If you accept, the order is marked paid all the same, ` +
     "and the shop is told so and may deliver. Accept only if you see the money in the service's panel or at the bank."
   );
+}
+
+/** What each decision about a held order means, in words that a command follows. */
+export function decisionWords(order: Order): { accept: string; reject: string } {
+  const accept =
+    payments(order).length > 0
+      ? 'Take the money as it came'
+      : 'Mark the order paid, although no payment of it was counted';
+  return { accept, reject: "cancel the order, and refund its money in the service's panel" };
 }
 
 function stateSentence(before: Order, after: Order): string {

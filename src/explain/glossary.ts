@@ -92,7 +92,7 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
   money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
   overpaid: 'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
-  underpaid: 'A person accepted less money than the order asks, or money in another currency (underpaid).',
+  underpaid: 'A person marked it paid, although settled counted less than it asks, or only other money (underpaid).',
   duplicate_payment:
     'It was paid more than once: all payments but one are owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is owed back to the customer (refund_due).',

@@ -7,6 +7,7 @@ import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
+import { decisionWords } from './decision.ts';
 import { adoptCommand, firstLine, inMoney, inPanel, iso, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
@@ -226,15 +227,14 @@ function paidBeside(order: Order): string {
 function nextOfHeld(order: Order, canAsk: boolean): string[] {
   const { reference } = order;
   const resolve = `settled orders resolve ${shellWord(reference)}`;
+  const { accept, reject } = decisionWords(order);
   const check = canAsk ? `, or ask again: settled orders check ${shellWord(reference)}` : '';
   return [
     ...(isHeldUnconfirmed(order)
       ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
       : []),
-    payments(order).length > 0
-      ? `A person decides. Take the money as it came: ${resolve} --accept --reason TEXT`
-      : `A person decides. Mark the order paid, although no payment of it was counted: ${resolve} --accept --reason TEXT`,
-    `Or cancel the order, and refund the money: ${resolve} --reject --reason TEXT`,
+    `A person decides. ${accept}: ${resolve} --accept --reason TEXT`,
+    `Or ${reject}: ${resolve} --reject --reason TEXT`,
   ];
 }
 

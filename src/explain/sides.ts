@@ -5,7 +5,7 @@ import type { Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { inMoney, words } from './glossary.ts';
-import { isUnsettled } from './next_steps.ts';
+import { isHeldUnconfirmed, isUnsettled } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
 
 /** What the service says of an order, beside what settled counted and the shop was told, and how the three differ. */
@@ -36,11 +36,13 @@ const SAYS: Readonly<Record<FactKind, string>> = {
 /** Each thing that the service said last, in words. */
 export function whatServiceSays(order: Order, { event, facts }: LastWord): string[] {
   if (facts === null || facts.length === 0) return [words.rule(event.rule ?? '')];
-  return facts.map((fact) => {
+  const said = facts.map((fact) => {
     const which = fact.paymentId === null ? '' : ` (${fact.paymentId})`;
     const hasMoney = speaksOfMoney(fact) && (fact.quoteMoney ?? fact.linkMoney) !== null;
     return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${inMoney(agreement(order, fact).captured)}` : ''}`;
   });
+  if (!isHeldUnconfirmed(order)) return said;
+  return [...said.map((words) => `a webhook says: ${words}`), 'asked, the service did not confirm it'];
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
@@ -86,7 +88,10 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
     if (own !== undefined || isDecided(order)) return null;
     return `The service contradicts itself about ${name}, and settled counted nothing for it.`;
   }
-  if (own === undefined) return `The service says that ${name} is ${kind}, and settled counted nothing for it.`;
+  if (own === undefined) {
+    const says = isHeldUnconfirmed(order) ? 'A webhook' : 'The service';
+    return `${says} says that ${name} is ${kind}, and settled counted nothing for it.`;
+  }
   if (own.status !== kind) return `The service says that ${name} is ${kind}, and settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
   if (!isSame(own.captured, captured)) {

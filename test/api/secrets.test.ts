@@ -73,7 +73,10 @@ describe('api: secrets', () => {
     await app.deliver(link, body, signedHeaders('another-secret-altogether', body));
     await app.deliver(link, 'not JSON');
     const { webhookUrl, webhookSecret } = link;
-    const said = JSON.stringify({ id: 'evt_told', data: { webhookUrl, webhookSecret, title: 'A chair' } });
+    const nested = JSON.stringify({ webhookUrl, webhook_secret: webhookSecret });
+    const escaped = webhookUrl.replaceAll('/', String.raw`\u002f`);
+    const data = { webhookUrl, webhookSecret, webhook_secret: webhookSecret, nested, title: 'A chair' };
+    const said = JSON.stringify({ id: 'evt_told', data }).replace('"title"', `"escaped":"${escaped}","title"`);
     for (const each of [said, said.replaceAll('/', '\\/')]) await app.deliver(link, each);
     const fresh = signedHeaders(link.webhookSecret, body);
     await deliverAndSee(app, link, body, 'paid');

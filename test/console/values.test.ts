@@ -10,6 +10,7 @@ import {
   lasting,
   money,
   moneyText,
+  prose,
   sparkline,
   stateBadge,
   time,
@@ -18,6 +19,7 @@ import {
 } from '../../src/console/values.ts';
 import { hrefOf, idOf, localeOf, orderPath } from '../../src/console/view.ts';
 import { ORDER_STATES } from '../../src/domain/order.ts';
+import { textOf } from './reading.ts';
 import { NOW_MS } from './sample.ts';
 
 const NO_BREAK = '\u00a0';
@@ -100,6 +102,16 @@ describe('console: times', () => {
     expect(lasting({ nowMs: NOW_MS }, NOW_MS - 7_800_000).markup).toMatch(/data-age="lasting".*>2 h 10 min<\/time>$/);
     expect(timeAndAge({ nowMs: NOW_MS }, NOW_MS).markup).toMatch(/UTC<\/time> .*\(<time .*>0 s ago<\/time>\)/);
     expect(duration(-5)).toBe('0 s');
+  });
+});
+
+describe('console: sentences of the API', () => {
+  it.each([
+    ['1', 'Order 1 (100.00 BRL) is held: paid: BRL 160.00.', 'Order 1 ( R$100.00 ) is held: paid: R$160.00 .'],
+    ['BRL 5', 'Order BRL 5 (5.00 BRL) is paid.', 'Order BRL 5 ( R$5.00 ) is paid.'],
+    ['a.b', 'Order a.b is paid; order axb is not.', 'Order a.b is paid; order axb is not.'],
+  ])('show money as pages do, and the name of an order as it is: %s', (name, sentence, shown) => {
+    expect(textOf(`<main>${prose({ locale: 'en' }, sentence, name).markup}`).trim()).toBe(shown);
   });
 });
 

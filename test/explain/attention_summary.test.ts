@@ -27,7 +27,7 @@ describe('the sentence of what needs a person', () => {
       / Money: 2 orders, BRL 0\.01 and USD -2\.50 captured in all\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: 1 order, nothing captured\.$/,
+      / Money: 1 order of EUR 100\.00, nothing captured\.$/,
     );
   });
 

@@ -7,12 +7,14 @@ const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP 
 
 /** A store of so many orders takes half a second to count: it is counted in the background, and answers have the count before. */
 const MANY = 100_000;
+/** An older count is not shown. */
+const OLD_MS = 60_000;
 /** Counting takes at most this share of the time. */
 const SHARE = 1 / 20;
 
 /** Counts what is counted by reading whole tables: a count of its own in a row would make replicas wait for each other. */
 export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monotonicMs'>): () => Promise<Census> {
-  let last: { census: Census; isLarge: boolean; dueMs: number } | null = null;
+  let last: { census: Census; isLarge: boolean; atMs: number; dueMs: number } | null = null;
   let isCounting = false;
 
   async function count(): Promise<Census> {
@@ -20,7 +22,7 @@ export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monot
     const census = await db.read((tx) => takeCensus(tx, ORDERS));
     const nowMs = clock.monotonicMs();
     const isLarge = census.orders.reduce((sum, { n }) => sum + n, 0) >= MANY;
-    last = { census, isLarge, dueMs: nowMs + (nowMs - sinceMs) / SHARE };
+    last = { census, isLarge, atMs: nowMs, dueMs: nowMs + (nowMs - sinceMs) / SHARE };
     return census;
   }
 
@@ -33,7 +35,7 @@ export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monot
   }
 
   return async () => {
-    if (last?.isLarge !== true) return count();
+    if (last?.isLarge !== true || clock.monotonicMs() - last.atMs > OLD_MS) return count();
     if (clock.monotonicMs() >= last.dueMs) void countLater();
     return last.census;
   };

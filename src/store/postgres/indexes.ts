@@ -74,7 +74,12 @@ export async function buildIndexes(
     if (rows[0]?.isMine !== true) return { built: [], missing: await missingNames(builder) };
     await builder.query('SET statement_timeout = 0; SET lock_timeout = 0');
     const built: string[] = [];
-    for (const [index, sql] of wantedIndexes()) if (await build(builder, index, sql)) built.push(index);
+    for (const [index, sql] of wantedIndexes()) {
+      const there = await indexesThere(builder);
+      // A server goes on with what a replica began that is gone. Two builds of one table wait for each other.
+      if (there.some(({ isBeingBuilt }) => isBeingBuilt)) break;
+      if (await build(builder, there, { index, sql })) built.push(index);
+    }
     return { built, missing: await missingNames(builder) };
   } catch (error) {
     throw storeFault(error, name);
@@ -104,11 +109,14 @@ function cut(client: pg.Client): void {
 }
 
 /** Whether it built an index, which was not there or is not valid. */
-async function build(client: pg.Client, index: string, sql: string): Promise<boolean> {
-  const there = (await indexesThere(client)).find(({ name }) => name === index);
-  // A server goes on with what a replica began that is gone.
-  if (there?.isValid === true || there?.isBeingBuilt === true) return false;
-  if (there !== undefined) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
+async function build(
+  client: pg.Client,
+  there: readonly There[],
+  { index, sql }: { index: string; sql: string },
+): Promise<boolean> {
+  const found = there.find(({ name }) => name === index);
+  if (found?.isValid === true) return false;
+  if (found !== undefined) await client.query(`DROP INDEX CONCURRENTLY ${index}`);
   await client.query(sql);
   return true;
 }

@@ -16,7 +16,7 @@ export type Compiled = {
 function inSqlite(sql: string): string {
   return sql
     .replace(/::\w+(\[\])?/g, '')
-    .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
+    .replace(/\bFOR (NO KEY UPDATE|UPDATE|KEY SHARE|SHARE)( OF \w+)?( SKIP LOCKED)?/g, '')
     .replace(/= ANY\(@(\w+)\)/g, 'IN (SELECT value FROM json_each(@$1))')
     .replace(/= ANY\(ARRAY\[([\w.]+)\]\)/g, '= $1')
     .replace(/ COLLATE "C"/g, '')

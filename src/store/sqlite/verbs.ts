@@ -126,10 +126,9 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
-/** Kept by triggers. */
+// Triggers keep the counts that these read.
 const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
 const COUNTERS: Counters = {
-  // Triggers keep these counts.
   notices: statement('SELECT status AS name, n FROM notice_count'),
   checks: statement(
     `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,

@@ -54,10 +54,11 @@ const FIND_FREE = statement(`
 const LEASE = statement('UPDATE bulk_run SET holder = @replica, due_at_ms = @untilMs WHERE key = @key');
 const NEXT_ITEMS = statement(`
   SELECT item_key AS itemKey FROM bulk_item WHERE run_key = @key AND outcome IS NULL ORDER BY item_key LIMIT @limit`);
+// The run is locked as well: once a cancel of it is answered, no row changes.
 const LOCK_ITEM = statement(`
   SELECT i.item_key AS itemKey FROM bulk_item i JOIN bulk_run r ON r.key = i.run_key
   WHERE i.run_key = @key AND i.item_key = @itemKey AND i.outcome IS NULL AND r.status = 'running' AND r.holder = @replica
-  FOR NO KEY UPDATE OF i`);
+  FOR NO KEY UPDATE OF i FOR SHARE OF r`);
 const END_ITEM = statement(`
   UPDATE bulk_item SET outcome = @outcome, detail = @detail WHERE run_key = @key AND item_key = @itemKey AND outcome IS NULL`);
 

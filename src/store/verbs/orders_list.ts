@@ -96,7 +96,8 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
     state !== null && !isOverpaid && otherStates.length === 0 && others.every((value) => value === null);
   const finders = [...(found?.finders ?? []), ...findersOf(values)];
   const { isUnderpaid, isOnHold, wordsFrom } = values;
-  const isOfOthers = isUnderpaid || isOnHold || values.matter !== null || paidSinceMs !== null || paidUntilMs !== null;
+  const isOfOthers =
+    isUnderpaid || isOverpaid || isOnHold || values.matter !== null || paidSinceMs !== null || paidUntilMs !== null;
   return { values, finders, ordered: isOneState ? 'state' : null, looksElsewhere: isOfOthers || wordsFrom !== null };
 }
 
