@@ -107,7 +107,7 @@ describe('console: times', () => {
 
 describe('console: sentences of the API', () => {
   it.each([
-    ['1', 'Order 1 (100.00 BRL) is held: paid: BRL 160.00.', 'Order 1 ( R$100.00 ) is held: paid: R$160.00 .'],
+    ['1', 'Order 1 (100.00 BRL) is held: paid: BRL 160.00.', 'Order 1 ( R$100.00 ) is held: paid: R$160.00.'],
     ['BRL 5', 'Order BRL 5 (5.00 BRL) is paid.', 'Order BRL 5 ( R$5.00 ) is paid.'],
     ['a.b', 'Order a.b is paid; order axb is not.', 'Order a.b is paid; order axb is not.'],
   ])('show money as pages do, and the name of an order as it is: %s', (name, sentence, shown) => {
