@@ -1,7 +1,7 @@
 import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
-import { countWords, inNumber, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK_CHANGED, countWords, inNumber, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { UsageError } from './exit.ts';
 import { EVENT_OPTIONS, NOTICE_OPTIONS, ORDER_OPTIONS, PAGE_OPTIONS, queryOf, SINCE, UNTIL } from './filters.ts';
@@ -105,7 +105,7 @@ const COLUMNS: Columns<BulkRunDocument> = {
   filter: ({ filter }) => filterWords(filter),
   by: 'by',
   status: 'status',
-  done: ({ done, total }) => `${done} of ${total}`,
+  'had their turn': ({ done, total }) => `${done} of ${total}`,
   'ends about': 'expectedEndAt',
 };
 
@@ -143,7 +143,7 @@ function report(answer: RunAnswer): Report {
     started: run.startedAt,
     status: run.detail === null ? run.status : `${run.status}: ${WHY_CANCELLED[run.detail]}`,
     rows: run.isMore ? `${inNumber(total, 'row')}; there are more: start it again for them` : inNumber(total, 'row'),
-    done: `${done}: ${changed} changed, ${skipped} skipped, ${failed} failed`,
+    'had their turn': `${done}: ${changed} ${BULK_CHANGED[run.action]}, ${skipped} skipped, ${failed} failed`,
     ended: run.endedAt,
     'ends about': run.expectedEndAt ?? undefined,
   });

@@ -1,6 +1,9 @@
 import type { Request } from 'express';
 import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
-import { WHY_CANCELLED } from '../explain/glossary.ts';
+import { listEvents } from '../api/events.ts';
+import type { CountDocument } from '../api/lists.ts';
+import { listNotices } from '../api/notices.ts';
+import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -12,6 +15,9 @@ import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from 
 
 type BulkAction = BulkRunDocument['action'];
 
+/** Counts the dead rows of a list. */
+type CountDead = (options: ConsoleOptions) => Promise<{ count?: CountDocument | undefined }>;
+
 type Words = {
   /** What it works on, in one and in many. */
   noun: { one: string; many: string };
@@ -22,7 +28,11 @@ type Words = {
   implied: QueryValues;
   here: NonNullable<PageParts['here']>;
   needsReason?: true;
+  /** Of rows that can die again after they were put back. */
+  countDead?: CountDead;
 };
+
+const DEAD = { status: 'dead', count: 'true', limit: '1' };
 
 const WORDS: Readonly<Record<BulkAction, Words>> = {
   replay_events: {
@@ -31,6 +41,7 @@ const WORDS: Readonly<Record<BulkAction, Words>> = {
     list: '/deliveries',
     implied: { kind: 'event' },
     here: '/deliveries',
+    countDead: (options) => listEvents.load(options, { query: { ...DEAD, kind: 'event' } }),
   },
   resend_notices: {
     noun: { one: 'notice', many: 'notices' },
@@ -38,6 +49,7 @@ const WORDS: Readonly<Record<BulkAction, Words>> = {
     list: '/shop',
     implied: {},
     here: '/shop',
+    countDead: (options) => listNotices.load(options, { query: DEAD }),
   },
   check_orders: {
     noun: { one: 'order', many: 'orders' },
@@ -126,13 +138,15 @@ function filterFacts(values: Readonly<Record<string, string>>): (readonly [strin
 
 export async function showBulkRun(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const { run } = await showBulk.load(options, { id: String(request.params.id) });
-  const { noun, verb, here } = WORDS[run.action];
+  const { noun, verb, here, list, countDead } = WORDS[run.action];
+  const dead = (await countDead?.(options))?.count ?? null;
   const isRunning = run.status === 'running';
   const title = `${capital(verb)}: ${count(run.total, noun)}`;
   const body = html`<h1>${title} ${runBadge(run)}</h1>
-<p class="lead">${whole(run.done)} of ${count(run.total, noun)} had their turn.</p>
+<p class="lead">${whole(run.done)} of ${count(run.total, noun)} had ${run.total === 1 ? 'its' : 'their'} turn.</p>
 <p><progress max="${Math.max(1, run.total)}" value="${run.done}" aria-label="How far it is">${run.done} of ${run.total}</progress></p>
 ${runFacts(view, run)}
+${dead === null ? null : html`<p>What is dead now: <a href="${hrefOf(view, list, { status: 'dead' })}">${count(dead, noun)}</a></p>`}
 ${isRunning && mayDo(view, 'operator') ? cancellation(view, run) : null}
 <p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See how far it is now</a>` : null}
 ${listLink(view, run)}
@@ -144,7 +158,7 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   const { changed, skipped, failed, detail, isMore, reason, by, startedAt, endedAt, expectedEndAt } = run;
   return definitions([
     ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
-    ['Done', whole(changed)],
+    [capital(BULK_CHANGED[run.action]), whole(changed)],
     ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing to do any more`],
     ['Failed', failed === 0 ? null : whole(failed)],
     ['More', isMore ? 'the filter lets more through: start it again for those' : null],

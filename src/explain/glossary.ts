@@ -5,6 +5,7 @@ import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason, Order } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
+import type { BulkAction } from '../store/contract_bulk.ts';
 import type { Count } from '../store/contract_lists.ts';
 
 /** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
@@ -247,6 +248,14 @@ export function shellWord(text: string): string {
 export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
+
+/** What bulk work did with each row that it changed. What comes of it later is not known to it. */
+export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
+  replay_events: 'put back to be settled',
+  resend_notices: 'put back to be sent',
+  check_orders: 'put in the queue to be asked about',
+  end_attention: 'ended',
+};
 
 /** Why settled cancelled work on many rows. */
 export const WHY_CANCELLED = { token_ended: 'the token of who started it was revoked or has expired' } as const;

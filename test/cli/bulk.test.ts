@@ -29,9 +29,10 @@ describe('cli: bulk', () => {
       const shown = await say(['bulk', 'show', id], environment());
       expect(shown.data.run).toMatchObject({ action: 'replay_events', status: 'done' });
       expect(shown.text).toMatch(/\nstatus +done\n/);
+      expect(shown.text).toMatch(/\nhad their turn +1: 1 put back to be settled, 0 skipped, 0 failed\n/);
     });
     const listed = await say(['bulk', 'list'], environment());
-    expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +DONE +ENDS ABOUT\n/);
+    expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +HAD THEIR TURN +ENDS ABOUT\n/);
     expect(listed.data.runs).toHaveLength(2);
   });
 

@@ -36,6 +36,10 @@ describe('console: work on all rows of a filter', () => {
     await tab.locator('h1 .badge', { hasText: 'done' }).waitFor();
     expect(await tab.locator('main').innerText()).toContain('20 of 20 events had their turn.');
     expect(await tab.locator('main').innerText()).toContain('the secret was wrong');
+    expect(await tab.locator('main .facts').innerText()).toMatch(/^Put back to be settled\s+20\s/);
+    // They die again at once, and the page follows that too.
+    await tab.getByRole('link', { name: '20 events', exact: true }).waitFor();
+    expect(await tab.locator('main').innerText()).toContain('What is dead now: 20 events');
     expect(tab.wrongs).toEqual([]);
     await tab.getByRole('link', { name: 'See the events of this filter' }).click();
     expect(new URL(tab.url()).pathname).toBe('/deliveries');
