@@ -4,7 +4,7 @@ import { openCallers } from '../access/identify.ts';
 import { apiRoutes } from '../api/router.ts';
 import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
-import { consoleRoutes, formViews, withoutPrefix } from '../console/router.ts';
+import { consoleRoutes, formViews, leadToPages, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
@@ -151,7 +151,9 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     streamsMax: Math.floor(connectionsMax(context.openFiles).operator / 2),
   };
   const pages = consoleRoutes(options);
-  return { routers: [withoutPrefix(access.prefix), apiRoutes(options), pages.router], endLive: pages.end };
+  const { prefix } = access;
+  const routers = [withoutPrefix(prefix), leadToPages(prefix), apiRoutes(options), pages.router];
+  return { routers, endLive: pages.end };
 }
 
 /** Faults: `configuration_invalid` if the shop's token is the operator's, which a file may hold. */

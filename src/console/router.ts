@@ -5,7 +5,7 @@ import express, {
   type Response,
   type Router,
 } from 'express';
-import { safeBack } from '../access/browser.ts';
+import { hasBearer, safeBack } from '../access/browser.ts';
 import type { Caller } from '../access/identify.ts';
 import { typedFields } from '../api/body.ts';
 import { callerOf, refuseMethod, requireOwnBrowser } from '../api/guard.ts';
@@ -66,10 +66,46 @@ function pageRoutes(options: ConsoleOptions): Router {
   return router;
 }
 
-/** For a browser that asks for a page that is not there; programs get JSON. */
+/** The page of each address that forms are sent to: if it answers a form itself, the browser shows its address. */
+const PAGES_OF_FORMS: Readonly<Record<string, string>> = {
+  '/v1/orders/:reference/check': '/orders/:reference',
+  '/v1/orders/:reference/cancel': '/orders/:reference',
+  '/v1/orders/:reference/resolve': '/orders/:reference',
+  '/v1/events/:id/replay': '/events/:id',
+  '/v1/notices/:id/resend': '/notices/:id',
+  '/v1/attention/:id/end': '/attention',
+  '/v1/bulk': '/bulk',
+  '/v1/bulk/:id/cancel': '/bulk/:id',
+  '/v1/admin/reconcile': '/system',
+  '/v1/admin/backup': '/system',
+  '/v1/admin/rotate-key': '/system',
+  '/v1/tokens': '/system/people',
+  '/v1/tokens/:id/revoke': '/system/people',
+  '/v1/sessions/:id/end': '/system/people',
+};
+
+/** Leads a browser that opens the address of a form again to the form's page. It stands before the API. */
+export function leadToPages(prefix: string): Router {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  for (const [address, page] of Object.entries(PAGES_OF_FORMS)) {
+    router.get(address, (request, response, next) => {
+      if (!isForPerson(request)) return next();
+      const given = Object.entries(request.params).map(([name, value]) => [`:${name}`, String(value)] as const);
+      const path = given.reduce((made, [name, value]) => made.replace(name, () => encodeURIComponent(value)), page);
+      response.redirect(303, prefix + path);
+    });
+  }
+  return router;
+}
+
+/** Whether a browser asks, to show the answer to a person; programs get JSON. */
+function isForPerson(request: Request): boolean {
+  return !hasBearer(request.headers) && request.accepts(['json', 'html']) === 'html';
+}
+
+/** For a browser that asks for a page that is not there. */
 const refuseUnknown: RequestHandler = (request, _response, next) => {
-  const isForPerson = !request.path.startsWith('/v1/') && request.accepts(['json', 'html']) === 'html';
-  if (!isForPerson) return next();
+  if (request.path.startsWith('/v1/') || !isForPerson(request)) return next();
   throw problem(404, 'not_found', 'There is no page at this address.');
 };
 

@@ -110,6 +110,39 @@ describe('console: under a path', () => {
   });
 });
 
+describe('console: the addresses that forms are sent to', () => {
+  it('lead a browser that opens them again to the page of the form, and answer programs as before', async () => {
+    const { apiUrl, reserve } = shop().settled;
+    const { reference } = await reserve('opened again');
+    const order = `/orders/${encodeURIComponent(reference)}`;
+    const { cookie } = await signIn(shop().settled);
+    const markups = await Promise.all([...PAGES, '/attention', order].map(async (path) => (await see(path)).markup));
+    const sent = markups.flatMap((markup) => [...markup.matchAll(/action="(\/v1[^"]*)"/g)].map(([, to = '']) => to));
+    const actions = new Set([...sent, '/v1/bulk', '/v1/bulk/1/cancel', `/v1${order}/resolve`]);
+    const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const get = (path: string, headers: Record<string, string>) =>
+      fetch(apiUrl + path, { headers: { cookie, ...headers }, redirect: 'manual' });
+    const pages = new Map<string, string | null>();
+    for (const action of actions) {
+      const opened = await get(action, { accept });
+      expect([action, opened.status]).toEqual([action, 303]);
+      pages.set(action, opened.headers.get('location'));
+    }
+    for (const to of new Set(pages.values()))
+      expect([to, [200, 404]]).toEqual([to, expect.arrayContaining([(await see(String(to))).status])]);
+    expect(pages.get(`/v1${order}/cancel`)).toBe(order);
+    expect(pages.get('/v1/bulk')).toBe('/bulk');
+    expect(pages.get('/v1/tokens')).toBe('/system/people');
+    for (const [path, status] of [
+      ['/v1/bulk', 200],
+      [`/v1${order}/resolve`, 405],
+    ] as const) {
+      expect((await get(path, {})).status).toBe(status);
+      expect((await get(path, { accept, authorization: `Bearer ${OPERATOR_TOKEN}` })).status).toBe(status);
+    }
+  });
+});
+
 describe('console: lists', () => {
   it.each([
     ['/deliveries', '/v1/events?kind=event&limit=200', 'events', /(\d+) deliver/],
