@@ -6,7 +6,7 @@ import { listNotices } from '../api/notices.ts';
 import { listOrders } from '../api/orders.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { definitions, table } from './components.ts';
-import { countOf, duration, whole } from './values.ts';
+import { countOf, duration, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
 
 /** How much came, was settled and was told today, and what waits. */
@@ -53,7 +53,10 @@ type Part = { name: string; today: HtmlValue; waiting: HtmlValue; dead: HtmlValu
 
 export function showFlow(view: View, flow: Flow, checks: readonly Finding[]): Html {
   const { stats, learned, isPaidWhole, paid } = flow;
-  const detailOf = (name: string) => checks.find((check) => check.name === name)?.detail ?? null;
+  const detailOf = (name: string) => {
+    const found = checks.find((check) => check.name === name);
+    return found === undefined ? null : prose(view, found.detail);
+  };
   const ways = `${whole(learned.webhook)} by webhook, ${whole(learned.reconciliation)} by asking, ${whole(learned.person)} by a person`;
   const states = Object.entries(stats.orders).filter(([, n]) => n > 0);
   return html`<section id="flow"><h2>Flow</h2>
@@ -61,8 +64,8 @@ ${table<Part>({
   caption: 'Flow',
   hidesCaption: true,
   columns: [
-    { head: 'Today, in UTC', cell: ({ name }) => name },
-    { head: 'So far', isNumber: true, cell: ({ today }) => today },
+    { head: 'Way', cell: ({ name }) => name },
+    { head: 'Today (UTC)', isNumber: true, cell: ({ today }) => today },
     { head: 'Waiting now', isNumber: true, cell: ({ waiting }) => waiting },
     { head: 'Dead', isNumber: true, cell: ({ dead }) => dead },
   ],
@@ -76,7 +79,9 @@ ${definitions([
   ['API budget', detailOf('api budget')],
   [
     'Orders',
-    html`${states.map(([state, n], at) => html`${at === 0 ? null : ', '}${linkTo(view, '/orders', { state }, `${whole(n)} ${state.replaceAll('_', ' ')}`)}`)}`,
+    states.length === 0
+      ? null
+      : html`${states.map(([state, n], at) => html`${at === 0 ? null : ', '}${linkTo(view, '/orders', { state }, `${whole(n)} ${state.replaceAll('_', ' ')}`)}`)}`,
   ],
 ])}</section>`;
 }

@@ -3,7 +3,7 @@ import type { CountDocument } from '../api/lists.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { BY_EXAMPLE, loaded, timeAsked } from './query.ts';
+import { dayFilter, loaded, timeAsked } from './query.ts';
 import { age, badge, count, type Noun, stateBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 
@@ -56,17 +56,18 @@ export async function listPage<Document extends ListDocument>(
   const of: FilterOf = (filter) => {
     const fault = refused?.faultOf(filter.name) ?? null;
     const isTime = filter.name === 'since' || filter.name === 'until';
-    const problem = fault !== null && isTime ? `${fault}. ${BY_EXAMPLE.time}` : fault;
-    return { ...filter, value: typed[filter.name] ?? '', problem };
+    const value = typed[filter.name] ?? '';
+    return { ...filter, value, problem: fault, ...(isTime ? dayFilter(value, fault) : {}) };
   };
   const shown = filters(of);
   const form = shown.length === 0 ? null : filterForm(view, { path, label, filters: shown });
-  if (document === null) {
+  if (refused !== null) {
     const isNamed = shown.some(({ problem }) => problem !== null && problem !== undefined);
     const title = isNamed ? 'A filter cannot be read' : 'This address cannot be read';
     const remedy = html`<a href="${hrefOf(view, path)}">See the whole list</a>`;
-    const list = html`${form}${problemPanel({ title, detail: refused?.detail ?? '', remedy })}`;
-    return { list, document, status: refused?.status ?? 400 };
+    const detail = refused.detailBeside(shown.map(({ name }) => name));
+    const list = html`${form}${problemPanel({ title, detail, remedy })}`;
+    return { list, document, status: refused.status };
   }
   const list = html`${form}${counted(document, noun)}${above(asked)}${rows(document, Object.keys(query).length > 0)}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
@@ -94,8 +95,8 @@ function inUtc(typed: Typed): Typed {
 }
 
 /** Filters by time. */
-export const SINCE = { name: 'since', label: 'Since', hint: 'A day in UTC, like 2030-01-31' } as const;
-export const UNTIL = { name: 'until', label: 'Until' } as const;
+export const SINCE = { name: 'since', label: 'Since (UTC)' } as const;
+export const UNTIL = { name: 'until', label: 'Until (UTC)' } as const;
 
 /** The statuses of rows, in the words of a filter. */
 export const STATUS_FILTER = {

@@ -8,7 +8,7 @@ import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { amountAsked, asked, BY_EXAMPLE, choices, given, isDay, loaded, timeAsked } from './query.ts';
+import { amountAsked, asked, BY_EXAMPLE, choices, dayFilter, given, loaded, timeAsked } from './query.ts';
 import { badge, count, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
 
@@ -42,7 +42,8 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   const faultOf = (name: string) => refused?.faultOf(name) ?? null;
   const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf), kept: { limit: query.limit } })}`;
   if (document === null) {
-    const { status, detail } = refused;
+    const { status } = refused;
+    const detail = refused.detailBeside(NAMES.filter((name) => name !== 'cursor' && name !== 'limit'));
     return { ...parts, status, body: html`${head}${problemPanel({ title: 'This cannot be searched', detail })}` };
   }
   const { orders, nextCursor: next, count: counted } = document;
@@ -87,13 +88,11 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
   const filter = (name: keyof Typed, label: string, more: Partial<Filter> = {}): Filter => {
     return { name, label, value: typed[name], problem: faultOf(name), ...more };
   };
-  const withExample = (name: keyof Typed, label: string, kind: keyof typeof BY_EXAMPLE, more: Partial<Filter> = {}) => {
+  const amount = (name: keyof Typed, label: string) => {
     const fault = faultOf(name);
-    return filter(name, label, { problem: fault === null ? null : `${fault}. ${BY_EXAMPLE[kind]}`, ...more });
+    return filter(name, label, { problem: fault === null ? null : `${fault}. ${BY_EXAMPLE.amount}` });
   };
-  // A control for days would show no other text.
-  const day = (name: keyof Typed, label: string) =>
-    withExample(name, label, 'time', { type: isDay(typed[name]) ? 'date' : 'text' });
+  const day = (name: keyof Typed, label: string) => filter(name, label, dayFilter(typed[name], faultOf(name)));
   return {
     filters: [
       filter('q', 'Search', { type: 'search' }),
@@ -108,8 +107,8 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
       filter('overpaid', 'Captured', { options: { true: 'more than asked' } }),
       day('paidSince', 'Paid since (UTC)'),
       day('paidUntil', 'Paid until (UTC)'),
-      withExample('amountFrom', 'Asks at least', 'amount'),
-      withExample('amountTo', 'Asks at most', 'amount'),
+      amount('amountFrom', 'Asks at least'),
+      amount('amountTo', 'Asks at most'),
       filter('currency', 'Currency'),
     ],
   };

@@ -4,6 +4,7 @@ import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { CONCERNS, type Concern } from '../domain/matter.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { definitions } from './components.ts';
 import { loadFlow, showFlow } from './flow.ts';
 import type { PageParts } from './layout.ts';
 import { badge, clockTime, lasting, money, prose, whole } from './values.ts';
@@ -24,7 +25,7 @@ ${showFlow(view, flow, checks)}`;
   return { title: 'Overview', here: '/', body };
 }
 
-/** More groups than this are shown without what they mean, so that all of them stand on the first screen. */
+/** Of more groups than this, what they mean is folded away below, so that all of them stand on the first screen. */
 const EXPLAINED_MAX = 10;
 
 type Sum = GroupDocument['sums'][number];
@@ -44,7 +45,12 @@ function queue(view: View, groups: readonly GroupDocument[]): Html | null {
   const concerns = [...CONCERNS, null].filter((concern) => groups.some((group) => group.concern === concern));
   const sides = [concerns.filter((concern) => concern === 'money'), concerns.filter((concern) => concern !== 'money')];
   const tables = sides.filter((side) => side.length > 0).map((side) => matterTable(view, side, { groups, isShort }));
-  return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="What needs a person">${tables}</section>`;
+  return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="What needs a person">${tables}</section>${isShort ? meanings(groups) : null}`;
+}
+
+function meanings(groups: readonly GroupDocument[]): Html {
+  return html`<details id="meanings"><summary>What each of them means</summary>
+${definitions(groups.map((group) => [nameOfMatter(group), group.meaning]))}</details>`;
 }
 
 function matterTable(
@@ -124,6 +130,6 @@ function whatIsNotKnown(view: View, checks: readonly Finding[]): Html {
   }
   return html`<section id="unknown"><h2>What cannot be known now</h2><ul class="findings">${wrong.map(
     ({ name, status, detail }) =>
-      html`<li>${badge(status, status === 'failing' ? 'bad' : 'wait')} <strong>${name}</strong>: ${detail}</li>`,
+      html`<li>${badge(status, status === 'failing' ? 'bad' : 'wait')} <strong>${name}</strong>: ${prose(view, detail)}</li>`,
   )}</ul><p>${all}</p></section>`;
 }

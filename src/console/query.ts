@@ -50,15 +50,23 @@ export function timeAsked(typed: string, end: 'first' | 'last'): string {
   return typed;
 }
 
-/** Whether a control for days can hold it. */
-export function isDay(typed: string): boolean {
-  return typed === '' || DAY.test(typed);
+/** What a filter by time shows of what was typed, and says if it was not understood. A control for days holds no other text. */
+export function dayFilter(typed: string, fault: string | null): { type: 'date' | 'text'; problem: string | null } {
+  const isDay = typed === '' || DAY.test(typed);
+  return { type: isDay ? 'date' : 'text', problem: fault === null ? null : BY_EXAMPLE.time };
 }
 
 /** What the API answers to a page's query; or, if it refuses the query, why, by the names of its parameters. */
-type Loaded<Document> =
-  | { document: Document; refused: null }
-  | { document: null; refused: { status: number; detail: string; faultOf: (name: string) => string | null } };
+type Loaded<Document> = { document: Document; refused: null } | { document: null; refused: Refused };
+
+type Refused = {
+  status: number;
+  detail: string;
+  /** Of a parameter that has one. */
+  faultOf: (name: string) => string | null;
+  /** What is wrong, given the names of the filters that say it of themselves. */
+  detailBeside: (names: readonly string[]) => string;
+};
 
 /** Waits for what a page shows. A query that the API refuses is no fault: the page says what is wrong with it. */
 export async function loaded<Document>(loading: Promise<Document>): Promise<Loaded<Document>> {
@@ -68,7 +76,12 @@ export async function loaded<Document>(loading: Promise<Document>): Promise<Load
     if (!(error instanceof ProblemError) || !isAboutQuery(error.problem)) throw error;
     const { status, detail, errors = [] } = error.problem;
     const faultOf = (name: string) => errors.find(({ path }) => path === name)?.detail ?? null;
-    return { document: null, refused: { status, detail, faultOf } };
+    const detailBeside = (names: readonly string[]) => {
+      const others = errors.filter(({ path }) => !names.includes(path));
+      if (errors.length === 0) return detail;
+      return others.map((one) => `${one.path}: ${one.detail}`).join('; ') || 'Its filter says what is wrong.';
+    };
+    return { document: null, refused: { status, detail, faultOf, detailBeside } };
   }
 }
 

@@ -82,7 +82,17 @@ describe('console: deliveries, shop, service, audit and system', () => {
   it('says beside each filter what is wrong with it', async () => {
     const tab = await tabAt('/deliveries?status=lost&since=yesterday&reference=a');
     expect(await tab.locator('#filter-since').inputValue()).toBe('yesterday');
-    expect(await tab.locator('#filter-since-problem').innerText()).toContain('must be a time in ISO 8601');
+    expect(await tab.locator('#filter-since-problem').innerText()).toBe('Write a day like 2026-11-23 or 23/11/2026.');
+    const { text: faulty } = await see('/shop?since=yesterday&surprise=1');
+    expect(faulty.match(/ISO 8601|Write a day/g)).toEqual(['Write a day']);
+    expect(faulty).toContain('surprise: there is no such field');
+    for (const path of ['/deliveries', '/service/readings', '/shop']) {
+      const [day, time] = ['2026-11-23', '2026-11-23T10:00:00Z'];
+      const { status, markup } = await see(`${path}?since=${day}&until=${time}`);
+      expect(status).toBe(200);
+      expect(markup).toContain(`name="since" type="date" value="${day}"`);
+      expect(markup).toContain(`name="until" type="text" value="${time}"`);
+    }
     expect(await tab.locator('#filter-status').inputValue()).toBe('lost');
     expect(await tab.locator('#filter-status-problem').innerText()).toContain('must be one of pending');
     expect(await tab.locator('#filter-reference').inputValue()).toBe('a');
@@ -112,8 +122,8 @@ describe('console: under a path', () => {
 
 describe('console: the addresses that forms are sent to', () => {
   it('lead a browser that opens them again to the page of the form, and answer programs as before', async () => {
-    const { apiUrl, reserve } = shop().settled;
-    const { reference } = await reserve('opened again');
+    const { apiUrl, api } = shop().settled;
+    const { reference } = (await api('/v1/orders?limit=1')).body.orders[0];
     const order = `/orders/${encodeURIComponent(reference)}`;
     const { cookie } = await signIn(shop().settled);
     const markups = await Promise.all([...PAGES, '/attention', order].map(async (path) => (await see(path)).markup));
@@ -130,7 +140,7 @@ describe('console: the addresses that forms are sent to', () => {
     }
     for (const to of new Set(pages.values()))
       expect([to, [200, 404]]).toEqual([to, expect.arrayContaining([(await see(String(to))).status])]);
-    expect(pages.get(`/v1${order}/cancel`)).toBe(order);
+    expect(pages.get(`/v1${order}/resolve`)).toBe(order);
     expect(pages.get('/v1/bulk')).toBe('/bulk');
     expect(pages.get('/v1/tokens')).toBe('/system/people');
     for (const [path, status] of [

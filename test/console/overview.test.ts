@@ -43,10 +43,17 @@ describe('console: the overview', () => {
     expect(rows.map(({ id }) => id).toSorted()).toEqual(
       groups.map(({ kind, reason }) => `matter-${kind}-${reason ?? 'any'}`).toSorted(),
     );
+    const meanings = await tab.locator('#meanings').textContent();
+    for (const { meaning } of groups) expect(meanings).toContain(meaning);
     for (const { bottom, right } of rows) {
       expect(bottom).toBeLessThan(800);
       expect(right).toBeLessThanOrEqual(1280);
     }
+    await tab.setViewportSize({ width: 360, height: 800 });
+    const flow = `[...document.querySelectorAll('#flow td')].map((cell) => [cell.dataset.head, cell.getBoundingClientRect().right])`;
+    const cells = await tab.evaluate<[string, number][]>(flow);
+    expect(cells.map(([head]) => head)).toContain('Dead');
+    for (const [, right] of cells) expect(right).toBeLessThanOrEqual(360);
     for (const { kind, reason, sums, count } of groups) {
       const row = rows.find(({ id }) => id === `matter-${kind}-${reason ?? 'any'}`);
       const [name, ...cells] = row?.cells ?? [];
@@ -103,6 +110,7 @@ describe('console: the overview', () => {
     const { text } = await see(app, '/');
     expect(text).toContain('Nothing needs a person.');
     expect(text).toContain('service: no API is configured');
+    expect(text).not.toMatch(/Orders(?! paid)/);
     expect((await see(settled(), '/')).text).not.toContain('Nothing needs a person');
   });
 });
