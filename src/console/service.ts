@@ -9,7 +9,7 @@ import { type Column, definitions, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage, orderLink, since, withList } from './listing.ts';
-import { badge, count, duration, lasting, time, whole } from './values.ts';
+import { badge, count, duration, lasting, prose, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
@@ -101,7 +101,11 @@ function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
       { head: 'Class', cell: ({ name }) => name },
       { head: 'What for', isText: true, cell: ({ name }) => CLASS_WORDS[name] ?? name },
       { head: 'Waiting', isNumber: true, cell: ({ waiting }) => whole(waiting) },
-      { head: 'Overdue by', isNumber: true, cell: ({ lagMs }) => (lagMs < 1000 ? 'nothing' : duration(lagMs)) },
+      {
+        head: 'Overdue by',
+        isNumber: true,
+        cell: ({ lagMs }) => (lagMs < 1000 ? 'nothing is overdue' : duration(lagMs)),
+      },
     ],
     rows,
     rowId: ({ name }) => `class-${name}`,
@@ -180,8 +184,8 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
   const columns: Column<DriftDocument>[] = [
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Found', cell: ({ at }) => since(view, at) },
-    { head: 'settled knew', cell: ({ ours }) => ours },
-    { head: 'The service said', cell: ({ theirs }) => theirs },
+    { head: 'settled knew', cell: ({ ours }) => prose(view, ours) },
+    { head: 'The service said', cell: ({ theirs }) => prose(view, theirs) },
     { head: 'Right', cell: ({ rightSide }) => (rightSide === 'service' ? 'the service' : badge('undecided', 'bad')) },
     { head: 'Rule', isText: true, cell: ({ rule }) => words.rule(rule) },
     {

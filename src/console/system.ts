@@ -8,7 +8,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, type Column, definitions, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { since } from './listing.ts';
-import { badge, duration, whole } from './values.ts';
+import { badge, duration, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** The installation: what runs, whether it works, and who may use it. */
@@ -139,7 +139,7 @@ export async function showDoctor(options: ConsoleOptions, view: View): Promise<S
   const columns: Column<Finding>[] = [
     { head: 'Check', cell: ({ name }) => name },
     { head: 'Verdict', cell: ({ status }) => badge(status, CHECK_TONES[status]) },
-    { head: 'Found', isText: true, cell: ({ detail }) => detail },
+    { head: 'Found', isText: true, cell: ({ detail }) => prose(view, detail) },
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
 ${table({ caption: 'Checks', hidesCaption: true, columns, rows: checks, rowId: ({ name }) => name, empty: '' })}
