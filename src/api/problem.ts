@@ -32,7 +32,6 @@ const TITLES: Readonly<Record<number, string>> = {
   400: 'That cannot be read',
   401: 'You are not signed in',
   403: 'You may not do this',
-  404: 'There is no such thing',
   409: 'That was not done',
   422: 'That cannot be done',
   429: 'Too many requests',
@@ -45,7 +44,7 @@ export function fieldProblem(path: string, detail: string): ProblemError {
 
 /** 404. */
 export function noSuch(what: 'order' | 'event' | 'notice' | 'token' | 'session' | 'run', name: string): ProblemError {
-  return problem(404, 'not_found', `There is no ${what} ${name}.`);
+  return problem(404, 'not_found', `There is no ${what} ${name} here.`);
 }
 
 /** What was looked for. Throws a 404 if there is none. */

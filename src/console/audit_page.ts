@@ -48,7 +48,7 @@ function columns(view: View): Column<AuditDocument>[] {
     { head: 'When', cell: ({ at }) => time(Date.parse(at)) },
     { head: 'Who', isText: true, cell: (row) => who(view, row) },
     { head: 'Did', cell: ({ action }) => action.replaceAll('_', ' ') },
-    { head: 'To', cell: ({ subject }) => subjectLink(view, subject) },
+    { head: 'To', cell: (row) => subjectLink(view, row) },
     { head: 'Reason', cell: ({ reason }) => (reason === null ? null : html`<bdi>${reason}</bdi>`) },
     { head: 'Change', cell: change },
   ];
@@ -58,8 +58,21 @@ function who(view: View, { actor, role, origin, address }: AuditDocument): Html 
   return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br><span class="soft">${origin}, ${address}</span>`;
 }
 
-function subjectLink(view: View, subject: string): HtmlValue {
-  return subject === '' ? null : html`<a href="${hrefOf(view, PATH, { subject })}"><bdi>${subject}</bdi></a>`;
+/** What has no name of its own but a number. */
+const NUMBERED: Readonly<Partial<Record<AuditDocument['action'], string>>> = {
+  sign_in: 'session',
+  sign_out: 'session',
+  end_session: 'session',
+  replay_event: 'event',
+  end_attention: 'matter',
+  start_bulk: 'run',
+  cancel_bulk: 'run',
+};
+
+function subjectLink(view: View, { action, subject }: AuditDocument): HtmlValue {
+  if (subject === '') return null;
+  const what = NUMBERED[action];
+  return html`<a href="${hrefOf(view, PATH, { subject })}">${what === undefined ? null : `${what} `}<bdi>${subject}</bdi></a>`;
 }
 
 const VALUE_SHOWN_MAX = 200;

@@ -140,7 +140,7 @@ const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that were refused as no
 
 /** The answer of a diagnosis, with what settled looked for and what came, as far as the diagnosis says. */
 function diagnosed(diagnosis: RejectionDocument['diagnosis']): HtmlValue {
-  if (diagnosis === null) return html`<span class="soft">settled did not look closer at one of these.</span>`;
+  if (diagnosis === null) return html`<span class="soft">settled has examined none of these deliveries.</span>`;
   const { wanted, names } = diagnosis.details as { wanted?: unknown; names?: unknown };
   const list = (what: string, given: unknown) =>
     Array.isArray(given) && given.length > 0

@@ -4,7 +4,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { dayFilter, loaded, timeAsked } from './query.ts';
-import { age, badge, count, type Noun, stateBadge } from './values.ts';
+import { age, count, type Noun, STATUS_WORDS, statusBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
@@ -99,17 +99,15 @@ export const SINCE = { name: 'since', label: 'Since (UTC)' } as const;
 export const UNTIL = { name: 'until', label: 'Until (UTC)' } as const;
 
 /** The statuses of rows, in the words of a filter. */
-export const STATUS_FILTER = {
-  name: 'status',
-  label: 'Status',
-  options: { pending: 'waiting', leased: 'in work', done: 'done', dead: 'dead' },
-} as const;
+export const STATUS_FILTER = { name: 'status', label: 'Status', options: STATUS_WORDS } as const;
 
 /** The status of an event or a notice, and when it is tried again. */
-export function rowStatus(view: View, { status, dueAt }: { status: string; dueAt: string | null }): Html {
-  if (status === 'leased') return badge('in work', 'wait');
-  const isLater = dueAt !== null && Date.parse(dueAt) > view.nowMs;
-  return html`${stateBadge(status)}${isLater ? html` <span class="soft">${age(view, Date.parse(dueAt))}</span>` : null}`;
+export function rowStatus(
+  view: View,
+  { status, dueAt }: { status: keyof typeof STATUS_WORDS; dueAt: string | null },
+): Html {
+  const isLater = status !== 'leased' && dueAt !== null && Date.parse(dueAt) > view.nowMs;
+  return html`${statusBadge(status)}${isLater ? html` <span class="soft">${age(view, Date.parse(dueAt))}</span>` : null}`;
 }
 
 /** An order by its name, which a stranger may have chosen. */

@@ -6,8 +6,8 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
-import { loadPreviews, nextStep, orderActions } from './order_actions.ts';
-import { age, badge, money, prose, stateBadge, time, timeAndAge } from './values.ts';
+import { linkUnknown, loadPreviews, nextStep, orderActions } from './order_actions.ts';
+import { age, badge, money, prose, stateBadge, statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 type TimelineDocument = Awaited<ReturnType<typeof showTimeline.load>>;
@@ -32,7 +32,7 @@ ${sides(view, timeline, told)}
 ${payments(view, order)}
 ${aboutOrder(view, order)}
 ${story(view, entries, reference)}`;
-  return { title: order.reference, here: '/orders', body };
+  return { title: order.reference, here: '/orders', notice: linkUnknown(view, order), body };
 }
 
 /** What each of the three knows, side by side, and how they differ. */
@@ -120,7 +120,7 @@ function shopSide(view: View, { version }: OrderDocument, { notices, shop }: Not
       shop === null ? 'In the feed' : 'Not taken',
       waiting.length === 0
         ? null
-        : html`<ul class="plain">${waiting.map((notice) => html`<li>${named(notice)} ${shop === null ? null : stateBadge(notice.status)}</li>`)}</ul>`,
+        : html`<ul class="plain">${waiting.map((notice) => html`<li>${named(notice)} ${shop === null ? null : statusBadge(notice.status)}</li>`)}</ul>`,
     ],
     ['How', how],
   ]);

@@ -5,6 +5,7 @@ import { isOpen } from '../domain/order.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
+import type { PageParts } from './layout.ts';
 import { replayForm, resendForm } from './rows.ts';
 import { prose } from './values.ts';
 import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
@@ -63,6 +64,21 @@ export function orderActions(
   return html`<section id="actions"><h2>What you can do</h2>${
     actions.length === 0 ? null : html`<div class="columns">${actions}</div>`
   }${ask === null ? null : html`<p>${ask}</p>`}</section>`;
+}
+
+/** What an action came to that asked the service about a link that the service does not know; null if none did. */
+export function linkUnknown(
+  { refused = null }: View,
+  { link }: OrderDocument,
+): NonNullable<PageParts['notice']> | null {
+  if (refused === null || refused.status !== 409 || refused.code !== 'link_unknown') return null;
+  const id = link?.id ?? null;
+  const known =
+    id === null
+      ? html`settled asked. ${refused.detail}`
+      : html`settled asked: the service does not know the link <bdi>${id}</bdi>.`;
+  const kept = refused.action.endsWith('/cancel') ? ' The order was not cancelled.' : null;
+  return { text: html`${known}${kept}`, isProblem: true };
 }
 
 function checkButton(view: View, { reference }: OrderDocument): Html {

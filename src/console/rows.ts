@@ -4,7 +4,7 @@ import { showNotice } from '../api/notices.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionForm, definitions } from './components.ts';
 import type { Shown } from './layout.ts';
-import { stateBadge, time, timeAndAge } from './values.ts';
+import { statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
 
 /** Settles one event again: what it will do, and a button. */
@@ -43,7 +43,7 @@ export async function showEventPage(options: ConsoleOptions, view: View, request
   const { reading, reference, status, fault, bodyText, bodyBase64, bodyDropped } = event;
   const what = reading === null ? 'Event' : "The service's answer, event";
   const again = mayDo(view, 'operator') && !bodyDropped && (status === 'done' || status === 'dead');
-  const body = html`<h1>${what} ${event.id} ${stateBadge(status)}</h1>
+  const body = html`<h1>${what} ${event.id} ${statusBadge(status)}</h1>
 ${definitions([
   ['Order', html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>`],
   ["The service's id", event.eventId],
@@ -60,7 +60,10 @@ ${definitions([
   ['Attempts', event.attempt],
   ['Came again', event.duplicates === 0 ? null : `${event.duplicates} times, with the same content`],
   ['Conflict', event.conflict ? 'the same event id came before with other content' : null],
-  ['Settled', event.endedAt === null ? null : timeAndAge(view, Date.parse(event.endedAt))],
+  [
+    status === 'dead' ? 'Given up' : 'Settled',
+    event.endedAt === null ? null : timeAndAge(view, Date.parse(event.endedAt)),
+  ],
   ['SHA-256 of the body', html`<code>${event.bodySha256}</code>`],
 ])}
 ${again ? replayForm(view, event.id, 'Settle it again') : null}
@@ -94,7 +97,7 @@ export async function showNoticePage(options: ConsoleOptions, view: View, reques
   const { notice } = await showNotice.load(options, { id });
   const { reference, status, fault, answer, type } = notice;
   const mayResend = mayDo(view, 'operator') && options.canTell && status !== 'leased';
-  const body = html`<h1>${type} ${stateBadge(status)}</h1>
+  const body = html`<h1>${type} ${statusBadge(status)}</h1>
 ${definitions([
   ['Order', html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>`],
   ['Notice', html`<code>${notice.id}</code>`],
@@ -102,7 +105,10 @@ ${definitions([
   ['Made', timeAndAge(view, Date.parse(notice.createdAt))],
   ['Attempts', notice.attempt],
   ['Next attempt', notice.dueAt === null || status !== 'pending' ? null : timeAndAge(view, Date.parse(notice.dueAt))],
-  ['Ended', notice.endedAt === null ? null : timeAndAge(view, Date.parse(notice.endedAt))],
+  [
+    status === 'dead' ? 'Given up' : 'Ended',
+    notice.endedAt === null ? null : timeAndAge(view, Date.parse(notice.endedAt)),
+  ],
   ['The shop answered', answer === null ? null : html`${answer.status} <code>${answer.body}</code>`],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
 ])}

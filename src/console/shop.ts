@@ -8,7 +8,6 @@ import { bulkForm } from './bulk_page.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
-import { choices } from './query.ts';
 import { resendForm } from './rows.ts';
 import { count, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
@@ -28,7 +27,7 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
       load: (query) => listNotices.load(options, { query: { ...query, count: 'true' } }),
       filters: (of) => [
         of(STATUS_FILTER),
-        of({ name: 'type', label: 'Says', options: choices(NOTICE_TYPES) }),
+        of({ name: 'type', label: 'Says', options: Object.fromEntries(NOTICE_TYPES.map((type) => [type, type])) }),
         of({ name: 'reference', label: 'Order' }),
         of(SINCE),
         of(UNTIL),

@@ -145,8 +145,8 @@ export type Noun = { one: string; many: string };
 /** How a thing stands, for a person who only glances at it. */
 type Tone = 'good' | 'wait' | 'bad' | 'quiet';
 
+/** Of orders. */
 const TONES: Readonly<Record<string, Tone>> = {
-  // Of orders.
   awaiting_payment: 'quiet',
   payment_pending: 'wait',
   paid: 'good',
@@ -155,16 +155,21 @@ const TONES: Readonly<Record<string, Tone>> = {
   cancelled: 'quiet',
   refunded: 'wait',
   disputed: 'bad',
-  // Of rows.
-  pending: 'wait',
-  leased: 'wait',
-  done: 'good',
-  dead: 'bad',
 };
 
-/** A state of an order or of a row in a badge. The words are the state's own; the colour only repeats them. */
+/** A state of an order in a badge. The words are the state's own; the colour only repeats them. */
 export function stateBadge(state: string): Html {
   return badge(state.replaceAll('_', ' '), Object.hasOwn(TONES, state) ? (TONES[state] as Tone) : 'quiet');
+}
+
+/** The statuses of events and notices in words. */
+export const STATUS_WORDS = { pending: 'waiting', leased: 'in work', done: 'done', dead: 'dead' } as const;
+
+const STATUS_TONES = { pending: 'wait', leased: 'wait', done: 'good', dead: 'bad' } as const;
+
+/** The status of an event or a notice in a badge. */
+export function statusBadge(status: keyof typeof STATUS_WORDS): Html {
+  return badge(STATUS_WORDS[status], STATUS_TONES[status]);
 }
 
 export function badge(text: string, tone: Tone): Html {

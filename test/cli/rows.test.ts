@@ -73,7 +73,7 @@ describe('cli: events replay', () => {
     const end = await runSettled(['events', 'replay', '999', id], environment());
     expect(end).toMatchObject({ code: EXIT.notFound, stderr: '' });
     expect(end.stdout).toMatch(/^1 event replayed\./);
-    expect(end.stdout).toContain('There is no event 999.');
+    expect(end.stdout).toContain('There is no event 999 here.');
     expect(end.stdout).toMatch(new RegExp(`^${id} +pending`, 'm'));
   });
 

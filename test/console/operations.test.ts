@@ -176,11 +176,14 @@ describe('console: lists', () => {
     expect((await see('/deliveries/stale')).text).toMatch(/sha256:|evt_/);
     expect((await see('/service/drift')).text).toContain('order-unheard');
     expect((await see('/deliveries?status=dead')).text).toContain('1 delivery');
+    const [{ id }] = (await shop().settled.api('/v1/events?status=dead')).body.events;
+    expect((await see(`/events/${id}`)).text).toMatch(/ Given up 20/);
   });
 
   it('tell what the shop was not told, and what it answered', async () => {
     const { notices } = (await shop().settled.api('/v1/stats')).body.stats;
     const { text } = await see('/shop');
+    expect(text).toContain('order.payment_pending');
     expect(text).toContain(`${notices.pending} notices wait, and settled gave up ${notices.dead} notices`);
     expect(text).toContain(`500 ${HOSTILE}`);
     expect((await see('/shop?status=dead')).text).toContain(`${notices.dead} notices Resend all`);
@@ -292,7 +295,17 @@ describe('console: actions, without script', () => {
     expect(text).toMatch(/revoke token carla/);
     expect((await see('/audit?actor=nobody')).text).toContain('No change of that kind.');
     const { text: all } = await see('/audit?limit=200');
+    expect(all).toMatch(/sign in session \d+ /);
     expect(all).toContain(HOSTILE);
     expect(all).toMatch(/add token dora role operator expiresAt 20\d\d-/);
+  });
+
+  it('says that the service does not know a link, if it was asked about one', async () => {
+    const { orders } = (await shop().settled.api(`/v1/orders?q=pl_held`)).body;
+    const tab = await tabAt(`/orders/${encodeURIComponent(orders[0].reference)}`);
+    await tab.getByRole('button', { name: 'Ask the service now' }).click();
+    expect(await tab.locator('main > .problem').innerText()).toBe(
+      'settled asked: the service does not know the link pl_held.',
+    );
   });
 });
