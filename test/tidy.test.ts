@@ -15,7 +15,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 246,
-  lines: 38_000,
+  lines: 38_200,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

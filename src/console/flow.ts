@@ -64,7 +64,7 @@ ${table<Part>({
   caption: 'Flow',
   hidesCaption: true,
   columns: [
-    { head: 'Way', cell: ({ name }) => name },
+    { head: 'What', cell: ({ name }) => name },
     { head: 'Today (UTC)', isNumber: true, cell: ({ today }) => today },
     { head: 'Waiting now', isNumber: true, cell: ({ waiting }) => waiting },
     { head: 'Dead', isNumber: true, cell: ({ dead }) => dead },

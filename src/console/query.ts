@@ -79,7 +79,7 @@ export async function loaded<Document>(loading: Promise<Document>): Promise<Load
     const detailBeside = (names: readonly string[]) => {
       const others = errors.filter(({ path }) => !names.includes(path));
       if (errors.length === 0) return detail;
-      return others.map((one) => `${one.path}: ${one.detail}`).join('; ') || 'Its filter says what is wrong.';
+      return others.map((one) => `${one.path}: ${one.detail}`).join('; ') || 'The marked filter says what is wrong.';
     };
     return { document: null, refused: { status, detail, faultOf, detailBeside } };
   }

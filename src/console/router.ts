@@ -171,7 +171,7 @@ async function sendProblemPage(
   const isMissing = code === 'not_found';
   const title = isMissing ? detail : titleOf(status);
   const about = isMissing
-    ? html`<p>The search above finds an order by its reference, an id, an amount, a name or an e-mail address.</p>`
+    ? html`<p class="lead">The search above finds an order by its reference, an id, an amount, a name or an e-mail address.</p>`
     : problemPanel({ title: code.replaceAll('_', ' '), detail, errors });
   const body = html`<h1>${title}</h1>${isMissing && view.session === null ? null : about}`;
   await sendConsolePage(request, response, page(view, { title, here: null, body, isStill: true }), status);
