@@ -1,8 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
+import { call } from '../demo/clients.ts';
 import { type Demo, startDemo } from '../demo/demo.ts';
 import { openFolder } from '../demo/folder.ts';
 import { openProcesses } from '../demo/processes.ts';
@@ -37,7 +39,8 @@ const SHOTS: readonly Shot[] = [
   { name: 'overview-dark', at: 'operator', path: '/', colorScheme: 'dark' },
   { name: 'overview-phone', at: 'operator', path: '/', width: 390 },
   { name: 'orders', at: 'operator', path: '/orders' },
-  { name: 'order', at: 'operator', path: '/orders', follow: 'tbody th a' },
+  { name: 'order', at: 'operator', path: '/orders/order-1042' },
+  { name: 'attention', at: 'operator', path: '/attention' },
   { name: 'deliveries', at: 'operator', path: '/deliveries' },
   { name: 'shop', at: 'operator', path: '/shop' },
   { name: 'service', at: 'operator', path: '/service' },
@@ -60,6 +63,7 @@ async function takeAll(shots: readonly Shot[]): Promise<boolean> {
   try {
     demo = await startDemo(folder, processes);
     await playStory(demo, () => {});
+    await holdMoney(demo);
     mkdirSync(FOLDER, { recursive: true });
     const context = await browser.newContext({ viewport: SIZE, reducedMotion: 'reduce' });
     const token = readFileSync(`${demo.storePath}.operator-token`, 'utf8').trim();
@@ -78,6 +82,40 @@ async function takeAll(shots: readonly Shot[]): Promise<boolean> {
     await processes.stop();
     folder.close();
   }
+}
+
+/** What a person has to look at: customers who paid less than their orders ask. */
+async function holdMoney({ addresses, settled, sandbox }: Demo): Promise<void> {
+  const customers = [
+    {
+      reference: 'order-1042',
+      title: 'A desk',
+      amount: '150.00',
+      customer: { name: 'Ana Souza', email: 'ana@example.com' },
+    },
+    {
+      reference: 'order-1043',
+      title: 'Two chairs',
+      amount: '320.00',
+      customer: { name: 'Rui Lima', email: 'rui@example.com' },
+    },
+  ];
+  for (const { reference, title, amount, customer } of customers) {
+    const { link } = await settled.asShop.openOrder({ reference, title, amount });
+    const pay = `${addresses.sandbox}/_control/links/${link?.id}/pay`;
+    const { status } = await call(pay, { body: { money: 'less', customer } });
+    if (status >= 300) throw new Error(`the sandbox answered ${status} to ${pay}`);
+    await sandbox.idle();
+    await untilHeld(settled.asShop, reference);
+  }
+}
+
+async function untilHeld(shop: Demo['settled']['asShop'], reference: string): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    if ((await shop.findOrder(reference))?.state === 'held') return;
+    await wait(100);
+  }
+  throw new Error(`${reference} is not held`);
 }
 
 async function signIn(page: Page, url: string, token: string): Promise<void> {

@@ -11,8 +11,8 @@ export function explainDecision(before: Order, made: Decision, after: Order): st
   if (made.effects.length === 0) return [`Nothing changes: ${words.rule(made.rule)}.`];
   return [
     stateSentence(before, after),
-    ...made.effects.flatMap((effect) => effectSentence(effect, before)),
     ...(shownFlags(after).includes('underpaid') ? [`It is flagged underpaid: ${words.flag('underpaid')}`] : []),
+    ...made.effects.flatMap((effect) => effectSentence(effect, before)),
   ];
 }
 
