@@ -27,8 +27,10 @@ export const noticesList = defineCommand({
   async run({ options, server }) {
     const query = queryOf(options);
     const connection = server();
+    const beingSent = () => (options.status === 'pending' ? listBeingSent(connection, query) : []);
+    const before = await beingSent();
     const { rows, more, page } = await listRows<NoticeDocument>(connection, 'notices', query, options);
-    const notices = options.status === 'pending' ? await withThoseBeingSent(connection, rows, query) : rows;
+    const notices = newestFirst([...before, ...rows, ...(await beingSent())]);
     const shop = page.shop as ShopDocument;
     const count = page.count as CountDocument | undefined;
     const lines = [...noticeTable(notices, shop), ...countLine(count), ...moreLine(more), '', ...shopLines(shop)];
@@ -36,15 +38,15 @@ export const noticesList = defineCommand({
   },
 });
 
-/**
- * The newest first. Those being sent are few: as many as there are connections to the shop. One that was claimed
- * between the two lists is in both.
- */
-async function withThoseBeingSent(server: ServerApi, pending: NoticeDocument[], query: Query) {
-  const ofLeased = { ...query, status: 'leased' };
-  const { rows: leased } = await listRows<NoticeDocument>(server, 'notices', ofLeased, { all: true });
-  const waiting = pending.filter(({ id }) => !leased.some((notice) => notice.id === id));
-  return [...waiting, ...leased].sort((one, other) => keyOf(other) - keyOf(one));
+/** Those being sent are few: as many as there are connections to the shop. */
+async function listBeingSent(server: ServerApi, query: Query): Promise<NoticeDocument[]> {
+  return (await listRows<NoticeDocument>(server, 'notices', { ...query, status: 'leased' }, { all: true })).rows;
+}
+
+/** Each notice once, as it was read last: one that was claimed, or given back, between two lists is in several or in one. */
+function newestFirst(notices: readonly NoticeDocument[]): NoticeDocument[] {
+  const byId = new Map(notices.map((notice) => [notice.id, notice]));
+  return [...byId.values()].sort((one, other) => keyOf(other) - keyOf(one));
 }
 
 /** Ids begin with the number of the notice: msg_12_… */
