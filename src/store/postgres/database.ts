@@ -4,7 +4,16 @@ import type { Clock } from '../../work/clock.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
 import { type Answer, statement, type Transaction } from '../transaction.ts';
 import { connectionOptions } from './connection.ts';
-import { busy, connectionFault, isRefusedStatement, isWorthRerunning, storeFault } from './faults.ts';
+import {
+  busy,
+  connectionFault,
+  isRefusedStatement,
+  isWarning,
+  isWorthRerunning,
+  type Notice,
+  storeFault,
+  unconfirmed,
+} from './faults.ts';
 import { BEGIN_DURABLE, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
 /** When nothing is under way any more. */
@@ -199,14 +208,22 @@ export class Database {
     if (call.isOver) throw this.#refusal ?? stopped();
     const client = await this.#connect();
     let isUsable = true;
+    let warning: Notice | null = null;
+    const note = (notice: Notice) => {
+      if (isWarning(notice)) warning ??= notice;
+    };
+    client.on('notice', note);
     try {
       if (call.isOver) throw this.#refusal ?? stopped();
-      return await work(client);
+      const value = await work(client);
+      if (warning !== null) throw unconfirmed(this.name, warning);
+      return value;
     } catch (error) {
       // A fault is a verb's own, of what it found.
       isUsable = isRefusedStatement(error) || error instanceof Fault;
       throw error;
     } finally {
+      client.off('notice', note);
       client.release(!isUsable);
     }
   }

@@ -140,6 +140,23 @@ export function notDurable(name: string, cause?: ErrorOptions): Fault {
   return new Fault('transient', 'store_not_durable', detail, cause);
 }
 
+/** What a server says beside its answers. */
+export type Notice = { readonly code?: string | undefined; readonly message?: string | undefined };
+
+/**
+ * Whether a server said something beside its answer that is more than advice (PostgreSQL, Appendix A: class 01), or that its
+ * session ends (57P). If a commit's wait for a standby is cancelled or cut, that is all that tells its answer from a whole one.
+ */
+export function isWarning({ code = '' }: Notice): boolean {
+  return /^(01|57P)/.test(code);
+}
+
+/** For what a server committed and warned of: it may be on no other server. A retry finds it, or carries it out again. */
+export function unconfirmed(name: string, { message = '' }: Notice): Fault {
+  const what = `${name} committed, and warns (${message}). Whether a failover would keep it is not known, so it does not count as stored.`;
+  return new Fault('transient', 'store_unreachable', `${what} See that the standby answers.`);
+}
+
 /** A statement is prepared already, or is not, because the session is another one than before. */
 const UNPREPARED = new Set(['42P05', '26000']);
 

@@ -115,6 +115,27 @@ describe('a server that is told otherwise while settled serves', () => {
     await eventually(async () => expect((await world.deliver(link)).outcome).toBe('recorded'));
   });
 
+  it('stores nothing of which the wait for a standby was cancelled, and the retry is a duplicate', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    const world = worldOf((await open(url)).store);
+    const link = await world.newLink();
+    const delivery = world.delivery(link);
+    const watcher = await connectTo(url);
+    await reload(url, "synchronous_standby_names = 'absent'");
+    onTestFinished(() => reload(url, "synchronous_standby_names = ''"));
+    const refused = expect(world.store.recordDelivery(delivery)).rejects.toMatchObject({
+      code: 'store_unreachable',
+      kind: 'transient',
+      message: expect.stringContaining('does not count as stored'),
+    });
+    const cancel = `SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND datname = current_database() AND query !~ 'ALTER SYSTEM'`;
+    await eventually(async () => expect((await watcher.query(cancel)).rows).toContainEqual({ done: true }));
+    await refused;
+    await reload(url, "synchronous_standby_names = ''");
+    expect(await world.store.recordDelivery(delivery)).toMatchObject({ outcome: 'duplicate' });
+  });
+
   it('is refused when it is a standby', async () => {
     const url = await server.create(`test_${randomUUID()}`);
     await server.kill();
