@@ -35,7 +35,7 @@ const TRIES = 3;
 /** A page that was loaded again sooner would be made of the same documents. */
 const FORGOTTEN_AFTER_MS = 600;
 const FIRST_PAGE_BYTES_MAX = 40_000;
-/** The server's memory after so many loads of pages is compared with that after the first of them. */
+/** Loads of pages: the server's memory after all is compared with that after the first. */
 const LOADS = { first: 100, all: 1_000 };
 const GROWTH_MIB_MAX = 32;
 

@@ -188,14 +188,15 @@ export function eventDocument({ key, ...event }: EventSummary): object {
 
 /** What makes a delivery of an order's link authentic, and a body may repeat: its token, and its signing secrets if they can be opened. */
 async function secretsOf({ store, credentials }: ApiOptions, reference: string): Promise<string[]> {
-  const sealed = await store.findCredentials({ reference });
-  if (sealed === null) return [];
   try {
-    const opened = await credentials.find({ reference });
-    return [sealed.token, opened?.secret ?? '', opened?.serviceSecret?.() ?? ''].filter((secret) => secret !== '');
+    const link = await credentials.find({ reference });
+    return link === null
+      ? []
+      : [link.token, link.secret, link.serviceSecret?.() ?? ''].filter((secret) => secret !== '');
   } catch (error) {
-    if (error instanceof Fault && error.code === 'secret_undecipherable') return [sealed.token];
-    throw error;
+    if (!(error instanceof Fault) || error.code !== 'secret_undecipherable') throw error;
+    const sealed = await store.findCredentials({ reference });
+    return sealed === null ? [] : [sealed.token];
   }
 }
 

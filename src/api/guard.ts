@@ -24,7 +24,7 @@ export function requireAccess(callers: Callers, allowed: Access): RequestHandler
 
 const UNKNOWN = 'Send a token that settled knows (Authorization: Bearer TOKEN), or sign in at the console.';
 
-/** Throws a 403 for a request that is not to be answered, whoever sends it. */
+/** Throws a 403 for a request that may not be answered for any caller. */
 export function requireOwnBrowser(request: Request, { address }: Pick<Callers, 'address'>): void {
   if (hasBearer(request.headers)) return;
   const fault = hostFault(request, address) ?? crossSiteFault(request, address);

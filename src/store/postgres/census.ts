@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 
 const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
 
-/** A store of so many orders takes half a second to count: it is counted in the background, and answers have the count before. */
+/** A store of this many orders takes half a second to count: it is counted in the background, and answers have the count before. */
 const MANY = 100_000;
 /** An older count is not shown. */
 const OLD_MS = 60_000;

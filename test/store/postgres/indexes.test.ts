@@ -65,7 +65,7 @@ it('an old store takes deliveries at once, and has its indexes soon', async () =
     const { body } = await site.api('/v1/admin/doctor?probe=false');
     expect(body.checks).toContainEqual({ name: 'indexes', status: 'ok', detail: 'all indexes are there' });
   });
-  // So many are counted in the background.
+  // As many as these are counted in the background.
   const counted = async () => {
     const { orders } = (await site.api('/v1/stats')).body.stats;
     return Object.values<number>(orders).reduce((sum, n) => sum + n);
