@@ -173,9 +173,13 @@ function loadPage(url: string, cookie: string): Promise<number> {
   return promise;
 }
 
+/** What is due later than this is made due at the start: a clock that was ahead may have delayed it. */
+const PUT_OFF_MS = 100 * 60_000;
+
 /** What waits to be settled would be worked at meanwhile: it has no bytes. */
 async function putOffWork({ engine, address }: FilledStore): Promise<void> {
-  const later = "UPDATE inbox SET status = 'pending', due_at_ms = 9000000000000 WHERE status IN ('pending', 'leased')";
+  const waiting = "status IN ('pending', 'leased')";
+  const later = `UPDATE inbox SET status = 'pending', due_at_ms = ${Date.now() + PUT_OFF_MS} WHERE ${waiting}`;
   if (engine === 'sqlite') {
     const db = new Database(address.slice('sqlite:'.length));
     db.exec(later);

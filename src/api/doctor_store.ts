@@ -4,6 +4,7 @@ import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
+import { openLatest } from '../work/latest.ts';
 import { freeBytes, loadStats } from './admin.ts';
 import { listAttention } from './attention.ts';
 import { checkShop } from './notices.ts';
@@ -124,7 +125,7 @@ function checkIndexes(missing: readonly string[]): Finding {
 
 /** Checks of what the store has. */
 export async function checkKept(options: ApiOptions, { countsAnew }: { countsAnew: boolean }): Promise<Finding[]> {
-  const { store, clock, apiSlots } = options;
+  const { store, clock, apiSlots, unopenable } = options;
   const stats = countsAnew ? await store.stats(clock.nowMs()) : await loadStats(options);
   const { restoredFromMs } = stats.feed;
   const inUse = stats.api.slotsInUse;
@@ -134,7 +135,7 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
     finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
     await checkAttention(options, { anew: countsAnew }),
     { name: 'shop', ...(await checkShop(options, stats)) },
-    checkSecrets(await countUnopenable(options, countsAnew)),
+    checkSecrets(await (countsAnew ? unopenable.anew() : unopenable.get())),
     restoredFromMs === null
       ? finding('restore', true, 'no links are looked for after a restore')
       : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
@@ -180,23 +181,11 @@ function attentionFinding(said: string, groups: number): Finding {
   return finding('needs a person', groups === 0, said, `${said} See: settled attention`);
 }
 
-/** Counting reads every link: pages get the last count. Once it is `again` old it is made again in the background; at most it is `old`. */
-const COUNTED_MS = { again: 60_000, old: 300_000 } as const;
-const lastCounts = new WeakMap<ApiOptions, { atMs: number; links: number }>();
+/** Counting reads every link. */
+const COUNT_AGES = { againMs: 60_000, oldMs: 300_000 } as const;
 
-async function countUnopenable(options: ApiOptions, anew: boolean): Promise<number> {
-  const last = lastCounts.get(options);
-  const ageMs = last === undefined ? 0 : Math.abs(options.clock.nowMs() - last.atMs);
-  if (anew || last === undefined || ageMs >= COUNTED_MS.old) return countNow(options);
-  if (ageMs >= COUNTED_MS.again) countNow(options).catch(() => {});
-  return last.links;
-}
-
-async function countNow(options: ApiOptions): Promise<number> {
-  const { store, keyring, clock } = options;
-  const links = await store.countUnopenable(keyring.keyIds);
-  lastCounts.set(options, { atMs: clock.nowMs(), links });
-  return links;
+export function openUnopenableCount({ store, keyring, clock }: Pick<ApiOptions, 'store' | 'keyring' | 'clock'>) {
+  return openLatest({ clock, make: () => store.countUnopenable(keyring.keyIds), ...COUNT_AGES });
 }
 
 /** `links`: how many have a signing secret that no known key opens. */

@@ -19,6 +19,7 @@ import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Author } from '../store/contract_access.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Latest } from '../work/latest.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';
 import { formBody, isForm } from './body.ts';
@@ -245,6 +246,8 @@ export type ApiOptions = {
   auditKey: Uint8Array;
   /** What pages of the console load. */
   pageLoads: SharedLoads;
+  /** How many links have a signing secret that no known key opens. */
+  unopenable: Latest<number>;
   /** How the console answers forms. */
   views: FormViews;
   /** Called when the audit chain may have moved. Never rejects. */

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 import { consoleAddress } from '../access/browser.ts';
 import { openCallers } from '../access/identify.ts';
+import { openUnopenableCount } from '../api/doctor_store.ts';
 import { apiRoutes } from '../api/router.ts';
 import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
@@ -131,6 +132,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     ...stages,
     access,
     pageLoads: openSharedLoads(context.clock),
+    unopenable: openUnopenableCount(context),
     views: formViews(() => options),
     readiness: health.readiness,
     publicUrl: config.publicUrl,

@@ -352,6 +352,7 @@ async function startBroken(error: Error): Promise<TestApp> {
     asking: { service: fails, opener: fails, reconciler: fails },
     rotation: { mayRotate: () => true, rotate: () => Promise.reject(error) },
     pageLoads: { forget: () => {} },
+    unopenable: { get: fails, anew: fails },
     apiSlots: 50,
     currency: 'BRL',
     storeAddress: sqliteAddress('/nowhere/settled.db'),

@@ -70,15 +70,15 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     gate.enter(() => db.read((tx) => (verb as Verb)(tx, ...args)));
   const { findCredentials, recordDelivery, recordHint, recordRejection } = intakeVerbs(intake, clock);
   const changes = watchChanges(db);
-  const latestCensus = openCensus(db, clock);
+  const census = openCensus(db, clock);
   let closed: Promise<void> | undefined;
   return {
     ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
     ...called({ ...READ, ...replicaVerbs }, read),
     stats: (nowMs) =>
       gate.enter(async () => {
-        const census = await latestCensus();
-        return db.read((tx) => stats(tx, nowMs, census));
+        const counted = await census.get();
+        return db.read((tx) => stats(tx, nowMs, counted));
       }),
     findCredentials: (by) => gate.enter(() => findCredentials(by)),
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),

@@ -1,0 +1,50 @@
+import type { Clock } from './clock.ts';
+
+export type LatestOptions<T> = {
+  clock: Pick<Clock, 'monotonicMs'>;
+  make: () => Promise<T>;
+  /** An older value is shown while it is made again in the background. */
+  againMs: number;
+  /** An older value is not shown. */
+  oldMs: number;
+  /** Whether a value took long enough to make; others are made for each caller. */
+  isKept?: (value: T) => boolean;
+};
+
+export type Latest<T> = {
+  get(): Promise<T>;
+  /** Makes it now. */
+  anew(): Promise<T>;
+};
+
+/** The latest value of what takes too long to be made for each caller. */
+export function openLatest<T>({ clock, make, againMs, oldMs, isKept = () => true }: LatestOptions<T>): Latest<T> {
+  let latest: { value: T; atMs: number } | null = null;
+  let isUnderWay = false;
+
+  async function anew(): Promise<T> {
+    const atMs = clock.monotonicMs();
+    const value = await make();
+    latest = { value, atMs };
+    return value;
+  }
+
+  async function makeLater(): Promise<void> {
+    if (isUnderWay) return;
+    isUnderWay = true;
+    // If it keeps failing, the value becomes too old, and a caller meets the failure.
+    await anew().catch(() => {});
+    isUnderWay = false;
+  }
+
+  return {
+    anew,
+    get: async () => {
+      if (latest === null || !isKept(latest.value)) return anew();
+      const ageMs = clock.monotonicMs() - latest.atMs;
+      if (ageMs >= oldMs) return anew();
+      if (ageMs >= againMs) void makeLater();
+      return latest.value;
+    },
+  };
+}
