@@ -12,7 +12,7 @@ import { openCredentials } from '../secrets/credentials.ts';
 import { readSecretsKeys } from '../secrets/key_files.ts';
 import { type Keyring, openAuditKey, openKeyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
-import { type OpenedStore, openStore } from '../store/open.ts';
+import { type OpenedStore, openStore, whenReachable } from '../store/open.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
 import { openSignal } from '../work/signal.ts';
 import { watchClock } from './clock_steps.ts';
@@ -62,7 +62,7 @@ export async function openContext(options: AppOptions) {
   const store = watchIntake(found.store, health);
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
-  const auditKey = await openAuditKey(store, keyring);
+  const auditKey = await whenReachable(config.store.name, options, () => openAuditKey(store, keyring));
   const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
   wakeups.listen((wakeup) => (wakeup === 'events' ? events : notices).raise());
   return {

@@ -5,7 +5,7 @@ import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
 import type { KeysGiven, Migrated, MigrateOptions, OpenedEngine } from './engine.ts';
 import type { Wakeups } from './postgres/notify.ts';
-import type { OpenedPostgresStore, PostgresStoreOptions } from './postgres/store.ts';
+import type { PostgresStoreOptions } from './postgres/store.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
 
@@ -54,15 +54,16 @@ function replicaName(id: string): string {
   return `${hostname()}-${id.slice(-12)}`;
 }
 
-async function whenReachable(
+/** Repeats what needs the store at the start, for as long as settled waits for a database that does not answer. */
+export async function whenReachable<T>(
   name: string,
-  { clock, log }: OpenOptions,
-  open: () => Promise<OpenedPostgresStore>,
-): Promise<OpenedPostgresStore> {
+  { clock, log }: Pick<OpenOptions, 'clock' | 'log'>,
+  work: () => Promise<T>,
+): Promise<T> {
   const untilMs = clock.monotonicMs() + REACHABLE_WITHIN_MS;
   for (let tries = 0; ; tries++) {
     try {
-      return await open();
+      return await work();
     } catch (fault) {
       const mayPass = fault instanceof Fault && fault.code === 'store_unreachable';
       if (!mayPass || clock.monotonicMs() + TRY_EVERY_MS > untilMs) throw fault;
