@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { NOTICE_TYPES, RULES } from '../domain/decision.ts';
+import { NOTICE_TYPES, noticesOf, RULES } from '../domain/decision.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument, shownFlags } from '../domain/notice.ts';
@@ -103,7 +103,7 @@ function previewDocument({ order: before, made, after }: PreviewedDecision): z.i
       const { kind, currency } = effect.entry;
       return [{ kind, amount: formatAmount(effect.entry), currency }];
     }),
-    notices: effects.flatMap((effect) => (effect.do === 'notice' ? [effect.type] : [])),
+    notices: noticesOf(made),
     raised: effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : [])),
     ended: effects.flatMap((effect) => (effect.do === 'end_attention' ? [effect.kind] : [])),
     sentences: explainDecision(before, made, after),

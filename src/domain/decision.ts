@@ -156,7 +156,14 @@ export function clear(matter: FlaggedMatter): Effect[] {
 export function apply(order: Order, made: Decision, atMs: number): Order {
   assertTransition(order.state, made.state);
   const after = made.effects.reduce((before, effect) => applyEffect(before, effect, atMs), order);
-  return { ...after, state: made.state, version: changesOrder(order, made) ? order.version + 1 : order.version };
+  // A shop ignores a notice whose version is not above the one before: each of a decision needs its own.
+  const versions = changesOrder(order, made) ? Math.max(1, noticesOf(made).length) : 0;
+  return { ...after, state: made.state, version: order.version + versions };
+}
+
+/** What the shop is told of a decision, in order. */
+export function noticesOf({ effects }: Decision): NoticeType[] {
+  return effects.flatMap((effect) => (effect.do === 'notice' ? [effect.type] : []));
 }
 
 /** How settled learned that the order is paid, if this decision made it so for the first time. */

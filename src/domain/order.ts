@@ -83,7 +83,7 @@ export type Order = {
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
-  /** Raised with every change that a shop can see: by one, and after a restore above every earlier version. */
+  /** Raised with every change that a shop can see: by one for each of its notices, at least by one; after a restore above every earlier version. */
   readonly version: number;
   readonly createdAtMs: number;
   readonly settlement: Settlement | null;

@@ -11,7 +11,7 @@ import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
-import { get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
+import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
 
 const cursor = (text: string) => Buffer.from(text).toString('base64url');
 
@@ -44,6 +44,19 @@ describe('api: the feed', () => {
     for (const { cursor: _, id, ...notice } of page.notices) {
       expect((await get(settled(), `/v1/notices/${id}`)).body.notice).toMatchObject({ id, body: notice });
     }
+  });
+
+  it('has a version of its own for each notice, also if a refund is the first that is heard of a payment', async () => {
+    const after = await end();
+    const link = await settled().reserve(freshReference());
+    const refund = { linkId: `pl_${link.reference}`, paymentId: `pay_${link.reference}`, amount: '100.00' };
+    await deliverAndSee(settled(), link, paymentEvent({ status: 'REFUNDED', ...refund }), 'refunded');
+    const { notices } = await read(`after=${after}`);
+    expect(notices).toMatchObject([
+      { type: 'order.paid', data: { order: { reference: link.reference, version: 2 }, version: 2 } },
+      { type: 'order.refunded', data: { order: { state: 'refunded', version: 3 }, version: 3 } },
+    ]);
+    expect((await get(settled(), orderPath(link.reference))).body.order.version).toBe(3);
   });
 
   it('continues from the cursor of a page or of a notice, and says whether there is more', async () => {

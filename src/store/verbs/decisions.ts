@@ -1,5 +1,13 @@
 import { quoteAgrees } from '../../domain/comparison.ts';
-import { apply, changesOrder, type Decision, type Effect, learnedBy, type NoticeType } from '../../domain/decision.ts';
+import {
+  apply,
+  changesOrder,
+  type Decision,
+  type Effect,
+  learnedBy,
+  type NoticeType,
+  noticesOf,
+} from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
 import { decidedParams } from '../../domain/matter.ts';
@@ -47,8 +55,10 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
     const moved = { from: order.state, to: after.state, causeKind: cause.kind, causeId: cause.id };
     tx.send(INSERT_HISTORY, { orderKey, atMs, rule, outcome, ...moved, effects: describeEffects(made.effects) });
   }
-  for (const effect of made.effects) {
-    if (effect.do === 'notice') writeNotice(tx, orderKey, effect.type, after, atMs);
+  const notices = noticesOf(made);
+  for (const [at, type] of notices.entries()) {
+    const version = after.version - (notices.length - 1 - at);
+    writeNotice(tx, orderKey, type, { ...after, version }, atMs);
   }
   return after;
 }
@@ -115,9 +125,9 @@ const INSERT_NOTICE = statement(`
   VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
     SELECT 1 FROM outbox WHERE order_key = @orderKey AND status IN ('pending', 'leased')) THEN @atMs::bigint END)`);
 
-function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, after: Order, atMs: number): void {
-  const body = noticeBody(type, after, atMs);
-  tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: after.version, body, atMs });
+function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, order: Order, atMs: number): void {
+  const body = noticeBody(type, order, atMs);
+  tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: order.version, body, atMs });
 }
 
 /** From this many quotes in a row that name less than their links, or cannot be read, settled takes them for misread. */

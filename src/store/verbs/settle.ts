@@ -1,4 +1,4 @@
-import { type Decision, learnedBy, type Outcome, type StateChange } from '../../domain/decision.ts';
+import { type Decision, learnedBy, noticesOf, type Outcome, type StateChange } from '../../domain/decision.ts';
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
@@ -173,7 +173,7 @@ function changeOf({ loaded: { order }, change }: Applied, { state, rule }: Decis
 }
 
 function countNotices(made: Decision | null): number {
-  return made?.effects.filter((effect) => effect.do === 'notice').length ?? 0;
+  return made === null ? 0 : noticesOf(made).length;
 }
 
 const MISS_WEBHOOK = statement(`
