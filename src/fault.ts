@@ -41,6 +41,8 @@ export const FAULT_CODES = [
   'store_in_use',
   'store_lost',
   'store_foreign',
+  'store_moved',
+  'store_incomplete',
   'store_corrupt',
   'store_newer',
   'store_migration_changed',

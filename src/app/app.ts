@@ -17,9 +17,9 @@ import { hooksOf, refuseContinue } from '../receive/route.ts';
 import { returnRoutes } from '../reconcile/customer_return.ts';
 import { operatorTokenFile, secretsKeyPlace } from '../secrets/key_files.ts';
 import { storeFile, wholeName } from '../store/address.ts';
-import type { Cancel } from '../work/clock.ts';
 import { type AppOptions, type Context, openContext } from './context.ts';
 import { startHeartbeat } from './health.ts';
+import { type Held, letGo } from './let_go.ts';
 import { type Stages, startStages, stopStages } from './stages.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
@@ -38,6 +38,7 @@ export async function startApp(options: AppOptions) {
   const watches = [heartbeat, health.watchLoop(), rejections.watch()];
   try {
     const { servers, endLive } = await openServers(context, stages, rejections);
+    const running = { servers, endLive, rejections, stages, watches };
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
@@ -45,8 +46,17 @@ export async function startApp(options: AppOptions) {
       replica,
       /** Rejects when the store fails so that the process must end. Never resolves. */
       failed: health.failed,
+      /** Resolves when a mover asks this process to let go of its file. */
+      letGoAsked: context.letGoAsked.promise,
+      /** Lets a mover have the file: see `letGo`. Afterwards only `close` is left to do. */
+      letGo: (signal: AbortSignal) => letGo(context, running, signal),
+      /** Closes the listeners of an app that let go of its file. */
+      close: async () => {
+        for (const server of servers) server.startDraining();
+        await Promise.all(servers.map((server) => server.close()));
+      },
       /** Answers every accepted request, then ends, within 5 s. */
-      stop: () => stopApp(context, { servers, endLive, rejections, stages, watches }),
+      stop: () => stopApp(context, running),
     };
   } catch (error) {
     for (const cancel of watches) cancel();
@@ -143,6 +153,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     storeName: wholeName(config.store),
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: stages.settler.wake,
+    onLetGo: () => context.letGoAsked.resolve('let go'),
     canTell: config.shopUrl !== null,
     // Its path or its query may be a secret.
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
@@ -174,16 +185,8 @@ const STOP = {
   destroyMs: 4_500,
 } as const;
 
-type Running = {
-  servers: readonly HttpServer[];
-  endLive: () => void;
-  rejections: RejectionLog;
-  stages: Stages;
-  watches: readonly Cancel[];
-};
-
 /** Serves for one more second, then closes. Answers 503 if it cannot answer truthfully in time. */
-async function stopApp(context: Context, { servers, endLive, rejections, stages, watches }: Running): Promise<void> {
+async function stopApp(context: Context, { servers, endLive, rejections, stages, watches }: Held): Promise<void> {
   const { activity, bodies, clock, clockSteps, health, isShared, notices, refusals, store } = context;
   health.draining = true;
   notices.end();

@@ -90,6 +90,8 @@ export async function openContext(options: AppOptions) {
     health,
     metrics,
     activity: openActivity(clock, credentials),
+    /** Resolved when a mover asks this process to let go of its file. */
+    letGoAsked: Promise.withResolvers<'let go'>(),
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),

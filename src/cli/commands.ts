@@ -8,6 +8,7 @@ import { connect } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
 import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
+import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
 import { backup, doctor, rotateKey, stats, tail } from './operations.ts';
 import {
@@ -107,7 +108,7 @@ const help = defineCommand({
 
 /** Every command, in the order and under the headings in which help shows them. */
 const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  'Run it': [serve, migrateDatabase, doctor, stats, tail, backup, rotateKey, help],
+  'Run it': [serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, rotateKey, help],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
     ...[linksReserve, linksAdd, reconcile],

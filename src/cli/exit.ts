@@ -4,7 +4,10 @@ import type { ProblemCode } from '../http/problem.ts';
 /** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
 const ENDINGS = {
   ok: [0, 'done'],
-  refused: [1, 'refused by the server, not confirmed by --yes, or doctor or audit --verify found something wrong'],
+  refused: [
+    1,
+    'refused by the server, not confirmed by --yes, or doctor, audit --verify or move --check found something wrong',
+  ],
   needsPerson: [3, 'attention --exit-code: something needs a person'],
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
@@ -44,6 +47,8 @@ const EXIT_OF_FAULT: Readonly<Partial<Record<FaultCode, ExitCode>>> = {
   store_in_use: EXIT.tryAgain,
   store_lost: EXIT.cannotOpen,
   store_foreign: EXIT.cannotOpen,
+  store_moved: EXIT.configuration,
+  store_incomplete: EXIT.cannotOpen,
   store_corrupt: EXIT.cannotOpen,
   store_newer: EXIT.cannotOpen,
   store_migration_changed: EXIT.cannotOpen,
@@ -72,6 +77,7 @@ const EXIT_OF_PROBLEM: Readonly<Partial<Record<ProblemCode, ExitCode>>> = {
   correction_forbidden: EXIT.notAllowed,
   key_not_ours_to_change: EXIT.configuration,
   backup_not_ours_to_make: EXIT.configuration,
+  store_not_movable: EXIT.configuration,
   link_unknown: EXIT.tryAgain,
   api_not_configured: EXIT.configuration,
   api_key_refused: EXIT.configuration,

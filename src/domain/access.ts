@@ -51,6 +51,7 @@ export const AUDIT_ACTIONS = [
   'catch_up',
   'backup',
   'rotate_key',
+  'move',
   'add_token',
   'revoke_token',
   'add_sign_in_link',

@@ -77,7 +77,8 @@ export async function listen(options: {
   connections?: Connections;
   connectionsMax?: number;
 }) {
-  const { address, handler, refuseContinue, clock, connections } = options;
+  const { address, clock, connections } = options;
+  let { handler, refuseContinue } = options;
   let draining = false;
   const serve: RequestListener = (request, response) => {
     if (draining) response.setHeader('connection', 'close');
@@ -122,6 +123,11 @@ export async function listen(options: {
     /** Answers carry `Connection: close` from now on; requests are still served. */
     startDraining: () => {
       draining = true;
+    },
+    /** Lets another handler answer every request that comes from now on. */
+    answerBy: (other: RequestListener) => {
+      handler = other;
+      refuseContinue = () => false;
     },
     /** Stops accepting, and ends when every request is answered. */
     close: () => closeServer(server, clock),

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 export type StoreAddress = SqliteAddress | PostgresAddress;
 
 type SqliteAddress = { readonly engine: 'sqlite'; readonly path: string; readonly name: string };
-type PostgresAddress = { readonly engine: 'postgres'; readonly url: string; readonly name: string };
+export type PostgresAddress = { readonly engine: 'postgres'; readonly url: string; readonly name: string };
 
 export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };

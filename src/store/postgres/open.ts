@@ -114,7 +114,7 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
  * transaction, one replica at a time; indexes of large tables follow (`buildIndexes`). Replicas of the release before go on
  * serving meanwhile and after: docs/migrations.md has the rule for what a migration may do. Returns the names of what was applied.
  */
-async function migrate(url: string, name: string): Promise<string[]> {
+export async function migrate(url: string, name: string): Promise<string[]> {
   const known = readMigrations('postgres');
   return alone(url, name, async (run) => {
     await refuseForeign(run, name);
@@ -184,11 +184,11 @@ type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
 
 const KEY_PLACES = { current: 'SETTLED_SECRETS_KEY', older: 'SETTLED_SECRETS_KEY_PREVIOUS' };
 
-type Row = KeysNoted & { instanceId: string; restoredFromMs: number | null };
+type Row = KeysNoted & { instanceId: string; restoredFromMs: number | null; moving: string | null };
 
 const SELECT = statement(`
   SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
-    restored_from_ms AS restoredFromMs FROM instance FOR UPDATE`);
+    restored_from_ms AS restoredFromMs, moving FROM instance FOR UPDATE`);
 const INSERT = statement(`
   INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`);
@@ -213,12 +213,26 @@ export function* openInstance(tx: Transaction, options: InstanceOptions): Work<I
     const { newInstanceId: instanceId, secretsKeyId } = options;
     return { instanceId, secretsKeyIds: [secretsKeyId], restoredFromMs: null, created: true };
   }
+  if (row.moving !== null) throw incomplete(options.name, row.moving);
   const secretsKeyIds = keysInUse({ ...options, keyPlaces: KEY_PLACES }, row);
   const [first, ...others] = secretsKeyIds;
   yield* tx.run(NAME_KEYS, { first, others: others.join(' ') });
   const restored = isRestored ? yield* tx.one<Row>(PUT_TO_USE, { nowMs }) : row;
   const restoredFromMs = restored?.restoredFromMs ?? null;
   return { instanceId: row.instanceId, secretsKeyIds, restoredFromMs, created: false };
+}
+
+/** Two stores would take part in the same orders, and the one here knows only some of them. */
+function incomplete(name: string, moving: string): Fault {
+  const what =
+    moving === 'rehearsal'
+      ? 'a rehearsal by `settled move --dry-run`. `settled move` without --dry-run continues it'
+      : 'a copy that `settled move` has not completed. Give that command again';
+  return new Fault(
+    'terminal',
+    'store_incomplete',
+    `${name} is ${what}, where the SQLite store is. Until it says that the store was moved, serve that one.`,
+  );
 }
 
 function nothingRestored(name: string): Fault {

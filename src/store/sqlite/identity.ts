@@ -36,16 +36,18 @@ export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   nowMs: number;
   /** Treats it as a copy that replaced the database, whatever it says of itself. */
   isRestored?: boolean;
+  /** The database to which a move goes on that may have marked this one as moved already. */
+  movesTo?: string;
 };
 
-type Row = KeysNoted & { instanceId: string; isCopy: 0 | 1; restoredFromMs: number | null };
+type Row = KeysNoted & { instanceId: string; isCopy: 0 | 1; restoredFromMs: number | null; movedTo: string | null };
 
 /** Reads the instance row, refuses a database whose secrets cannot be opened, and notes that a copy is put to use. */
 export function openInstance(db: Database, options: InstanceOptions): Instance {
   const { path, isRestored = false, nowMs } = options;
   const select = db.prepare(
     `SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
-       is_copy AS isCopy, restored_from_ms AS restoredFromMs FROM instance`,
+       is_copy AS isCopy, restored_from_ms AS restoredFromMs, moved_to AS movedTo FROM instance`,
   );
   const row = select.get() as Row | undefined;
   if (row === undefined) {
@@ -55,6 +57,7 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
       `${path} has no instance row. Restore the newest backup in its place.`,
     );
   }
+  if (row.movedTo !== null && row.movedTo !== options.movesTo) throw moved(path, row.movedTo);
   const secretsKeyIds = keysInUse(keysGiven(options), row);
   const [restsUnder, ...others] = secretsKeyIds;
   // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
@@ -66,6 +69,16 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   if (row.isCopy === 1 || isRestored) putToUse(db, nowMs);
   const { instanceId, restoredFromMs } = select.get() as Row;
   return { instanceId, secretsKeyIds, restoredFromMs };
+}
+
+/** Refuses a file whose store is elsewhere now: both would settle the same payments. */
+export function moved(path: string, to: string): Fault {
+  return new Fault(
+    'terminal',
+    'store_moved',
+    `The store in ${path} was moved to ${to}, and only that one may be served: name it in SETTLED_STORE, with its ` +
+      `password. If no replica can serve it because the move was interrupted, give \`settled move\` again.`,
+  );
 }
 
 function keysGiven({ path, ...options }: InstanceOptions): KeysGiven {

@@ -45,7 +45,7 @@ export function openForWriting(options: WriterOptions, lock = lockStore(options.
 }
 
 /** Takes the lock of a database that may be there: no other process works on it until the lock is closed. */
-function lockStore(path: string): Database.Database {
+export function lockStore(path: string): Database.Database {
   try {
     makeFolder(dirname(path));
     refuseFolder(path);

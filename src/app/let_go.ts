@@ -1,0 +1,66 @@
+import express, { type RequestHandler } from 'express';
+import { createApp, showLive, showReadiness } from '../http/app.ts';
+import { sendProblem } from '../http/problem.ts';
+import type { HttpServer } from '../http/server.ts';
+import type { Log } from '../observe/log.ts';
+import { whenGivenBack } from '../store/sqlite/letting_go.ts';
+import type { Cancel } from '../work/clock.ts';
+import type { Context } from './context.ts';
+import { type Stages, stopStages } from './stages.ts';
+
+/** What of a running settled ends when it lets go of its database. */
+export type Held = {
+  servers: readonly HttpServer[];
+  endLive: () => void;
+  rejections: { flush(): Promise<unknown> };
+  stages: Stages;
+  watches: readonly Cancel[];
+};
+
+/** Work that is in hand gets this long; then its calls of the database are refused, and it is carried out again later. */
+const END_WITHIN_MS = 4_000;
+
+const MOVING = 'settled moves its database to another server. Nothing is taken meanwhile: try again.';
+const MOVED =
+  'The database of this settled was moved to another server. Requests are for the settled that serves that one: try again.';
+
+/**
+ * Answers every new request with 503, ends what is in hand, and closes the database, so that a mover can take it. Resolves
+ * when the mover is done or gone: with the place to which the store was moved, or with null if this process may serve it again.
+ */
+export async function letGo(context: Context, held: Held, signal: AbortSignal): Promise<string | null> {
+  const { activity, bodies, clock, clockSteps, config, health, log, newId, notices, refusals, store } = context;
+  if (config.store.engine !== 'sqlite') throw new Error('only the process of a file lets go of it');
+  health.closed = true;
+  answerAll(held.servers, unavailable({ log, newId, why: MOVING }));
+  notices.end();
+  activity.end();
+  held.endLive();
+  bodies.refuseIncomplete();
+  for (const cancel of held.watches) cancel();
+  const cancel = clock.after(END_WITHIN_MS, context.abandon);
+  await Promise.all([clockSteps.stop(), stopStages(held.stages)]);
+  await held.rejections.flush();
+  refusals.flush();
+  await store.close();
+  cancel();
+  const movedTo = await whenGivenBack(config.store.path, clock, signal);
+  if (movedTo !== null) answerAll(held.servers, unavailable({ log, newId, why: MOVED }));
+  return movedTo;
+}
+
+function answerAll(servers: readonly HttpServer[], handler: RequestHandler): void {
+  for (const server of servers) server.answerBy(handler as Parameters<HttpServer['answerBy']>[0]);
+}
+
+/** Answers whether the process lives, and everything else with 503 and `Retry-After`. */
+function unavailable({ log, newId, why }: { log: Log; newId: () => string; why: string }): RequestHandler {
+  const router = express.Router({ caseSensitive: true, strict: true });
+  router.get('/livez', showLive);
+  router.get(
+    '/readyz',
+    showReadiness(() => ({ ready: false, reason: why })),
+  );
+  router.use((_request, response) => sendProblem(response, { status: 503, code: 'unavailable', detail: why }));
+  return createApp({ routers: [router], log, newId });
+}

@@ -1,0 +1,200 @@
+import type { Config } from '../config/config.ts';
+import { inNumber } from '../explain/glossary.ts';
+import { Fault } from '../fault.ts';
+import { operatorTokenPath, type PostgresAddress, postgresAddress, wholeName } from '../store/address.ts';
+import type { MoveAddress } from '../store/move/check.ts';
+import type { Moved, MoveProgress } from '../store/move/move.ts';
+import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
+import { defineCommand, type Report, readGivenFile } from './command.ts';
+import type { ServerApi } from './connection.ts';
+import { EXIT, UsageError } from './exit.ts';
+import { table } from './output.ts';
+
+export const moveStoreCommand = defineCommand({
+  usage: 'move',
+  about: 'move the store from SQLite to PostgreSQL, while the server serves until the last moments',
+  details: [
+    'Give it the settings of the server that serves the SQLite file, on the same machine and as the same user.',
+    'It copies while the server serves; then the server answers 503 while the rest is copied and compared.',
+    'If it is interrupted, the server serves on, or the same command completes the move. The file is never served again',
+    'after that. Afterwards serve the database: the command says which settings that needs.',
+    'To keep the password off the command line, name a file with --to-file, or set PGPASSWORD.',
+    'Exit codes: 1 --check found something wrong; 69 PostgreSQL or the server cannot be reached; 73 the database holds',
+    'something else; 75 another move, or a server that does not let go; 78 the settings. docs/postgres.md has all of it.',
+  ],
+  examples: [
+    'settled move --to-file /etc/settled/store --check',
+    'settled move --to postgres://settled@db.example.com/settled?sslmode=verify-full',
+  ],
+  options: {
+    to: { value: 'ADDRESS', about: 'the empty PostgreSQL database: postgres://user:password@host:5432/database' },
+    'to-file': { value: 'FILE', about: 'a file that holds that address; - is standard input' },
+    check: { about: 'only say whether the move can begin, and how long it will take' },
+    'dry-run': { about: 'copy and compare, without stopping the server; a move continues from there' },
+  },
+  async run({ options, config, json, server, print }) {
+    const to = targetOf(options.to, options['to-file']);
+    const settings = config();
+    const { store } = settings;
+    if (store.engine === 'postgres') throw notSqlite(store.name);
+    if (options.check && options['dry-run']) throw new UsageError('--check and --dry-run are given: give one of them.');
+    const { readKeyIds } = await import('../secrets/key_files.ts');
+    const { takeLock, checkMove } = await import('../store/move/check.ts');
+    takeLock(store.path)?.close();
+    const { keyIds } = readKeyIds(settings, { makesFile: false });
+    const address: MoveAddress = { path: store.path, to, keyIds, isRehearsal: options['dry-run'] === true };
+    if (options.check) return checked(await checkMove(address), () => checkServer(server(), store.path));
+    const { moveStore } = await import('../store/move/move.ts');
+    const release = stayAlive();
+    try {
+      const moved = await moveStore({
+        ...address,
+        clock: systemClock,
+        checkServer: () => checkServer(server(), store.path),
+        askToLetGo: async () => void (await server().post('/v1/admin/let-go')),
+        onProgress: json ? () => {} : openProgress(print, systemClock, process.stdout.isTTY === true),
+      });
+      return reportOf(moved, { to, settings, isRehearsal: address.isRehearsal });
+    } finally {
+      release();
+    }
+  },
+});
+
+function targetOf(given: string | undefined, file: string | undefined): PostgresAddress {
+  if ((given === undefined) === (file === undefined)) {
+    throw new UsageError('`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.');
+  }
+  const [name, text] =
+    given === undefined
+      ? [
+          'to-file',
+          readGivenFile('to-file', file ?? '')
+            .toString()
+            .trim(),
+        ]
+      : ['to', given];
+  if (!/^postgres(ql)?:\/\//.test(text))
+    throw new UsageError(`--${name} is not an address: write postgres://user@host/database.`);
+  try {
+    return postgresAddress(text);
+  } catch (error) {
+    throw new UsageError(`--${name} ${(error as Error).message}.`);
+  }
+}
+
+function notSqlite(name: string): Fault {
+  return new Fault(
+    'terminal',
+    'configuration_invalid',
+    `SETTLED_STORE names ${name}, and a move begins with SQLite. Give this command the settings of the server that serves the ` +
+      'SQLite file.',
+  );
+}
+
+/** Throws unless a server works on this file and knows our token. */
+async function checkServer(server: ServerApi, path: string): Promise<void> {
+  const { store } = await server.get<{ store: string }>('/v1/admin/doctor');
+  const mine = wholeName({ engine: 'sqlite', path, name: path });
+  if (store === mine) return;
+  throw new Fault(
+    'terminal',
+    'configuration_invalid',
+    `${mine} is being served, but the server at ${server.url} works on ${store}. Give this command the SETTLED_OPERATOR_LISTEN of ` +
+      'the server that serves the file.',
+  );
+}
+
+type Checked = Awaited<ReturnType<typeof import('../store/move/check.ts').checkMove>>;
+
+async function checked({ findings, isServed }: Checked, askServer: () => Promise<void>): Promise<Report> {
+  const server: Checked['findings'] = isServed
+    ? [
+        await askServer().then(SERVER_FOUND, (error: Error) => ({
+          name: 'server',
+          status: 'failing',
+          detail: error.message,
+        })),
+      ]
+    : [];
+  const all = [...findings, ...server];
+  return {
+    data: { checks: all },
+    lines: table(all, { status: 'status', check: 'name', detail: 'detail' }),
+    exit: all.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok,
+  };
+}
+
+const SERVER_FOUND = () =>
+  ({ name: 'server', status: 'ok', detail: 'settled answers, and will let go of the file' }) as const;
+
+type Reported = { to: PostgresAddress; settings: Config; isRehearsal: boolean };
+
+function reportOf({ wasMoved, tables, stoppedMs }: Moved, { to, settings, isRehearsal }: Reported): Report {
+  const rows = tables.reduce((sum, one) => sum + one.rows, 0);
+  const data = { store: to.name, isRehearsal, wasMoved, rows, stoppedMs, tables };
+  if (wasMoved) return { data, lines: [`The store is in ${to.name} already; the move was completed before.`] };
+  const equal = `${inNumber(rows, 'row')} in ${tables.length} tables, each compared by its digest (--json lists them).`;
+  if (isRehearsal) {
+    const lines = [
+      `Rehearsed: ${to.name} has a copy. ${equal}`,
+      'The server serves on, and no replica serves that copy.',
+    ];
+    return {
+      data,
+      lines: [...lines, 'The same command without --dry-run moves the store, and copies only what differs by then.'],
+    };
+  }
+  const stop = stoppedMs === null ? [] : [`Intake stopped for ${inWords(stoppedMs)} so far, until a replica serves.`];
+  return { data, lines: [`The store was moved to ${to.name}. ${equal}`, ...stop, '', ...nextSteps(settings)] };
+}
+
+/** Replicas share no files, so they need what was kept next to the database. */
+function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
+  const key = `${store.name}.key`;
+  const path = store.engine === 'sqlite' ? operatorTokenPath(store.path) : '';
+  return [
+    'Now stop the server that served the file, and start one with the same settings but these:',
+    '  SETTLED_STORE or SETTLED_STORE_FILE: the address of the database',
+    ...(secretsKey === null
+      ? [`  SETTLED_SECRETS_KEY_FILE: a file with what ${key} holds. Without it no secret can be opened`]
+      : []),
+    ...(operatorToken === null ? [`  SETTLED_OPERATOR_TOKEN_FILE: a file with what ${path} holds`] : []),
+    'docs/postgres.md has the settings of several replicas. Keep the SQLite file: no settled serves it any more.',
+  ];
+}
+
+const LINE_EVERY_MS = { terminal: 200, plain: 5_000 } as const;
+const STEPS = {
+  copying: 'copying ahead',
+  comparing: 'comparing, and copying what changed',
+  stopped: 'intake is stopped: comparing and copying the rest',
+} as const;
+
+/** Shows how far a move is: in one line that changes on a terminal, in a line now and then otherwise. */
+function openProgress(print: (text: string) => Promise<boolean>, clock: Clock, isTerminal: boolean) {
+  let [step, sinceMs, lastMs] = ['', 0, 0];
+  const show = (text: string, isLast: boolean) => {
+    const line = isTerminal ? `\r\x1b[K${text}${isLast ? '\n' : ''}` : `${text}\n`;
+    print(line).catch(() => {});
+  };
+  return (progress: MoveProgress): void => {
+    const nowMs = clock.monotonicMs();
+    if (!('rows' in progress)) {
+      show(
+        progress.step === 'asking' ? 'asking the server to let go of the file' : 'the database is open to replicas',
+        true,
+      );
+      return;
+    }
+    const isNew = progress.step !== step;
+    if (isNew) [step, sinceMs, lastMs] = [progress.step, nowMs, nowMs];
+    const isDue = nowMs - lastMs >= LINE_EVERY_MS[isTerminal ? 'terminal' : 'plain'];
+    if (!isNew && !isDue) return;
+    lastMs = nowMs;
+    const { rows, rowsMax, copied } = progress;
+    const leftMs = rows === 0 ? 0 : ((nowMs - sinceMs) / rows) * (rowsMax - rows);
+    const left = nowMs - sinceMs < 1_000 ? '' : `, ${inWords(Math.ceil(leftMs / 1000) * 1000)} left`;
+    show(`${STEPS[progress.step]}: ${rows} of about ${rowsMax} rows, ${copied} copied${left}`, false);
+  };
+}

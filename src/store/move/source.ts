@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import type { Database } from 'better-sqlite3';
+import type { MovedTable, SourceColumn } from './tables.ts';
+
+/** Rows of a table as PostgreSQL's COPY writes them: a line each, columns with a tab between, in the order of the key. */
+export type Lines = { bytes: Buffer; rows: number; digest: Buffer };
+
+const NONE: Lines = { bytes: Buffer.alloc(0), rows: 0, digest: digestOf(Buffer.alloc(0)) };
+
+const COLUMNS = `
+  SELECT t.name AS "table", c.name, c.pk AS keyPlace FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+  WHERE t.type = 'table' ORDER BY t.name, c.cid`;
+
+/** The columns of every table of a SQLite store. */
+export function sourceColumns(db: Database): SourceColumn[] {
+  return db.prepare(COLUMNS).all() as SourceColumn[];
+}
+
+/** A SQLite store, read by ranges of its tables. Each call sees one moment of it and holds no transaction open. */
+export type Source = ReturnType<typeof openSource>;
+
+export function openSource(db: Database) {
+  const read = new Map<string, (number: number) => Lines>();
+  return {
+    /** The numbers of the first and the last range; null of a table without rows. */
+    rangesOf: ({ name, lead, width }: MovedTable): { first: number; last: number } | null => {
+      if (lead === null) return { first: 0, last: 0 };
+      const ends = db.prepare(`SELECT min(${lead}) AS low, max(${lead}) AS high FROM ${name}`).get() as {
+        low: number | null;
+        high: number | null;
+      };
+      if (ends.low === null || ends.high === null) return null;
+      return { first: Math.floor(ends.low / width), last: Math.floor(ends.high / width) };
+    },
+    range: (table: MovedTable, number: number): Lines => {
+      const reading = read.get(table.name) ?? rangeReader(db, table);
+      read.set(table.name, reading);
+      return reading(number);
+    },
+    /** How many rows there are about, for a person who waits. */
+    estimateRows: (table: MovedTable): number => estimate(db, table),
+    /** The highest key that a table with a sequence ever gave. */
+    highestKey: ({ name, lead }: MovedTable): number => {
+      const { high } = db
+        .prepare(
+          `SELECT max(coalesce((SELECT max(${lead}) FROM ${name}), 0),
+             coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)) AS high`,
+        )
+        .get(name) as { high: number };
+      return high;
+    },
+  };
+}
+
+function rangeReader(db: Database, { name, lead, width, columns, keyColumns }: MovedTable): (number: number) => Lines {
+  const line = columns.map((column) => `coalesce(${copied(column)}, '\\N')`).join(' || char(9) || ');
+  const order = keyColumns.map((column) => column.sourceName).join(', ');
+  const within = lead === null ? '' : `WHERE ${lead} >= ? AND ${lead} < ?`;
+  // SQLite keeps the order of a subquery for group_concat.
+  const statement = db.prepare(`
+    SELECT count(*) AS n, CAST(group_concat(line, char(10)) AS BLOB) AS lines
+    FROM (SELECT ${line} AS line FROM ${name} ${within} ORDER BY ${order})`);
+  return (number) => {
+    const bounds = lead === null ? [] : [number * width, (number + 1) * width];
+    const { n, lines } = statement.get(...bounds) as { n: number; lines: Buffer | null };
+    if (lines === null) return NONE;
+    const bytes = withoutNul(Buffer.concat([lines, Buffer.from('\n')]));
+    return { bytes, rows: n, digest: digestOf(bytes) };
+  };
+}
+
+/** A value in COPY's text format, https://www.postgresql.org/docs/current/sql-copy.html; null stays null. */
+function copied({ sourceName, type }: MovedTable['columns'][number]): string {
+  if (type === 'boolean') return `CASE ${sourceName} WHEN 0 THEN 'f' WHEN 1 THEN 't' END`;
+  if (type === 'bytea') return `'\\\\x' || lower(hex(${sourceName}))`;
+  if (type !== 'text') return sourceName;
+  return ESCAPES.reduce((text, [code, written]) => `replace(${text}, char(${code}), '${written}')`, sourceName);
+}
+
+/** The backslash first, because the others write one. */
+const ESCAPES = [
+  [92, '\\\\'],
+  [8, '\\b'],
+  [9, '\\t'],
+  [10, '\\n'],
+  [11, '\\v'],
+  [12, '\\f'],
+  [13, '\\r'],
+] as const;
+
+/** PostgreSQL cannot store U+0000 in a text: as where settled writes there itself, U+FFFD stands for it. */
+function withoutNul(bytes: Buffer): Buffer {
+  return bytes.includes(0) ? Buffer.from(bytes.toString('utf8').replaceAll('\0', '\ufffd')) : bytes;
+}
+
+function estimate(db: Database, { name, lead }: MovedTable): number {
+  const of = lead === null ? 'count(*)' : `coalesce(max(${lead}) - min(${lead}) + 1, 0)`;
+  return (db.prepare(`SELECT ${of} AS n FROM ${name}`).get() as { n: number }).n;
+}
+
+export function digestOf(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest();
+}

@@ -1,0 +1,232 @@
+import pg from 'pg';
+import { Fault } from '../../fault.ts';
+import { assertUsable, connectionOptions } from '../postgres/connection.ts';
+import { connectionFault, storeFault } from '../postgres/faults.ts';
+import { BEGIN_DURABLE } from '../postgres/transaction.ts';
+import { copyIn, copyOut } from './copying.ts';
+import type { Lines } from './source.ts';
+import type { MovedTable, TargetColumn } from './tables.ts';
+
+/** Where a store is moved to: a PostgreSQL database that settled has migrated, and that no replica serves yet. */
+export type Target = { client: pg.Client; name: string };
+
+/** What the instance row of the source becomes in the target. */
+export type MovedInstance = {
+  instance_id: string;
+  secrets_key_id: string;
+  secrets_key_others: string;
+  created_at_ms: number;
+  alive_at_ms: number;
+  generation: number;
+  restored_from_ms: number | null;
+};
+
+/** `settled move`, as the number of the lock that one mover has. */
+const MOVER = 0x5e7710e;
+
+/** Connects for as long as a move takes. Refuses a second mover. Faults: those of `assertUsable`, `store_in_use`. */
+export async function connectTarget({ url, name }: { url: string; name: string }): Promise<Target> {
+  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
+  client.on('error', () => {});
+  try {
+    await client.connect().catch((error) => {
+      throw connectionFault(error, { url, name });
+    });
+    await assertUsable(client, name);
+    await client.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0');
+    return { client, name };
+  } catch (error) {
+    await client.end().catch(() => {});
+    throw storeFault(error, name);
+  }
+}
+
+/** Takes the turn of the one mover; false if another has it. It ends with the connection. */
+export async function takeTurn({ client }: Target): Promise<boolean> {
+  const { rows } = await client.query<{ isMine: boolean }>(`SELECT pg_try_advisory_lock(${MOVER}) AS "isMine"`);
+  return rows[0]?.isMine === true;
+}
+
+/** `tables`: of whatever program. `instance`: null if settled never worked with it. */
+export type TargetState = {
+  tables: string[];
+  instance: { instanceId: string; moving: 'copy' | 'rehearsal' | null } | null;
+};
+
+export async function lookAtTarget({ client }: Target): Promise<TargetState> {
+  const { rows } = await client.query<{ tablename: string }>(
+    'SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY tablename',
+  );
+  const tables = rows.map(({ tablename }) => tablename);
+  if (!tables.includes('instance')) return { tables, instance: null };
+  const found = await client.query<{ instanceId: string; moving: 'copy' | 'rehearsal' | null }>(
+    `SELECT instance_id AS "instanceId", to_jsonb(instance) ->> 'moving' AS moving FROM instance`,
+  );
+  return { tables, instance: found.rows[0] ?? null };
+}
+
+/** Marks the target as a copy that is being made, so that no replica serves it, and makes room for what is known of it. */
+export async function claimTarget(target: Target, instanceId: string, moving: 'copy' | 'rehearsal'): Promise<void> {
+  await inTransaction(target, async ({ client }) => {
+    // Without a key that any program holds: one that does not know the mark refuses the database for that.
+    const { rowCount } = await client.query(
+      `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms, moving)
+       VALUES (1, $1, '', 0, 0, $2) ON CONFLICT (one) DO UPDATE SET moving = excluded.moving
+         WHERE instance.moving IS NOT NULL AND instance.instance_id = excluded.instance_id`,
+      [instanceId, moving],
+    );
+    if (rowCount === 0) throw notEmpty(target.name);
+    await client.query(
+      `CREATE TABLE IF NOT EXISTS move_range (
+         table_name TEXT NOT NULL, number BIGINT NOT NULL, rows BIGINT NOT NULL, digest BYTEA NOT NULL,
+         PRIMARY KEY (table_name, number))`,
+    );
+  });
+}
+
+export function notEmpty(name: string): Fault {
+  return new Fault(
+    'terminal',
+    'store_foreign',
+    `${name} holds a store already, and a move needs an empty database. Name another one, or remove that one: DROP ` +
+      'DATABASE, then CREATE DATABASE as docs/postgres.md says.',
+  );
+}
+
+export async function targetColumns({ client }: Target): Promise<TargetColumn[]> {
+  const { rows } = await client.query<TargetColumn>(
+    `SELECT table_name::text AS "table", column_name::text AS name, data_type::text AS type,
+       is_identity = 'YES' AS "isIdentity"
+     FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY table_name, ordinal_position`,
+  );
+  return rows;
+}
+
+/** What is kept of a range that the source and the target have alike. */
+export type Compared = Pick<Lines, 'rows' | 'digest'>;
+
+/** What is known of the copy, by table and the number of the range. */
+export type Copied = Map<string, Map<number, Compared>>;
+
+export async function copiedRanges({ client }: Target): Promise<Copied> {
+  const { rows } = await client.query<{ table_name: string; number: number; rows: number; digest: Buffer }>(
+    'SELECT table_name, number, rows, digest FROM move_range',
+  );
+  const copied: Copied = new Map();
+  for (const { table_name, number, ...range } of rows) {
+    copied.set(table_name, (copied.get(table_name) ?? new Map()).set(number, range));
+  }
+  return copied;
+}
+
+/** Carries out work in one durable transaction. */
+export async function inTransaction<T>(target: Target, work: (target: Target) => Promise<T>): Promise<T> {
+  const { client, name } = target;
+  try {
+    await client.query(BEGIN_DURABLE);
+    const value = await work(target);
+    await client.query('COMMIT');
+    return value;
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    throw storeFault(error, name);
+  }
+}
+
+const FOREIGN_KEYS = `SELECT conrelid::regclass::text AS "table", conname AS name FROM pg_constraint
+  WHERE contype = 'f' AND NOT condeferrable AND connamespace = current_schema()::regnamespace`;
+
+/**
+ * Lets rows be replaced that others refer to: within the transaction foreign keys are checked at the end of the work. What
+ * the schema says of them is as before when the transaction commits.
+ */
+export async function withKeysDeferred<T>({ client }: Target, work: () => Promise<T>): Promise<T> {
+  const { rows } = await client.query<{ table: string; name: string }>(FOREIGN_KEYS);
+  const alter = (how: string) =>
+    rows.map(({ table, name }) => `ALTER TABLE ${table} ALTER CONSTRAINT ${name} ${how}`).join('; ');
+  await client.query(alter('DEFERRABLE INITIALLY DEFERRED'));
+  const value = await work();
+  await client.query('SET CONSTRAINTS ALL IMMEDIATE');
+  await client.query(alter('NOT DEFERRABLE'));
+  return value;
+}
+
+/** The rows of a range as they are in the target. */
+export function targetRange({ client }: Target, table: MovedTable, number: number): Promise<Lines> {
+  const { name, lead, width, keyColumns } = table;
+  const within = lead === null ? '' : `WHERE ${lead} >= ${number * width} AND ${lead} < ${(number + 1) * width}`;
+  const order = keyColumns.map(({ name: key, type }) => (type === 'text' ? `${key} COLLATE "C"` : key)).join(', ');
+  return copyOut(client, `COPY (SELECT ${listed(table)} FROM ${name} ${within} ORDER BY ${order}) TO STDOUT`);
+}
+
+/** Adds rows. */
+export function addRows({ client }: Target, table: MovedTable, bytes: Buffer): Promise<void> {
+  return copyIn(client, `COPY ${table.name} (${listed(table)}) FROM STDIN`, bytes);
+}
+
+/** Removes the rows whose keys begin with one of these values, which are as COPY writes them. */
+export async function removeRows({ client }: Target, table: MovedTable, leads: readonly string[]): Promise<void> {
+  const { name, type } = table.keyColumns[0] as MovedTable['keyColumns'][number];
+  const values = leads.map((lead) => lead.replaceAll('\\\\', '\\'));
+  await client.query(`DELETE FROM ${table.name} WHERE ${name} = ANY($1::${type}[])`, [values]);
+}
+
+function listed({ columns }: MovedTable): string {
+  return columns.map(({ name }) => name).join(', ');
+}
+
+/** Notes that a range of the target is equal to the source's. */
+export async function noteCopied(
+  { client }: Target,
+  table: MovedTable,
+  number: number,
+  compared: Compared,
+): Promise<void> {
+  await client.query(
+    `INSERT INTO move_range (table_name, number, rows, digest) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (table_name, number) DO UPDATE SET rows = excluded.rows, digest = excluded.digest`,
+    [table.name, number, compared.rows, compared.digest],
+  );
+}
+
+/** Takes it back: the range is to be compared again. */
+export async function forgetCopied({ client }: Target, table: string, number: number): Promise<void> {
+  await client.query('DELETE FROM move_range WHERE table_name = $1 AND number = $2', [table, number]);
+}
+
+/** Lets new rows be numbered after all that the source ever had, and counts those that are there. */
+export async function continueNumbers(
+  { client }: Target,
+  tables: readonly MovedTable[],
+  highestKey: (table: MovedTable) => number,
+): Promise<void> {
+  for (const table of tables.filter(({ hasSequence }) => hasSequence)) {
+    const high = highestKey(table);
+    await client.query(`SELECT setval(pg_get_serial_sequence($1, $2), $3, $4)`, [
+      table.name,
+      table.lead,
+      Math.max(1, high),
+      high > 0,
+    ]);
+  }
+  for (const table of ['inbox', 'outbox']) {
+    await client.query(
+      `UPDATE counted SET to_key = (SELECT coalesce(max(key), 0) FROM ${table}),
+         n = (SELECT coalesce(sum(rows), 0) FROM move_range WHERE table_name = name) WHERE name = $1`,
+      [table],
+    );
+  }
+}
+
+/** Lets replicas serve the target: what they find in it is the moved store. */
+export async function openTarget(target: Target, instance: MovedInstance): Promise<void> {
+  const columns = Object.keys(instance);
+  await inTransaction(target, async ({ client }) => {
+    await client.query(
+      `UPDATE instance SET ${columns.map((column, at) => `${column} = $${at + 1}`).join(', ')}, moving = NULL
+       WHERE moving IS NOT NULL`,
+      Object.values(instance),
+    );
+    await client.query('DROP TABLE IF EXISTS move_range');
+  });
+}

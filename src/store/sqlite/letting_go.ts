@@ -1,0 +1,46 @@
+import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
+import { openForReading } from './file.ts';
+import { lockStore } from './open.ts';
+
+/** How often a process that let go of the database looks whether the mover has let go of it as well. */
+const LOOK_EVERY_MS = 250;
+/** A mover that does not take the database within this time is gone. */
+const TAKEN_WITHIN_MS = 10_000;
+
+/**
+ * Waits for the end of a move, for which this process has closed the database: until no process has its lock any more.
+ * A kill of the mover frees it. Returns the database that the store was moved to; null if the move was not completed.
+ * `signal` ends the waiting, and null is returned.
+ */
+export async function whenGivenBack(path: string, clock: Clock, signal: AbortSignal): Promise<string | null> {
+  const mustBeTakenAtMs = clock.monotonicMs() + TAKEN_WITHIN_MS;
+  let wasTaken = false;
+  while (!signal.aborted) {
+    const isFree = await new Promise<boolean>((resolve) => clock.after(LOOK_EVERY_MS, () => resolve(isUnlocked(path))));
+    if (!isFree) wasTaken = true;
+    else if (wasTaken || clock.monotonicMs() > mustBeTakenAtMs) return movedTo(path);
+    // A mover that was quick has come and gone.
+    else if (movedTo(path) !== null) return movedTo(path);
+  }
+  return null;
+}
+
+function isUnlocked(path: string): boolean {
+  try {
+    lockStore(path).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'store_in_use') return false;
+    throw error;
+  }
+}
+
+function movedTo(path: string): string | null {
+  const db = openForReading(path);
+  try {
+    return (db.prepare('SELECT moved_to AS movedTo FROM instance').get() as { movedTo: string | null }).movedTo;
+  } finally {
+    db.close();
+  }
+}
