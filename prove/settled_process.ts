@@ -13,7 +13,7 @@ const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/compile');
 const START = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   .scripts.start.split(' ')
   .slice(1);
-const TOKEN = 'operator-token-of-the-proof';
+export const TOKEN = 'operator-token-of-the-proof';
 /** How long a call waits for its answer. */
 const ANSWER_MS = 20_000;
 

@@ -72,7 +72,8 @@ function rangeReader(db: Database, { name, lead, width, columns, keyColumns }: M
 /** A value in COPY's text format, https://www.postgresql.org/docs/current/sql-copy.html; null stays null. */
 function copied({ sourceName, type }: MovedTable['columns'][number]): string {
   if (type === 'boolean') return `CASE ${sourceName} WHEN 0 THEN 'f' WHEN 1 THEN 't' END`;
-  if (type === 'bytea') return `'\\\\x' || lower(hex(${sourceName}))`;
+  // SQLite's hex makes an empty text of null.
+  if (type === 'bytea') return `iif(${sourceName} IS NULL, NULL, '\\\\x' || lower(hex(${sourceName})))`;
   if (type !== 'text') return sourceName;
   return ESCAPES.reduce((text, [code, written]) => `replace(${text}, char(${code}), '${written}')`, sourceName);
 }
