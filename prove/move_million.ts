@@ -6,14 +6,25 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 import { compareRows } from '../test/support/moved_rows.ts';
 import { startPostgres } from '../test/support/postgres.ts';
-import { deliver, type Link, type Place, placeOf, reserve, serveAt, startMove, startShop } from './move_stores.ts';
+import {
+  deliver,
+  keepDelivering,
+  type Link,
+  type Place,
+  paid,
+  placeOf,
+  reserve,
+  serveAt,
+  startMove,
+  startShop,
+  waitFor,
+} from './move_stores.ts';
 import type { Served } from './settled_process.ts';
 
 /** Moves a large store while it takes deliveries, and serves it from PostgreSQL. */
 
 const LIMITS = { allMs: 600_000, refusedMs: 60_000 } as const;
 const DELIVERED = 2_000;
-const DELIVER_EVERY_MS = 40;
 
 /** Tables of an order, and the columns that a copy of its rows must have of its own. */
 const COPIED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -53,29 +64,6 @@ function fill(path: string, events: number): void {
   db.close();
 }
 
-type Answered = { status: number; atMs: number };
-
-/** Delivers one payment after the other until it is ended, to whoever listens there; a payment that was refused comes again. */
-function keepDelivering(links: readonly Link[], portNow: () => number) {
-  const answers: Answered[] = [];
-  const paid: Link[] = [];
-  let isOver = false;
-  const done = (async () => {
-    for (const link of links) {
-      while (!isOver) {
-        const status = await deliver(portNow(), link);
-        answers.push({ status, atMs: performance.now() });
-        await new Promise((resume) => setTimeout(resume, DELIVER_EVERY_MS));
-        if (status === 200) {
-          paid.push(link);
-          break;
-        }
-      }
-    }
-  })();
-  return { answers, paid, end: () => ((isOver = true), done) };
-}
-
 /** Reads the feed from its beginning as a shop does, and goes on with its cursor at whoever serves. */
 async function readOn(served: Served, read: { cursor: string | null; ids: string[] }): Promise<void> {
   for (;;) {
@@ -110,7 +98,7 @@ export async function proveMillion(events: number, print: (line: string) => void
     const read = { cursor: null as string | null, ids: [] as string[] };
     await readOn(first, read);
     print(`a feed reader read ${read.ids.length} notices`);
-    const delivering = keepDelivering(links, () => place.hooksPort);
+    const delivering = keepDelivering(links, place.hooksPort);
     const url = await server.create('moved');
     startedMs = performance.now();
     const end = await startMove(place, url).ended;
@@ -135,15 +123,15 @@ export async function proveMillion(events: number, print: (line: string) => void
     expect(tookMs <= LIMITS.allMs, `the move took ${seconds(tookMs)}`);
     expect(to - from <= LIMITS.refusedMs, `deliveries were refused for ${seconds(to - from)}`);
     await delivering.end();
-    await settled(second, delivering.paid);
+    await paid(second, delivering.taken);
     const isTold = () => [...shop.told.values()].every((times) => times === 1);
     await readOn(second, read);
     expect(new Set(read.ids).size === read.ids.length, 'the feed reader got a notice twice');
     expect(
-      read.ids.length === events + 1 + delivering.paid.length,
-      `the feed reader has ${read.ids.length} notices of ${events + 1 + delivering.paid.length}`,
+      read.ids.length === events + 1 + delivering.taken.length,
+      `the feed reader has ${read.ids.length} notices of ${events + 1 + delivering.taken.length}`,
     );
-    await waitFor(() => shop.told.size >= 1 + delivering.paid.length);
+    await waitFor(() => shop.told.size >= 1 + delivering.taken.length);
     expect(isTold(), 'the shop was told something twice');
     print(
       `the feed reader went on with its cursor to ${read.ids.length} notices; the shop was told ${shop.told.size}, each once: ${isTold()}`,
@@ -197,28 +185,10 @@ async function seed(place: Place): Promise<void> {
   const served = await begun.serving;
   const link = await reserve(served, 'first');
   if ((await deliver(place.hooksPort, link)) !== 200) throw new Error('the first payment was not taken');
-  await settled(served, [link]);
+  await paid(served, [link]);
   await waitFor(() => place.shop.told.size === 1);
   begun.child.kill('SIGTERM');
   await begun.ended;
-}
-
-async function settled(served: Served, links: readonly Link[]): Promise<void> {
-  for (const { reference } of links) {
-    for (;;) {
-      const answer = await served.api(`/v1/orders/${reference}`);
-      if (answer?.body?.order?.state === 'paid') break;
-      await new Promise((resume) => setTimeout(resume, 20));
-    }
-  }
-}
-
-async function waitFor(isSo: () => boolean): Promise<void> {
-  const untilMs = performance.now() + 60_000;
-  while (!isSo()) {
-    if (performance.now() > untilMs) throw new Error('waited for a minute');
-    await new Promise((resume) => setTimeout(resume, 20));
-  }
 }
 
 function seconds(ms: number): string {

@@ -107,3 +107,61 @@ export function deliver(hooksPort: number, { reference, path, secret }: Link): P
     sent.end(body);
   });
 }
+
+const DELIVER_EVERY_MS = 40;
+const WAIT_MAX_MS = 60_000;
+
+export type Answered = { status: number; atMs: number };
+
+/** Delivers one payment after the other until it is ended, to whoever listens there; one that was refused comes again. */
+export function keepDelivering(links: readonly Link[], hooksPort: number) {
+  const answers: Answered[] = [];
+  const taken: Link[] = [];
+  let isOver = false;
+  const one = async (link: Link): Promise<void> => {
+    while (!isOver) {
+      const status = await deliver(hooksPort, link);
+      answers.push({ status, atMs: performance.now() });
+      await pause(DELIVER_EVERY_MS);
+      if (status !== 200) continue;
+      taken.push(link);
+      return;
+    }
+  };
+  const all = async () => {
+    for (const link of links) await one(link);
+  };
+  const done = all();
+  const end = (): Promise<void> => {
+    isOver = true;
+    return done;
+  };
+  return { answers, taken, done, end };
+}
+
+/** Waits until each of these orders is paid. */
+export async function paid(served: Served, links: readonly Link[]): Promise<void> {
+  const states = new Map<string, unknown>();
+  for (const { reference } of links) {
+    await waitFor(
+      () => states.get(reference) === 'paid',
+      async () => {
+        const answer = await served.api(`/v1/orders/${reference}`);
+        states.set(reference, answer?.body?.order?.state);
+      },
+    );
+  }
+}
+
+/** Looks again and again, a minute at most. */
+export async function waitFor(isSo: () => boolean, look: () => Promise<void> = async () => {}): Promise<void> {
+  const untilMs = performance.now() + WAIT_MAX_MS;
+  for (await look(); !isSo(); await look()) {
+    if (performance.now() > untilMs) throw new Error(`waited for a minute: ${isSo}`);
+    await pause(20);
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resume) => setTimeout(resume, ms));
+}

@@ -1,5 +1,24 @@
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { IN_TURN, storeContract } from '../contract.ts';
+import { movedStore } from '../moved.ts';
 import { contractStore } from './contract_store.ts';
 import { openWithoutThreads } from './direct.ts';
 
-storeContract('SQLite', () => contractStore(async (path, nowMs) => openWithoutThreads(path, nowMs)), IN_TURN);
+const folder = mkdtempSync(join(tmpdir(), 'settled-kept-'));
+const kept = join(folder, 'settled.db');
+let opened = 0;
+
+/** The first one is the store that most tests share. */
+function openContractStore() {
+  const isShared = opened++ === 0;
+  const keep = (path: string) => cpSync(path, kept);
+  return contractStore(async (path, nowMs) => openWithoutThreads(path, nowMs), isShared ? keep : undefined);
+}
+
+storeContract('SQLite', openContractStore, IN_TURN);
+movedStore(() => kept);
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));

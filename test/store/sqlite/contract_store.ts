@@ -9,8 +9,11 @@ import type { ContractStore } from '../contract/world.ts';
 
 const ATTENTION = 'SELECT kind, params FROM attention';
 
-/** A store in a folder of its own, as the contract asks for it. */
-export async function contractStore(open: (path: string, nowMs?: number) => Promise<Store>): Promise<ContractStore> {
+/** A store in a folder of its own, as the contract asks for it. `onClosed` gets its file before that is removed. */
+export async function contractStore(
+  open: (path: string, nowMs?: number) => Promise<Store>,
+  onClosed: (path: string) => void = () => {},
+): Promise<ContractStore> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-contract-'));
   const path = join(folder, 'settled.db');
   let store = await open(path);
@@ -47,6 +50,7 @@ export async function contractStore(open: (path: string, nowMs?: number) => Prom
       } finally {
         db.close();
       }
+      onClosed(path);
       rmSync(folder, { recursive: true, force: true });
       return null;
     },
