@@ -22,7 +22,9 @@ import {
 
 const WHO = ['mover', 'settled', 'postgres'] as const;
 type Who = (typeof WHO)[number];
-type Point = { who: Who; at: number };
+/** `from`: where steps are counted from. See move_point.ts. */
+type Point = { who: Who; from: 'start' | 'stop' | 'mark'; at: number };
+type Steps = Record<Point['from'], number>;
 
 const LINKS = 80;
 const DELIVERED_BEFORE = 20;
@@ -38,27 +40,38 @@ export async function proveKills(count: number, print: (line: string) => void): 
   try {
     const base = { folder: join(folder, 'base'), links: await seed(join(folder, 'base')), server };
     const steps = await countSteps(base);
-    print(`a move of ${LINKS} orders that are being paid has ${steps} steps`);
+    print(`a move of ${LINKS} orders that are being paid has ${steps.start} steps, ${steps.stop} of them in the stop`);
     const rounds: Round[] = [];
     for (const point of pointsOf(count, steps)) {
       const round = await runRound(base, point, join(folder, `round-${rounds.length}`));
       rounds.push(round);
-      for (const what of round.broken) print(`broken: ${point.who} at ${point.at}: ${what}`);
+      for (const what of round.broken) print(`broken: ${wordsOf(point)}: ${what}`);
       if (rounds.length % 10 === 0) print(`${rounds.length} kills`);
     }
     for (const line of tableOf(rounds)) print(line);
-    return rounds.flatMap(({ point, broken }) => broken.map((what) => `${point.who} at ${point.at}: ${what}`));
+    return rounds.flatMap(({ point, broken }) => broken.map((what) => `${wordsOf(point)}: ${what}`));
   } finally {
     await server.dispose();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Half of the points lie over the whole move, half in its last steps, where the store changes hands. */
-function pointsOf(count: number, steps: number): Point[] {
-  const over = Math.ceil(count / 2);
-  const at = (n: number) => (n < over ? 1 + Math.floor((n * (steps - 1)) / over) : steps - (count - 1 - n));
-  return Array.from({ length: count }, (_, n) => ({ who: WHO[n % WHO.length] as Who, at: Math.max(1, at(n)) }));
+/** Around the marking of the file, step by step: before and after it, before the database is opened, and after that. */
+const AT_MARK = [0, 1, 3, 5] as const;
+
+/** Two fifths of the points lie over the whole move, the others in the stop, where the store changes hands. */
+function pointsOf(count: number, steps: Steps): Point[] {
+  const atMark = AT_MARK.flatMap((at) => WHO.map((who): Point => ({ who, from: 'mark', at }))).slice(
+    0,
+    Math.ceil(count / 4),
+  );
+  const inStop = spread('stop', Math.floor((count - atMark.length) / 2), steps.stop);
+  return [...spread('start', count - atMark.length - inStop.length, steps.start), ...inStop, ...atMark];
+}
+
+function spread(from: 'start' | 'stop', count: number, steps: number): Point[] {
+  const at = (n: number) => 1 + Math.floor((n * steps) / count);
+  return Array.from({ length: count }, (_, n) => ({ who: WHO[n % WHO.length] as Who, from, at: at(n) }));
 }
 
 /** A store with links, of which some are paid and the shop was told. */
@@ -83,7 +96,7 @@ async function seed(folder: string): Promise<Link[]> {
   }
 }
 
-async function countSteps(base: Base): Promise<number> {
+async function countSteps(base: Base): Promise<Steps> {
   const folder = `${base.folder}-counted`;
   cpSync(base.folder, folder, { recursive: true });
   const shop = await startShop();
@@ -91,10 +104,10 @@ async function countSteps(base: Base): Promise<number> {
   const begun = serveAt(place);
   try {
     await begun.serving;
-    const end = await startMove(place, await base.server.create('counted'), preload('count:0')).ended;
-    const [, steps] = /steps: (\d+)/.exec(end.stderr) ?? [];
+    const end = await startMove(place, await base.server.create('counted'), preload('count:start:0')).ended;
+    const [, steps] = /steps: (\{.*\})/.exec(end.stderr) ?? [];
     if (end.code !== 0 || steps === undefined) throw new Error(`the move ended with ${end.code}: ${end.stderr}`);
-    return Number(steps);
+    return JSON.parse(steps) as Steps;
   } finally {
     begun.child.kill('SIGKILL');
     shop.close();
@@ -134,8 +147,11 @@ async function runRound(base: Base, point: Point, folder: string): Promise<Round
     await source.serving;
     const delivering = keepDelivering(links.slice(DELIVERED_BEFORE), place.hooksPort);
     const pids = { settled: source.child.pid, postgres: server.pid };
-    const first = await startMove(place, to, preload(`${point.who}:${point.at}`, pids)).ended;
-    if (point.who === 'postgres') await server.start();
+    let isOver = false;
+    const revived = revive(server, () => isOver);
+    const first = await startMove(place, to, preload(wordsOf(point).replaceAll(' ', ':'), pids)).ended;
+    isOver = true;
+    await revived;
     const isKilled = point.who === 'settled' && source.child.signalCode !== null;
     const replica = { ...place, environment: { ...place.environment, SETTLED_STORE: to } };
     const before = await stateOf(place, replica, { begin, isKilled, end: first, to });
@@ -166,6 +182,25 @@ async function runRound(base: Base, point: Point, folder: string): Promise<Round
     shop.close();
     await server.drop(database);
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function wordsOf({ who, from, at }: Point): string {
+  return `${who} ${from} ${at}`;
+}
+
+/** Starts PostgreSQL again when it was killed. */
+async function revive(server: PostgresServer, isOver: () => boolean): Promise<void> {
+  await waitFor(() => isOver() || !isAlive(server.pid));
+  if (!isAlive(server.pid)) await server.start();
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
   }
 }
 

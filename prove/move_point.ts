@@ -3,18 +3,23 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 
 /**
- * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is `mover:120`, `settled:120` or `postgres:120`:
- * at its 120th step the mover kills itself, the process `MOVE_SETTLED`, or the PostgreSQL server `MOVE_POSTGRES` with all its
- * processes. A step is a statement that it sends to PostgreSQL, or one that writes the SQLite file. With `count:0` it kills
- * nothing, and says at its end on standard error how many steps there were.
+ * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is who is killed, from where steps are counted,
+ * and at which step: `mover:start:120`, `settled:stop:3`, `postgres:mark:0`. The mover kills itself, the process `MOVE_SETTLED`, or the
+ * PostgreSQL server `MOVE_POSTGRES` with all its processes. A step is a statement that it sends to PostgreSQL, or the moment
+ * before and after one that writes the SQLite file. `stop` is when the mover begins to wait for the file, `mark` when it
+ * marks the file as moved. `count:start:0` kills nothing, and says on standard error how many steps there were from each.
  */
 
-const [who = '', at = '0'] = (process.env.MOVE_POINT ?? '').split(':');
-let steps = 0;
+const [who = '', from = 'start', at = '0'] = (process.env.MOVE_POINT ?? '').split(':');
+const PLACES: Readonly<Record<string, string>> = { stop: 'ANALYZE', mark: 'UPDATE instance SET moved_to' };
+const steps: Record<string, number> = { start: 0 };
 
-function step(): void {
-  steps++;
-  if (steps !== Number(at)) return;
+function step(sql: string): void {
+  for (const [place, text] of Object.entries(PLACES)) {
+    if (sql.startsWith(text)) steps[place] ??= -1;
+  }
+  for (const place of Object.keys(steps)) (steps[place] as number)++;
+  if (steps[from] !== Number(at)) return;
   if (who === 'mover') process.kill(process.pid, 'SIGKILL');
   if (who === 'settled') killAll([Number(process.env.MOVE_SETTLED)]);
   if (who === 'postgres') killAll(serverAndChildren(Number(process.env.MOVE_POSTGRES)));
@@ -43,7 +48,7 @@ type Query = (...given: unknown[]) => unknown;
 const client = pg.Client.prototype as unknown as { query: Query };
 const { query } = client;
 client.query = function (...given) {
-  step();
+  step(typeof given[0] === 'string' ? given[0] : '');
   return query.apply(this, given);
 };
 
@@ -54,17 +59,16 @@ sqlite.prepare = function (sql) {
   const statement = prepare.call(this, sql);
   const { run } = statement;
   statement.run = function (...values) {
-    step();
+    step(sql);
     const result = run.apply(this, values);
-    // After a write the mover may be killed as well as before it.
-    step();
+    step('');
     return result;
   };
   return statement;
 };
 sqlite.exec = function (sql) {
-  step();
+  step('');
   return exec.call(this, sql);
 };
 
-if (who === 'count') process.once('exit', () => process.stderr.write(`steps: ${steps}\n`));
+if (who === 'count') process.once('exit', () => process.stderr.write(`steps: ${JSON.stringify(steps)}\n`));

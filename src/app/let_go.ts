@@ -44,7 +44,8 @@ export async function letGo(context: Context, held: Held, signal: AbortSignal): 
   refusals.flush();
   await store.close();
   cancel();
-  const movedTo = await whenGivenBack(config.store.path, clock, signal);
+  const onTaken = () => log.info('the mover has the database');
+  const movedTo = await whenGivenBack({ path: config.store.path, clock, signal, onTaken });
   if (movedTo !== null) answerAll(held.servers, unavailable({ log, newId, why: MOVED }));
   return movedTo;
 }

@@ -4,24 +4,36 @@ import { openForReading } from './file.ts';
 import { lockStore } from './open.ts';
 
 /** How often a process that let go of the database looks whether the mover has let go of it as well. */
-const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 50;
 /** A mover that does not take the database within this time is gone. */
-const TAKEN_WITHIN_MS = 10_000;
+const TAKEN_WITHIN_MS = 5_000;
+
+export type GivenBackOptions = {
+  path: string;
+  clock: Clock;
+  /** Ends the waiting; null is returned. */
+  signal: AbortSignal;
+  /** A mover has the database now. */
+  onTaken: () => void;
+};
 
 /**
  * Waits for the end of a move, for which this process has closed the database: until no process has its lock any more.
  * A kill of the mover frees it. Returns the database that the store was moved to; null if the move was not completed.
- * `signal` ends the waiting, and null is returned.
  */
-export async function whenGivenBack(path: string, clock: Clock, signal: AbortSignal): Promise<string | null> {
+export async function whenGivenBack({ path, clock, signal, onTaken }: GivenBackOptions): Promise<string | null> {
   const mustBeTakenAtMs = clock.monotonicMs() + TAKEN_WITHIN_MS;
   let wasTaken = false;
   while (!signal.aborted) {
-    const isFree = await new Promise<boolean>((resolve) => clock.after(LOOK_EVERY_MS, () => resolve(isUnlocked(path))));
-    if (!isFree) wasTaken = true;
-    else if (wasTaken || clock.monotonicMs() > mustBeTakenAtMs) return movedTo(path);
-    // A mover that was quick has come and gone.
-    else if (movedTo(path) !== null) return movedTo(path);
+    await new Promise<void>((resume) => clock.after(LOOK_EVERY_MS, resume));
+    if (isUnlocked(path)) {
+      const to = movedTo(path);
+      // A mover that was quick has come and gone.
+      if (to !== null || wasTaken || clock.monotonicMs() > mustBeTakenAtMs) return to;
+    } else if (!wasTaken) {
+      wasTaken = true;
+      onTaken();
+    }
   }
   return null;
 }
