@@ -14,8 +14,8 @@ const MEDIAN_LINES_MIN = 95;
  * `lines` rise only with a feature, by what it needs; all others only go down, in the end to 0.
  */
 const LIMITS = {
-  files: 246,
-  lines: 38_200,
+  files: 257,
+  lines: 39_700,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -31,7 +31,13 @@ const LIMITS = {
 const SLACK = 0.05;
 
 /** Short for a good reason: each is all that there is to say about what its name says. */
-const SHORT_FILES = ['src/release.ts', 'src/cli/main.ts', 'src/api/shared_loads.ts', 'src/store/postgres/census.ts'];
+const SHORT_FILES = [
+  'src/release.ts',
+  'src/cli/main.ts',
+  'src/api/shared_loads.ts',
+  'src/api/move.ts',
+  'src/store/postgres/census.ts',
+];
 
 /** Who makes the clock of this machine, or starts what needs it. */
 const MAY_USE_SYSTEM_CLOCK = ['src/app/', 'src/cli/', 'src/work/clock.ts', 'src/store/sqlite/thread.ts'];

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { operatorTokenPath, type PostgresAddress, postgresAddress, wholeName } from '../store/address.ts';
-import type { MoveAddress } from '../store/move/check.ts';
+import type { MoveAddress, MoveCheck } from '../store/move/check.ts';
 import type { Moved, MoveProgress } from '../store/move/move.ts';
 import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
@@ -43,7 +43,7 @@ export const moveStoreCommand = defineCommand({
     takeLock(store.path)?.close();
     const { keyIds } = readKeyIds(settings, { makesFile: false });
     const address: MoveAddress = { path: store.path, to, keyIds, isRehearsal: options['dry-run'] === true };
-    if (options.check) return checked(await checkMove(address), () => checkServer(server(), store.path));
+    if (options.check) return checked(await checkMove(address), to, address, () => checkServer(server(), store.path));
     const { moveStore } = await import('../store/move/move.ts');
     const release = stayAlive();
     try {
@@ -105,28 +105,72 @@ async function checkServer(server: ServerApi, path: string): Promise<void> {
   );
 }
 
-type Checked = Awaited<ReturnType<typeof import('../store/move/check.ts').checkMove>>;
+type Finding = { name: string; status: 'ok' | 'failing'; detail: string };
 
-async function checked({ findings, isServed }: Checked, askServer: () => Promise<void>): Promise<Report> {
-  const server: Checked['findings'] = isServed
-    ? [
-        await askServer().then(SERVER_FOUND, (error: Error) => ({
-          name: 'server',
-          status: 'failing',
-          detail: error.message,
-        })),
-      ]
-    : [];
-  const all = [...findings, ...server];
+/** What PostgreSQL needs of room, as a multiple of the SQLite file: docs/operations.md, The machine. */
+const ROOM = 1.5;
+/** Of a file on the same machine as the server, measured with a million events: docs/proof.md. */
+const BYTES_A_SECOND = { all: 12_000_000, stop: 80_000_000 } as const;
+/** To end what is in hand, and to start a replica. */
+const HAND_OVER_SECONDS = 3;
+
+async function checked(
+  { isServed, source, target }: MoveCheck,
+  to: PostgresAddress,
+  address: MoveAddress,
+  askServer: () => Promise<void>,
+): Promise<Report> {
+  const checks: Finding[] = [
+    finding(
+      'source',
+      source,
+      ({ bytes }) =>
+        `${address.path} has ${inMegabytes(bytes)}; ${isServed ? 'a process serves it' : 'no process serves it'}`,
+    ),
+    finding('target', target, ({ version, holds }) => `${to.name} is PostgreSQL ${version} and ${HOLDS[holds]}`),
+    ...(source instanceof Fault ? [] : needs(source)),
+    ...(isServed ? [await askServer().then(serverFound, (error: Error) => finding('server', error, String))] : []),
+  ];
   return {
-    data: { checks: all },
-    lines: table(all, { status: 'status', check: 'name', detail: 'detail' }),
-    exit: all.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok,
+    data: { checks },
+    lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
+    exit: checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok,
   };
 }
 
-const SERVER_FOUND = () =>
-  ({ name: 'server', status: 'ok', detail: 'settled answers, and will let go of the file' }) as const;
+const HOLDS = {
+  nothing: 'is empty',
+  copy: 'has a copy of this store, which a move continues',
+  rehearsal: 'has a rehearsal of this move, which the move continues',
+  store: 'has this store already: the move is complete',
+} as const;
+
+function finding<T>(name: string, found: T, say: (found: Exclude<T, Error>) => string): Finding {
+  if (found instanceof Error) return { name, status: 'failing', detail: found.message };
+  return { name, status: 'ok', detail: say(found as Exclude<T, Error>) };
+}
+
+function needs({ bytes }: { bytes: number }): Finding[] {
+  const stop = HAND_OVER_SECONDS + bytes / BYTES_A_SECOND.stop;
+  const all = bytes / BYTES_A_SECOND.all + stop;
+  const [time, stopTime] = [all, stop].map((seconds) => inWords(Math.ceil(seconds) * 1000));
+  return [
+    {
+      name: 'room',
+      status: 'ok',
+      detail: `the database needs about ${inMegabytes(bytes * ROOM)}: see that its server has it`,
+    },
+    { name: 'time', status: 'ok', detail: `about ${time} on one machine; intake stops for about ${stopTime} of it` },
+  ];
+}
+
+function serverFound(): Finding {
+  return { name: 'server', status: 'ok', detail: 'settled answers, and will let go of the file' };
+}
+
+function inMegabytes(bytes: number): string {
+  return `${Math.max(1, Math.round(bytes / 1_000_000))} MB`;
+}
 
 type Reported = { to: PostgresAddress; settings: Config; isRehearsal: boolean };
 

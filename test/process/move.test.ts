@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Fault } from '../../src/fault.ts';
+import type { Fault } from '../../src/fault.ts';
 import { lockStore } from '../../src/store/sqlite/open.ts';
 import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';

@@ -22,7 +22,10 @@ export function movedStore(pathOfFile: () => string): void {
       expect(counts).toEqual(countRows(path));
       expect(Object.keys(counts).filter((table) => counts[table] === 0)).toEqual([]);
       expect(await compareRows(path, url, () => {})).toEqual([]);
-      const [here, there] = [openWithoutThreads(`${path}.served`), (await openTestPostgres(url, { secretsKeyId: KEY })).store];
+      const [here, there] = [
+        openWithoutThreads(`${path}.served`),
+        (await openTestPostgres(url, { secretsKeyId: KEY })).store,
+      ];
       onTestFinished(async () => void (await Promise.all([here.close(), there.close()])));
       const links = linksOf(path);
       expect(await answersOf(there, links)).toEqual(await answersOf(here, links));
@@ -89,7 +92,9 @@ type LinkRow = { linkKey: number; token: string; reference: string };
 function linksOf(path: string): LinkRow[] {
   const db = new Database(path, { readonly: true });
   const rows = db
-    .prepare('SELECT l.key AS linkKey, l.token, o.reference FROM link l JOIN orders o ON o.key = l.order_key ORDER BY l.key')
+    .prepare(
+      'SELECT l.key AS linkKey, l.token, o.reference FROM link l JOIN orders o ON o.key = l.order_key ORDER BY l.key',
+    )
     .all();
   db.close();
   return rows as LinkRow[];

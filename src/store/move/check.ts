@@ -7,7 +7,7 @@ import { newer, readMigrations } from '../migrate.ts';
 import { isFirstStart, openForReading, refuseFolder } from '../sqlite/file.ts';
 import { moved, refuseForeign } from '../sqlite/identity.ts';
 import { lockStore } from '../sqlite/open.ts';
-import { connectTarget, lookAtTarget, type MovedInstance, notEmpty, type Target, takeTurn } from './target.ts';
+import { connectTarget, type Destination, lookAtTarget, type MovedInstance, notEmpty, takeTurn } from './target.ts';
 
 /** What is moved, and what is known of its keys. */
 export type MoveAddress = {
@@ -73,13 +73,15 @@ export function readSource(db: Database, { path, to, keyIds, isRehearsal }: Move
  * Whether the target is this very store already, and replicas may serve it. Refuses one that holds another store, or tables
  * of another program.
  */
-export async function wasMoved(target: Target, { instance_id, moved_to }: SourceInstance): Promise<boolean> {
+export async function wasMoved(target: Destination, { instance_id, moved_to }: SourceInstance): Promise<boolean> {
   const { tables, instance } = await lookAtTarget(target);
   if (instance === null) {
     if (tables.length === 0 || tables.includes('migration')) return false;
-    const some = tables.slice(0, 3).join(', ');
-    const what = `${target.name} holds tables of another program (${some}). Give settled a database of its own.`;
-    throw new Fault('terminal', 'store_foreign', what);
+    throw new Fault(
+      'terminal',
+      'store_foreign',
+      `${target.name} holds tables of another program (${tables.slice(0, 3).join(', ')}). Give settled a database of its own.`,
+    );
   }
   if (instance.instanceId !== instance_id) throw notEmpty(target.name);
   if (instance.moving !== null) return false;
@@ -87,98 +89,81 @@ export async function wasMoved(target: Target, { instance_id, moved_to }: Source
   return true;
 }
 
-export type MoveFinding = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+/** What can be known of a move before it. A fault says why it cannot begin. */
+export type MoveCheck = {
+  isServed: boolean;
+  /** The size of the file with its log. */
+  source: { bytes: number } | Fault;
+  /** The version of the server, and what the database holds: `store` is this one, moved already. */
+  target: { version: string; holds: 'nothing' | 'copy' | 'rehearsal' | 'store' } | Fault;
+};
 
-/** What PostgreSQL needs of room, as a multiple of the SQLite file: docs/postgres.md, Sizing. */
-const ROOM = 1.5;
-/** Of a database on the same machine: prove/move.ts measures them. */
-const BYTES_A_SECOND = { copied: 12_000_000, compared: 60_000_000 } as const;
-
-/** What can be known before a move, without changing either side. */
-export async function checkMove(address: MoveAddress): Promise<{ findings: MoveFinding[]; isServed: boolean }> {
-  const findings: MoveFinding[] = [];
-  const note = (name: string, detail: string) => findings.push({ name, status: 'ok', detail });
-  const fail = (name: string) => (error: unknown) => {
-    if (!(error instanceof Fault)) throw error;
-    findings.push({ name, status: 'failing', detail: error.message });
-    return null;
-  };
-  const { path, to } = address;
-  const lock = takeLock(path);
+/** Looks at both sides, and changes neither. Faults: those of `takeLock`. */
+export async function checkMove(address: MoveAddress): Promise<MoveCheck> {
+  const lock = takeLock(address.path);
   const isServed = lock === null;
   try {
-    const source = await Promise.resolve()
-      .then(() => sourceState(address, isServed))
-      .catch(fail('source'));
-    if (source !== null) note('source', source.detail);
-    const target = await connectTarget(to).catch(fail('target'));
-    if (target === null) return { findings, isServed };
-    try {
-      const state = await targetState(target, source?.instance ?? null).catch(fail('target'));
-      if (state !== null) note('target', state);
-    } finally {
-      await target.client.end();
-    }
-    if (source !== null) {
-      note('room', `the database needs about ${inMegabytes(source.bytes * ROOM)}; see that its server has it`);
-      const seconds = source.bytes / BYTES_A_SECOND.copied;
-      const stop = 2 + source.bytes / BYTES_A_SECOND.compared;
-      note(
-        'time',
-        `about ${inTime(seconds + 2 * stop)} on one machine, of which intake stops for about ${inTime(stop)}`,
-      );
-    }
-    return { findings, isServed };
+    const source = await asFault(async () => lookAtSource(address, isServed));
+    const instance = source instanceof Fault ? null : source.instance;
+    const target = await asFault(() => lookAtOther(address.to, instance));
+    return { isServed, source: source instanceof Fault ? source : { bytes: source.bytes }, target };
   } finally {
     lock?.close();
   }
 }
 
-function sourceState(
-  address: MoveAddress,
-  isServed: boolean,
-): { instance: SourceInstance | null; bytes: number; detail: string } {
+async function asFault<T>(look: () => Promise<T>): Promise<T | Fault> {
+  try {
+    return await look();
+  } catch (error) {
+    if (error instanceof Fault) return error;
+    throw error;
+  }
+}
+
+/** `instance`: null of a file that a start would migrate first. */
+function lookAtSource(address: MoveAddress, isServed: boolean): { instance: SourceInstance | null; bytes: number } {
   const { path } = address;
   refuseForeign(path);
   const db = openForReading(path);
   try {
     const bytes = statSync(path).size + (existsSync(`${path}-wal`) ? statSync(`${path}-wal`).size : 0);
     const isOlder = !isServed && Number(db.pragma('user_version', { simple: true })) < readMigrations('sqlite').length;
-    const instance = isOlder ? null : readSource(db, address);
-    const served = isServed ? 'is being served' : 'is served by no process';
-    return { instance, bytes, detail: `${path} has ${inMegabytes(bytes)} and ${served}` };
+    return { instance: isOlder ? null : readSource(db, address), bytes };
   } finally {
     db.close();
   }
 }
 
-async function targetState(target: Target, source: SourceInstance | null): Promise<string> {
-  const { rows } = await target.client.query<{ version: string; mayCreate: boolean }>(
-    `SELECT current_setting('server_version') AS version,
-       has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate"`,
-  );
-  const { version, mayCreate } = rows[0] as { version: string; mayCreate: boolean };
-  if (!mayCreate) {
-    const what = `the role may create no tables in ${target.name}. Let it own the database, as docs/postgres.md says.`;
-    throw new Fault('terminal', 'store_unwritable', what);
+const SERVER = `SELECT current_setting('server_version') AS version,
+  has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate"`;
+
+async function lookAtOther(
+  to: PostgresAddress,
+  source: SourceInstance | null,
+): Promise<Exclude<MoveCheck['target'], Fault>> {
+  const target = await connectTarget(to);
+  try {
+    const { rows } = await target.client.query<{ version: string; mayCreate: boolean }>(SERVER);
+    const [server] = rows as [{ version: string; mayCreate: boolean }];
+    if (!server.mayCreate) {
+      throw new Fault(
+        'terminal',
+        'store_unwritable',
+        `The role may create no tables in ${target.name}. Let it own the database, as docs/postgres.md says.`,
+      );
+    }
+    if (!(await takeTurn(target))) throw anotherMover(target);
+    const isMoved = source !== null && (await wasMoved(target, source));
+    const { instance } = await lookAtTarget(target);
+    // What a distribution adds to it is in brackets.
+    const version = server.version.split(' ')[0] as string;
+    return { version, holds: isMoved ? 'store' : (instance?.moving ?? 'nothing') };
+  } finally {
+    await target.client.end();
   }
-  if (!(await takeTurn(target))) {
-    throw new Fault('terminal', 'store_in_use', `Another \`settled move\` works on ${target.name}.`);
-  }
-  const { instance } = await lookAtTarget(target);
-  const isMoved = source === null ? false : await wasMoved(target, source);
-  const what = isMoved
-    ? 'holds this store already: the move is complete'
-    : instance === null
-      ? 'is empty'
-      : `holds a ${instance.moving === 'rehearsal' ? 'rehearsal' : 'copy'} of this store, which a move continues`;
-  return `${target.name} is PostgreSQL ${version.split(' ')[0]} and ${what}`;
 }
 
-function inMegabytes(bytes: number): string {
-  return `${Math.max(1, Math.round(bytes / 1_000_000))} MB`;
-}
-
-function inTime(seconds: number): string {
-  return seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math.ceil(seconds / 60)} min`;
+export function anotherMover({ name }: Destination): Fault {
+  return new Fault('terminal', 'store_in_use', `Another \`settled move\` works on ${name}. Wait for it, or stop it.`);
 }

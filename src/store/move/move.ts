@@ -5,7 +5,7 @@ import type { Clock } from '../../work/clock.ts';
 import { migrate } from '../postgres/open.ts';
 import { openForReading } from '../sqlite/file.ts';
 import { openForWriting } from '../sqlite/open.ts';
-import { type Lock, type MoveAddress, readSource, takeLock, wasMoved } from './check.ts';
+import { anotherMover, type Lock, type MoveAddress, readSource, takeLock, wasMoved } from './check.ts';
 import { copyAhead, copyRest, type Passage } from './passes.ts';
 import { openSource, sourceColumns } from './source.ts';
 import { type MovedTable, movedTables } from './tables.ts';
@@ -14,9 +14,9 @@ import {
   connectTarget,
   continueNumbers,
   copiedRanges,
+  type Destination,
   type MovedInstance,
   openTarget,
-  type Target,
   takeTurn,
   targetColumns,
 } from './target.ts';
@@ -59,7 +59,7 @@ export async function moveStore(options: MoveOptions): Promise<Moved> {
   const { path, to } = options;
   let lock = takeLock(path);
   let db: Database | null = null;
-  let target: Target | null = null;
+  let target: Destination | null = null;
   try {
     db = lock === null ? openForReading(path) : openLocked(options, lock);
     const isServed = lock === null;
@@ -98,12 +98,12 @@ function openLocked({ path, keyIds, to, clock }: MoveOptions, lock: Lock): Datab
   return openForWriting({ ...names, nowMs: clock.nowMs() }, lock).db;
 }
 
-async function whenMine({ clock, to }: MoveOptions, target: Target): Promise<void> {
+async function whenMine({ clock }: MoveOptions, target: Destination): Promise<void> {
   if (await eventually(clock, FREE_WITHIN_MS, () => takeTurn(target))) return;
-  throw new Fault('terminal', 'store_in_use', `Another \`settled move\` works on ${to.name}. Wait for it, or stop it.`);
+  throw anotherMover(target);
 }
 
-type Opened = { db: Database; target: Target };
+type Opened = { db: Database; target: Destination };
 
 async function prepare(
   { to, isRehearsal }: MoveOptions,
@@ -160,9 +160,9 @@ async function cutOver(options: MoveOptions, { db, target, passage }: Opened & {
 }
 
 /** The source is marked, so nothing serves until this is done. */
-async function openInTime(options: MoveOptions, target: Target, instance: MovedInstance): Promise<void> {
+async function openInTime(options: MoveOptions, target: Destination, instance: MovedInstance): Promise<void> {
   let failed: unknown;
-  let first: Target | null = target;
+  let first: Destination | null = target;
   const attempt = async () => {
     const own = first ?? (await connectTarget(options.to));
     try {

@@ -4,13 +4,13 @@ import type { Lines, Source } from './source.ts';
 import type { MovedTable } from './tables.ts';
 import {
   addRows,
-  type Compared,
   type Copied,
+  type Destination,
   forgetCopied,
   inTransaction,
   noteCopied,
+  type RangeDigest,
   removeRows,
-  type Target,
   targetRange,
   withKeysDeferred,
 } from './target.ts';
@@ -18,7 +18,7 @@ import {
 /** What both passes work on. `copied` says what the target has, and follows what they do. */
 export type Passage = {
   source: Source;
-  target: Target;
+  target: Destination;
   tables: readonly MovedTable[];
   copied: Copied;
   /** So many rows of a table were compared, or copied; `isCopied`: they were not equal before. */
@@ -81,7 +81,7 @@ function numbersOf(ends: { first: number; last: number } | null, known: readonly
 }
 
 /** A range of which the target's differing rows are gone, and what is to be added to it. */
-type Begun = Omit<Range, 'lines'> & { compared: Compared; bytes: Buffer };
+type Begun = Omit<Range, 'lines'> & { compared: RangeDigest; bytes: Buffer };
 
 /** Replaces what differs in one range. Most ranges are new to the target, which then need not defer anything. */
 async function replaceOne(passage: Passage, { table, number, lines }: Range): Promise<void> {
@@ -120,7 +120,7 @@ async function addAll({ target, copied }: Passage, begun: readonly Begun[]): Pro
   }
 }
 
-function comparedOf({ rows, digest }: Lines): Compared {
+function comparedOf({ rows, digest }: Lines): RangeDigest {
   return { rows, digest };
 }
 
@@ -143,7 +143,7 @@ function leadOf(line: string): string {
   return end < 0 ? line : line.slice(0, end);
 }
 
-function unequal({ name }: Target, { name: table }: MovedTable): Fault {
+function unequal({ name }: Destination, { name: table }: MovedTable): Fault {
   return new Fault(
     'terminal',
     'store_failed',

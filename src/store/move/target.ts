@@ -8,7 +8,7 @@ import type { Lines } from './source.ts';
 import type { MovedTable, TargetColumn } from './tables.ts';
 
 /** Where a store is moved to: a PostgreSQL database that settled has migrated, and that no replica serves yet. */
-export type Target = { client: pg.Client; name: string };
+export type Destination = { client: pg.Client; name: string };
 
 /** What the instance row of the source becomes in the target. */
 export type MovedInstance = {
@@ -25,7 +25,7 @@ export type MovedInstance = {
 const MOVER = 0x5e7710e;
 
 /** Connects for as long as a move takes. Refuses a second mover. Faults: those of `assertUsable`, `store_in_use`. */
-export async function connectTarget({ url, name }: { url: string; name: string }): Promise<Target> {
+export async function connectTarget({ url, name }: { url: string; name: string }): Promise<Destination> {
   const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
   client.on('error', () => {});
   try {
@@ -42,18 +42,18 @@ export async function connectTarget({ url, name }: { url: string; name: string }
 }
 
 /** Takes the turn of the one mover; false if another has it. It ends with the connection. */
-export async function takeTurn({ client }: Target): Promise<boolean> {
+export async function takeTurn({ client }: Destination): Promise<boolean> {
   const { rows } = await client.query<{ isMine: boolean }>(`SELECT pg_try_advisory_lock(${MOVER}) AS "isMine"`);
   return rows[0]?.isMine === true;
 }
 
 /** `tables`: of whatever program. `instance`: null if settled never worked with it. */
-export type TargetState = {
+export type DestinationState = {
   tables: string[];
   instance: { instanceId: string; moving: 'copy' | 'rehearsal' | null } | null;
 };
 
-export async function lookAtTarget({ client }: Target): Promise<TargetState> {
+export async function lookAtTarget({ client }: Destination): Promise<DestinationState> {
   const { rows } = await client.query<{ tablename: string }>(
     'SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY tablename',
   );
@@ -66,7 +66,11 @@ export async function lookAtTarget({ client }: Target): Promise<TargetState> {
 }
 
 /** Marks the target as a copy that is being made, so that no replica serves it, and makes room for what is known of it. */
-export async function claimTarget(target: Target, instanceId: string, moving: 'copy' | 'rehearsal'): Promise<void> {
+export async function claimTarget(
+  target: Destination,
+  instanceId: string,
+  moving: 'copy' | 'rehearsal',
+): Promise<void> {
   await inTransaction(target, async ({ client }) => {
     // Without a key that any program holds: one that does not know the mark refuses the database for that.
     const { rowCount } = await client.query(
@@ -93,7 +97,7 @@ export function notEmpty(name: string): Fault {
   );
 }
 
-export async function targetColumns({ client }: Target): Promise<TargetColumn[]> {
+export async function targetColumns({ client }: Destination): Promise<TargetColumn[]> {
   const { rows } = await client.query<TargetColumn>(
     `SELECT table_name::text AS "table", column_name::text AS name, data_type::text AS type,
        is_identity = 'YES' AS "isIdentity"
@@ -103,12 +107,12 @@ export async function targetColumns({ client }: Target): Promise<TargetColumn[]>
 }
 
 /** What is kept of a range that the source and the target have alike. */
-export type Compared = Pick<Lines, 'rows' | 'digest'>;
+export type RangeDigest = Pick<Lines, 'rows' | 'digest'>;
 
 /** What is known of the copy, by table and the number of the range. */
-export type Copied = Map<string, Map<number, Compared>>;
+export type Copied = Map<string, Map<number, RangeDigest>>;
 
-export async function copiedRanges({ client }: Target): Promise<Copied> {
+export async function copiedRanges({ client }: Destination): Promise<Copied> {
   const { rows } = await client.query<{ table_name: string; number: number; rows: number; digest: Buffer }>(
     'SELECT table_name, number, rows, digest FROM move_range',
   );
@@ -120,7 +124,7 @@ export async function copiedRanges({ client }: Target): Promise<Copied> {
 }
 
 /** Carries out work in one durable transaction. */
-export async function inTransaction<T>(target: Target, work: (target: Target) => Promise<T>): Promise<T> {
+export async function inTransaction<T>(target: Destination, work: (target: Destination) => Promise<T>): Promise<T> {
   const { client, name } = target;
   try {
     await client.query(BEGIN_DURABLE);
@@ -140,7 +144,7 @@ const FOREIGN_KEYS = `SELECT conrelid::regclass::text AS "table", conname AS nam
  * Lets rows be replaced that others refer to: within the transaction foreign keys are checked at the end of the work. What
  * the schema says of them is as before when the transaction commits.
  */
-export async function withKeysDeferred<T>({ client }: Target, work: () => Promise<T>): Promise<T> {
+export async function withKeysDeferred<T>({ client }: Destination, work: () => Promise<T>): Promise<T> {
   const { rows } = await client.query<{ table: string; name: string }>(FOREIGN_KEYS);
   const alter = (how: string) =>
     rows.map(({ table, name }) => `ALTER TABLE ${table} ALTER CONSTRAINT ${name} ${how}`).join('; ');
@@ -152,7 +156,7 @@ export async function withKeysDeferred<T>({ client }: Target, work: () => Promis
 }
 
 /** The rows of a range as they are in the target. */
-export function targetRange({ client }: Target, table: MovedTable, number: number): Promise<Lines> {
+export function targetRange({ client }: Destination, table: MovedTable, number: number): Promise<Lines> {
   const { name, lead, width, keyColumns } = table;
   const within = lead === null ? '' : `WHERE ${lead} >= ${number * width} AND ${lead} < ${(number + 1) * width}`;
   const order = keyColumns.map(({ name: key, type }) => (type === 'text' ? `${key} COLLATE "C"` : key)).join(', ');
@@ -160,12 +164,12 @@ export function targetRange({ client }: Target, table: MovedTable, number: numbe
 }
 
 /** Adds rows. */
-export function addRows({ client }: Target, table: MovedTable, bytes: Buffer): Promise<void> {
+export function addRows({ client }: Destination, table: MovedTable, bytes: Buffer): Promise<void> {
   return copyIn(client, `COPY ${table.name} (${listed(table)}) FROM STDIN`, bytes);
 }
 
 /** Removes the rows whose keys begin with one of these values, which are as COPY writes them. */
-export async function removeRows({ client }: Target, table: MovedTable, leads: readonly string[]): Promise<void> {
+export async function removeRows({ client }: Destination, table: MovedTable, leads: readonly string[]): Promise<void> {
   const { name, type } = table.keyColumns[0] as MovedTable['keyColumns'][number];
   const values = leads.map((lead) => lead.replaceAll('\\\\', '\\'));
   await client.query(`DELETE FROM ${table.name} WHERE ${name} = ANY($1::${type}[])`, [values]);
@@ -177,10 +181,10 @@ function listed({ columns }: MovedTable): string {
 
 /** Notes that a range of the target is equal to the source's. */
 export async function noteCopied(
-  { client }: Target,
+  { client }: Destination,
   table: MovedTable,
   number: number,
-  compared: Compared,
+  compared: RangeDigest,
 ): Promise<void> {
   await client.query(
     `INSERT INTO move_range (table_name, number, rows, digest) VALUES ($1, $2, $3, $4)
@@ -190,13 +194,13 @@ export async function noteCopied(
 }
 
 /** Takes it back: the range is to be compared again. */
-export async function forgetCopied({ client }: Target, table: string, number: number): Promise<void> {
+export async function forgetCopied({ client }: Destination, table: string, number: number): Promise<void> {
   await client.query('DELETE FROM move_range WHERE table_name = $1 AND number = $2', [table, number]);
 }
 
 /** Lets new rows be numbered after all that the source ever had, and counts those that are there. */
 export async function continueNumbers(
-  { client }: Target,
+  { client }: Destination,
   tables: readonly MovedTable[],
   highestKey: (table: MovedTable) => number,
 ): Promise<void> {
@@ -219,7 +223,7 @@ export async function continueNumbers(
 }
 
 /** Lets replicas serve the target: what they find in it is the moved store. */
-export async function openTarget(target: Target, instance: MovedInstance): Promise<void> {
+export async function openTarget(target: Destination, instance: MovedInstance): Promise<void> {
   const columns = Object.keys(instance);
   await inTransaction(target, async ({ client }) => {
     await client.query(

@@ -224,14 +224,11 @@ export function* openInstance(tx: Transaction, options: InstanceOptions): Work<I
 
 /** Two stores would take part in the same orders, and the one here knows only some of them. */
 function incomplete(name: string, moving: string): Fault {
-  const what =
-    moving === 'rehearsal'
-      ? 'a rehearsal by `settled move --dry-run`. `settled move` without --dry-run continues it'
-      : 'a copy that `settled move` has not completed. Give that command again';
   return new Fault(
     'terminal',
     'store_incomplete',
-    `${name} is ${what}, where the SQLite store is. Until it says that the store was moved, serve that one.`,
+    `${name} is a ${moving} that \`settled move\` made of a SQLite store, and is not complete. Serve the SQLite store, or give ` +
+      '`settled move` again, without --dry-run: it completes the move.',
   );
 }
 

@@ -1,9 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import pg from 'pg';
-import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
+import type { PostgresServer } from '../test/support/postgres.ts';
 import {
   keepDelivering,
   type Link,
@@ -20,62 +18,29 @@ import {
 
 /** Kills the mover, the settled that serves the file, or PostgreSQL, at points of a move, and lets the move be completed. */
 
-const WHO = ['mover', 'settled', 'postgres'] as const;
-type Who = (typeof WHO)[number];
+export const WHO = ['mover', 'settled', 'postgres'] as const;
+export type Who = (typeof WHO)[number];
 /** `from`: where steps are counted from. See move_point.ts. */
-type Point = { who: Who; from: 'start' | 'stop' | 'mark'; at: number };
-type Steps = Record<Point['from'], number>;
+export type Point = { who: Who; from: 'start' | 'stop' | 'mark'; at: number };
+export type Steps = Record<Point['from'], number>;
 
-const LINKS = 80;
+export const LINKS = 80;
 const DELIVERED_BEFORE = 20;
 const PRELOAD = new URL('move_point.ts', import.meta.url).href;
 const TRIES_MAX = 8;
 
-type Round = { point: Point; wasHit: boolean; served: string; tries: number; toldTwice: number; broken: string[] };
+export type Round = {
+  point: Point;
+  wasHit: boolean;
+  served: string;
+  tries: number;
+  toldTwice: number;
+  broken: string[];
+};
 type Base = { folder: string; links: readonly Link[]; server: PostgresServer };
 
-export async function proveKills(count: number, print: (line: string) => void): Promise<string[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-move-kills-'));
-  const server = await startPostgres();
-  try {
-    const base = { folder: join(folder, 'base'), links: await seed(join(folder, 'base')), server };
-    const steps = await countSteps(base);
-    print(`a move of ${LINKS} orders that are being paid has ${steps.start} steps, ${steps.stop} of them in the stop`);
-    const rounds: Round[] = [];
-    for (const point of pointsOf(count, steps)) {
-      const round = await runRound(base, point, join(folder, `round-${rounds.length}`));
-      rounds.push(round);
-      for (const what of round.broken) print(`broken: ${wordsOf(point)}: ${what}`);
-      if (rounds.length % 10 === 0) print(`${rounds.length} kills`);
-    }
-    for (const line of tableOf(rounds)) print(line);
-    return rounds.flatMap(({ point, broken }) => broken.map((what) => `${wordsOf(point)}: ${what}`));
-  } finally {
-    await server.dispose();
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** Around the marking of the file, step by step: before and after it, before the database is opened, and after that. */
-const AT_MARK = [0, 1, 3, 5] as const;
-
-/** Two fifths of the points lie over the whole move, the others in the stop, where the store changes hands. */
-function pointsOf(count: number, steps: Steps): Point[] {
-  const atMark = AT_MARK.flatMap((at) => WHO.map((who): Point => ({ who, from: 'mark', at }))).slice(
-    0,
-    Math.ceil(count / 4),
-  );
-  const inStop = spread('stop', Math.floor((count - atMark.length) / 2), steps.stop);
-  return [...spread('start', count - atMark.length - inStop.length, steps.start), ...inStop, ...atMark];
-}
-
-function spread(from: 'start' | 'stop', count: number, steps: number): Point[] {
-  const at = (n: number) => 1 + Math.floor((n * steps) / count);
-  return Array.from({ length: count }, (_, n) => ({ who: WHO[n % WHO.length] as Who, from, at: at(n) }));
-}
-
 /** A store with links, of which some are paid and the shop was told. */
-async function seed(folder: string): Promise<Link[]> {
+export async function seed(folder: string): Promise<Link[]> {
   mkdirSync(folder);
   const shop = await startShop();
   const place = await placeOf(folder, shop);
@@ -96,7 +61,7 @@ async function seed(folder: string): Promise<Link[]> {
   }
 }
 
-async function countSteps(base: Base): Promise<Steps> {
+export async function countSteps(base: Base): Promise<Steps> {
   const folder = `${base.folder}-counted`;
   cpSync(base.folder, folder, { recursive: true });
   const shop = await startShop();
@@ -127,7 +92,7 @@ function preload(
   };
 }
 
-async function runRound(base: Base, point: Point, folder: string): Promise<Round> {
+export async function runRound(base: Base, point: Point, folder: string): Promise<Round> {
   const { server, links } = base;
   cpSync(base.folder, folder, { recursive: true });
   const shop = await startShop();
@@ -185,7 +150,7 @@ async function runRound(base: Base, point: Point, folder: string): Promise<Round
   }
 }
 
-function wordsOf({ who, from, at }: Point): string {
+export function wordsOf({ who, from, at }: Point): string {
   return `${who} ${from} ${at}`;
 }
 
@@ -297,35 +262,4 @@ async function examine(to: string, links: readonly Link[]): Promise<string[]> {
   } finally {
     await client.end();
   }
-}
-
-function tableOf(rounds: readonly Round[]): string[] {
-  const heading = [
-    'killed',
-    'points',
-    'hit',
-    'file served on',
-    'database served',
-    'completed when called again',
-    'told twice',
-    'broken',
-  ];
-  const rows = WHO.map((who) => {
-    const own = rounds.filter(({ point }) => point.who === who);
-    const served = (what: string) => own.filter((round) => round.served.startsWith(what)).length;
-    const counts = [
-      own.length,
-      own.filter(({ wasHit }) => wasHit).length,
-      served('the file'),
-      served('the database'),
-      served('nothing'),
-    ];
-    return [
-      who,
-      ...counts,
-      own.reduce((sum, { toldTwice }) => sum + toldTwice, 0),
-      own.filter(({ broken }) => broken.length > 0).length,
-    ].map(String);
-  });
-  return [heading, ...rows].map((row) => row.map((cell, at) => cell.padEnd((heading[at] as string).length)).join('  '));
 }

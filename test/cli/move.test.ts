@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { runIn } from '../store/postgres/contract_store.ts';
+import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
+import { testFolder } from '../support/app.ts';
+import { runSettled } from '../support/process.ts';
+import { sharedApp } from '../support/shared.ts';
+import { environmentOf, failing, misunderstood } from './settled.ts';
+
+const settled = sharedApp();
+
+async function emptyDatabase(): Promise<string> {
+  const name = `move_${randomUUID()}`;
+  onTestFinished(() => sharedServer().drop(name));
+  return sharedServer().create(name);
+}
+
+async function tablesOf(url: string): Promise<string[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+  await client.end();
+  return rows.map(({ tablename }) => tablename);
+}
+
+async function checksOf(args: readonly string[], environment: Record<string, string>) {
+  const end = await runSettled(['move', ...args, '--check', '--json'], environment);
+  expect(end.stderr).toBe('');
+  const { checks } = JSON.parse(end.stdout) as { checks: { name: string; status: string; detail: string }[] };
+  return { code: end.code, failing: checks.filter(({ status }) => status === 'failing') };
+}
+
+describe('cli: move', () => {
+  it('needs one address, of PostgreSQL', async () => {
+    expect(await misunderstood(['move'])).toBe(
+      '`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.',
+    );
+    expect(await misunderstood(['move', '--to', 'sqlite:x'])).toContain('--to is not an address');
+    expect(await misunderstood(['move', '--to', 'postgres://u:secret@a,b/c'])).not.toContain('secret');
+  });
+
+  it('begins with SQLite, and with a file that is there', async () => {
+    const to = await newDatabase();
+    const shared = {
+      ...environmentOf(settled()),
+      SETTLED_STORE: to,
+      SETTLED_SECRETS_KEY: Buffer.alloc(32).toString('base64'),
+    };
+    expect(await failing(['move', '--to', to], shared)).toMatchObject({
+      code: 'configuration_invalid',
+      exit: EXIT.configuration,
+    });
+    const nowhere = { SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}` };
+    expect(await failing(['move', '--to', to], nowhere)).toMatchObject({
+      code: 'store_missing',
+      exit: EXIT.cannotOpen,
+    });
+  });
+
+  it('checks everything at once, and changes nothing', async () => {
+    const app = settled();
+    const to = await emptyDatabase();
+    expect(await checksOf(['--to', to], environmentOf(app))).toEqual({ code: EXIT.ok, failing: [] });
+    expect(await tablesOf(to)).toEqual([]);
+    const wrong = {
+      ...environmentOf(app),
+      SETTLED_SECRETS_KEY: Buffer.alloc(32, 5).toString('base64'),
+      SETTLED_OPERATOR_TOKEN: 'another-operator-token',
+    };
+    const found = await checksOf(['--to', `${to}_gone`], wrong);
+    expect([found.code, found.failing.map(({ name }) => name)]).toEqual([EXIT.refused, ['source', 'target', 'server']]);
+  });
+
+  it('refuses a database that holds something else, before it stops the server', async () => {
+    const app = settled();
+    const foreign = await emptyDatabase();
+    await runIn(foreign, 'CREATE TABLE of_another_program (n int)');
+    const serving = await newDatabase();
+    await runIn(
+      serving,
+      "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'other', 'k', 0, 0) ON CONFLICT DO NOTHING",
+    );
+    for (const to of [foreign, serving]) {
+      expect(await failing(['move', '--to', to], environmentOf(app))).toMatchObject({
+        code: 'store_foreign',
+        exit: EXIT.cannotOpen,
+      });
+    }
+    expect((await app.api('/readyz')).status).toBe(200);
+  });
+
+  it('goes on with a copy of this store alone, and does not begin two at once', async () => {
+    const to = await emptyDatabase();
+    const environment = environmentOf(settled());
+    expect(await runSettled(['move', '--to', to, '--dry-run'], environment)).toMatchObject({ code: 0 });
+    const [, said = ''] =
+      /^(The same command.*)$/m.exec((await runSettled(['move', '--to', to, '--dry-run'], environment)).stdout) ?? [];
+    expect(said).toContain('copies only what differs');
+    await runIn(to, "UPDATE instance SET instance_id = 'another'");
+    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
+  });
+});
