@@ -24,7 +24,8 @@ import type { Served } from './settled_process.ts';
 /** Moves a large store while it takes deliveries, and serves it from PostgreSQL. */
 
 const LIMITS = { allMs: 600_000, refusedMs: 60_000 } as const;
-const DELIVERED = 2_000;
+const DELIVERED = 3_000;
+const DELIVER_EVERY_MS = 100;
 
 /** Tables of an order, and the columns that a copy of its rows must have of its own. */
 const COPIED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -98,7 +99,7 @@ export async function proveMillion(events: number, print: (line: string) => void
     const read = { cursor: null as string | null, ids: [] as string[] };
     await readOn(first, read);
     print(`a feed reader read ${read.ids.length} notices`);
-    const delivering = keepDelivering(links, place.hooksPort);
+    const delivering = keepDelivering(links, place.hooksPort, DELIVER_EVERY_MS);
     const url = await server.create('moved');
     startedMs = performance.now();
     const end = await startMove(place, url).ended;

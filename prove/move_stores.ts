@@ -114,7 +114,7 @@ const WAIT_MAX_MS = 60_000;
 export type Answered = { status: number; atMs: number };
 
 /** Delivers one payment after the other until it is ended, to whoever listens there; one that was refused comes again. */
-export function keepDelivering(links: readonly Link[], hooksPort: number) {
+export function keepDelivering(links: readonly Link[], hooksPort: number, everyMs = DELIVER_EVERY_MS) {
   const answers: Answered[] = [];
   const taken: Link[] = [];
   let isOver = false;
@@ -122,7 +122,7 @@ export function keepDelivering(links: readonly Link[], hooksPort: number) {
     while (!isOver) {
       const status = await deliver(hooksPort, link);
       answers.push({ status, atMs: performance.now() });
-      await pause(DELIVER_EVERY_MS);
+      await pause(everyMs);
       if (status !== 200) continue;
       taken.push(link);
       return;

@@ -1,14 +1,19 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import { assertUsable, connectionOptions } from '../postgres/connection.ts';
-import { connectionFault, storeFault } from '../postgres/faults.ts';
+import { connectionFault, isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
 import { BEGIN_DURABLE } from '../postgres/transaction.ts';
 import { copyIn, copyOut } from './copying.ts';
 import type { Lines } from './source.ts';
 import type { MovedTable, TargetColumn } from './tables.ts';
 
 /** Where a store is moved to: a PostgreSQL database that settled has migrated, and that no replica serves yet. */
-export type Destination = { client: pg.Client; name: string };
+export type Destination = {
+  client: pg.Client;
+  name: string;
+  /** What the server said beside its answers since the transaction began. */
+  warnings: Notice[];
+};
 
 /** What the instance row of the source becomes in the target. */
 export type MovedInstance = {
@@ -28,13 +33,15 @@ const MOVER = 0x5e7710e;
 export async function connectTarget({ url, name }: { url: string; name: string }): Promise<Destination> {
   const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
   client.on('error', () => {});
+  const warnings: Notice[] = [];
+  client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
   try {
     await client.connect().catch((error) => {
       throw connectionFault(error, { url, name });
     });
     await assertUsable(client, name);
     await client.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0');
-    return { client, name };
+    return { client, name, warnings };
   } catch (error) {
     await client.end().catch(() => {});
     throw storeFault(error, name);
@@ -123,13 +130,16 @@ export async function copiedRanges({ client }: Destination): Promise<Copied> {
   return copied;
 }
 
-/** Carries out work in one durable transaction. */
+/** Carries out work in one durable transaction. A commit that was not confirmed by a standby that must have it counts as none. */
 export async function inTransaction<T>(target: Destination, work: (target: Destination) => Promise<T>): Promise<T> {
   const { client, name } = target;
   try {
     await client.query(BEGIN_DURABLE);
     const value = await work(target);
+    target.warnings.length = 0;
     await client.query('COMMIT');
+    const [warning] = target.warnings;
+    if (warning !== undefined) throw unconfirmed(name, warning);
     return value;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
@@ -232,5 +242,7 @@ export async function openTarget(target: Destination, instance: MovedInstance): 
       Object.values(instance),
     );
     await client.query('DROP TABLE IF EXISTS move_range');
+    // Given again after a commit that was not confirmed, it writes something whose commit waits as well.
+    await client.query('UPDATE instance SET one = one');
   });
 }
