@@ -46,16 +46,18 @@ export const moveStoreCommand = defineCommand({
     if (options.check) return checked(await checkMove(address), to, address, () => checkServer(server(), store.path));
     const { moveStore } = await import('../store/move/move.ts');
     const release = stayAlive();
+    const progress = openProgress(print, systemClock, process.stdout.isTTY === true);
     try {
       const moved = await moveStore({
         ...address,
         clock: systemClock,
         checkServer: () => checkServer(server(), store.path),
         askToLetGo: async () => void (await server().post('/v1/admin/let-go')),
-        onProgress: json ? () => {} : openProgress(print, systemClock, process.stdout.isTTY === true),
+        onProgress: json ? () => {} : progress.onProgress,
       });
       return reportOf(moved, { to, settings, isRehearsal: address.isRehearsal });
     } finally {
+      progress.end();
       release();
     }
   },
@@ -215,30 +217,43 @@ const STEPS = {
   stopped: 'intake is stopped: comparing and copying the rest',
 } as const;
 
-/** Shows how far a move is: in one line that changes on a terminal, in a line now and then otherwise. */
+/** Shows how far a move is: for each step a line that changes on a terminal, and a line now and then otherwise. */
 function openProgress(print: (text: string) => Promise<boolean>, clock: Clock, isTerminal: boolean) {
   let [step, sinceMs, lastMs] = ['', 0, 0];
-  const show = (text: string, isLast: boolean) => {
-    const line = isTerminal ? `\r\x1b[K${text}${isLast ? '\n' : ''}` : `${text}\n`;
-    print(line).catch(() => {});
+  /** A line on a terminal that still changes. */
+  let open = '';
+  const write = (text: string) => void print(text).catch(() => {});
+  const end = (): void => {
+    if (open !== '') write('\n');
+    open = '';
   };
-  return (progress: MoveProgress): void => {
+  const show = (text: string, mayChange: boolean) => {
+    write(isTerminal && mayChange ? `\r\x1b[K${text}` : `${text}\n`);
+    if (isTerminal && mayChange) open = text;
+  };
+  const showRows = ({ step: now, rows, rowsMax, copied }: Extract<MoveProgress, { rows: number }>): void => {
     const nowMs = clock.monotonicMs();
-    if (!('rows' in progress)) {
-      show(
-        progress.step === 'asking' ? 'asking the server to let go of the file' : 'the database is open to replicas',
-        true,
-      );
-      return;
+    const isNew = now !== step;
+    if (isNew) {
+      end();
+      [step, sinceMs, lastMs] = [now, nowMs, nowMs];
     }
-    const isNew = progress.step !== step;
-    if (isNew) [step, sinceMs, lastMs] = [progress.step, nowMs, nowMs];
-    const isDue = nowMs - lastMs >= LINE_EVERY_MS[isTerminal ? 'terminal' : 'plain'];
-    if (!isNew && !isDue) return;
+    if (!isNew && nowMs - lastMs < LINE_EVERY_MS[isTerminal ? 'terminal' : 'plain']) return;
     lastMs = nowMs;
-    const { rows, rowsMax, copied } = progress;
     const leftMs = rows === 0 ? 0 : ((nowMs - sinceMs) / rows) * (rowsMax - rows);
     const left = nowMs - sinceMs < 1_000 ? '' : `, ${inWords(Math.ceil(leftMs / 1000) * 1000)} left`;
-    show(`${STEPS[progress.step]}: ${rows} of about ${rowsMax} rows, ${copied} copied${left}`, false);
+    show(`${STEPS[now]}: ${rows} of about ${rowsMax} rows, ${copied} copied${left}`, true);
   };
+  const onProgress = (progress: MoveProgress): void => {
+    if ('rows' in progress) {
+      showRows(progress);
+      return;
+    }
+    end();
+    show(
+      progress.step === 'asking' ? 'asking the server to let go of the file' : 'the database is open to replicas',
+      false,
+    );
+  };
+  return { onProgress, end };
 }

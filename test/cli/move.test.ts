@@ -6,7 +6,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { runSettled } from '../support/process.ts';
+import { onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, failing, misunderstood } from './settled.ts';
 
@@ -92,14 +92,22 @@ describe('cli: move', () => {
     expect((await app.api('/readyz')).status).toBe(200);
   });
 
-  it('goes on with a copy of this store alone, and does not begin two at once', async () => {
+  it('shows how far it is, and goes on with a copy of this store alone', async () => {
     const to = await emptyDatabase();
     const environment = environmentOf(settled());
-    expect(await runSettled(['move', '--to', to, '--dry-run'], environment)).toMatchObject({ code: 0 });
-    const [, said = ''] =
-      /^(The same command.*)$/m.exec((await runSettled(['move', '--to', to, '--dry-run'], environment)).stdout) ?? [];
-    expect(said).toContain('copies only what differs');
+    const plain = await runSettled(['move', '--to', to, '--dry-run'], environment);
+    expect(plain).toMatchObject({ code: 0, stderr: '' });
+    expect(plain.stdout).toMatch(/^copying ahead: \d+ of about \d+ rows, \d+ copied\n/);
+    const terminal = spawnSettled(['move', '--to', to, '--dry-run'], {
+      ...environment,
+      ...onTerminal({ colours: false }),
+    });
+    const { code, stdout } = await terminal.finished;
+    expect([code, stdout]).toEqual([EXIT.ok, expect.stringContaining('\r\u001b[Kcopying ahead: ')]);
+    // The report begins on a line of its own.
+    expect(stdout).toMatch(/\nRehearsed: /);
     await runIn(to, "UPDATE instance SET instance_id = 'another'");
     expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
+    expect((await settled().api('/readyz')).status).toBe(200);
   });
 });

@@ -99,6 +99,6 @@ function estimate(db: Database, { name, lead }: MovedTable): number {
   return (db.prepare(`SELECT ${of} AS n FROM ${name}`).get() as { n: number }).n;
 }
 
-export function digestOf(bytes: Buffer): Buffer {
+function digestOf(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
