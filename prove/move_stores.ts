@@ -111,7 +111,7 @@ export function deliver(hooksPort: number, { reference, path, secret }: Link): P
 const DELIVER_EVERY_MS = 40;
 const WAIT_MAX_MS = 60_000;
 
-export type Answered = { status: number; atMs: number };
+type Answered = { status: number; atMs: number };
 
 /** Delivers one payment after the other until it is ended, to whoever listens there; one that was refused comes again. */
 export function keepDelivering(links: readonly Link[], hooksPort: number, everyMs = DELIVER_EVERY_MS) {

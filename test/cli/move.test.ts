@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
-import { testFolder } from '../support/app.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
 import { onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, failing, misunderstood } from './settled.ts';
@@ -84,6 +84,8 @@ describe('cli: move', () => {
       "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'other', 'k', 0, 0) ON CONFLICT DO NOTHING",
     );
     for (const to of [foreign, serving]) {
+      const found = await checksOf(['--to', to], environmentOf(app));
+      expect([found.code, found.failing.map(({ name }) => name)]).toEqual([EXIT.refused, ['target']]);
       expect(await failing(['move', '--to', to], environmentOf(app))).toMatchObject({
         code: 'store_foreign',
         exit: EXIT.cannotOpen,
@@ -106,8 +108,23 @@ describe('cli: move', () => {
     expect([code, stdout]).toEqual([EXIT.ok, expect.stringContaining('\r\u001b[Kcopying ahead: ')]);
     // The report begins on a line of its own.
     expect(stdout).toMatch(/\nRehearsed: /);
-    await runIn(to, "UPDATE instance SET instance_id = 'another'");
+    await runIn(to, 'UPDATE instance SET moving = NULL');
+    // As if this file were an older copy of the store that was moved there.
     expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
+    await runIn(to, "UPDATE instance SET instance_id = 'another', moving = 'copy'");
+    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
+    expect((await checksOf(['--to', to], environment)).failing.map(({ name }) => name)).toEqual(['target']);
     expect((await settled().api('/readyz')).status).toBe(200);
+  });
+
+  it('asks only the server that serves the file, before it copies anything', async () => {
+    const to = await emptyDatabase();
+    const other = environmentOf(await startTestApp());
+    const { SETTLED_OPERATOR_LISTEN = '' } = other;
+    const environment = { ...environmentOf(settled()), SETTLED_OPERATOR_LISTEN };
+    const error = await failing(['move', '--to', to], environment);
+    expect(error).toMatchObject({ code: 'configuration_invalid', exit: EXIT.configuration });
+    expect(error.message).toContain('SETTLED_OPERATOR_LISTEN');
+    expect(await tablesOf(to)).toEqual([]);
   });
 });
