@@ -6,6 +6,7 @@ import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
 import pg from 'pg';
 import { openKeyring } from '../src/secrets/keyring.ts';
+import { postgresAddress } from '../src/store/address.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
@@ -78,8 +79,7 @@ async function main({ rounds, seconds, connections }: Plan): Promise<string> {
 async function registerLinks(url: string, { from, count }: Range): Promise<void> {
   const keyring = openKeyring(SECRETS_KEY);
   const { store } = await openPostgresStore({
-    url,
-    name: 'the database of the bench',
+    ...postgresAddress(url),
     replica: 'bench',
     version: 'bench',
     settings: () => ({}),

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 import { SECRETS_KEY } from '../bench/stores.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
+import { postgresAddress } from '../src/store/address.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { openSqliteStore } from '../src/store/sqlite/client.ts';
@@ -62,10 +63,9 @@ async function withPostgres<T>(fill: Fill, work: (filled: FilledStore) => Promis
   const server = await startPostgres();
   try {
     const url = await server.create('filled');
-    const named = { name: 'the database of the proof', version: '0', settings: () => ({}) };
+    const named = { ...postgresAddress(url), version: '0', settings: () => ({}) };
     const made = { newId: randomUUID, random: Math.random };
-    const open = async () =>
-      (await openPostgresStore({ ...OPENED, ...named, ...made, url, replica: randomUUID() })).store;
+    const open = async () => (await openPostgresStore({ ...OPENED, ...named, ...made, replica: randomUUID() })).store;
     await (await open()).close();
     const client = new pg.Client(url);
     await client.connect();

@@ -4,7 +4,15 @@ import { resolve } from 'node:path';
 export type StoreAddress = SqliteAddress | PostgresAddress;
 
 type SqliteAddress = { readonly engine: 'sqlite'; readonly path: string; readonly name: string };
-export type PostgresAddress = { readonly engine: 'postgres'; readonly url: string; readonly name: string };
+export type PostgresAddress = {
+  readonly engine: 'postgres';
+  /** Of the same database, at least one, in the order in which the address names them. */
+  readonly servers: readonly ServerAddress[];
+  readonly name: string;
+};
+
+/** One server. `url` may hold a password. */
+export type ServerAddress = { readonly url: string; readonly name: string; readonly database: string };
 
 export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };
@@ -51,32 +59,70 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   options: { values: /^/ },
   application_name: { values: /^/ },
   connect_timeout: { values: /^\d+$/, remedy: 'connect_timeout in whole seconds' },
+  // settled uses a server that takes writes, whatever is said.
   target_session_attrs: {
-    values: /^(any|read-write|read-only|primary|standby|prefer-standby)$/,
-    remedy: 'target_session_attrs=any, read-write, read-only, primary, standby or prefer-standby',
+    values: /^(any|read-write|primary)$/,
+    remedy: 'target_session_attrs=read-write, primary or any: settled writes, and uses no standby',
   },
 };
 const PORT = '5432';
 const PORT_MAX = 65_535;
 
-/** Throws a sentence without its subject, and without any part of the URL, that says what is wrong with it. */
+/**
+ * Reads an address that names one server or several, as libpq has it. Throws a sentence without its subject, and without any
+ * part of the URL, that says what is wrong with it.
+ */
 export function postgresAddress(url: string): PostgresAddress {
-  if (namesSeveral(url)) {
-    throw new Error(
-      'names several servers; name one address that leads to the primary, like a proxy that asks which of them it is',
-    );
-  }
+  const servers = urlsOfServers(url).map(serverAddress);
+  const names = servers.map(({ name }) => name);
+  if (new Set(names).size < names.length) throw new Error('names a server twice: name each once');
+  if (servers.length > SERVERS_MAX) throw new Error(`names more than ${SERVERS_MAX} servers`);
+  const [first] = servers as [ParsedServer];
+  const name =
+    servers.length === 1 ? first.name : `postgres://${servers.map(({ host }) => host).join(',')}/${first.database}`;
+  return { engine: 'postgres', servers: servers.map(({ host: _, ...server }) => server), name };
+}
+
+const SERVERS_MAX = 9;
+
+/** The driver would take a list of servers, which libpq allows, for the name of one: each gets a URL of its own. */
+function urlsOfServers(url: string): string[] {
+  const [, before = '', hosts = '', after = ''] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
+  const urls = hosts.includes(',') ? hosts.split(',').map((host) => `${before}${host}${after}`) : [url];
+  if (urls.length > 1 && hosts.split(',').some((host) => host === '')) throw new Error(NO_HOST);
+  const given = new URLSearchParams(url.split('?')[1]);
+  const [names, ports] = ['host', 'port'].map((name) => (given.get(name) ?? '').split(','));
+  if (names === undefined || ports === undefined || names.length < 2) return urls;
+  if (urls.length > 1) throw new Error('names servers before and after its question mark: name them in one place');
+  if (ports.length > 1 && ports.length !== names.length) throw new Error('must say one port, or one for each host');
+  // libpq lets the place of the host be empty then; a URL does not.
+  const whole = `${before}${hosts === '' ? 'localhost' : hosts}${after}`;
+  return names.map((name, at) => urlWith(whole, name, ports[at] ?? ports[0] ?? ''));
+}
+
+function urlWith(url: string, host: string, port: string): string {
+  if (host === '') throw new Error(NO_HOST);
   const parsed = URL.parse(url);
-  if (parsed === null || !isEncoded(parsed) || isCutShort(parsed)) {
-    throw new Error(
-      'is not an address: write postgres://user:password@host:5432/database, with other characters than letters and ' +
-        'digits percent-encoded in user and password',
-    );
-  }
+  if (parsed === null) throw new Error(NO_ADDRESS);
+  parsed.searchParams.set('host', host);
+  if (port !== '') parsed.searchParams.set('port', port);
+  return parsed.href;
+}
+
+const NO_HOST = 'names no host: write postgres://user:password@host:5432/database';
+const NO_ADDRESS =
+  'is not an address: write postgres://user:password@host:5432/database, with other characters than letters and digits ' +
+  'percent-encoded in user and password';
+
+type ParsedServer = ServerAddress & { host: string };
+
+function serverAddress(url: string): ParsedServer {
+  const parsed = URL.parse(url);
+  if (parsed === null || !isEncoded(parsed) || isCutShort(parsed)) throw new Error(NO_ADDRESS);
   const given = parsed.searchParams;
   refuseParameters(given);
   const host = given.get('host') || decodeURIComponent(parsed.hostname);
-  if (host === '') throw new Error('names no host: write postgres://user:password@host:5432/database');
+  if (host === '') throw new Error(NO_HOST);
   const database = decodeURIComponent(parsed.pathname.slice(1));
   if (database === '' || database.includes('/')) {
     throw new Error('names no database: write postgres://user:password@host:5432/database');
@@ -88,7 +134,7 @@ export function postgresAddress(url: string): PostgresAddress {
   const name = host.startsWith('/')
     ? `postgres://localhost:${port}/${database}?host=${host}`
     : `postgres://${host}:${port}/${database}`;
-  return { engine: 'postgres', url, name };
+  return { url, name, database, host: `${encodeURIComponent(host)}:${port}` };
 }
 
 function refuseParameters(given: URLSearchParams): void {
@@ -109,13 +155,6 @@ function refuseParameters(given: URLSearchParams): void {
   if (given.get('sslnegotiation') === 'direct' && given.get('sslmode') === 'disable') {
     throw new Error('says sslnegotiation=direct, which encrypts, and sslmode=disable: say one of them');
   }
-}
-
-/** The driver takes a list of servers, which libpq allows, for the name of one. */
-function namesSeveral(url: string): boolean {
-  const [, hosts = ''] = /^\w+:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(url) ?? [];
-  const given = new URLSearchParams(url.split('?')[1]).get('host') ?? '';
-  return `${hosts}${given}`.includes(',');
 }
 
 /** A password with a slash, a question mark or a number sign ends the host: what comes after it is not what it seems. */

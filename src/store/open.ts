@@ -15,7 +15,7 @@ const TRY_EVERY_MS = 500;
 
 /** What either engine needs. `olderKeyIds` has no default: leaving it out would refuse a key that is being changed. */
 export type OpenOptions = Omit<SqliteStoreOptions, 'path' | 'newInstanceId'> &
-  Omit<PostgresStoreOptions, 'url' | 'name' | 'replica' | 'newInstanceId'> &
+  Omit<PostgresStoreOptions, 'servers' | 'name' | 'replica' | 'newInstanceId'> &
   Required<Pick<KeysGiven, 'olderKeyIds'>> & { log: Log };
 
 export type OpenedStore = OpenedEngine & {
@@ -39,9 +39,9 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
     return { ...opened, clock: options.clock, wakeups: NO_WAKEUPS, skewMs: () => 0, isShared: false, replica: null };
   }
   const { openPostgresStore } = await import('./postgres/store.ts');
-  const { url, name } = address;
+  const { servers, name } = address;
   const replica = replicaName(options.newId());
-  const open = () => openPostgresStore({ ...options, url, name, replica, newInstanceId });
+  const open = () => openPostgresStore({ ...options, servers, name, replica, newInstanceId });
   const opened = await whenReachable(name, options, open);
   return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true, replica };
 }

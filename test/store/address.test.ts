@@ -3,12 +3,42 @@ import { postgresAddress } from '../../src/store/address.ts';
 
 describe('the address of a PostgreSQL', () => {
   it.each([
-    'postgres://settled:pass@one:5432,two:5432/settled',
-    'postgres://settled:pass@one,two/settled',
-    'postgres://settled:pass@/settled?host=one,two&target_session_attrs=read-write',
-    'postgres:///settled?host=one,two',
-  ])('names one server, because the driver takes a list for a name: %s', (url) => {
-    expect(() => postgresAddress(url)).toThrow(/names several servers; name one address that leads to the primary/);
+    ['postgres://settled:pass@one:5433,two/settled', ['one:5433', 'two:5432'], 'postgres://one:5433,two:5432/settled'],
+    [
+      'postgres://settled:p%2Cq@one,two,three/settled?sslmode=no-verify&target_session_attrs=read-write',
+      ['one:5432', 'two:5432', 'three:5432'],
+    ],
+    ['postgres://settled:pass@[::1]:5433,[::2]/settled', ['[::1]:5433', '[::2]:5432']],
+    ['postgres://settled:pass@/settled?host=one,two&port=5433', ['one:5433', 'two:5433']],
+    ['postgres://settled:pass@/settled?host=one,two&port=5433,5434', ['one:5433', 'two:5434']],
+    ['postgres:///settled?host=/run/one,/run/two', ['localhost:5432', 'localhost:5432']],
+  ])('may name several servers, as libpq has it: %s', (url, hosts, name = expect.any(String)) => {
+    const address = postgresAddress(url);
+    expect(address.name).toEqual(name);
+    expect(address.servers.map((server) => new URL(server.name).host)).toEqual(hosts);
+    // Each has the password and the parameters.
+    const { password, search } = new URL(address.servers[0]?.url ?? '');
+    const given = new URLSearchParams(url.split('?')[1]);
+    for (const server of address.servers) {
+      expect(new URL(server.url).password).toBe(password);
+      expect(new URL(server.url).searchParams.get('sslmode')).toBe(given.get('sslmode'));
+      expect(server.name).not.toContain('pass');
+    }
+    expect(search.includes(',')).toBe(false);
+  });
+
+  it.each([
+    ['postgres://settled:pass@one,/settled', 'names no host'],
+    ['postgres://settled:pass@,one/settled', 'names no host'],
+    ['postgres:///settled?host=one,', 'names no host'],
+    ['postgres://settled:pass@one,one:5432/settled', 'names a server twice'],
+    ['postgres://settled:pass@one,two/settled?host=three,four', 'names servers before and after its question mark'],
+    ['postgres://settled:pass@/settled?host=one,two,three&port=1,2', 'must say one port, or one for each host'],
+    ['postgres://settled:pass@one,two:99999/settled', 'is not an address'],
+    ['postgres://settled:pass@a,b,c,d,e,f,g,h,i,j/settled', 'names more than 9 servers'],
+    ['postgres://settled:pass@one,two/settled?target_session_attrs=standby', 'settled writes, and uses no standby'],
+  ])('is refused: %s', (url, why) => {
+    expect(() => postgresAddress(url)).toThrow(why);
   });
 
   it('may have a comma in its password', () => {

@@ -64,26 +64,60 @@ class GatheringSocket extends Socket {
   }
 }
 
-/** What is checked of every new connection. */
+/** What is asked of every new connection. A standby has replayed its log up to `logEnd`, a primary has written it. */
 const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
-  current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby"`;
+  current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
+  (SELECT system_identifier::text FROM pg_control_system()) AS cluster,
+  CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
+  (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::text AS "logEnd",
+  current_setting('settled.superseded_by', true) AS "supersededBy",
+  nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
 const VERSION_MIN = 140_000;
 
-type Inspected = { fsync: string | null; version: number; encoding: string; isStandby: boolean };
+type Answered = {
+  fsync: string | null;
+  version: number;
+  encoding: string;
+  isStandby: boolean;
+  cluster: string;
+  timeline: string | null;
+  logEnd: string | null;
+  supersededBy: string | null;
+  standbys: string | null;
+};
+
+/** What a server said of itself. */
+export type Inspected = {
+  isStandby: boolean;
+  /** The same for a primary and its standbys. */
+  cluster: string;
+  /** Of a primary: counts the promotions. A standby does not say it. */
+  timeline: number | null;
+  /** In bytes since the beginning of the log. */
+  logEnd: number | null;
+  /** The timeline of the server that replaced it, as a replica has noted in its database; null if none has. */
+  supersededBy: number | null;
+  /** For which standbys its commits wait: its `synchronous_standby_names`; null if they wait for none. */
+  standbys: string | null;
+};
 
 /**
  * Throws if a connection must not be used, because its server is a standby, too old, or would acknowledge what a crash of
  * its machine undoes. Sets the timeouts of the connection; each transaction sets `synchronous_commit`. All faults are
  * transient: while settled serves, another server may come to answer at the same address, and no event is given up for that.
  */
-export async function assertUsable(client: pg.ClientBase, name: string): Promise<void> {
+export async function inspect(
+  client: pg.ClientBase,
+  name: string,
+  { acceptsStandby = false }: { acceptsStandby?: boolean } = {},
+): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
-  const found = (await client.query<Inspected>(INSPECT)).rows[0] as Inspected;
-  if (found.isStandby) {
+  const found = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
+  if (found.isStandby && !acceptsStandby) {
     throw new Fault(
       'transient',
       'store_unwritable',
-      `${name} is a standby, which cannot be written. Name the primary, by an address that follows it.`,
+      `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
     );
   }
   if (found.version < VERSION_MIN) {
@@ -95,4 +129,14 @@ export async function assertUsable(client: pg.ClientBase, name: string): Promise
     throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.fsync === 'off') throw notDurable(name);
+  const { isStandby, cluster, timeline, logEnd, supersededBy, standbys } = found;
+  return {
+    isStandby,
+    cluster,
+    // The first eight digits of the name of a file of the log, which are hexadecimal.
+    timeline: timeline === null ? null : Number.parseInt(timeline, 16),
+    logEnd: logEnd === null ? null : Number(logEnd),
+    supersededBy: supersededBy === null || supersededBy === '' ? null : Number(supersededBy),
+    standbys,
+  };
 }

@@ -3,10 +3,10 @@ import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
 import { type Answer, statement, type Transaction } from '../transaction.ts';
-import { connectionOptions } from './connection.ts';
 import {
   busy,
   connectionFault,
+  isDoubtful,
   isRefusedStatement,
   isWarning,
   isWorthRerunning,
@@ -14,8 +14,11 @@ import {
   storeFault,
   unconfirmed,
 } from './faults.ts';
+import { Connection, type Servers } from './servers.ts';
 import { BEGIN_DURABLE, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
+/** `pg` counts from the call to the end of what a new connection is asked. */
+const CONNECT_WITHIN_MS = 3_000;
 /** When nothing is under way any more. */
 const END_WITHIN_MS = 400;
 const RERUNS_MAX = 8;
@@ -23,16 +26,13 @@ const RERUN_MS = 20;
 
 export type DatabaseOptions = Identity &
   CallOptions & {
-    url: string;
-    /** The database in a person's words, without a password. */
-    name: string;
+    servers: Servers;
     /** How many there are at most. Work waits for one of them in the order in which it came. */
     connections: number;
     random: () => number;
-    /** Runs on each new connection before anything else is sent, and throws if it must not be used. */
-    assertUsable: (client: pg.ClientBase) => Promise<void>;
   };
 
+type Client = Connection & pg.PoolClient;
 type Verb<T> = (tx: Transaction) => Answer<T>;
 /** A call is over when it is answered or refused. */
 type Call = { isOver: boolean };
@@ -50,20 +50,26 @@ export class Database {
   #drained: (() => void) | null = null;
 
   constructor(options: DatabaseOptions) {
-    this.name = options.name;
+    const { servers } = options;
+    this.name = servers.name;
     this.#options = options;
     this.#connections = openSemaphore(options.connections);
     this.#reads = openSemaphore(Math.ceil(options.connections / 2));
     this.#pool = new pg.Pool({
-      ...connectionOptions(options.url),
+      // Made when the pool needs one: `#connect` has asked for the primary just before.
+      Client: class extends Connection {
+        constructor(config: pg.ClientConfig) {
+          super(servers.latest, config);
+        }
+      } as unknown as pg.PoolConfig['Client'],
+      connectionTimeoutMillis: CONNECT_WITHIN_MS,
       max: options.connections,
       pipeline: true,
       idleTimeoutMillis: 30_000,
-      onConnect: options.assertUsable,
+      onConnect: (client) => servers.inspect(client as Connection),
     });
     // A connection that is lost while idle is replaced when one is needed. One that is in use fails its query.
-    this.#pool.on('error', () => {});
-    this.#pool.on('connect', (client) => client.on('error', () => {}));
+    this.#pool.on('error', (_, client) => servers.doubt(client as unknown as Connection));
   }
 
   /**
@@ -185,11 +191,20 @@ export class Database {
     return new PostgresTransaction(client, this.#options);
   }
 
-  async #connect(): Promise<pg.PoolClient> {
-    try {
-      return await this.#pool.connect();
-    } catch (error) {
-      throw connectionFault(error, this.#options);
+  /** A connection to the primary. One that was opened before a failover is inspected again, and given up if it fails. */
+  async #connect(): Promise<Client> {
+    const { servers } = this.#options;
+    for (;;) {
+      const server = await servers.primary();
+      let client: Client;
+      try {
+        client = (await this.#pool.connect()) as Client;
+      } catch (error) {
+        servers.doubtServer(server);
+        throw connectionFault(error, server);
+      }
+      if (await servers.trusts(client)) return client;
+      client.release(true);
     }
   }
 
@@ -220,7 +235,8 @@ export class Database {
       return value;
     } catch (error) {
       // A fault is a verb's own, of what it found.
-      isUsable = isRefusedStatement(error) || error instanceof Fault;
+      isUsable = !isDoubtful(error) && (isRefusedStatement(error) || error instanceof Fault);
+      if (isDoubtful(error)) this.#options.servers.doubt(client);
       throw error;
     } finally {
       client.off('notice', note);

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
+import type { ServerAddress } from '../address.ts';
 
 /** Worth running again from the beginning: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
@@ -34,7 +35,7 @@ export function isRefusedStatement(error: unknown): boolean {
  * Names why a connection cannot be opened, if what it is opened with has to be changed. While settled serves, even that may
  * pass: a certificate is replaced, or a parameter at the server.
  */
-export function connectionFault(error: unknown, { url, name }: { url: string; name: string }): unknown {
+export function connectionFault(error: unknown, { url, name }: ServerAddress): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
   const { message } = error;
   const { code = '', syscall } = error as NodeJS.ErrnoException;
@@ -190,6 +191,13 @@ function isConnectionLoss(error: unknown): boolean {
   return NETWORK.test(code ?? '') || (code === undefined && WORDS.test(error.message));
 }
 
+/** Whether a server that failed so may not be the primary any more (SQLSTATE 25006, 57P01 to 57P03, class 08), or may be gone. */
+export function isDoubtful(error: unknown): boolean {
+  if (error instanceof Fault) return error.code === 'store_unwritable' || error.code === 'store_unreachable';
+  if (error instanceof DatabaseError) return /^(25006|57P0[123]|08)/.test(error.code ?? '');
+  return isConnectionLoss(error);
+}
+
 /** The files that an address may name, and how each is read. */
 const FILES = {
   sslrootcert: { read: certificate, what: 'no certificate in PEM' },
@@ -197,8 +205,12 @@ const FILES = {
   sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
 } as const;
 
-/** What is wrong with the TLS files that an address names; null if they can be used. */
-export function tlsFilesFault(url: string, name: string): Fault | null {
+/** What is wrong with the TLS files that addresses name; null if they can be used. */
+export function tlsFilesFaults(servers: readonly ServerAddress[]): Fault | null {
+  return servers.map(({ url, name }) => tlsFilesFault(url, name)).find((fault) => fault !== null) ?? null;
+}
+
+function tlsFilesFault(url: string, name: string): Fault | null {
   const given = new URL(url).searchParams;
   for (const [parameter, { read, what }] of Object.entries(FILES)) {
     const path = given.get(parameter);

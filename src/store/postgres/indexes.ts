@@ -1,9 +1,9 @@
-import pg from 'pg';
+import type pg from 'pg';
 import type { IndexesBuilt, Keeping } from '../contract.ts';
 import { readMigrations } from '../migrate.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { assertUsable, connectionOptions } from './connection.ts';
-import { connectionFault, storeFault } from './faults.ts';
+import { storeFault } from './faults.ts';
+import type { Connection, Servers } from './servers.ts';
 
 /*
  * Indexes of large tables. A migration names them by `CREATE INDEX CONCURRENTLY`, which no transaction may hold: a replica
@@ -58,16 +58,22 @@ const TURN = 0x1d8;
  * transaction sees no moment of the database, for whose end a build would wait.
  */
 export async function buildIndexes(
-  { url, name }: { url: string; name: string },
+  servers: Servers,
   { signal }: Parameters<Keeping['buildIndexes']>[0],
 ): Promise<IndexesBuilt> {
-  const clients = [connect(url), connect(url)] as const;
-  const [turn, builder] = clients;
+  const clients: Connection[] = [];
   const destroy = () => clients.forEach(cut);
   signal.addEventListener('abort', destroy);
-  try {
+  /** A build takes as long as it takes. */
+  const connect = async () => {
+    const client = await servers.connect({ query_timeout: 0 });
+    clients.push(client);
     signal.throwIfAborted();
-    await Promise.all(clients.map((client) => opened(client, { url, name })));
+    return client;
+  };
+  try {
+    const turn = await connect();
+    const builder = await connect();
     await turn.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0');
     // Without a value: the answer to a statement with values keeps a moment of the database until the next one.
     const { rows } = await turn.query<{ isMine: boolean }>(`SELECT pg_try_advisory_xact_lock(${TURN}) AS "isMine"`);
@@ -82,25 +88,11 @@ export async function buildIndexes(
     }
     return { built, missing: await missingNames(builder) };
   } catch (error) {
-    throw storeFault(error, name);
+    throw storeFault(error, servers.name);
   } finally {
     signal.removeEventListener('abort', destroy);
     await Promise.all(clients.map((client) => client.end().catch(() => {})));
   }
-}
-
-/** A build takes as long as it takes. */
-function connect(url: string): pg.Client {
-  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
-  client.on('error', () => {});
-  return client;
-}
-
-async function opened(client: pg.Client, at: { url: string; name: string }): Promise<void> {
-  await client.connect().catch((error) => {
-    throw connectionFault(error, at);
-  });
-  await assertUsable(client, at.name);
 }
 
 /** An `end` would wait for the answer of the server. */

@@ -1,8 +1,7 @@
-import pg from 'pg';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import { statement } from '../transaction.ts';
-import { connectionOptions } from './connection.ts';
 import type { Database } from './database.ts';
+import type { Connection, Servers } from './servers.ts';
 
 /** What another replica may have work with: events that it recorded, notices that it wrote. */
 export const WAKEUPS = ['events', 'notices'] as const;
@@ -28,36 +27,34 @@ const NOTIFY = statement(`SELECT pg_notify('${CHANNEL}', @payload)`);
 
 export type WakeupOptions = {
   db: Pick<Database, 'once'>;
-  url: string;
+  servers: Servers;
   replica: string;
   clock: Clock;
   random: () => number;
 };
 
 /** Listens on a connection of its own, and opens another one when that is lost. */
-export function openWakeups({ db, url, replica, clock, random }: WakeupOptions): Wakeups {
+export function openWakeups({ db, servers, replica, clock, random }: WakeupOptions): Wakeups {
   const heard = new Set<(wakeup: Wakeup) => void>();
   const unsent = new Set<Wakeup>();
-  let client: pg.Client | null = null;
+  let client: Connection | null = null;
+  let connecting: Promise<void> | null = null;
   let isClosed = false;
   let failures = 0;
   let cancel: Cancel = () => {};
 
   function connect(): void {
     if (isClosed) return;
-    let mine: pg.Client;
-    try {
-      mine = new pg.Client(connectionOptions(url));
-    } catch {
-      // It reads the files of TLS, and one of them is being replaced.
-      connectLater();
-      return;
-    }
+    connecting = servers.connect().then(listen, connectLater);
+  }
+
+  function listen(mine: Connection): void {
     client = mine;
     let isLost = false;
     const lose = () => {
       if (isLost) return;
       isLost = true;
+      servers.doubt(mine);
       // A connection that was cut without a word does not end on its own.
       mine.end().catch(() => {});
       cancel();
@@ -67,8 +64,7 @@ export function openWakeups({ db, url, replica, clock, random }: WakeupOptions):
     mine.on('end', lose);
     mine.on('notification', ({ payload = '' }) => receive(payload));
     mine
-      .connect()
-      .then(() => mine.query(`LISTEN ${CHANNEL}`))
+      .query(`LISTEN ${CHANNEL}`)
       .then(() => {
         failures = 0;
         cancel = clock.every(ASK_EVERY_MS, () => void mine.query('SELECT 1').catch(lose));
@@ -109,12 +105,13 @@ export function openWakeups({ db, url, replica, clock, random }: WakeupOptions):
     },
     listen: (listener) => {
       heard.add(listener);
-      if (client === null) connect();
+      if (connecting === null) connect();
     },
     close: async () => {
       isClosed = true;
       cancel();
-      await Promise.all([flush(), client?.end().catch(() => {})]);
+      await Promise.all([flush(), connecting]);
+      await client?.end().catch(() => {});
     },
   };
 }

@@ -1,5 +1,5 @@
-import pg from 'pg';
 import { Fault } from '../../fault.ts';
+import type { PostgresAddress } from '../address.ts';
 import {
   type Instance,
   type KeysGiven,
@@ -13,10 +13,10 @@ import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';
-import { assertUsable, connectionOptions } from './connection.ts';
-import { Database, type DatabaseOptions, databaseClock } from './database.ts';
-import { connectionFault, storeFault, tlsFilesFault } from './faults.ts';
+import { Database, databaseClock } from './database.ts';
+import { storeFault, tlsFilesFaults } from './faults.ts';
 import { buildIndexes, inTransaction } from './indexes.ts';
+import { type Connection, Servers } from './servers.ts';
 import { BEGIN_DURABLE } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
@@ -26,14 +26,14 @@ type OpenOptions = InstanceOptions & {
 
 /**
  * Migrates a database and reads its instance row. `migrated`: the names of the migrations that it applied. Faults: those of
- * `assertUsable`, `store_foreign`, `store_newer`.
+ * `inspect`, `store_foreign`, `store_newer`.
  */
 export async function openDatabase(
   db: Database,
-  url: string,
+  servers: Servers,
   options: OpenOptions,
 ): Promise<Opened & { migrated: string[] }> {
-  const migrated = await migrate(url, options.name);
+  const migrated = await migrate(servers);
   const opened = await db.write(function* (tx) {
     if (options.before !== undefined) yield* options.before(tx);
     return yield* openInstance(tx, options);
@@ -48,16 +48,16 @@ const NEVER_ABORTED = new AbortController().signal;
 
 /** `settled migrate`, of a database that may be empty. */
 export async function migratePostgres(
-  options: MigrateOptions & Pick<DatabaseOptions, 'url' | 'name'>,
+  options: MigrateOptions & Pick<PostgresAddress, 'servers' | 'name'>,
 ): Promise<Migrated> {
-  const { url, name, isRestored, keyIsLost, clock: machine } = options;
+  const { name, isRestored, keyIsLost, clock: machine } = options;
   const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
   const keyId = keyIds[0] as string;
-  const unusable = tlsFilesFault(url, name);
+  const unusable = tlsFilesFaults(options.servers);
   if (unusable !== null) throw unusable;
+  const servers = new Servers(options);
   const db = new Database({
-    url,
-    name,
+    servers,
     connections: 1,
     clock: machine,
     replica: 'migrate',
@@ -65,11 +65,10 @@ export async function migratePostgres(
     random: () => 0.5,
     callTimeoutMs: CALL_TIMEOUT_MS,
     onBatch: () => {},
-    assertUsable: (client) => assertUsable(client, name),
   });
   try {
     const { nowMs } = await databaseClock(db, machine);
-    const { migrated, restoredFromMs } = await openDatabase(db, url, {
+    const { migrated, restoredFromMs } = await openDatabase(db, servers, {
       name,
       nowMs: nowMs(),
       secretsKeyId: keyId,
@@ -79,7 +78,7 @@ export async function migratePostgres(
       isRestored,
       ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
     });
-    await buildIndexes({ url, name }, { signal: NEVER_ABORTED });
+    await buildIndexes(servers, { signal: NEVER_ABORTED });
     const newKey = { keyId, keyPlace, undecipherable: await db.read((tx) => countUnopenable(tx, keyIds)) };
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {
@@ -114,9 +113,10 @@ const MIGRATION_TIMEOUT_MS = 15 * 60_000;
  * transaction, one replica at a time; indexes of large tables follow (`buildIndexes`). Replicas of the release before go on
  * serving meanwhile and after: docs/migrations.md has the rule for what a migration may do. Returns the names of what was applied.
  */
-export async function migrate(url: string, name: string): Promise<string[]> {
+export async function migrate(servers: Servers): Promise<string[]> {
   const known = readMigrations('postgres');
-  return alone(url, name, async (run) => {
+  const { name } = servers;
+  return alone(servers, async (run) => {
     await refuseForeign(run, name);
     await run(
       `CREATE TABLE IF NOT EXISTS migration (
@@ -150,27 +150,24 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
 type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
 
 /** Carries out work in one transaction on a connection of its own, while no other replica does so. */
-async function alone<T>(url: string, name: string, work: (run: Run) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ ...connectionOptions(url), query_timeout: MIGRATION_TIMEOUT_MS });
-  client.on('error', () => {});
+async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>): Promise<T> {
+  let client: Connection | null = null;
   try {
-    await client.connect().catch((error) => {
-      throw connectionFault(error, { url, name });
-    });
-    await assertUsable(client, name);
-    await client.query(BEGIN_DURABLE);
-    await client.query(
+    const opened = await servers.connect({ query_timeout: MIGRATION_TIMEOUT_MS });
+    client = opened;
+    await opened.query(BEGIN_DURABLE);
+    await opened.query(
       `SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}; SET LOCAL lock_timeout = ${MIGRATION_TIMEOUT_MS}`,
     );
-    await client.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
-    await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    const value = await work(async (sql, values) => (await client.query(sql, values as unknown[])).rows);
-    await client.query('COMMIT');
+    await opened.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
+    await opened.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
+    const value = await work(async (sql, values) => (await opened.query(sql, values as unknown[])).rows);
+    await opened.query('COMMIT');
     return value;
   } catch (error) {
-    throw storeFault(error, name);
+    throw storeFault(error, servers.name);
   } finally {
-    await client.end().catch(() => {});
+    await client?.end().catch(() => {});
   }
 }
 

@@ -1,21 +1,24 @@
 import { Fault } from '../../fault.ts';
+import type { PostgresAddress } from '../address.ts';
 import type { Store } from '../contract.ts';
 import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
 import { openCensus } from './census.ts';
 import { watchChanges } from './changes.ts';
-import { assertUsable } from './connection.ts';
 import { Database, type DatabaseClock, type DatabaseOptions, databaseClock } from './database.ts';
-import { tlsFilesFault } from './faults.ts';
+import { tlsFilesFaults } from './faults.ts';
 import { buildIndexes, missingIndexes } from './indexes.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
 import { openDatabase } from './open.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
+import { Servers, type ServersOptions } from './servers.ts';
 import { claimVerbs, feedVerbs, stats } from './verbs.ts';
 
-export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'assertUsable'> &
+export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
+  Pick<PostgresAddress, 'servers' | 'name'> &
+  Pick<ServersOptions, 'onSwitch'> &
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
   Pick<Replica, 'version' | 'settings'> & { newInstanceId: string };
 
@@ -32,20 +35,21 @@ const CONNECTIONS = { intake: 6, work: 6 } as const;
 
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
-  const { url, name, clock: machine } = options;
-  const unusable = tlsFilesFault(url, name);
+  const { clock: machine } = options;
+  const unusable = tlsFilesFaults(options.servers);
   if (unusable !== null) throw unusable;
+  const servers = new Servers(options);
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
-    (connections) => new Database({ ...options, connections, assertUsable: (client) => assertUsable(client, name) }),
+    (connections) => new Database({ ...options, servers, connections }),
   ) as [Database, Database];
   try {
     const clock = await databaseClock(intake, machine);
     const { skewMs } = clock;
     const nowMs = clock.nowMs();
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
-    const { migrated: _, ...opened } = await openDatabase(db, url, { ...options, nowMs, before });
-    const wakeups = openWakeups({ ...options, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, address: { url, name } });
+    const { migrated: _, ...opened } = await openDatabase(db, servers, { ...options, nowMs, before });
+    const wakeups = openWakeups({ ...options, servers, db });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers });
     const abandon = () => {
       db.abandon();
       intake.abandon();
@@ -57,11 +61,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; address: Pick<DatabaseOptions, 'url' | 'name'> };
+type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; servers: Servers };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
-  const { clock, wakeups, address } = parts;
+  const { clock, wakeups, servers } = parts;
   const gate = openGate();
   type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
   const write = (_: string, verb: unknown, args: readonly unknown[]) =>
@@ -94,7 +98,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     buildIndexes: async (may) => {
       const missing = await gate.enter(() => db.read(missingIndexes));
       // On connections of its own, for longer than other calls take.
-      return missing.length === 0 ? { built: [], missing } : buildIndexes(address, may);
+      return missing.length === 0 ? { built: [], missing } : buildIndexes(servers, may);
     },
     backup: async () => {
       throw new Fault(

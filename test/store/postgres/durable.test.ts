@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { assertUsable } from '../../../src/store/postgres/connection.ts';
+import { inspect } from '../../../src/store/postgres/connection.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventually } from '../../support/timing.ts';
@@ -173,23 +173,23 @@ describe('a server that cannot be used', () => {
     }) as unknown as pg.ClientBase;
 
   it('is refused when it is older than PostgreSQL 14, and no newer one is', async () => {
-    await expect(assertUsable(saying({ version: 130_020 }), 'the store')).rejects.toMatchObject({
+    await expect(inspect(saying({ version: 130_020 }), 'the store')).rejects.toMatchObject({
       code: 'configuration_invalid',
       kind: 'transient',
       message: 'the store runs PostgreSQL 13; settled needs 14 or later.',
     });
-    await assertUsable(saying({}), 'the store');
-    await assertUsable(saying({ version: 180_001 }), 'the store');
+    await inspect(saying({}), 'the store');
+    await inspect(saying({ version: 180_001 }), 'the store');
   });
 
   it('is refused when it does not wait for its disk, before anything is written', async () => {
-    await expect(assertUsable(saying({ fsync: 'off' }), 'the store')).rejects.toMatchObject({
+    await expect(inspect(saying({ fsync: 'off' }), 'the store')).rejects.toMatchObject({
       code: 'store_not_durable',
       message: expect.stringContaining('the store would lose what it acknowledged'),
     });
   });
 
   it('is used when it does not know the setting fsync', async () => {
-    await assertUsable(saying({ fsync: null }), 'the store');
+    await inspect(saying({ fsync: null }), 'the store');
   });
 });

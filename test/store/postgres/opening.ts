@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
+import type { ServerAddress } from '../../../src/store/address.ts';
 import { Database, type DatabaseOptions } from '../../../src/store/postgres/database.ts';
+import { Servers } from '../../../src/store/postgres/servers.ts';
 import {
   type OpenedPostgresStore,
   openPostgresStore,
@@ -22,11 +24,17 @@ export function newDatabase(): Promise<string> {
 
 export const TEMPLATE = 'settled_template';
 
+const NAME = 'the database of the test';
+
+export function serverOf(url: string): ServerAddress {
+  return { url, name: NAME, database: new URL(url).pathname.slice(1) };
+}
+
 /** Opens the shared store as the tests of it do. */
 export function openTestPostgres(url: string, over: Partial<PostgresStoreOptions> = {}): Promise<OpenedPostgresStore> {
   return openPostgresStore({
-    url,
-    name: 'the database of the test',
+    servers: [serverOf(url)],
+    name: NAME,
     replica: `replica-${randomUUID()}`,
     version: '0.0.0',
     settings: () => ({}),
@@ -43,9 +51,9 @@ export function openTestPostgres(url: string, over: Partial<PostgresStoreOptions
 
 /** The connections of a replica, without a store: any statement may be carried out on them. */
 export function openTestDatabase(url: string, over: Partial<DatabaseOptions> = {}): Database {
+  const servers = over.servers ?? new Servers({ servers: [serverOf(url)], name: NAME, clock: systemClock });
   return new Database({
-    url,
-    name: 'the database of the test',
+    servers,
     connections: 2,
     replica: 'one',
     newId: randomUUID,
@@ -53,7 +61,6 @@ export function openTestDatabase(url: string, over: Partial<DatabaseOptions> = {
     clock: systemClock,
     callTimeoutMs: 10_000,
     onBatch: () => {},
-    assertUsable: async () => {},
     ...over,
   });
 }

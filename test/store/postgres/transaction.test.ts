@@ -1,8 +1,9 @@
-import type { ClientBase } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
+import { type Connection, Servers } from '../../../src/store/postgres/servers.ts';
 import { statement, type Transaction, together, type Work } from '../../../src/store/transaction.ts';
-import { newDatabase, openTestDatabase } from './opening.ts';
+import { systemClock } from '../../../src/work/clock.ts';
+import { newDatabase, openTestDatabase, serverOf } from './opening.ts';
 
 const NOTE = statement('INSERT INTO rejection_note VALUES (@text)');
 const NOTES = statement('SELECT text FROM rejection_note');
@@ -79,16 +80,21 @@ describe('a transaction', () => {
 /** A database with a table for notes; `refuseNext` has the next statement fail that begins so, as the server may. */
 async function open(): Promise<{ db: Database; refuseNext(beginning: string): void }> {
   let refused: string | null = null;
-  const assertUsable = async (client: ClientBase) => {
-    const query = client.query.bind(client) as (asked: unknown) => Promise<unknown>;
-    const guarded = (asked: unknown) => {
-      if (refused === null || !String(asked).startsWith(refused)) return query(asked);
-      refused = null;
-      return Promise.reject(new Error('refused by the test'));
-    };
-    client.query = guarded as typeof client.query;
-  };
-  const db = openTestDatabase(await newDatabase(), { connections: 4, assertUsable });
+  class GuardedServers extends Servers {
+    override async inspect(client: Connection) {
+      await super.inspect(client);
+      const query = client.query.bind(client) as (asked: unknown) => Promise<unknown>;
+      const guarded = (asked: unknown) => {
+        if (refused === null || !String(asked).startsWith(refused)) return query(asked);
+        refused = null;
+        return Promise.reject(new Error('refused by the test'));
+      };
+      client.query = guarded as typeof client.query;
+    }
+  }
+  const name = 'the database of the test';
+  const servers = new GuardedServers({ servers: [serverOf(await newDatabase())], name, clock: systemClock });
+  const db = openTestDatabase('', { connections: 4, servers });
   onTestFinished(() => {
     db.abandon();
     void db.close();

@@ -1,0 +1,302 @@
+import pg from 'pg';
+import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
+import type { ServerAddress } from '../address.ts';
+import { connectionOptions, type Inspected, inspect } from './connection.ts';
+import { connectionFault, storeFault } from './faults.ts';
+
+/**
+ * The servers of one database, of which one is the primary. New connections go to the primary that was found last. After a
+ * failure that a failover may explain, settled asks all servers again, and every older connection before it is used.
+ *
+ * A primary that was replaced and came back still takes writes, and nothing of what it takes is kept. PostgreSQL numbers the
+ * histories of a database: each promotion begins a new timeline (PostgreSQL, section 25.3.6). settled uses no server whose
+ * timeline is lower than one that it has seen, and marks such a server, so that replicas which see only that one refuse it too.
+ */
+
+/** What settled knows of a server. */
+export type ServerState = {
+  name: string;
+  role: 'primary' | 'replaced' | 'standby' | 'unusable' | 'unreachable';
+  /** What is wrong with it; null if nothing is. */
+  why: string | null;
+  /** How many bytes of the log a standby has still to replay; null if that is not known. */
+  behindBytes: number | null;
+  timeline: number | null;
+};
+
+export type ServersOptions = {
+  /** In the order in which they are preferred. */
+  servers: readonly ServerAddress[];
+  /** All of them, in a person's words. */
+  name: string;
+  clock: Pick<Clock, 'monotonicMs' | 'after'>;
+  /** Another server than before is used. */
+  onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
+};
+
+/** A connection that knows where it leads. */
+export class Connection extends pg.Client {
+  readonly server: ServerAddress;
+
+  constructor(server: ServerAddress, config: pg.ClientConfig = {}) {
+    super({ ...connectionOptions(server.url), ...config });
+    this.server = server;
+    // One that is lost while nothing is asked of it is replaced when it is needed.
+    this.on('error', () => {});
+  }
+}
+
+/** After a primary was found, others have this long to say that they are one too. */
+const OTHERS_WITHIN_MS = 250;
+/** Between two searches that found none. */
+const LOOK_AGAIN_MS = 100;
+
+type Found = { server: ServerAddress; said: Inspected | Fault };
+type Usable = { server: ServerAddress; said: Inspected };
+
+export class Servers {
+  readonly name: string;
+  readonly #options: ServersOptions;
+  /** The server of new connections. */
+  #primary: ServerAddress;
+  #isInDoubt: boolean;
+  /** Connections that were inspected in an earlier one are inspected again before they are used. */
+  #generation = 0;
+  readonly #inspectedIn = new WeakMap<pg.ClientBase, number>();
+  /** The highest timeline that was seen, of each cluster: a database may be restored into another one. */
+  readonly #timelines = new Map<string, number>();
+  #search: Promise<void> | null = null;
+  #searchedAtMs = Number.NEGATIVE_INFINITY;
+  #states: readonly ServerState[] = [];
+
+  constructor(options: ServersOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#primary = options.servers[0] as ServerAddress;
+    this.#isInDoubt = options.servers.length > 1;
+  }
+
+  /** Of the last search. */
+  get states(): readonly ServerState[] {
+    return this.#states;
+  }
+
+  /** The server of the next connection. Searches for the primary first if it is in doubt; throws if there is none. */
+  async primary(): Promise<ServerAddress> {
+    while (this.#isInDoubt) await this.#searchOnce();
+    return this.#primary;
+  }
+
+  /** The server that `primary` gave last. */
+  get latest(): ServerAddress {
+    return this.#primary;
+  }
+
+  /** Whether a connection leads to the primary. One that was inspected before there was a doubt is inspected again. */
+  async trusts(client: Connection): Promise<boolean> {
+    if (client.server !== this.#primary) return false;
+    if (this.#inspectedIn.get(client) === this.#generation) return true;
+    try {
+      await this.inspect(client);
+    } catch {
+      this.doubt(client);
+      return false;
+    }
+    return client.server === this.#primary;
+  }
+
+  /** Throws if a connection must not be used. Sets its timeouts. */
+  async inspect(client: Connection): Promise<void> {
+    const generation = this.#generation;
+    const { server } = client;
+    const said = await inspect(client, server.name);
+    this.#note(said);
+    this.#refuseReplaced(server, said);
+    this.#inspectedIn.set(client, generation);
+  }
+
+  /** Opens a connection to the primary, which its caller ends. */
+  async connect(config?: pg.ClientConfig): Promise<Connection> {
+    const server = await this.primary();
+    try {
+      // It reads the files of TLS.
+      const client = new Connection(server, config);
+      try {
+        await client.connect();
+        await this.inspect(client);
+        return client;
+      } catch (error) {
+        client.end().catch(() => {});
+        throw error;
+      }
+    } catch (error) {
+      this.doubtServer(server);
+      throw connectionFault(error, server);
+    }
+  }
+
+  /** A connection failed as it does if its server is not the primary any more. */
+  doubt(client: Connection): void {
+    // Others that fail for the same reason say nothing new.
+    if ((this.#inspectedIn.get(client) ?? this.#generation) === this.#generation) this.doubtServer(client.server);
+  }
+
+  /** A server could not be connected to. */
+  doubtServer(server: ServerAddress): void {
+    if (server !== this.#primary) return;
+    this.#generation++;
+    this.#isInDoubt = this.#options.servers.length > 1;
+  }
+
+  /** Asks every server now, also while the primary is not in doubt. */
+  async look(): Promise<readonly ServerState[]> {
+    await this.#searchOnce().catch(() => {});
+    return this.#states;
+  }
+
+  /** All that search at the same time do so together. */
+  #searchOnce(): Promise<void> {
+    this.#search ??= this.#find();
+    return this.#search;
+  }
+
+  async #find(): Promise<void> {
+    const { clock, servers } = this.#options;
+    const restMs = this.#searchedAtMs + LOOK_AGAIN_MS - clock.monotonicMs();
+    try {
+      if (restMs > 0) await new Promise<void>((resume) => clock.after(restMs, resume));
+      this.#searchedAtMs = clock.monotonicMs();
+      const generation = this.#generation;
+      const found = await this.#askAll(servers);
+      this.#states = this.#describe(found);
+      const chosen = this.#choose(found);
+      // A doubt that came meanwhile may be of what was found.
+      if (generation === this.#generation) this.#isInDoubt = false;
+      this.#use(chosen);
+    } finally {
+      this.#search = null;
+    }
+  }
+
+  /** What each server says, in their order; those that are silent after a primary has answered count as unreachable. */
+  async #askAll(servers: readonly ServerAddress[]): Promise<Found[]> {
+    const { clock } = this.#options;
+    const enough = Promise.withResolvers<void>();
+    const late = new Fault('transient', 'store_unreachable', 'It does not answer.');
+    const found = servers.map((server): Found => ({ server, said: late }));
+    const asked = found.map(async (one) => {
+      one.said = await ask(one.server).catch((error) => asFault(error, one.server));
+      if (!(one.said instanceof Fault) && !one.said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
+    });
+    await Promise.race([Promise.all(asked), enough.promise]);
+    const answered = found.map((one) => ({ ...one }));
+    for (const { said } of answered) if (!(said instanceof Fault)) this.#note(said);
+    return answered;
+  }
+
+  #note({ cluster, timeline, supersededBy }: Inspected): void {
+    const seen = Math.max(timeline ?? 0, supersededBy ?? 0, this.#timelines.get(cluster) ?? 0);
+    if (seen > 0) this.#timelines.set(cluster, seen);
+  }
+
+  #isReplaced({ cluster, timeline, isStandby }: Inspected): boolean {
+    return !isStandby && timeline !== null && timeline < (this.#timelines.get(cluster) ?? 0);
+  }
+
+  #refuseReplaced(server: ServerAddress, said: Inspected): void {
+    if (!this.#isReplaced(said)) return;
+    throw new Fault(
+      'transient',
+      'store_unwritable',
+      `${server.name} was replaced as the primary: it is on timeline ${said.timeline}, and another server is on timeline ` +
+        `${this.#timelines.get(said.cluster)}. What is written there would be lost. Stop it, or make it a standby of the other.`,
+    );
+  }
+
+  /** The first primary that no other has replaced. */
+  #choose(found: readonly Found[]): Usable {
+    const primaries = found.filter((one): one is Usable => !(one.said instanceof Fault) && !one.said.isStandby);
+    for (const { server, said } of primaries) if (this.#isReplaced(said)) this.#mark(server, said);
+    const [first, second] = primaries.filter(({ said }) => !this.#isReplaced(said));
+    if (first === undefined) throw this.#none(found);
+    if (second === undefined) return first;
+    throw new Fault(
+      'transient',
+      'store_unwritable',
+      `${first.server.name} and ${second.server.name} both take writes, and nothing says which of them is the primary. Stop ` +
+        'the one whose data is not to be kept.',
+    );
+  }
+
+  /** Tells a server that was replaced, for replicas that see only that one. If it cannot be told, it is refused here all the same. */
+  #mark(server: ServerAddress, { cluster, supersededBy }: Inspected): void {
+    const timeline = this.#timelines.get(cluster) ?? 0;
+    if (supersededBy !== null && supersededBy >= timeline) return;
+    const client = new Connection(server);
+    client
+      .connect()
+      .then(() => client.query(markReplaced(server.database, timeline)))
+      .catch(() => {})
+      .finally(() => void client.end().catch(() => {}));
+  }
+
+  #none(found: readonly Found[]): Fault {
+    const [only] = found;
+    if (found.length === 1 && only !== undefined && only.said instanceof Fault) return only.said;
+    const faults = found.flatMap(({ said }) => (said instanceof Fault ? [said] : []));
+    // What a person has to change is said first.
+    const worst = faults.find(({ code }) => code !== 'store_unreachable') ?? faults[0];
+    const states = this.#describe(found).map(({ name, role, why }) => `${name}: ${why ?? role}`);
+    const what = `None of the servers takes writes (${states.join('; ')}). See that one of them is the primary.`;
+    const allStandBy = faults.length === 0;
+    return new Fault('transient', allStandBy ? 'store_unwritable' : (worst?.code ?? 'store_unreachable'), what);
+  }
+
+  #use({ server, said }: Usable): void {
+    const from = this.#primary;
+    if (server === from) return;
+    this.#primary = server;
+    this.#generation++;
+    this.#options.onSwitch?.({ from: from.name, to: server.name, timeline: said.timeline });
+  }
+
+  #describe(found: readonly Found[]): ServerState[] {
+    const ends = found.flatMap(({ said }) => (said instanceof Fault || said.isStandby ? [] : [said.logEnd]));
+    const end = ends.length === 1 ? ends[0] : null;
+    return found.map(({ server: { name }, said }) => {
+      if (said instanceof Fault) {
+        const role = said.code === 'store_unreachable' ? 'unreachable' : 'unusable';
+        return { name, role, why: said.message, behindBytes: null, timeline: null };
+      }
+      const { isStandby, timeline, logEnd } = said;
+      const role = isStandby ? 'standby' : this.#isReplaced(said) ? 'replaced' : 'primary';
+      const behindBytes =
+        isStandby && end !== null && end !== undefined && logEnd !== null ? Math.max(0, end - logEnd) : null;
+      return { name, role, why: null, behindBytes, timeline };
+    });
+  }
+}
+
+/** A setting of the database: it needs no table, and every new connection has it. */
+function markReplaced(database: string, timeline: number): string {
+  const name = pg.escapeIdentifier(database);
+  // A synchronous standby would not answer: it follows another primary.
+  return `SET synchronous_commit = local; ALTER DATABASE ${name} SET settled.superseded_by = '${timeline}'`;
+}
+
+async function ask(server: ServerAddress): Promise<Inspected> {
+  const client = new Connection(server);
+  try {
+    await client.connect();
+    return await inspect(client, server.name, { acceptsStandby: true });
+  } finally {
+    client.end().catch(() => {});
+  }
+}
+
+function asFault(error: unknown, server: ServerAddress): Fault {
+  const fault = storeFault(connectionFault(error, server), server.name);
+  if (fault instanceof Fault) return fault;
+  return new Fault('transient', 'store_unreachable', `${server.name}: ${String(fault)}`, { cause: fault });
+}
