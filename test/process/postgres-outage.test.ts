@@ -1,4 +1,3 @@
-import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -6,6 +5,7 @@ import { testFolder } from '../support/app.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
+import { expectReady, reserveMany, startLoad } from './load.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
@@ -128,16 +128,6 @@ describe('a database that cannot be reached', () => {
   });
 });
 
-async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
-}
-
-async function expectReady(replicas: readonly Serving[]): Promise<void> {
-  for (const serving of replicas) {
-    await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
-  }
-}
-
 /** Ends every connection of replicas, as a restart of a pooler or a firewall does. Returns how many those were. */
 async function endConnections(database: pg.Pool): Promise<number> {
   const { rows } = await database.query(
@@ -176,49 +166,6 @@ async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Pro
     },
     { timeout: 120_000, interval: 100 },
   );
-}
-
-type RunningLoad = {
-  /** The ids of the events that were. */
-  acknowledged: string[];
-  /** How many deliveries were answered how. */
-  statuses: Map<number, number>;
-  /** Resolves when so many are acknowledged. */
-  goesOn(enough: number): Promise<void>;
-  end(): Promise<void>;
-};
-
-/** Delivers one event of the links after the other, to all replicas at once, until it is ended. Each is answered. */
-function startLoad(replicas: readonly Serving[], links: readonly Reserved[]): RunningLoad {
-  const acknowledged: string[] = [];
-  const statuses = new Map<number, number>();
-  const agent = new Agent({ keepAlive: true });
-  let isOver = false;
-  let sent = 0;
-  const working = Array.from({ length: 12 }, async (_, index) => {
-    const serving = replicas[index % replicas.length] as Serving;
-    while (!isOver) {
-      const n = sent++;
-      const link = links[n % links.length] as Reserved;
-      const eventId = `evt_${link.reference}_${n}`;
-      for (let status = 0; status !== 200 && !isOver; ) {
-        ({ status } = await deliver(serving, link, completedEvent(link, eventId), agent));
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-        if (status === 200) acknowledged.push(eventId);
-        else await after(20);
-      }
-    }
-  });
-  return {
-    acknowledged,
-    statuses,
-    goesOn: (enough) => eventually(() => expect(acknowledged.length).toBeGreaterThan(enough)),
-    end: async () => {
-      isOver = true;
-      await Promise.all(working);
-      agent.destroy();
-    },
-  };
 }
 
 /** What is loaded before settled, so that its time passes so many times as fast. */

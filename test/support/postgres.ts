@@ -1,8 +1,20 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
@@ -25,6 +37,8 @@ export type Databases = {
 export type PostgresServer = Databases & {
   /** The server's address, without a database. */
   readonly address: string;
+  /** Where its data and its socket are. */
+  readonly folder: string;
   readonly pid: number;
   /** Kills all its processes at once, like a machine that fails. */
   kill(): Promise<void>;
@@ -45,25 +59,30 @@ const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
  *
  * @param beneath the parent of its folder; every user must be able to reach it
  * @param settings lines of postgresql.conf
+ * @param primary the server whose standby it is: it begins with a copy of its data, and follows it
  */
 export async function startPostgres({
   beneath = SCRATCH,
   settings = {},
+  primary,
 }: {
   beneath?: string;
   settings?: Record<string, string>;
+  primary?: PostgresServer;
 } = {}): Promise<PostgresServer> {
   const folder = mkdtempSync(join(beneath, 'settled-postgres-'));
   const binaries = copyBinaries(folder);
   const data = join(folder, 'data');
-  mkdirSync(data);
   giveAway(folder);
-  giveAway(data);
-  await promisify(execFile)(
-    join(binaries, 'bin', 'initdb'),
-    ['-D', data, '-U', ROLE, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
-    identity(),
-  );
+  if (primary === undefined) {
+    mkdirSync(data);
+    giveAway(data);
+    await promisify(execFile)(
+      join(binaries, 'bin', 'initdb'),
+      ['-D', data, '-U', ROLE, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'],
+      identity(),
+    );
+  } else await copyData(primary, data);
   const all = {
     listen_addresses: '',
     unix_socket_directories: folder,
@@ -112,6 +131,7 @@ export async function startPostgres({
   return {
     ...databases,
     address,
+    folder,
     get pid() {
       return server.pid as number;
     },
@@ -153,6 +173,32 @@ export function serverAt(address: string): Databases {
     },
     drop: (database) => run(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`),
   };
+}
+
+/** Copies the data of a server that runs, for a standby of it. */
+async function copyData({ url, folder }: PostgresServer, data: string): Promise<void> {
+  const client = new pg.Client(url('postgres'));
+  await client.connect();
+  await client.query("SELECT pg_backup_start('a standby', true)");
+  const source = join(folder, 'data');
+  const isLive = /^(pg_wal|pg_replslot|pg_stat_tmp|pg_dynshmem)\/.|^postmaster\.|^pg_internal/;
+  // A file that goes while it is copied is not needed.
+  cpSync(source, data, { recursive: true, filter: (path) => !isLive.test(relative(source, path)) });
+  const { rows } = await client.query('SELECT labelfile FROM pg_backup_stop(wait_for_archive => false)');
+  await client.end();
+  writeFileSync(join(data, 'backup_label'), rows[0].labelfile);
+  followPrimary(data, folder);
+  chmodSync(data, 0o700);
+  for (const path of readdirSync(data, { recursive: true })) giveAway(join(data, String(path)));
+  giveAway(data);
+}
+
+/** Has a server that does not run follow another one when it starts. */
+export function followPrimary(data: string, primaryFolder: string): void {
+  const name = basename(dirname(data));
+  writeFileSync(join(data, 'standby.signal'), '');
+  const to = `host=${primaryFolder} user=${ROLE} application_name=${name}`;
+  writeFileSync(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${to}'\n`);
 }
 
 /** A copy, because the package has no links, and another user may not be able to read it in its place. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import type { Clock } from '../../work/clock.ts';
+import type { Cancel, Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
 import { connectionOptions, type Inspected, inspect } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
@@ -30,7 +30,7 @@ export type ServersOptions = {
   servers: readonly ServerAddress[];
   /** All of them, in a person's words. */
   name: string;
-  clock: Pick<Clock, 'monotonicMs' | 'after'>;
+  clock: Pick<Clock, 'monotonicMs' | 'after' | 'every'>;
   /** Another server than before is used. */
   onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
 };
@@ -49,6 +49,8 @@ export class Connection extends pg.Client {
 
 /** After a primary was found, others have this long to say that they are one too. */
 const OTHERS_WITHIN_MS = 250;
+/** Also while all is well: a primary that was replaced may come back. */
+const WATCH_EVERY_MS = 5_000;
 /** Between two searches that found none. */
 const LOOK_AGAIN_MS = 100;
 
@@ -147,6 +149,12 @@ export class Servers {
     if (server !== this.#primary) return;
     this.#generation++;
     this.#isInDoubt = this.#options.servers.length > 1;
+  }
+
+  /** Asks all servers again and again, until it is cancelled. One alone has nothing to be compared with. */
+  watch(): Cancel {
+    const { clock, servers } = this.#options;
+    return servers.length === 1 ? () => {} : clock.every(WATCH_EVERY_MS, () => void this.look());
   }
 
   /** Asks every server now, also while the primary is not in doubt. */

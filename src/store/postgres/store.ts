@@ -1,4 +1,5 @@
 import { Fault } from '../../fault.ts';
+import type { Cancel } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import type { Store } from '../contract.ts';
 import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
@@ -48,8 +49,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const nowMs = clock.nowMs();
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
     const { migrated: _, ...opened } = await openDatabase(db, servers, { ...options, nowMs, before });
+    const cancelWatch = servers.watch();
     const wakeups = openWakeups({ ...options, servers, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers, cancelWatch });
     const abandon = () => {
       db.abandon();
       intake.abandon();
@@ -61,7 +63,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; servers: Servers };
+type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; servers: Servers; cancelWatch: Cancel };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
@@ -111,6 +113,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   };
 
   async function close(): Promise<void> {
+    parts.cancelWatch();
     await gate.shut();
     // If it fails, the leases expire, and another replica takes over.
     await db.write(leave).catch(() => {});
