@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
+import type { ServerAddress } from '../address.ts';
 import { notDurable } from './faults.ts';
 
 /**
@@ -61,6 +62,18 @@ class GatheringSocket extends Socket {
       this.#isGathering = false;
       super.uncork();
     });
+  }
+}
+
+/** A connection that knows where it leads. */
+export class ServerConnection extends pg.Client {
+  readonly server: ServerAddress;
+
+  constructor(server: ServerAddress, config: pg.ClientConfig = {}) {
+    super({ ...connectionOptions(server.url), ...config });
+    this.server = server;
+    // One that is lost while nothing is asked of it is replaced when it is needed.
+    this.on('error', () => {});
   }
 }
 
@@ -139,4 +152,32 @@ export async function inspect(
     supersededBy: supersededBy === null || supersededBy === '' ? null : Number(supersededBy),
     standbys,
   };
+}
+
+/** Asks a server what it is, on a connection of its own. A standby may answer as well. */
+export async function ask(server: ServerAddress): Promise<Inspected> {
+  const client = new ServerConnection(server);
+  try {
+    await client.connect();
+    return await inspect(client, server.name, { acceptsStandby: true });
+  } finally {
+    client.end().catch(() => {});
+  }
+}
+
+/**
+ * Tells the database of a server that another one, on this timeline, has replaced it. The mark is a setting: it needs no
+ * table, and every new connection has it.
+ */
+export async function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
+  const client = new ServerConnection(server);
+  try {
+    await client.connect();
+    // A standby that it would wait for follows another primary now.
+    await client.query('SET synchronous_commit = local');
+    const database = pg.escapeIdentifier(server.database);
+    await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '${timeline}'`);
+  } finally {
+    client.end().catch(() => {});
+  }
 }

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import type { Clock } from '../../work/clock.ts';
 import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
-import { type Answer, statement, type Transaction } from '../transaction.ts';
+import type { Answer, Transaction } from '../transaction.ts';
+import { ServerConnection } from './connection.ts';
 import {
   busy,
   connectionFault,
@@ -14,7 +14,7 @@ import {
   storeFault,
   unconfirmed,
 } from './faults.ts';
-import { Connection, type Servers } from './servers.ts';
+import type { Servers } from './servers.ts';
 import { BEGIN_DURABLE, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
 /** `pg` counts from the call to the end of what a new connection is asked. */
@@ -32,7 +32,7 @@ export type DatabaseOptions = Identity &
     random: () => number;
   };
 
-type Client = Connection & pg.PoolClient;
+type Client = ServerConnection & pg.PoolClient;
 type Verb<T> = (tx: Transaction) => Answer<T>;
 /** A call is over when it is answered or refused. */
 type Call = { isOver: boolean };
@@ -57,7 +57,7 @@ export class Database {
     this.#reads = openSemaphore(Math.ceil(options.connections / 2));
     this.#pool = new pg.Pool({
       // Made when the pool needs one: `#connect` has asked for the primary just before.
-      Client: class extends Connection {
+      Client: class extends ServerConnection {
         constructor(config: pg.ClientConfig) {
           super(servers.latest, config);
         }
@@ -66,10 +66,10 @@ export class Database {
       max: options.connections,
       pipeline: true,
       idleTimeoutMillis: 30_000,
-      onConnect: (client) => servers.inspect(client as Connection),
+      onConnect: (client) => servers.inspect(client as ServerConnection),
     });
     // A connection that is lost while idle is replaced when one is needed. One that is in use fails its query.
-    this.#pool.on('error', (_, client) => servers.doubt(client as unknown as Connection));
+    this.#pool.on('error', (_, client) => servers.doubt(client as unknown as ServerConnection));
   }
 
   /**
@@ -261,46 +261,5 @@ function openSemaphore(max: number): Semaphore {
       if (next === undefined) taken--;
       else next();
     },
-  };
-}
-
-const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');
-export type DatabaseClock = Clock & {
-  /** How far this machine's clock is ahead of the database's, as it was measured last. */
-  readonly skewMs: number;
-  /** Measures it again. */
-  measure(): Promise<void>;
-};
-
-/**
- * The time of the database, which is the same for all replicas: leases, slots of the API budget and what is due are compared
- * by it. Between two measurements it advances by this machine's monotonic clock, so setting this machine's clock moves
- * nothing.
- */
-export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock): Promise<DatabaseClock> {
-  // Until more is known, this machine's clock is right.
-  let startedAtMs = machine.nowMs() - machine.monotonicMs();
-  let skewMs = 0;
-
-  const nowMs = () => Math.floor(startedAtMs + machine.monotonicMs());
-
-  async function measure(): Promise<void> {
-    const sinceMs = machine.monotonicMs();
-    const said = (await db.once((tx) => tx.one<{ nowMs: number }>(NOW))) as { nowMs: number };
-    // The server's clock was read at an unknown point of the round trip.
-    const halfMs = (machine.monotonicMs() - sinceMs) / 2;
-    const measuredMs = said.nowMs - sinceMs - halfMs;
-    if (Math.abs(measuredMs - startedAtMs) > halfMs) startedAtMs = measuredMs;
-    skewMs = Math.round(machine.nowMs()) - nowMs();
-  }
-
-  await measure();
-  return {
-    ...machine,
-    nowMs,
-    get skewMs() {
-      return skewMs;
-    },
-    measure,
   };
 }

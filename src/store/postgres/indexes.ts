@@ -2,8 +2,9 @@ import type pg from 'pg';
 import type { IndexesBuilt, Keeping } from '../contract.ts';
 import { readMigrations } from '../migrate.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
+import type { ServerConnection } from './connection.ts';
 import { storeFault } from './faults.ts';
-import type { Connection, Servers } from './servers.ts';
+import type { Servers } from './servers.ts';
 
 /*
  * Indexes of large tables. A migration names them by `CREATE INDEX CONCURRENTLY`, which no transaction may hold: a replica
@@ -61,7 +62,7 @@ export async function buildIndexes(
   servers: Servers,
   { signal }: Parameters<Keeping['buildIndexes']>[0],
 ): Promise<IndexesBuilt> {
-  const clients: Connection[] = [];
+  const clients: ServerConnection[] = [];
   const destroy = () => clients.forEach(cut);
   signal.addEventListener('abort', destroy);
   /** A build takes as long as it takes. */

@@ -1,7 +1,8 @@
 import type { Cancel, Clock } from '../../work/clock.ts';
 import { statement } from '../transaction.ts';
+import type { ServerConnection } from './connection.ts';
 import type { Database } from './database.ts';
-import type { Connection, Servers } from './servers.ts';
+import type { Servers } from './servers.ts';
 
 /** What another replica may have work with: events that it recorded, notices that it wrote. */
 export const WAKEUPS = ['events', 'notices'] as const;
@@ -37,7 +38,7 @@ export type WakeupOptions = {
 export function openWakeups({ db, servers, replica, clock, random }: WakeupOptions): Wakeups {
   const heard = new Set<(wakeup: Wakeup) => void>();
   const unsent = new Set<Wakeup>();
-  let client: Connection | null = null;
+  let client: ServerConnection | null = null;
   let connecting: Promise<void> | null = null;
   let isClosed = false;
   let failures = 0;
@@ -48,7 +49,7 @@ export function openWakeups({ db, servers, replica, clock, random }: WakeupOptio
     connecting = servers.connect().then(listen, connectLater);
   }
 
-  function listen(mine: Connection): void {
+  function listen(mine: ServerConnection): void {
     client = mine;
     let isLost = false;
     const lose = () => {

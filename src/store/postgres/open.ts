@@ -13,10 +13,12 @@ import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';
-import { Database, databaseClock } from './database.ts';
+import type { ServerConnection } from './connection.ts';
+import { Database } from './database.ts';
+import { databaseClock } from './database_clock.ts';
 import { storeFault, tlsFilesFaults } from './faults.ts';
 import { buildIndexes, inTransaction } from './indexes.ts';
-import { type Connection, Servers } from './servers.ts';
+import { Servers } from './servers.ts';
 import { BEGIN_DURABLE } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
@@ -151,7 +153,7 @@ type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
 
 /** Carries out work in one transaction on a connection of its own, while no other replica does so. */
 async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>): Promise<T> {
-  let client: Connection | null = null;
+  let client: ServerConnection | null = null;
   try {
     const opened = await servers.connect({ query_timeout: MIGRATION_TIMEOUT_MS });
     client = opened;

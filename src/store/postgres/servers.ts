@@ -1,8 +1,8 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
-import { connectionOptions, type Inspected, inspect } from './connection.ts';
+import { ask, type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
 
 /**
@@ -34,18 +34,6 @@ export type ServersOptions = {
   /** Another server than before is used. */
   onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
 };
-
-/** A connection that knows where it leads. */
-export class Connection extends pg.Client {
-  readonly server: ServerAddress;
-
-  constructor(server: ServerAddress, config: pg.ClientConfig = {}) {
-    super({ ...connectionOptions(server.url), ...config });
-    this.server = server;
-    // One that is lost while nothing is asked of it is replaced when it is needed.
-    this.on('error', () => {});
-  }
-}
 
 /** After a primary was found, others have this long to say that they are one too. */
 const OTHERS_WITHIN_MS = 250;
@@ -96,7 +84,7 @@ export class Servers {
   }
 
   /** Whether a connection leads to the primary. One that was inspected before there was a doubt is inspected again. */
-  async trusts(client: Connection): Promise<boolean> {
+  async trusts(client: ServerConnection): Promise<boolean> {
     if (client.server !== this.#primary) return false;
     if (this.#inspectedIn.get(client) === this.#generation) return true;
     try {
@@ -109,7 +97,7 @@ export class Servers {
   }
 
   /** Throws if a connection must not be used. Sets its timeouts. */
-  async inspect(client: Connection): Promise<void> {
+  async inspect(client: ServerConnection): Promise<void> {
     const generation = this.#generation;
     const { server } = client;
     const said = await inspect(client, server.name);
@@ -119,11 +107,11 @@ export class Servers {
   }
 
   /** Opens a connection to the primary, which its caller ends. */
-  async connect(config?: pg.ClientConfig): Promise<Connection> {
+  async connect(config?: pg.ClientConfig): Promise<ServerConnection> {
     const server = await this.primary();
     try {
       // It reads the files of TLS.
-      const client = new Connection(server, config);
+      const client = new ServerConnection(server, config);
       try {
         await client.connect();
         await this.inspect(client);
@@ -139,7 +127,7 @@ export class Servers {
   }
 
   /** A connection failed as it does if its server is not the primary any more. */
-  doubt(client: Connection): void {
+  doubt(client: ServerConnection): void {
     // Others that fail for the same reason say nothing new.
     if ((this.#inspectedIn.get(client) ?? this.#generation) === this.#generation) this.doubtServer(client.server);
   }
@@ -241,12 +229,7 @@ export class Servers {
   #mark(server: ServerAddress, { cluster, supersededBy }: Inspected): void {
     const timeline = this.#timelines.get(cluster) ?? 0;
     if (supersededBy !== null && supersededBy >= timeline) return;
-    const client = new Connection(server);
-    client
-      .connect()
-      .then(() => client.query(markReplaced(server.database, timeline)))
-      .catch(() => {})
-      .finally(() => void client.end().catch(() => {}));
+    markReplaced(server, timeline).catch(() => {});
   }
 
   #none(found: readonly Found[]): Fault {
@@ -256,9 +239,11 @@ export class Servers {
     // What a person has to change is said first.
     const worst = faults.find(({ code }) => code !== 'store_unreachable') ?? faults[0];
     const states = this.#describe(found).map(({ name, role, why }) => `${name}: ${why ?? role}`);
-    const what = `None of the servers takes writes (${states.join('; ')}). See that one of them is the primary.`;
-    const allStandBy = faults.length === 0;
-    return new Fault('transient', allStandBy ? 'store_unwritable' : (worst?.code ?? 'store_unreachable'), what);
+    return new Fault(
+      'transient',
+      worst?.code ?? 'store_unwritable',
+      `None of the servers takes writes (${states.join('; ')}). See that one of them is the primary.`,
+    );
   }
 
   #use({ server, said }: Usable): void {
@@ -283,23 +268,6 @@ export class Servers {
         isStandby && end !== null && end !== undefined && logEnd !== null ? Math.max(0, end - logEnd) : null;
       return { name, role, why: null, behindBytes, timeline };
     });
-  }
-}
-
-/** A setting of the database: it needs no table, and every new connection has it. */
-function markReplaced(database: string, timeline: number): string {
-  const name = pg.escapeIdentifier(database);
-  // A synchronous standby would not answer: it follows another primary.
-  return `SET synchronous_commit = local; ALTER DATABASE ${name} SET settled.superseded_by = '${timeline}'`;
-}
-
-async function ask(server: ServerAddress): Promise<Inspected> {
-  const client = new Connection(server);
-  try {
-    await client.connect();
-    return await inspect(client, server.name, { acceptsStandby: true });
-  } finally {
-    client.end().catch(() => {});
   }
 }
 

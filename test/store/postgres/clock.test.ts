@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { databaseClock } from '../../../src/store/postgres/database.ts';
+import { databaseClock } from '../../../src/store/postgres/database_clock.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
 

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ServerConnection } from '../../../src/store/postgres/connection.ts';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { type Connection, Servers } from '../../../src/store/postgres/servers.ts';
+import { Servers } from '../../../src/store/postgres/servers.ts';
 import { statement, type Transaction, together, type Work } from '../../../src/store/transaction.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { newDatabase, openTestDatabase, serverOf } from './opening.ts';
@@ -81,7 +82,7 @@ describe('a transaction', () => {
 async function open(): Promise<{ db: Database; refuseNext(beginning: string): void }> {
   let refused: string | null = null;
   class GuardedServers extends Servers {
-    override async inspect(client: Connection) {
+    override async inspect(client: ServerConnection) {
       await super.inspect(client);
       const query = client.query.bind(client) as (asked: unknown) => Promise<unknown>;
       const guarded = (asked: unknown) => {

@@ -1,0 +1,44 @@
+import type { Clock } from '../../work/clock.ts';
+import { statement } from '../transaction.ts';
+import type { Database } from './database.ts';
+
+const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');
+export type DatabaseClock = Clock & {
+  /** How far this machine's clock is ahead of the database's, as it was measured last. */
+  readonly skewMs: number;
+  /** Measures it again. */
+  measure(): Promise<void>;
+};
+
+/**
+ * The time of the database, which is the same for all replicas: leases, slots of the API budget and what is due are compared
+ * by it. Between two measurements it advances by this machine's monotonic clock, so setting this machine's clock moves
+ * nothing.
+ */
+export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock): Promise<DatabaseClock> {
+  // Until more is known, this machine's clock is right.
+  let startedAtMs = machine.nowMs() - machine.monotonicMs();
+  let skewMs = 0;
+
+  const nowMs = () => Math.floor(startedAtMs + machine.monotonicMs());
+
+  async function measure(): Promise<void> {
+    const sinceMs = machine.monotonicMs();
+    const said = (await db.once((tx) => tx.one<{ nowMs: number }>(NOW))) as { nowMs: number };
+    // The server's clock was read at an unknown point of the round trip.
+    const halfMs = (machine.monotonicMs() - sinceMs) / 2;
+    const measuredMs = said.nowMs - sinceMs - halfMs;
+    if (Math.abs(measuredMs - startedAtMs) > halfMs) startedAtMs = measuredMs;
+    skewMs = Math.round(machine.nowMs()) - nowMs();
+  }
+
+  await measure();
+  return {
+    ...machine,
+    nowMs,
+    get skewMs() {
+      return skewMs;
+    },
+    measure,
+  };
+}
