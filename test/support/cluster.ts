@@ -1,19 +1,29 @@
-import { existsSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { type PostgresServer, startPostgres } from './postgres.ts';
+import { type PostgresServer, SCRATCH, startPostgres } from './postgres.ts';
+
+/** A server of a cluster, which clients reach by a network that can be cut. */
+export type Member = PostgresServer & {
+  /** Clients get no answer any more, and no end of their connections; standbys are not concerned. */
+  cut(): void;
+  heal(): void;
+};
 
 /** A primary and its standbys, from the binaries that npm installed. */
 export type Cluster = {
-  /** In the order in which they were made. */
-  servers: PostgresServer[];
-  primary: PostgresServer;
+  members: Member[];
+  primary: Member;
   /** The address of a database, with all servers. */
   url(database: string): string;
-  /** Makes a standby the primary, and the other standbys follow it. Resolves when it takes writes. */
-  promote(server: PostgresServer): Promise<void>;
-  /** Makes a new standby of the primary in the place of a server that is gone. */
-  replace(server: PostgresServer): Promise<PostgresServer>;
+  /**
+   * Stops all standbys from following, makes the one that has most of the log the primary, and has the others follow it.
+   * Resolves with it when it takes writes.
+   */
+  promote(): Promise<Member>;
+  /** Removes a server that was replaced, and makes a new standby in its place. Resolves when it follows. */
+  rebuild(member: Member): Promise<void>;
   dispose(): Promise<void>;
 };
 
@@ -28,71 +38,146 @@ const SETTINGS = {
   wal_sender_timeout: '3s',
   wal_receiver_timeout: '3s',
   wal_retrieve_retry_interval: '100ms',
-  hot_standby: 'on',
   max_connections: '200',
   max_wal_senders: '10',
 };
-
-const LOOK_EVERY_MS = 20;
+const LOOK_EVERY_MS = 10;
 
 export async function startCluster({ standbys, isSynchronous }: ClusterOptions): Promise<Cluster> {
-  const settings: Record<string, string> = SETTINGS;
-  let primary = await startPostgres({ settings });
-  const servers = [primary];
-  const standbyOf = () => startPostgres({ settings, primary });
-  for (let n = 0; n < standbys; n++) servers.push(await standbyOf());
-  await waitForStandbys(primary);
-
-  /** Of a server that takes writes: its standbys are those that follow it. */
-  async function waitForStandbys(server: PostgresServer): Promise<void> {
-    if (!isSynchronous) return;
-    await ask(server, "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'");
-    await ask(server, 'SELECT pg_reload_conf()');
-    const isFollowed = "SELECT FROM pg_stat_replication WHERE sync_state = 'quorum'";
-    while ((await ask(server, isFollowed)).rowCount === 0)
-      await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
-  }
+  const settings = { ...SETTINGS, synchronous_standby_names: isSynchronous ? 'ANY 1 (*)' : '' };
+  const start = async (network: Network, primary?: Member): Promise<Member> => {
+    const server = await startPostgres(primary === undefined ? { settings } : { settings, primary });
+    network.leadTo(server.folder);
+    // Its properties, some of which change, stay its own.
+    return Object.assign(server, { cut: network.cut, heal: network.heal });
+  };
+  // A server that is rebuilt in another folder is reached by the network of the one before.
+  const networks = Array.from({ length: standbys + 1 }, startNetwork);
+  let primary = await start(networks[0] as Network);
+  const members = [primary];
+  for (const network of networks.slice(1)) members.push(await start(network, primary));
+  await whenFollowed(primary, standbys);
 
   return {
-    servers,
+    members,
     get primary() {
       return primary;
     },
     url: (database) => {
       const url = new URL(primary.url(database));
-      url.searchParams.set('host', servers.map(({ folder }) => folder).join(','));
+      url.searchParams.set('host', networks.map(({ folder }) => folder).join(','));
       return url.href;
     },
-    promote: async (server) => {
-      await ask(server, 'SELECT pg_promote()');
-      primary = server;
-      const others = servers.filter((one) => one !== server && existsSync(join(one.folder, 'data', 'standby.signal')));
-      for (const other of others) {
-        const to = `host=${server.folder} user=settled application_name=standby`;
-        await ask(other, `ALTER SYSTEM SET primary_conninfo = '${to}'`).catch(() => {});
-        await ask(other, 'SELECT pg_reload_conf()').catch(() => {});
-      }
+    promote: async () => {
+      const others = members.filter((member) => member !== primary);
+      await Promise.all(others.map((standby) => follow(standby, null)));
+      const ends = await Promise.all(others.map(logEnd));
+      const best = others[ends.indexOf(ends.reduce((most, end) => (end > most ? end : most)))] as Member;
+      await ask(best, 'SELECT pg_promote()');
+      primary = best;
+      await Promise.all(others.filter((one) => one !== best).map((standby) => follow(standby, best)));
+      return best;
     },
-    replace: async (server) => {
-      await server.dispose();
-      const standby = await standbyOf();
-      servers[servers.indexOf(server)] = standby;
-      return standby;
+    rebuild: async (member) => {
+      const place = members.indexOf(member);
+      await member.dispose();
+      members[place] = await start(networks[place] as Network, primary);
+      await whenFollowed(primary, standbys);
     },
     dispose: async () => {
-      await Promise.all(servers.map((server) => server.dispose()));
+      for (const network of networks) network.end();
+      await Promise.all(members.map((member) => member.dispose()));
     },
   };
 }
 
+async function whenFollowed(primary: Member, standbys: number): Promise<void> {
+  const following = "SELECT FROM pg_stat_replication WHERE state = 'streaming'";
+  await until(async () => (await ask(primary, following)).rowCount === standbys);
+}
+
+async function follow(standby: Member, primary: Member | null): Promise<void> {
+  const to = primary === null ? '' : `host=${primary.folder} user=settled`;
+  await ask(standby, `ALTER SYSTEM SET primary_conninfo = '${to}'`);
+  await ask(standby, 'SELECT pg_reload_conf()');
+  if (primary === null)
+    await until(async () => (await ask(standby, 'SELECT FROM pg_stat_wal_receiver')).rowCount === 0);
+}
+
+async function logEnd(standby: Member): Promise<bigint> {
+  const { rows } = await ask(standby, "SELECT (coalesce(pg_last_wal_receive_lsn(), '0/0') - '0/0')::text AS bytes");
+  return BigInt(rows[0].bytes);
+}
+
+async function until(isSo: () => Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
+}
+
+/** One look at a server, past its network. */
 async function ask(server: PostgresServer, sql: string): Promise<pg.QueryResult> {
   const client = new pg.Client({ connectionString: server.url('postgres'), connectionTimeoutMillis: 5_000 });
   client.on('error', () => {});
   try {
     await client.connect();
-    await client.query('SET synchronous_commit = local');
     return await client.query(sql);
   } finally {
     await client.end().catch(() => {});
   }
+}
+
+type Network = {
+  /** Where clients find the socket. */
+  folder: string;
+  /** New connections lead to a server with this folder. */
+  leadTo(folder: string): void;
+  cut(): void;
+  heal(): void;
+  end(): void;
+};
+
+const SOCKET = '.s.PGSQL.5432';
+
+/** Passes on what clients and a server say to each other. */
+function startNetwork(): Network {
+  const folder = mkdtempSync(join(SCRATCH, 'settled-network-'));
+  const sockets = new Set<Socket>();
+  let target = '';
+  let isCut = false;
+  const end = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  const passOn = (one: Socket, other: Socket) => {
+    sockets.add(one);
+    one.on('data', (bytes) => isCut || other.write(bytes));
+    one.on('error', () => {});
+    one.on('close', () => {
+      sockets.delete(one);
+      if (!isCut) other.destroy();
+    });
+  };
+  const network = createServer((near) => {
+    const far = dial(join(target, SOCKET));
+    passOn(near, far);
+    passOn(far, near);
+  });
+  network.listen(join(folder, SOCKET));
+  return {
+    folder,
+    leadTo: (server) => {
+      target = server;
+    },
+    cut: () => {
+      isCut = true;
+    },
+    heal: () => {
+      isCut = false;
+      // What was sent meanwhile is lost.
+      end();
+    },
+    end: () => {
+      end();
+      network.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
 }

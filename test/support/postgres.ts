@@ -52,7 +52,7 @@ export type PostgresServer = Databases & {
 };
 
 /** In memory if possible: a test's database need not survive the machine. */
-const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
+export const SCRATCH = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
 
 /**
  * Starts a server from the binaries that npm installed. It is ready in about a second.

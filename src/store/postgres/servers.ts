@@ -38,7 +38,7 @@ export type ServersOptions = {
 /** After a primary was found, others have this long to say that they are one too. */
 const OTHERS_WITHIN_MS = 250;
 /** Also while all is well: a primary that was replaced may come back. */
-const WATCH_EVERY_MS = 5_000;
+const WATCH_EVERY_MS = 2_000;
 /** Between two searches that found none. */
 const LOOK_AGAIN_MS = 100;
 
