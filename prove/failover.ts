@@ -72,7 +72,6 @@ async function run(given: Arguments): Promise<Outcome> {
       const strike = STRIKES[n % STRIKES.length] as Strike;
       struck.set(strike, (struck.get(strike) ?? 0) + 1);
       firstMs.push(await failOver({ cluster, client, chance }, strike));
-      if (process.env.DBG) print(`${strike} ${firstMs.at(-1)}`);
       if (n % 10 === 0) print(`${n} primaries failed, ${client.acknowledged()} deliveries acknowledged`);
     }
     await client.end();
@@ -81,7 +80,7 @@ async function run(given: Arguments): Promise<Outcome> {
       findBroken({ events: client.events, told: shop.told, feed: await readFeed(fleet, chance) }),
     );
     await fleet.stop();
-    if (process.env.DBG) for (const b of broken.slice(0, 2)) { const r = /of (order-\d+)/.exec(b)?.[1]; print(JSON.stringify([shop.told.filter((t) => t.reference === r), client.events.filter((e) => e.reference === r)])); }
+    await fleet.stop();
     const lost = broken.filter((what) => what.includes('was acknowledged')).length + client.lostLinks.size;
     print(
       `${isSynchronous ? 'synchronous' : 'asynchronous'}: ${[...struck].map(([what, count]) => `${count} × ${what}`).join(', ')}; ` +

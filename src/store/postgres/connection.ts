@@ -75,6 +75,11 @@ export class ServerConnection extends pg.Client {
     // One that is lost while nothing is asked of it is replaced when it is needed.
     this.on('error', () => {});
   }
+
+  /** Ends it without a word: its server may never answer one. */
+  cut(): void {
+    (this as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  }
 }
 
 /** What is asked of every new connection. A standby has replayed its log up to `logEnd`, a primary has written it. */

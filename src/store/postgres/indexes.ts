@@ -63,7 +63,9 @@ export async function buildIndexes(
   { signal }: Parameters<Keeping['buildIndexes']>[0],
 ): Promise<IndexesBuilt> {
   const clients: ServerConnection[] = [];
-  const destroy = () => clients.forEach(cut);
+  const destroy = () => {
+    for (const client of clients) client.cut();
+  };
   signal.addEventListener('abort', destroy);
   /** A build takes as long as it takes. */
   const connect = async () => {
@@ -94,11 +96,6 @@ export async function buildIndexes(
     signal.removeEventListener('abort', destroy);
     await Promise.all(clients.map((client) => client.end().catch(() => {})));
   }
-}
-
-/** An `end` would wait for the answer of the server. */
-function cut(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
 /** Whether it built an index, which was not there or is not valid. */

@@ -56,6 +56,8 @@ export class Servers {
   readonly #inspectedIn = new WeakMap<pg.ClientBase, number>();
   /** The highest timeline that was seen, of each cluster: a database may be restored into another one. */
   readonly #timelines = new Map<string, number>();
+  /** Those that were found usable. */
+  readonly #open = new Set<ServerConnection>();
   #search: Promise<void> | null = null;
   #searchedAtMs = Number.NEGATIVE_INFINITY;
   #states: readonly ServerState[] = [];
@@ -104,6 +106,8 @@ export class Servers {
     this.#note(said);
     this.#refuseReplaced(server, said);
     this.#inspectedIn.set(client, generation);
+    if (!this.#open.has(client)) client.once('end', () => this.#open.delete(client));
+    this.#open.add(client);
   }
 
   /** Opens a connection to the primary, which its caller ends. */
@@ -251,6 +255,8 @@ export class Servers {
     if (server === from) return;
     this.#primary = server;
     this.#generation++;
+    // What was asked of a server that hangs would wait for its answer, and what comes after for its connection.
+    for (const client of this.#open) if (client.server === from) client.cut();
     this.#options.onSwitch?.({ from: from.name, to: server.name, timeline: said.timeline });
   }
 
