@@ -1,7 +1,7 @@
 import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_sentences.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
-import type { LeaseCounts, ReplicaSummary } from '../store/contract.ts';
+import type { LeaseCounts, ReplicaSummary, ServerState } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { openLatest } from '../work/latest.ts';
@@ -31,18 +31,53 @@ const SKEW_MS_SMALL = 2_000;
 /** The database, and the replicas that share it. */
 export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
   const { store, storeAddress, clock, keyring, replica } = options;
-  const { server, replicas, lapsed, indexesMissing } = await store.storeState(clock.nowMs());
+  const { server, replicas, lapsed, indexesMissing, servers } = await store.storeState(clock.nowMs());
   const database = finding('database', true, `${server}: ${storeAddress.name}`);
   if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
   const alive = replicas.filter(({ isAlive }) => isAlive);
   return [
     database,
+    ...checkServers(servers),
     checkReplicas(replicas, keyring.keyId, replica),
     checkSettings(alive, replica),
     checkClocks(alive),
     checkLeases(lapsed),
     checkIndexes(indexesMissing),
   ];
+}
+
+/** Where the primary and its standbys are, and what a failover would lose. */
+function checkServers(servers: readonly ServerState[]): Finding[] {
+  const primary = servers.find(({ role }) => role === 'primary');
+  const wrong = servers.some(({ role }) => role !== 'primary' && role !== 'standby');
+  const found = finding('servers', !wrong && primary !== undefined, servers.map(describeServer).join('; '));
+  return primary === undefined ? [found] : [found, checkReplication(primary, servers)];
+}
+
+function describeServer({ name, role, why, behindBytes, timeline }: ServerState): string {
+  switch (role) {
+    case 'primary':
+      return `${name} is the primary${timeline === null ? '' : ` (timeline ${timeline})`}`;
+    case 'standby':
+      return `${name} is a standby${behindBytes === null ? '' : `, ${inNumber(behindBytes, 'byte')} behind`}`;
+    case 'replaced':
+      return `${name} was replaced as the primary (timeline ${timeline}), and takes writes that would be lost: stop it, or make it a standby`;
+    default:
+      return `${name} cannot be used: ${why}`;
+  }
+}
+
+function checkReplication({ waitsFor }: ServerState, servers: readonly ServerState[]): Finding {
+  const name = 'replication';
+  if (waitsFor !== null) {
+    const kept = 'a failover to one that has them loses nothing that settled acknowledged';
+    return finding(name, true, `commits wait for a standby (synchronous_standby_names: ${waitsFor}): ${kept}`);
+  }
+  const behind = Math.max(0, ...servers.map(({ behindBytes }) => behindBytes ?? 0));
+  const lost =
+    'commits wait for no standby: a failover loses what was written in the moments before it, and the service does not send ' +
+    `that again${behind === 0 ? '' : ` (now ${inNumber(behind, 'byte')})`}. See Failover in docs/postgres.md`;
+  return finding(name, servers.length === 1, lost);
 }
 
 async function checkDisk(path: string): Promise<Finding> {

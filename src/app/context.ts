@@ -56,6 +56,10 @@ export async function openContext(options: AppOptions) {
     callTimeoutMs: COMMIT_TIMEOUT_MS,
     onBatch: metrics.batch,
     onFailed: health.fail,
+    onSwitch: (moved) => {
+      log.warn(moved, 'another server is the primary');
+      metrics.storeSwitched();
+    },
   });
   const { opened, clock, wakeups, isShared, replica, abandon } = found;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');
@@ -134,8 +138,8 @@ function metricsOf({ store: address, ...config }: Config, { health, connections,
 }
 
 async function sharingOf({ store, clock, skewMs }: OpenedStore) {
-  const { replicas, lapsed } = await store.storeState(clock.nowMs());
-  return { replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
+  const { servers, replicas, lapsed } = await store.storeState(clock.nowMs());
+  return { servers, replicas: replicas.filter(({ isAlive }) => isAlive).length, lapsed, skewMs: skewMs() };
 }
 
 /**

@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
-import type { LeaseCounts } from '../store/contract.ts';
+import type { LeaseCounts, ServerState } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 
 /** The sources of a scrape's gauges. */
@@ -27,6 +27,7 @@ type Shared = {
   replicas: number;
   /** Leases that lapsed and were not taken over so far. */
   lapsed: LeaseCounts;
+  servers: readonly ServerState[];
   /** How far this machine's clock is ahead of the database's. */
   skewMs: number;
 };
@@ -165,6 +166,8 @@ function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void
   return [async () => free.set((await freeBytes()) ?? Number.NaN)];
 }
 
+const SERVER_ROLES: readonly ServerState['role'][] = ['primary', 'replaced', 'standby', 'unusable', 'unreachable'];
+
 function sharingGauges(gauge: NewGauge, { sharing }: Sources): (() => Promise<void>)[] {
   if (sharing === null) return [];
   const alive = gauge('settled_replicas', 'Replicas with a heartbeat within the last minute.');
@@ -174,9 +177,13 @@ function sharingGauges(gauge: NewGauge, { sharing }: Sources): (() => Promise<vo
     'Leases that lapsed and that no replica has taken over yet, by what is leased.',
     ['what'],
   );
+  const byRole = gauge('settled_store_servers', 'Servers that the address of the database names, by role.', ['role']);
+  const waits = gauge('settled_store_waits_for_standby', '1 while commits wait until a standby has them as well.');
   return [
     async () => {
-      const { replicas, lapsed, skewMs } = await sharing();
+      const { servers, replicas, lapsed, skewMs } = await sharing();
+      for (const one of SERVER_ROLES) byRole.set({ role: one }, servers.filter(({ role }) => role === one).length);
+      waits.set(servers.some(({ waitsFor }) => waitsFor !== null) ? 1 : 0);
       alive.set(replicas);
       ahead.set(skewMs / 1000);
       for (const [what, count] of Object.entries(lapsed)) leases.set({ what }, count);

@@ -80,6 +80,10 @@ function eventMetrics(make: NewMetrics, outcomes: readonly string[]) {
     'settled_clock_steps_total',
     'Steps of the clock that the store goes by, forward and back, of half a minute and more.',
   );
+  const switches = make.counter(
+    'settled_store_switches_total',
+    'How often another server of the database than before was found to be the primary.',
+  );
   return {
     delivery: (outcome: string, seconds: number) => {
       byOutcome.get(outcome)?.inc();
@@ -95,6 +99,7 @@ function eventMetrics(make: NewMetrics, outcomes: readonly string[]) {
     },
     /** The clock of the store stepped. */
     clockStepped: () => steps.inc(),
+    storeSwitched: () => switches.inc(),
   };
 }
 

@@ -140,6 +140,23 @@ type StoreState = {
   lapsed: LeaseCounts;
   /** The names of indexes that are still to be built: what needs them takes longer. */
   indexesMissing: string[];
+  /** The servers that the address names, in its order; none of a file. */
+  servers: readonly ServerState[];
+};
+
+/** What settled found when it asked a server of the database last. */
+export type ServerState = {
+  name: string;
+  /** A `replaced` one was the primary, and takes writes that would be lost. */
+  role: 'primary' | 'replaced' | 'standby' | 'unusable' | 'unreachable';
+  /** What is wrong with it; null if nothing is. */
+  why: string | null;
+  /** How many bytes of the primary's log a standby has still to replay; null if that is not known. */
+  behindBytes: number | null;
+  /** Counts the promotions; null if it did not say it. */
+  timeline: number | null;
+  /** For which standbys the commits of a primary wait; null if they wait for none. */
+  waitsFor: string | null;
 };
 
 /** Rows that are leased. */

@@ -41,9 +41,7 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   const { openPostgresStore } = await import('./postgres/store.ts');
   const { servers, name } = address;
   const replica = replicaName(options.newId());
-  const onSwitch: PostgresStoreOptions['onSwitch'] = (moved) =>
-    options.log.warn(moved, 'another server is the primary');
-  const open = () => openPostgresStore({ ...options, onSwitch, servers, name, replica, newInstanceId });
+  const open = () => openPostgresStore({ ...options, servers, name, replica, newInstanceId });
   const opened = await whenReachable(name, options, open);
   return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true, replica };
 }

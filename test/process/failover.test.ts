@@ -52,6 +52,13 @@ describe('a primary that fails under load', () => {
       expect([from, to, timeline]).toEqual([placeOf(old), placeOf(standby), 2]);
     }
 
+    const checks: { name: string; status: string; detail: string }[] = (await replicas[0].api('/v1/admin/doctor')).body
+      .checks;
+    const detailOf = (name: string) => checks.find((check) => check.name === name)?.detail;
+    expect(detailOf('servers')).toMatch(/ was replaced as the primary \(timeline 1\).* is the primary \(timeline 2\)/s);
+    expect(detailOf('servers')).toMatch(/ is a standby, \d+ bytes? behind/);
+    expect(detailOf('replication')).toMatch(/^commits wait for a standby \(synchronous_standby_names: ANY 1 \(\*\)\)/);
+
     // A process that sees only the old one, and has never seen the other.
     const end = await runSettled(['serve'], { ...environment, SETTLED_STORE: old.url('settled') });
     expect([end.code, fatalLine(end)]).toMatchObject([

@@ -45,7 +45,7 @@ export const SOURCES: Sources = {
 
 /** The same for a store that replicas share. */
 export const SHARED: Pick<Sources, 'sharing'> = {
-  sharing: async () => ({ replicas: 1, lapsed: { events: 0, openings: 0, notices: 0 }, skewMs: 0 }),
+  sharing: async () => ({ servers: [], replicas: 1, lapsed: { events: 0, openings: 0, notices: 0 }, skewMs: 0 }),
 };
 
 /** The samples of a scrape, by name and labels as written. */

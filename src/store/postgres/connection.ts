@@ -88,7 +88,8 @@ const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting
   (SELECT system_identifier::text FROM pg_control_system()) AS cluster,
   CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
   (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::text AS "logEnd",
-  current_setting('settled.superseded_by', true) AS "supersededBy",
+  (SELECT split_part(one, '=', 2) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) one
+    WHERE d.datname = current_database() AND s.setrole = 0 AND one LIKE 'settled.superseded_by=%') AS "supersededBy",
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
 const VERSION_MIN = 140_000;
 
@@ -159,6 +160,9 @@ export async function inspect(
   };
 }
 
+const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()`;
+
 /** Asks a server what it is, on a connection of its own. A standby may answer as well. */
 export async function ask(server: ServerAddress): Promise<Inspected> {
   const client = new ServerConnection(server);
@@ -171,8 +175,8 @@ export async function ask(server: ServerAddress): Promise<Inspected> {
 }
 
 /**
- * Tells the database of a server that another one, on this timeline, has replaced it. The mark is a setting: it needs no
- * table, and every new connection has it.
+ * Tells the database of a server that another one, on this timeline, has replaced it, and ends the connections of all
+ * replicas to it: each new one sees the mark. It is a setting of the database, which needs no table.
  */
 export async function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
   const client = new ServerConnection(server);
@@ -182,6 +186,7 @@ export async function markReplaced(server: ServerAddress, timeline: number): Pro
     await client.query('SET synchronous_commit = local');
     const database = pg.escapeIdentifier(server.database);
     await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '${timeline}'`);
+    await client.query(END_OTHERS);
   } finally {
     client.end().catch(() => {});
   }

@@ -95,6 +95,7 @@ const LIST = statement(`
 type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
 export const replicaVerbs: InTransaction<Sharing> = {
+  /** Without the servers, which are asked on connections of their own. */
   *storeState(tx, nowMs) {
     const asked = {
       server: tx.one<{ version: string }>(SERVER),
@@ -117,6 +118,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
       })),
       lapsed: countLeases(leases, 'lapsed'),
       indexesMissing,
+      servers: [],
     };
   },
 };

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
+import type { ServerState } from '../contract.ts';
 import { ask, type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
 
@@ -13,17 +14,6 @@ import { connectionFault, storeFault } from './faults.ts';
  * histories of a database: each promotion begins a new timeline (PostgreSQL, section 25.3.6). settled uses no server whose
  * timeline is lower than one that it has seen, and marks such a server, so that replicas which see only that one refuse it too.
  */
-
-/** What settled knows of a server. */
-export type ServerState = {
-  name: string;
-  role: 'primary' | 'replaced' | 'standby' | 'unusable' | 'unreachable';
-  /** What is wrong with it; null if nothing is. */
-  why: string | null;
-  /** How many bytes of the log a standby has still to replay; null if that is not known. */
-  behindBytes: number | null;
-  timeline: number | null;
-};
 
 export type ServersOptions = {
   /** In the order in which they are preferred. */
@@ -67,11 +57,6 @@ export class Servers {
     this.#options = options;
     this.#primary = options.servers[0] as ServerAddress;
     this.#isInDoubt = options.servers.length > 1;
-  }
-
-  /** Of the last search. */
-  get states(): readonly ServerState[] {
-    return this.#states;
   }
 
   /** The server of the next connection. Searches for the primary first if it is in doubt; throws if there is none. */
@@ -221,6 +206,8 @@ export class Servers {
     const [first, second] = primaries.filter(({ said }) => !this.#isReplaced(said));
     if (first === undefined) throw this.#none(found);
     if (second === undefined) return first;
+    this.#generation++;
+    this.#isInDoubt = true;
     throw new Fault(
       'transient',
       'store_unwritable',
@@ -261,18 +248,20 @@ export class Servers {
   }
 
   #describe(found: readonly Found[]): ServerState[] {
-    const ends = found.flatMap(({ said }) => (said instanceof Fault || said.isStandby ? [] : [said.logEnd]));
+    const ends = found.flatMap(({ said }) =>
+      said instanceof Fault || said.isStandby || this.#isReplaced(said) ? [] : [said.logEnd],
+    );
     const end = ends.length === 1 ? ends[0] : null;
     return found.map(({ server: { name }, said }) => {
       if (said instanceof Fault) {
         const role = said.code === 'store_unreachable' ? 'unreachable' : 'unusable';
-        return { name, role, why: said.message, behindBytes: null, timeline: null };
+        return { name, role, why: said.message, behindBytes: null, timeline: null, waitsFor: null };
       }
       const { isStandby, timeline, logEnd } = said;
       const role = isStandby ? 'standby' : this.#isReplaced(said) ? 'replaced' : 'primary';
       const behindBytes =
         isStandby && end !== null && end !== undefined && logEnd !== null ? Math.max(0, end - logEnd) : null;
-      return { name, role, why: null, behindBytes, timeline };
+      return { name, role, why: null, behindBytes, timeline, waitsFor: isStandby ? null : said.standbys };
     });
   }
 }

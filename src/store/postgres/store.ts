@@ -82,6 +82,14 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   return {
     ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
     ...called({ ...READ, ...replicaVerbs }, read),
+    storeState: (nowMs) =>
+      gate.enter(async () => {
+        const [state, states] = await Promise.all([
+          db.read((tx) => replicaVerbs.storeState(tx, nowMs)),
+          servers.look(),
+        ]);
+        return { ...state, servers: states };
+      }),
     stats: (nowMs) =>
       gate.enter(async () => {
         const counted = await census.get();

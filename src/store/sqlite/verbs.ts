@@ -159,6 +159,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
       replicas: [],
       lapsed: countLeases(leases, 'lapsed'),
       indexesMissing: [],
+      servers: [],
     };
   },
 };
