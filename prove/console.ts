@@ -178,8 +178,9 @@ const PUT_OFF_MS = 100 * 60_000;
 
 /** What waits to be settled would be worked at meanwhile: it has no bytes. */
 async function putOffWork({ engine, address }: FilledStore): Promise<void> {
-  const waiting = "status IN ('pending', 'leased')";
-  const later = `UPDATE inbox SET status = 'pending', due_at_ms = ${Date.now() + PUT_OFF_MS} WHERE ${waiting}`;
+  const putOff = (status: string) =>
+    `UPDATE inbox SET status = 'pending', due_at_ms = ${Date.now() + PUT_OFF_MS} WHERE status = '${status}'`;
+  const later = `${putOff('pending')}; ${putOff('leased')}`;
   if (engine === 'sqlite') {
     const db = new Database(address.slice('sqlite:'.length));
     db.exec(later);
@@ -188,7 +189,7 @@ async function putOffWork({ engine, address }: FilledStore): Promise<void> {
   }
   const client = new pg.Client(address);
   await client.connect();
-  // A scan of its own would count as one of a page.
+  // A scan of its own would count as one of a page. Each status has an index.
   await client.query('SET enable_seqscan = off');
   await client.query(later);
   await client.query('VACUUM ANALYZE inbox');

@@ -42,7 +42,13 @@ export const moveStoreCommand = defineCommand({
     const { takeLock, checkMove } = await import('../store/move/check.ts');
     takeLock(store.path)?.close();
     const { keyIds } = readKeyIds(settings, { makesFile: false });
-    const address: MoveAddress = { path: store.path, to, keyIds, isRehearsal: options['dry-run'] === true };
+    const address: MoveAddress = {
+      path: store.path,
+      to,
+      keyIds,
+      isRehearsal: options['dry-run'] === true,
+      clock: systemClock,
+    };
     if (options.check) return checked(await checkMove(address), to, address, () => checkServer(server(), store.path));
     const { moveStore } = await import('../store/move/move.ts');
     const release = stayAlive();
@@ -50,7 +56,6 @@ export const moveStoreCommand = defineCommand({
     try {
       const moved = await moveStore({
         ...address,
-        clock: systemClock,
         checkServer: () => checkServer(server(), store.path),
         askToLetGo: async () => void (await server().post('/v1/admin/let-go')),
         onProgress: json ? () => {} : progress.onProgress,

@@ -194,7 +194,7 @@ async function copyData({ url, folder }: PostgresServer, data: string): Promise<
 }
 
 /** Has a server that does not run follow another one when it starts. */
-export function followPrimary(data: string, primaryFolder: string): void {
+function followPrimary(data: string, primaryFolder: string): void {
   const name = basename(dirname(data));
   writeFileSync(join(data, 'standby.signal'), '');
   const to = `host=${primaryFolder} user=${ROLE} application_name=${name}`;

@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import { keysInUse } from '../engine.ts';
 import { newer, readMigrations } from '../migrate.ts';
@@ -18,6 +19,7 @@ export type MoveAddress = {
   keyIds: readonly string[];
   /** Copies and compares, and leaves the source serving. */
   isRehearsal: boolean;
+  clock: Clock;
 };
 
 export type Lock = ReturnType<typeof lockStore>;
@@ -105,7 +107,7 @@ export async function checkMove(address: MoveAddress): Promise<MoveCheck> {
   try {
     const source = await asFault(async () => lookAtSource(address, isServed));
     const instance = source instanceof Fault ? null : source.instance;
-    const target = await asFault(() => lookAtOther(address.to, instance));
+    const target = await asFault(() => lookAtOther(address, instance));
     return { isServed, source: source instanceof Fault ? source : { bytes: source.bytes }, target };
   } finally {
     lock?.close();
@@ -139,10 +141,10 @@ const SERVER = `SELECT current_setting('server_version') AS version,
   has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate"`;
 
 async function lookAtOther(
-  to: PostgresAddress,
+  address: MoveAddress,
   source: SourceInstance | null,
 ): Promise<Exclude<MoveCheck['target'], Fault>> {
-  const target = await connectTarget(to);
+  const target = await connectTarget(address);
   try {
     const { rows } = await target.client.query<{ version: string; mayCreate: boolean }>(SERVER);
     const [server] = rows as [{ version: string; mayCreate: boolean }];

@@ -3,6 +3,7 @@ import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { migrate } from '../postgres/open.ts';
+import { Servers } from '../postgres/servers.ts';
 import { openForReading } from '../sqlite/file.ts';
 import { openForWriting } from '../sqlite/open.ts';
 import { anotherMover, type Lock, type MoveAddress, readSource, takeLock, wasMoved } from './check.ts';
@@ -27,7 +28,6 @@ export type MoveProgress =
   | { step: 'asking' | 'opened' };
 
 export type MoveOptions = MoveAddress & {
-  clock: Clock;
   /** Rejects if the process that serves the file would not let go of it. */
   checkServer: () => Promise<void>;
   /** Asks the process that serves the file to let go of it. Rejects if it does not. */
@@ -56,7 +56,7 @@ const OPEN_WITHIN_MS = 60_000;
  * `store_moved`, `store_in_use`.
  */
 export async function moveStore(options: MoveOptions): Promise<Moved> {
-  const { path, to } = options;
+  const { path } = options;
   let lock = takeLock(path);
   let db: Database | null = null;
   let target: Destination | null = null;
@@ -65,7 +65,7 @@ export async function moveStore(options: MoveOptions): Promise<Moved> {
     const isServed = lock === null;
     const instance = readSource(db, options);
     if (isServed) await options.checkServer();
-    target = await connectTarget(to);
+    target = await connectTarget(options);
     await whenMine(options, target);
     if (await wasMoved(target, instance)) return { wasMoved: true, tables: [], stoppedMs: null };
     const passage = await prepare(options, { db, target, instanceId: instance.instance_id });
@@ -106,10 +106,10 @@ async function whenMine({ clock }: MoveOptions, target: Destination): Promise<vo
 type Opened = { db: Database; target: Destination };
 
 async function prepare(
-  { to, isRehearsal }: MoveOptions,
+  { to, clock, isRehearsal }: MoveOptions,
   { db, target, instanceId }: Opened & { instanceId: string },
 ): Promise<Omit<Passage, 'onRows'>> {
-  await migrate(to.url, to.name);
+  await migrate(new Servers({ ...to, clock }));
   await claimTarget(target, instanceId, isRehearsal ? 'rehearsal' : 'copy');
   const tables = movedTables(sourceColumns(db), await targetColumns(target));
   return { source: openSource(db), target, tables, copied: await copiedRanges(target) };
@@ -164,7 +164,7 @@ async function openInTime(options: MoveOptions, target: Destination, instance: M
   let failed: unknown;
   let first: Destination | null = target;
   const attempt = async () => {
-    const own = first ?? (await connectTarget(options.to));
+    const own = first ?? (await connectTarget(options));
     try {
       await openTarget(own, instance);
     } finally {

@@ -1,7 +1,10 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { Fault } from '../../fault.ts';
-import { assertUsable, connectionOptions } from '../postgres/connection.ts';
-import { connectionFault, isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
+import type { Clock } from '../../work/clock.ts';
+import type { PostgresAddress } from '../address.ts';
+import type { ServerConnection } from '../postgres/connection.ts';
+import { isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
+import { Servers } from '../postgres/servers.ts';
 import { BEGIN_DURABLE } from '../postgres/transaction.ts';
 import { copyIn, copyOut } from './copying.ts';
 import type { Lines } from './source.ts';
@@ -29,21 +32,18 @@ export type MovedInstance = {
 /** `settled move`, as the number of the lock that one mover has. */
 const MOVER = 0x5e7710e;
 
-/** Connects for as long as a move takes. Refuses a second mover. Faults: those of `assertUsable`, `store_in_use`. */
-export async function connectTarget({ url, name }: { url: string; name: string }): Promise<Destination> {
-  const client = new pg.Client({ ...connectionOptions(url), query_timeout: 0 });
-  client.on('error', () => {});
+/** Connects for as long as a move takes. Refuses a second mover. Faults: those of `inspect`, `store_in_use`. */
+export async function connectTarget({ to, clock }: { to: PostgresAddress; clock: Clock }): Promise<Destination> {
+  const { name } = to;
   const warnings: Notice[] = [];
-  client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
+  let client: ServerConnection | null = null;
   try {
-    await client.connect().catch((error) => {
-      throw connectionFault(error, { url, name });
-    });
-    await assertUsable(client, name);
+    client = await new Servers({ ...to, clock }).connect({ query_timeout: 0 });
+    client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
     await client.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0');
     return { client, name, warnings };
   } catch (error) {
-    await client.end().catch(() => {});
+    await client?.end().catch(() => {});
     throw storeFault(error, name);
   }
 }

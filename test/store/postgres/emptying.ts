@@ -2,7 +2,7 @@ import type pg from 'pg';
 
 /** Everything but the schema. What others refer to goes last. */
 const TABLES = `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'migration'
-  ORDER BY array_position(ARRAY['link', 'orders'], tablename::text) NULLS FIRST`;
+  ORDER BY array_position(ARRAY['bulk_run', 'link', 'orders'], tablename::text) NULLS FIRST`;
 
 const REMEMBER = `CREATE SCHEMA remembered;
   DO $$
