@@ -30,20 +30,30 @@ const SKEW_MS_SMALL = 2_000;
 
 /** The database, and the replicas that share it. */
 export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
-  const { store, storeAddress, clock, keyring, replica } = options;
-  const { server, replicas, lapsed, indexesMissing, servers } = await store.storeState(clock.nowMs());
+  const { store, storeAddress, storeDurability, clock, keyring, replica } = options;
+  const { server, fsync, replicas, lapsed, indexesMissing, servers } = await store.storeState(clock.nowMs());
   const database = finding('database', true, `${server}: ${storeAddress.name}`);
   if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
   const alive = replicas.filter(({ isAlive }) => isAlive);
   return [
     database,
     ...checkServers(servers),
+    ...(storeDurability === null ? [] : [checkDurability(storeDurability, fsync)]),
     checkReplicas(replicas, keyring.keyId, replica),
     checkSettings(alive, replica),
     checkClocks(alive),
     checkLeases(lapsed),
     checkIndexes(indexesMissing),
   ];
+}
+
+/** `why`: what the operator declared of the storage. */
+function checkDurability(why: string, fsync: string | null): Finding {
+  const good = `the server shows fsync as off, and SETTLED_STORE_DURABILITY declares that its storage is durable: "${why}"`;
+  const bad =
+    `SETTLED_STORE_DURABILITY declares that the storage is durable ("${why}"), and the server shows fsync as ` +
+    `${fsync ?? 'unknown'}: it is not needed. Remove it, so that settled refuses a server with fsync off`;
+  return finding('durability', fsync === 'off', good, bad);
 }
 
 /** Where the primary and its standbys are, and what a failover would lose. */

@@ -24,7 +24,17 @@ const installation = z
   .strictObject({
     version: z.string(),
     node: z.string().describe('The version of Node that runs it.'),
-    store: z.strictObject({ engine: z.enum(['sqlite', 'postgres']), server: z.string(), name: z.string() }),
+    store: z.strictObject({
+      engine: z.enum(['sqlite', 'postgres']),
+      server: z.string(),
+      name: z.string(),
+      durabilityDeclared: z
+        .string()
+        .nullable()
+        .describe(
+          'Why commits are durable although the server shows fsync as off, as the operator declares; else null.',
+        ),
+    }),
     replica: z
       .string()
       .nullable()
@@ -49,7 +59,7 @@ const NONE = { events: 0, openings: 0, notices: 0 };
 const INSTALLATION = {
   version: '0.1.0',
   node: 'v24.0.0',
-  store: { engine: 'sqlite', server: 'SQLite 3.50.0', name: '/data/settled.db' },
+  store: { engine: 'sqlite', server: 'SQLite 3.50.0', name: '/data/settled.db', durabilityDeclared: null },
   replica: null,
   replicas: [],
   lapsedLeases: NONE,
@@ -74,7 +84,7 @@ export const showInstallation = operation({
       installation: {
         version: releaseVersion(),
         node: process.version,
-        store: { engine: storeAddress.engine, server, name: storeName },
+        store: { engine: storeAddress.engine, server, name: storeName, durabilityDeclared: options.storeDurability },
         replica: options.replica,
         replicas: replicas.map(({ settings: _, secretsKeyId, ...row }) => ({
           ...withTimes(row),

@@ -273,6 +273,8 @@ export type ApiOptions = {
   /** Currency codes with a space between two: an order that names none is in the first. */
   currency: string;
   storeAddress: StoreAddress;
+  /** Why the storage of a server with fsync off is durable, as the operator declared; null if nothing is declared. */
+  storeDurability: string | null;
   /** The store, by a name that is the same in every folder. */
   storeName: string;
   /** The name of this process among those that work on the store; null if it is alone. */

@@ -150,6 +150,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     toleranceSeconds: config.toleranceSeconds,
     currency: config.currency,
     storeAddress: config.store,
+    storeDurability: config.storeDurability,
     storeName: wholeName(config.store),
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: stages.settler.wake,

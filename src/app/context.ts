@@ -49,6 +49,8 @@ export async function openContext(options: AppOptions) {
   const metrics = metricsOf(config, { health, connections, opened: () => found });
   const found = await open(config.store, {
     ...options,
+    direct: config.storeDirect,
+    trustsStorage: config.storeDurability !== null,
     secretsKeyId: keyring.keyId,
     olderKeyIds: keyring.keyIds.slice(1),
     version: releaseVersion(),

@@ -6,11 +6,12 @@ import { bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkS
 import { type Command, defineCommand, optionsOf, type Report, readArguments } from './command.ts';
 import { connect } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
+import { doctor } from './doctor.ts';
 import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
-import { backup, doctor, rotateKey, stats, tail } from './operations.ts';
+import { backup, rotateKey, stats, tail } from './operations.ts';
 import {
   ordersAdopt,
   ordersCancel,

@@ -1,58 +1,12 @@
 import type { RotationDocument, StatsDocument } from '../api/admin.ts';
-import type { Finding } from '../api/doctor_store.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { wholeName } from '../store/address.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, exitOfFault } from './exit.ts';
-import { jsonLine, padded, printable, record, table } from './output.ts';
+import { EXIT } from './exit.ts';
+import { jsonLine, padded, printable, record } from './output.ts';
 
-/** The commands by which a person operates a running server: what they check, count, follow, copy and re-encrypt. */
-
-/** `store`: the one on which the server works. */
-type DoctorAnswer = { store: string; checks: Finding[] };
-
-export const doctor = defineCommand({
-  usage: 'doctor',
-  about: 'check this installation, and say how to fix what is wrong',
-  details: ['The exit code is 1 if something is failing, 69 if the server cannot be reached.'],
-  async run({ config, server }) {
-    const { store, envFile } = config();
-    const connection = server();
-    const { url } = connection;
-    const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
-    const isDown = answer instanceof Fault;
-    const isOther = !isDown && answer.store !== wholeName(store);
-    const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
-    const other =
-      isOther &&
-      `, and the server at ${url} works on ${answer.store}: the checks below are of that one. Run this command with the ` +
-        "server's SETTLED_STORE";
-    const checks: Finding[] = [
-      {
-        name: 'configuration',
-        status: isOther ? 'warning' : 'ok',
-        detail: `the store is ${store.name}${other || settings}`,
-      },
-      isDown
-        ? { name: 'server', status: 'failing', detail: answer.message }
-        : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
-      ...(isDown ? [] : answer.checks),
-    ];
-    const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
-    return {
-      data: { checks },
-      lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
-      exit: isDown ? exitOfFault(answer.code) : exit,
-    };
-  },
-});
-
-function faultOf(error: unknown): Fault {
-  if (error instanceof Fault) return error;
-  throw error;
-}
+/** The commands by which a person operates a running server: what they count, follow, copy and re-encrypt. */
 
 export const stats = defineCommand({
   usage: 'stats',

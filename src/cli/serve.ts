@@ -97,7 +97,7 @@ async function asLines(format: Config['logFormat']): Promise<((json: string) => 
 
 /** What a person looks for after a start. Never the token itself. */
 function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Config): object {
-  const { store, operatorToken, consoleUrl } = config;
+  const { store, storeDirect, storeDurability, operatorToken, consoleUrl } = config;
   return {
     version: releaseVersion(),
     hooks: hooksAddress,
@@ -105,6 +105,8 @@ function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Co
     console: consoleUrl ?? `${urlOf(operatorAddress)}/`,
     operatorToken: operatorToken === null ? resolve(operatorTokenPath(storeFile(store))) : 'SETTLED_OPERATOR_TOKEN',
     store: store.name,
+    ...(storeDirect === null ? {} : { storeDirect: storeDirect.name }),
+    ...(storeDurability === null ? {} : { durabilityDeclared: storeDurability }),
     ...(replica === null ? {} : { replica }),
   };
 }
@@ -197,6 +199,8 @@ export const migrateDatabase = defineCommand({
     const { readKeyIds } = await import('../secrets/key_files.ts');
     const migrated = await migrateStore({
       store,
+      direct: source.storeDirect,
+      trustsStorage: source.storeDurability !== null,
       readKeys: (how) => readKeyIds(source, how),
       isRestored: options.restored === true,
       keyIsLost: options['new-key'] === true,

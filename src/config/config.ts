@@ -56,6 +56,7 @@ export function currentApiKey({ apiKey, apiKeyFile }: Pick<Config, 'apiKey' | 'a
 /** Settings that may differ between replicas. The id of the secrets key tells whether that differs. */
 const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
   'store',
+  'storeDirect',
   'hooksListen',
   'operatorListen',
   'secretsKey',
@@ -153,12 +154,21 @@ function faultsBetween(values: Partial<Config>): string[] {
 }
 
 /** Replicas share no folder in which a key or a token could be made for all of them. */
-function faultsOfSharing({ store, secretsKey, operatorToken }: Partial<Config>): string[] {
-  if (store?.engine !== 'postgres') return [];
+function faultsOfSharing({ store, secretsKey, operatorToken, ...more }: Partial<Config>): string[] {
+  if (store?.engine === 'sqlite') return faultsOfFile(more);
+  if (store === undefined) return [];
   const needed = 'is needed with PostgreSQL, the same for all replicas: make one with';
   const key = `SETTLED_SECRETS_KEY ${needed} \`openssl rand -base64 32\` and keep a copy of it apart from the backups`;
   const token = `SETTLED_OPERATOR_TOKEN ${needed} \`openssl rand -hex 24\``;
   return [...(secretsKey === null ? [key] : []), ...(operatorToken === null ? [token] : [])];
+}
+
+/** settled syncs its own file, and reaches it without a pooler. */
+function faultsOfFile({ storeDirect, storeDurability }: Partial<Config>): string[] {
+  const durability =
+    'SETTLED_STORE_DURABILITY is for PostgreSQL alone: settled itself has SQLite sync each commit. Remove it';
+  const direct = 'SETTLED_STORE_DIRECT is for PostgreSQL behind a pooler, and SETTLED_STORE is a file. Remove it';
+  return [...(storeDurability ? [durability] : []), ...(storeDirect ? [direct] : [])];
 }
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {

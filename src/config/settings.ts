@@ -1,6 +1,6 @@
 import { isCurrency } from '../domain/money.ts';
 import { HEADER_PREFIX } from '../paylink/events.ts';
-import { postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
+import { type PostgresAddress, postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
 import { isLoopback } from './addresses.ts';
 import { parseProxyAuth } from './proxy_auth.ts';
 
@@ -16,6 +16,10 @@ const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 
 /** Every setting, by its name in the configuration. */
 export const SETTINGS = {
   store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
+  /** The same database without a pooler: for wake-ups, migrations and indexes; null: `store` serves for those too. */
+  storeDirect: optional('SETTLED_STORE_DIRECT', parseStoreDirect),
+  /** Why a server that shows fsync as off keeps what it commits, as the operator declares it; null: it is refused. */
+  storeDurability: optional('SETTLED_STORE_DURABILITY', parseDeclaration),
   /** Without a trailing slash. */
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
   hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
@@ -96,6 +100,27 @@ function parseStore(text: string): StoreAddress {
     );
   }
   return sqliteAddress(match[1]);
+}
+
+function parseStoreDirect(text: string): PostgresAddress {
+  if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
+  throw new Error('is no address of PostgreSQL: write postgres://user:password@host:5432/database');
+}
+
+const DECLARATION_LENGTH_MAX = 200;
+
+/** `declared:` and a sentence of the operator, which doctor, console and log show as it is. Returns the sentence. */
+function parseDeclaration(text: string): string {
+  const why = /^declared:(.*)$/s.exec(text)?.[1]?.trim() ?? '';
+  if (why === '') {
+    throw new Unfit(
+      'write declared: and why its commits are durable, like: declared:Neon keeps its log on safekeepers',
+    );
+  }
+  if (why.length > DECLARATION_LENGTH_MAX || /[\p{C}\p{Zl}\p{Zp}]/u.test(why)) {
+    throw new Error(`must say why in at most ${DECLARATION_LENGTH_MAX} printable characters on one line`);
+  }
+  return why;
 }
 
 function parsePublicUrl(text: string): string {

@@ -45,6 +45,7 @@ function database({ store, secretsKey, keepBodiesDays, lapsedLeases }: Installat
   return definitions([
     ['Engine', store.server],
     ['Name', html`<code>${store.name}</code>`],
+    ['Durability, as declared', store.durabilityDeclared],
     ['Bodies and customers are kept', inNumber(keepBodiesDays, 'day', 'days')],
     ['Secrets key', html`<code>${secretsKey.id}</code><p class="soft">kept in ${secretsKey.place}</p>`],
     ['Leases that lapsed', leaseWords(lapsedLeases)],

@@ -135,6 +135,8 @@ export type Sharing = {
 type StoreState = {
   /** The engine and its version, for people. */
   server: string;
+  /** What the server says of its `fsync`; null if it does not say. SQLite has none. */
+  fsync: string | null;
   /** Every process that gave a sign of life within a day, the oldest first; none if one process has the database to itself. */
   replicas: ReplicaSummary[];
   lapsed: LeaseCounts;

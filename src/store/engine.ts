@@ -1,6 +1,6 @@
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
-import type { StoreAddress } from './address.ts';
+import type { PostgresAddress, StoreAddress } from './address.ts';
 import type { Store } from './contract.ts';
 
 /** After a longer outage of ours the service may have given up on deliveries: its first retries come within minutes. */
@@ -99,6 +99,10 @@ export type KeysRead = {
 
 export type MigrateOptions = {
   store: StoreAddress;
+  /** The server without the pooler that `store` leads to; null if there is none. */
+  direct?: PostgresAddress | null;
+  /** Whether the operator has declared that the storage of the server is durable. */
+  trustsStorage?: boolean;
   /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
   readKeys: (how: { makesFile: boolean }) => KeysRead;
   /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Config, currentApiKey, readConfig } from '../../src/config/config.ts';
 import { Fault } from '../../src/fault.ts';
-import { sqliteAddress, storeFile } from '../../src/store/address.ts';
+import { postgresAddress, sqliteAddress, storeFile } from '../../src/store/address.ts';
 import { PRIVATE_HOSTS } from '../notify/hosts.ts';
 import { testFolder } from '../support/app.ts';
 
@@ -42,7 +42,10 @@ const SETTINGS: Record<string, Setting> = {
         ],
         ['postgres://me@localhost/settled?host=/run/pg', 'postgres://localhost:5432/settled?host=/run/pg'],
         ['postgres://me:a%2Fb%40c@db/s%C3%A3o', 'postgres://db:5432/são'],
-      ].map(([url = '', name = '']) => [url, { engine: 'postgres', url, name }] as const),
+      ].map(([url = '', name = '']) => {
+        const database = decodeURIComponent(new URL(url).pathname.slice(1));
+        return [url, { engine: 'postgres', servers: [{ url, name, database }], name }] as const;
+      }),
     ],
     bad: [
       '/var/lib/settled.db',
@@ -90,6 +93,37 @@ const SETTINGS: Record<string, Setting> = {
       'sqlite: ./x',
       'sqlite:./x ',
       'sqlite: :memory:',
+    ],
+  },
+  SETTLED_STORE_DIRECT: {
+    key: 'storeDirect',
+    unset: null,
+    good: [['postgres://me:hidden@db/settled', postgresAddress('postgres://me:hidden@db/settled')]],
+    bad: [
+      'sqlite:./data/settled.db',
+      'me:hidden@db/settled',
+      'POSTGRES://me:hidden@db/settled',
+      'postgres://me:hidden@db/',
+    ],
+  },
+  SETTLED_STORE_DURABILITY: {
+    key: 'storeDurability',
+    unset: null,
+    good: [
+      ['declared:Neon keeps its log on three safekeepers', 'Neon keeps its log on three safekeepers'],
+      ['declared: São Paulo, disco espelhado ', 'São Paulo, disco espelhado'],
+      [`declared:${'y'.repeat(200)}`, 'y'.repeat(200)],
+    ],
+    bad: [
+      'declared',
+      'declared:',
+      'declared:   ',
+      'Declared:it is so',
+      'on',
+      `declared:${'y'.repeat(201)}`,
+      'declared:one line\nand another',
+      'declared:\u202eturned',
+      'declared:\u0007',
     ],
   },
   SETTLED_PUBLIC_URL: {
@@ -403,8 +437,11 @@ const SETTINGS: Record<string, Setting> = {
   },
 };
 /** What must be given beside a setting. */
+const REPLICATED = { SETTLED_SECRETS_KEY: KEY.toString('base64'), SETTLED_OPERATOR_TOKEN: 'sixteen-letters!' };
 const BESIDE: Record<string, Record<string, string>> = {
-  SETTLED_STORE: { SETTLED_SECRETS_KEY: KEY.toString('base64'), SETTLED_OPERATOR_TOKEN: 'sixteen-letters!' },
+  SETTLED_STORE: REPLICATED,
+  SETTLED_STORE_DIRECT: { SETTLED_STORE: 'postgres://me:hidden@pooler:6432/settled', ...REPLICATED },
+  SETTLED_STORE_DURABILITY: { SETTLED_STORE: 'postgres://me:hidden@db/settled', ...REPLICATED },
   SETTLED_API_URL: { SETTLED_API_KEY: 'k' },
   SETTLED_API_KEY: { SETTLED_API_URL: 'https://links.example.com' },
   SETTLED_SECRETS_KEY_PREVIOUS: { SETTLED_SECRETS_KEY: NEXT_KEY.toString('base64') },
@@ -427,6 +464,16 @@ describe('configuration of a store that replicas share', () => {
     const message = refusal({ ...SHARED, [name]: '' });
     expect(message.split('\n')).toHaveLength(2);
     expect(message).toMatch(new RegExp(`- ${name} is needed with PostgreSQL, .* with \`openssl rand -`));
+  });
+
+  it.each([
+    ['SETTLED_STORE_DIRECT', 'postgres://me:hidden@db/settled', 'is for PostgreSQL behind a pooler'],
+    ['SETTLED_STORE_DURABILITY', 'declared:it is so', 'is for PostgreSQL alone'],
+  ])('is refused with a file if it says %s', (name, text, why) => {
+    const message = refusal({ [name]: text });
+    expect(message.split('\n')).toHaveLength(2);
+    expect(message).toContain(`- ${name} ${why}`);
+    expect(message).not.toContain('hidden');
   });
 
   it('names a key that is wrong, and not that it is missing', () => {

@@ -5,7 +5,7 @@ import type { PostgresAddress } from '../address.ts';
 import type { ServerConnection } from '../postgres/connection.ts';
 import { isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
 import { Servers } from '../postgres/servers.ts';
-import { BEGIN_DURABLE } from '../postgres/transaction.ts';
+import { beginDurable } from '../postgres/transaction.ts';
 import { copyIn, copyOut } from './copying.ts';
 import type { Lines } from './source.ts';
 import type { MovedTable, TargetColumn } from './tables.ts';
@@ -134,7 +134,7 @@ export async function copiedRanges({ client }: Destination): Promise<Copied> {
 export async function inTransaction<T>(target: Destination, work: (target: Destination) => Promise<T>): Promise<T> {
   const { client, name } = target;
   try {
-    await client.query(BEGIN_DURABLE);
+    await client.query(beginDurable({}));
     const value = await work(target);
     target.warnings.length = 0;
     await client.query('COMMIT');

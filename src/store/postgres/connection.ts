@@ -3,6 +3,7 @@ import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 import { notDurable } from './faults.ts';
+import type { Durability } from './transaction.ts';
 
 /**
  * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
@@ -91,7 +92,7 @@ const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting
   (SELECT split_part(one, '=', 2) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) one
     WHERE d.datname = current_database() AND s.setrole = 0 AND one LIKE 'settled.superseded_by=%') AS "supersededBy",
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
-const VERSION_MIN = 140_000;
+export const VERSION_MIN = 140_000;
 
 type Answered = {
   fsync: string | null;
@@ -128,7 +129,7 @@ export type Inspected = {
 export async function inspect(
   client: pg.ClientBase,
   name: string,
-  { acceptsStandby = false }: { acceptsStandby?: boolean } = {},
+  { acceptsStandby = false, trustsStorage = false }: Durability & { acceptsStandby?: boolean } = {},
 ): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
   const found = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
@@ -147,7 +148,7 @@ export async function inspect(
     const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
     throw new Fault('transient', 'configuration_invalid', what);
   }
-  if (found.fsync === 'off') throw notDurable(name);
+  if (found.fsync === 'off' && !trustsStorage) throw notDurable(name);
   const { isStandby, cluster, timeline, logEnd, supersededBy, standbys } = found;
   return {
     isStandby,
@@ -161,14 +162,15 @@ export async function inspect(
 }
 
 const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()`;
+  WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
+    AND application_name = current_setting('application_name')`;
 
 /** Asks a server what it is, on a connection of its own. A standby may answer as well. */
-export async function ask(server: ServerAddress): Promise<Inspected> {
+export async function ask(server: ServerAddress, durability: Durability): Promise<Inspected> {
   const client = new ServerConnection(server);
   try {
     await client.connect();
-    return await inspect(client, server.name, { acceptsStandby: true });
+    return await inspect(client, server.name, { ...durability, acceptsStandby: true });
   } finally {
     client.end().catch(() => {});
   }

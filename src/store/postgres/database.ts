@@ -15,7 +15,7 @@ import {
   unconfirmed,
 } from './faults.ts';
 import type { Servers } from './servers.ts';
-import { BEGIN_DURABLE, finish, type Identity, PostgresTransaction } from './transaction.ts';
+import { beginDurable, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
 /** `pg` counts from the call to the end of what a new connection is asked. */
 const CONNECT_WITHIN_MS = 3_000;
@@ -40,6 +40,7 @@ type Call = { isOver: boolean };
 /** The connections of one replica, and how work is carried out on them. */
 export class Database {
   readonly name: string;
+  readonly trustsStorage: boolean;
   readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
   #waiting = 0;
@@ -52,6 +53,7 @@ export class Database {
   constructor(options: DatabaseOptions) {
     const { servers } = options;
     this.name = servers.name;
+    this.trustsStorage = servers.trustsStorage;
     this.#options = options;
     this.#connections = openSemaphore(options.connections);
     this.#reads = openSemaphore(Math.ceil(options.connections / 2));
@@ -77,7 +79,7 @@ export class Database {
    * beginning, so it must change nothing but the database.
    */
   write<T>(work: Verb<T>, calls = 1): Promise<T> {
-    return this.#timed(calls, (call) => this.#transact(call, BEGIN_DURABLE, work));
+    return this.#timed(calls, (call) => this.#transact(call, beginDurable(this), work));
   }
 
   /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */

@@ -5,7 +5,7 @@ import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/in
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import { batched } from './batches.ts';
 import type { Database } from './database.ts';
-import { WAIT_FOR_DISK } from './transaction.ts';
+import { WAIT_FOR_DISK, WAIT_FOR_STORAGE } from './transaction.ts';
 
 /** A delivery may wait for both: that leaves some of the twenty seconds that its sender gives it. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
@@ -63,8 +63,9 @@ function finder<Key extends string | number>(
  * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server. What the statement
  * needs of the disk is looked at for its rows, because PostgreSQL leaves out what nothing asks for.
  */
-const INSERT_NEW = statement(`
-  WITH durable AS (SELECT ${WAIT_FOR_DISK} AS value), given AS (
+const insertNew = (wait: string) =>
+  statement(`
+  WITH durable AS (SELECT ${wait} AS value), given AS (
     SELECT *, substring(@digests::bytea FROM (n::int - 1) * 32 + 1 FOR 32) AS body_sha256,
       substring(@macs::bytea FROM mac_from FOR mac_length) AS mac,
       substring(@bodies::bytea FROM body_from FOR body_length) AS body
@@ -83,11 +84,14 @@ const INSERT_NEW = statement(`
     SELECT DISTINCT ON (r.key) r.key, g.body FROM recorded r JOIN given g USING (link_key, event_id, body_sha256)
   )
   SELECT r.key, min(g.n) AS n FROM recorded r JOIN given g USING (link_key, event_id, body_sha256) GROUP BY r.key`);
+const INSERT_NEW = insertNew(WAIT_FOR_DISK);
+const INSERT_NEW_DECLARED = insertNew(WAIT_FOR_STORAGE);
 
 /** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
 async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<(Recorded | Promise<Recorded>)[]> {
   const columns = columnsOf(deliveries);
-  const rows = await db.once((tx) => tx.all<{ key: number; n: number }>(INSERT_NEW, columns), deliveries.length);
+  const insert = db.trustsStorage ? INSERT_NEW_DECLARED : INSERT_NEW;
+  const rows = await db.once((tx) => tx.all<{ key: number; n: number }>(insert, columns), deliveries.length);
   const keys = new Map(rows.map(({ key, n }) => [n - 1, key]));
   return deliveries.map((delivery, index) => {
     const eventKey = keys.get(index);

@@ -19,7 +19,7 @@ import { databaseClock } from './database_clock.ts';
 import { storeFault, tlsFilesFaults } from './faults.ts';
 import { buildIndexes, inTransaction } from './indexes.ts';
 import { Servers } from './servers.ts';
-import { BEGIN_DURABLE } from './transaction.ts';
+import { beginDurable } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
   /** Runs before the instance row is read, and throws if the database must not be opened. */
@@ -52,12 +52,14 @@ const NEVER_ABORTED = new AbortController().signal;
 export async function migratePostgres(
   options: MigrateOptions & Pick<PostgresAddress, 'servers' | 'name'>,
 ): Promise<Migrated> {
-  const { name, isRestored, keyIsLost, clock: machine } = options;
+  const { isRestored, keyIsLost, clock: machine, trustsStorage } = options;
+  const address = options.direct ?? options;
+  const { name } = address;
   const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
   const keyId = keyIds[0] as string;
-  const unusable = tlsFilesFaults(options.servers);
+  const unusable = tlsFilesFaults(address.servers);
   if (unusable !== null) throw unusable;
-  const servers = new Servers(options);
+  const servers = new Servers({ ...address, clock: machine, trustsStorage });
   const db = new Database({
     servers,
     connections: 1,
@@ -140,7 +142,8 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
   const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
     tablename: string;
   }[];
-  const names = tables.map(({ tablename }) => tablename);
+  // `settled doctor --store` may be at work.
+  const names = tables.map(({ tablename }) => tablename).filter((table) => !table.startsWith('settled_probe_'));
   if (names.length === 0 || names.includes('migration')) return;
   throw new Fault(
     'terminal',
@@ -152,12 +155,12 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
 type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
 
 /** Carries out work in one transaction on a connection of its own, while no other replica does so. */
-async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>): Promise<T> {
+export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>): Promise<T> {
   let client: ServerConnection | null = null;
   try {
     const opened = await servers.connect({ query_timeout: MIGRATION_TIMEOUT_MS });
     client = opened;
-    await opened.query(BEGIN_DURABLE);
+    await opened.query(beginDurable(servers));
     await opened.query(
       `SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}; SET LOCAL lock_timeout = ${MIGRATION_TIMEOUT_MS}`,
     );

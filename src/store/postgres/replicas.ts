@@ -88,7 +88,9 @@ export function* leave(tx: Transaction): Work<void> {
   tx.send(LEAVE, { replica });
 }
 
-const SERVER = statement("SELECT current_setting('server_version') AS version");
+const SERVER = statement(
+  "SELECT current_setting('server_version') AS version, current_setting('fsync', true) AS fsync",
+);
 const LIST = statement(`
   SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
     alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`);
@@ -98,7 +100,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
   /** Without the servers, which are asked on connections of their own. */
   *storeState(tx, nowMs) {
     const asked = {
-      server: tx.one<{ version: string }>(SERVER),
+      server: tx.one<{ version: string; fsync: string | null }>(SERVER),
       replicas: tx.all<ReplicaRow>(LIST),
       leases: tx.all<LeaseRow>(LEASES, { nowMs }),
     };
@@ -110,6 +112,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
     return {
       // What a distribution adds to it is in brackets.
       server: `PostgreSQL ${server?.version.split(' ')[0]}`,
+      fsync: server?.fsync ?? null,
       replicas: replicas.map((replica) => ({
         ...replica,
         settings: JSON.parse(replica.settings),

@@ -5,6 +5,7 @@ import type { ServerAddress } from '../address.ts';
 import type { ServerState } from '../contract.ts';
 import { ask, type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
+import type { Durability } from './transaction.ts';
 
 /**
  * The servers of one database, of which one is the primary. New connections go to the primary that was found last. After a
@@ -15,7 +16,7 @@ import { connectionFault, storeFault } from './faults.ts';
  * timeline is lower than one that it has seen, and marks such a server, so that replicas which see only that one refuse it too.
  */
 
-export type ServersOptions = {
+export type ServersOptions = Durability & {
   /** In the order in which they are preferred. */
   servers: readonly ServerAddress[];
   /** All of them, in a person's words. */
@@ -37,6 +38,8 @@ type Usable = { server: ServerAddress; said: Inspected };
 
 export class Servers {
   readonly name: string;
+  /** See `Durability`. */
+  readonly trustsStorage: boolean;
   readonly #options: ServersOptions;
   /** The server of new connections. */
   #primary: ServerAddress;
@@ -54,6 +57,7 @@ export class Servers {
 
   constructor(options: ServersOptions) {
     this.name = options.name;
+    this.trustsStorage = options.trustsStorage === true;
     this.#options = options;
     this.#primary = options.servers[0] as ServerAddress;
     this.#isInDoubt = options.servers.length > 1;
@@ -87,7 +91,7 @@ export class Servers {
   async inspect(client: ServerConnection): Promise<void> {
     const generation = this.#generation;
     const { server } = client;
-    const said = await inspect(client, server.name);
+    const said = await inspect(client, server.name, this);
     this.#note(said);
     this.#refuseReplaced(server, said);
     this.#inspectedIn.set(client, generation);
@@ -171,7 +175,7 @@ export class Servers {
     const late = new Fault('transient', 'store_unreachable', 'It does not answer.');
     const found = servers.map((server): Found => ({ server, said: late }));
     const asked = found.map(async (one) => {
-      one.said = await ask(one.server).catch((error) => asFault(error, one.server));
+      one.said = await ask(one.server, this).catch((error) => asFault(error, one.server));
       if (!(one.said instanceof Fault) && !one.said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
     });
     await Promise.race([Promise.all(asked), enough.promise]);

@@ -14,15 +14,20 @@ import { buildIndexes, missingIndexes } from './indexes.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
 import { openDatabase } from './open.ts';
+import { assertKeepsStatements, assertSameDatabase } from './pooler.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { Servers, type ServersOptions } from './servers.ts';
 import { claimVerbs, feedVerbs, stats } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
-  Pick<ServersOptions, 'onSwitch'> &
+  Pick<ServersOptions, 'onSwitch' | 'trustsStorage'> &
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
-  Pick<Replica, 'version' | 'settings'> & { newInstanceId: string };
+  Pick<Replica, 'version' | 'settings'> & {
+    newInstanceId: string;
+    /** The server without the pooler that the address leads to: for wake-ups, migrations and indexes; none if there is no pooler. */
+    direct?: PostgresAddress | null;
+  };
 
 export type OpenedPostgresStore = OpenedEngine & {
   /** The database's: the same for all replicas. */
@@ -38,9 +43,10 @@ const CONNECTIONS = { intake: 6, work: 6 } as const;
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
   const { clock: machine } = options;
-  const unusable = tlsFilesFaults(options.servers);
+  const unusable = tlsFilesFaults([...options.servers, ...(options.direct?.servers ?? [])]);
   if (unusable !== null) throw unusable;
   const servers = new Servers(options);
+  const direct = options.direct == null ? servers : new Servers({ ...options, ...options.direct });
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
     (connections) => new Database({ ...options, servers, connections }),
   ) as [Database, Database];
@@ -49,10 +55,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const { skewMs } = clock;
     const nowMs = clock.nowMs();
     const before = (tx: Transaction) => arrive(tx, { ...options, skewMs }, nowMs);
-    const { migrated: _, ...opened } = await openDatabase(db, servers, { ...options, nowMs, before });
+    await assertKeepsStatements(intake, db);
+    if (direct !== servers) await assertSameDatabase(intake, direct, options.random);
+    const { migrated: _, ...opened } = await openDatabase(db, direct, { ...options, nowMs, before });
     const cancelWatch = servers.watch();
-    const wakeups = openWakeups({ ...options, servers, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers, cancelWatch });
+    const wakeups = openWakeups({ ...options, servers: direct, db });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers, direct, cancelWatch });
     const abandon = () => {
       db.abandon();
       intake.abandon();
@@ -64,11 +72,17 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-type StoreParts = Replica & { clock: DatabaseClock; wakeups: Wakeups; servers: Servers; cancelWatch: Cancel };
+type StoreParts = Replica & {
+  clock: DatabaseClock;
+  wakeups: Wakeups;
+  servers: Servers;
+  direct: Servers;
+  cancelWatch: Cancel;
+};
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
-  const { clock, wakeups, servers } = parts;
+  const { clock, wakeups, servers, direct } = parts;
   const gate = openGate();
   type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
   const write = (_: string, verb: unknown, args: readonly unknown[]) =>
@@ -109,7 +123,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     buildIndexes: async (may) => {
       const missing = await gate.enter(() => db.read(missingIndexes));
       // On connections of its own, for longer than other calls take.
-      return missing.length === 0 ? { built: [], missing } : buildIndexes(servers, may);
+      return missing.length === 0 ? { built: [], missing } : buildIndexes(direct, may);
     },
     backup: async () => {
       throw new Fault(

@@ -14,8 +14,24 @@ export const WAIT_FOR_DISK = `set_config('synchronous_commit',
   CASE WHEN current_setting('fsync', true) = 'off' THEN 'fsync is off'
     WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 
+/** The same for a server whose storage the operator has declared to be durable: its `fsync` says nothing. */
+export const WAIT_FOR_STORAGE = `set_config('synchronous_commit',
+  CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
+
 /** Begins a transaction whose commit is on the disk when it is answered. */
-export const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
+const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
+const BEGIN_DECLARED = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_STORAGE}`;
+
+/** What a commit is trusted for. */
+export type Durability = {
+  /** Whether the operator has declared that the server's storage is durable, whatever its `fsync` says. */
+  trustsStorage?: boolean | undefined;
+};
+
+/** Begins a transaction whose commit is durable when it is answered. */
+export function beginDurable({ trustsStorage = false }: Durability): string {
+  return trustsStorage ? BEGIN_DECLARED : BEGIN_DURABLE;
+}
 
 /** A transaction on a connection of its own. */
 export class PostgresTransaction implements Transaction {

@@ -157,7 +157,8 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOpti
   syncPath(dirname(path));
 }
 
-function configure(db: Database.Database, path: string): void {
+/** Sets what every writing connection needs. Throws unless a commit on it is durable. */
+export function configure(db: Database.Database, path: string): void {
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.pragma('journal_mode = WAL');
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.

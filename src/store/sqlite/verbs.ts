@@ -156,6 +156,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
     const leases = yield* tx.all<LeaseRow>(LEASES, { nowMs });
     return {
       server: `SQLite ${server?.version}`,
+      fsync: null,
       replicas: [],
       lapsed: countLeases(leases, 'lapsed'),
       indexesMissing: [],

@@ -136,6 +136,35 @@ describe('a server that is told otherwise while settled serves', () => {
     expect(await world.store.recordDelivery(delivery)).toMatchObject({ outcome: 'duplicate' });
   });
 
+  it('is used with fsync = off if its storage is declared durable, and commits still wait for it', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = off`);
+    const client = await connectTo(url);
+    const set = async (fsync: string) => {
+      await reload(url, `fsync = ${fsync}`);
+      await eventually(async () => expect((await client.query('SHOW fsync')).rows).toEqual([{ fsync }]));
+    };
+    await set('off');
+    onTestFinished(() => set('on'));
+    await expect(openTestPostgres(url)).rejects.toMatchObject({ code: 'store_not_durable' });
+    const batches: number[] = [];
+    const onBatch = (calls: number) => batches.push(calls);
+    const { store } = await openTestPostgres(url, { trustsStorage: true, onBatch });
+    onTestFinished(() => store.close());
+    await runIn(url, NOTE_COMMITS);
+    const world = worldOf(store);
+    await acknowledgeAll(world);
+    // If the statement for many were refused, each delivery would be recorded alone.
+    const link = await world.newLink();
+    await Promise.all(Array.from({ length: 8 }, () => store.recordDelivery(world.delivery(link))));
+    expect(Math.max(...batches)).toBeGreaterThan(1);
+    await runIn(url, 'DROP INDEX ledger_by_payment');
+    const built = { built: ['ledger_by_payment'], missing: [] };
+    expect(await store.buildIndexes({ signal: new AbortController().signal })).toEqual(built);
+    const { rows } = await client.query('SELECT DISTINCT waits_for FROM commit_note');
+    expect(rows).toEqual([{ waits_for: 'on' }]);
+  });
+
   it('is refused when it is a standby', async () => {
     const url = await server.create(`test_${randomUUID()}`);
     await server.kill();

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import type { Finding } from '../api/doctor_store.ts';
+import type { Config } from '../config/config.ts';
+import { capabilityWords } from '../explain/capabilities.ts';
+import { inNumber } from '../explain/glossary.ts';
+import { Fault } from '../fault.ts';
+import { wholeName } from '../store/address.ts';
+import type { Probed } from '../store/probe.ts';
+import { stayAlive, systemClock } from '../work/clock.ts';
+import { defineCommand, type Report } from './command.ts';
+import type { ServerApi } from './connection.ts';
+import { EXIT, exitOfFault } from './exit.ts';
+import { table } from './output.ts';
+
+/** The command that checks: a running server, or the store alone. */
+
+/** `store`: the one on which the server works. */
+type DoctorAnswer = { store: string; checks: Finding[] };
+
+export const doctor = defineCommand({
+  usage: 'doctor',
+  about: 'check this installation, and say how to fix what is wrong',
+  details: [
+    'The exit code is 1 if something is failing, 69 if the server cannot be reached.',
+    '--store needs no server: it tries by statements of its own what settled needs of the database or the disk, and removes',
+    'what it made. It may run beside replicas that serve. The exit code is 1 if something is missing, 69 if PostgreSQL cannot',
+    'be reached, and 0 if something is only degraded: settled works without it, as docs/postgres.md describes.',
+  ],
+  examples: ['settled doctor', 'settled doctor --store'],
+  options: { store: { about: 'try what settled needs of SETTLED_STORE, without a running server' } },
+  run: async ({ config, server, options }) => (options.store === true ? probe(config()) : check(config(), server())),
+});
+
+async function check({ store, envFile }: Config, connection: ServerApi): Promise<Report> {
+  const { url } = connection;
+  const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
+  const isDown = answer instanceof Fault;
+  const isOther = !isDown && answer.store !== wholeName(store);
+  const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
+  const other =
+    isOther &&
+    `, and the server at ${url} works on ${answer.store}: the checks below are of that one. Run this command with the ` +
+      "server's SETTLED_STORE";
+  const checks: Finding[] = [
+    {
+      name: 'configuration',
+      status: isOther ? 'warning' : 'ok',
+      detail: `the store is ${store.name}${other || settings}`,
+    },
+    isDown
+      ? { name: 'server', status: 'failing', detail: answer.message }
+      : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
+    ...(isDown ? [] : answer.checks),
+  ];
+  const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
+  return {
+    data: { checks },
+    lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
+    exit: isDown ? exitOfFault(answer.code) : exit,
+  };
+}
+
+function faultOf(error: unknown): Fault {
+  if (error instanceof Fault) return error;
+  throw error;
+}
+
+const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Ends early, and removes what it made, if it is asked to stop. */
+async function probe({ store, storeDirect, storeDurability }: Config): Promise<Report> {
+  const { probeStore } = await import('../store/probe.ts');
+  const stop = new AbortController();
+  const end = () => stop.abort();
+  for (const signal of STOPPING) process.on(signal, end);
+  const release = stayAlive();
+  try {
+    const probed = await probeStore({
+      store,
+      direct: storeDirect,
+      trustsStorage: storeDurability !== null,
+      clock: systemClock,
+      newId: randomUUID,
+      signal: stop.signal,
+    });
+    return probeReport(store.name, probed);
+  } finally {
+    release();
+    for (const signal of STOPPING) process.off(signal, end);
+  }
+}
+
+function probeReport(store: string, probed: readonly Probed[]): Report {
+  const capabilities = probed.map((one) => ({ ...one, neededFor: capabilityWords(one) }));
+  const count = (verdict: Probed['verdict']) => probed.filter((one) => one.verdict === verdict).length;
+  const [missing, degraded] = [count('missing'), count('degraded')];
+  const columns = { verdict: 'verdict', capability: 'capability', found: 'found', 'needed for': 'neededFor' } as const;
+  const sum = `${inNumber(probed.length, 'capability', 'capabilities')} of ${store}: ${missing} missing, ${degraded} degraded.`;
+  return {
+    data: { store, capabilities },
+    lines: [...table(capabilities, columns), '', sum],
+    exit: missing === 0 ? EXIT.ok : EXIT.refused,
+  };
+}

@@ -1,0 +1,140 @@
+import type pg from 'pg';
+import type { PostgresAddress, ServerAddress } from '../address.ts';
+import type { Probed, ProbeOptions } from '../probe.ts';
+import { ServerConnection } from './connection.ts';
+import { connectionFault, storeFault } from './faults.ts';
+import { Servers } from './servers.ts';
+
+/** Tries one capability. A statement that is refused makes it missing. */
+export type Probe = (ground: Ground) => Promise<Omit<Probed, 'capability'>>;
+
+/** What probes stand on: connections as settled has them, and a schema of their own. */
+export type Ground = Pick<ProbeOptions, 'clock' | 'trustsStorage'> & {
+  /** Two connections by the address of the store, and one by that of the server itself. */
+  readonly one: pg.Client;
+  readonly other: pg.Client;
+  readonly direct: pg.Client;
+  readonly hasDirect: boolean;
+  /** A further connection, which ends with the others. */
+  connect(way: 'store' | 'direct'): Promise<pg.Client>;
+  /** The number of an advisory lock that nobody else has. */
+  newLock(): number;
+  /** The beginning of the names of what a run makes. */
+  readonly name: string;
+  /** The table that all connections see; null until it is made. */
+  table: string | null;
+  /** Whether a session stays a connection's own from one transaction to the next; asked once. */
+  keepsSessions(way: 'store' | 'direct'): Promise<boolean>;
+  /** Ends what the connections have under way, and replaces those that are lost. */
+  reset(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Begins a transaction as settled does, with timeouts that end with it. */
+export const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED;
+  SET LOCAL statement_timeout = 4000; SET LOCAL lock_timeout = 2000`;
+
+/** What a run has made and not removed so far: a schema, or tables if the role may make no schema. */
+export const LEFT_BEHIND = `
+  SELECT nspname AS name, format('DROP SCHEMA IF EXISTS %I CASCADE', nspname) AS removal FROM pg_catalog.pg_namespace
+  WHERE nspname LIKE 'settled\\_probe\\_%'
+  UNION ALL
+  SELECT tablename, format('DROP TABLE IF EXISTS %I.%I', schemaname, tablename) FROM pg_catalog.pg_tables
+  WHERE schemaname = current_schema() AND tablename LIKE 'settled\\_probe\\_%'`;
+
+type Options = ProbeOptions & { address: PostgresAddress; direct: PostgresAddress };
+
+/** Connects. Faults: those of connecting. */
+export async function openGround(options: Options): Promise<Ground> {
+  const { clock, newId, trustsStorage, address } = options;
+  const servers = {
+    store: await new Servers({ ...address, clock, trustsStorage }).primary(),
+    direct: await new Servers({ ...options.direct, clock, trustsStorage }).primary(),
+  };
+  const open = new Set<pg.Client>();
+  const connect = async (way: 'store' | 'direct') => {
+    const client = await connectTo(servers[way]);
+    open.add(client);
+    return client;
+  };
+  const close = async () => {
+    await Promise.all([...open].map(cut));
+  };
+  const kept = new Map<'store' | 'direct', Promise<boolean>>();
+  try {
+    const ground: { -readonly [Key in keyof Ground]: Ground[Key] } = {
+      clock,
+      trustsStorage,
+      one: await connect('store'),
+      other: await connect('store'),
+      direct: await connect('direct'),
+      hasDirect: servers.direct.url !== servers.store.url,
+      connect,
+      name: `settled_probe_${Math.floor(clock.nowMs())}_${newId().slice(-12)}`,
+      newLock: () => -1 - Number.parseInt(newId().slice(-12), 16),
+      table: null,
+      keepsSessions: (way) => {
+        const answer = kept.get(way) ?? keepsSession(() => connect(way));
+        kept.set(way, answer);
+        return answer;
+      },
+      reset: async () => {
+        ground.one = await fresh(ground.one, () => connect('store'));
+        ground.other = await fresh(ground.other, () => connect('store'));
+        ground.direct = await fresh(ground.direct, () => connect('direct'));
+      },
+      close,
+    };
+    return ground;
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function connectTo(server: ServerAddress): Promise<pg.Client> {
+  try {
+    const client = new ServerConnection(server);
+    await client.connect();
+    return client;
+  } catch (error) {
+    throw storeFault(connectionFault(error, server), server.name);
+  }
+}
+
+/** The same connection, without what it had under way; another one if it does not answer. */
+async function fresh(client: pg.Client, connect: () => Promise<pg.Client>): Promise<pg.Client> {
+  try {
+    await client.query('ROLLBACK');
+    return client;
+  } catch {
+    await cut(client);
+    return connect();
+  }
+}
+
+/** Ends a connection, at once if the server does not answer. */
+async function cut(client: pg.Client): Promise<void> {
+  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+  const ended = client.end().catch(() => {});
+  await Promise.race([ended, new Promise<void>((resolve) => setImmediate(resolve))]);
+  stream.destroy();
+}
+
+async function backend(client: pg.Client): Promise<number> {
+  return (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid as number;
+}
+
+/**
+ * Has another connection take the session that this one has just used: a pooler that lends sessions for one transaction
+ * gives this one another.
+ */
+async function keepsSession(connect: () => Promise<pg.Client>): Promise<boolean> {
+  const [mine, others] = [await connect(), await connect()];
+  const before = await backend(mine);
+  await others.query('BEGIN');
+  const after = await backend(mine);
+  await others.query('ROLLBACK');
+  await Promise.all([cut(mine), cut(others)]);
+  return before === after;
+}

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import type { Probed } from '../../src/store/probe.ts';
+import { textOf } from '../console/reading.ts';
+import { smallDisk } from '../process/disk.ts';
+import { signIn } from '../support/access.ts';
+import { OPERATOR_TOKEN, startTestApp, testFolder } from '../support/app.ts';
+import { freePort } from '../support/http.ts';
+import { type PostgresServer, serverAt, startPostgres } from '../support/postgres.ts';
+import { fatalLine, spawnSettled } from '../support/process.ts';
+import { environmentOf, failing, type Said, say } from './settled.ts';
+
+const WHY = 'the storage keeps its log on three machines';
+const DECLARED = { SETTLED_STORE_DURABILITY: `declared:${WHY}` };
+
+function environmentAt(url: string): Record<string, string> {
+  return {
+    SETTLED_STORE: url,
+    SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64'),
+    SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
+    SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+    SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+  };
+}
+
+/** What is not ok, by its capability. */
+function notOk({ data }: Said): Record<string, string> {
+  const bad = (data.capabilities as Probed[]).filter(({ verdict }) => verdict !== 'ok');
+  return Object.fromEntries(bad.map(({ capability, verdict, found }) => [capability, `${verdict}: ${found}`]));
+}
+
+describe('cli: doctor --store', () => {
+  it('prints what it tried on PostgreSQL, what settled needs it for, and how many are missing, without a server', async () => {
+    const name = `test_${randomUUID()}`;
+    const url = await serverAt(inject('postgres')).create(name);
+    const said = await say(['doctor', '--store'], environmentAt(url));
+    expect(notOk(said)).toEqual({});
+    expect(said.data.capabilities).toHaveLength(26);
+    expect(said.data.capabilities[3]).toEqual({
+      capability: 'fsync',
+      verdict: 'ok',
+      found: 'on',
+      neededFor: 'a 2xx that means: it is on disk',
+    });
+    expect(said.text).toMatch(/^VERDICT +CAPABILITY +FOUND +NEEDED FOR\nok +version +\d/);
+    expect(said.text).toMatch(/\n26 capabilities of postgres:\/\/localhost:5432\/test_\S+: 0 missing, 0 degraded\.\n$/);
+  });
+
+  it('prints what it tried on SQLite, beside a server that serves, and leaves nothing', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    const before = readdirSync(dirname(app.storePath));
+    const said = await say(['doctor', '--store'], environmentOf(app));
+    // Tests may keep their files in memory.
+    expect([{}, { file_system: 'degraded: tmpfs: lost at a restart' }]).toContainEqual(notOk(said));
+    expect(said.data.capabilities).toHaveLength(12);
+    expect(said.text).toMatch(/^ok +lock +keeps another process out +one process on one database$/m);
+    expect(readdirSync(dirname(app.storePath))).toEqual(before);
+  });
+
+  it('says what is in the place of the database file, and that there is no folder for it', async () => {
+    const folder = testFolder();
+    const found = async (path: string) =>
+      notOk(await say(['doctor', '--store'], { SETTLED_STORE: `sqlite:${path}` }, EXIT.refused)).database;
+    writeFileSync(
+      join(folder, 'text'),
+      'no database, but a text that is longer than what SQLite begins its files with',
+    );
+    const [text, inPlace, nowhere] = await Promise.all([
+      found(join(folder, 'text')),
+      found(folder),
+      failing(['doctor', '--store'], { SETTLED_STORE: 'sqlite:/proc/settled.db' }),
+    ]);
+    expect(text).toMatch(/^missing: .*damaged or not a database/);
+    expect(inPlace).toBe('missing: not a file');
+    expect(nowhere).toMatchObject({ code: 'store_unwritable', exit: EXIT.notAllowed });
+  });
+
+  it('finds a disk that is nearly full', async ({ skip }) => {
+    const disk = smallDisk(testFolder(), 8 * 1024 * 1024);
+    if (disk === null) return skip('this system lets no test mount a disk');
+    const store = `sqlite:${join(disk.folder, 'settled.db')}`;
+    const probing = spawnSettled(['doctor', '--store', '--json'], { SETTLED_STORE: store }, { through: disk.through });
+    const { code, stdout } = await probing.finished;
+    expect([code, notOk({ text: '', data: JSON.parse(stdout) }).free_space]).toEqual([
+      EXIT.refused,
+      expect.stringMatching(/^missing: [0-8] MiB free$/),
+    ]);
+  });
+
+  it('ends with 69 if PostgreSQL does not answer', async () => {
+    const url = `postgres://settled@127.0.0.1:${await freePort()}/settled`;
+    const failed = await failing(['doctor', '--store'], environmentAt(url));
+    expect(failed).toMatchObject({ code: 'store_unreachable', exit: EXIT.unreachable });
+  });
+});
+
+describe('cli: a server with fsync off', () => {
+  let server: PostgresServer;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgres({ settings: { fsync: 'off' } });
+    url = await server.create('shop');
+  });
+  afterAll(() => server.dispose());
+
+  it('lacks what settled needs unless its storage is declared durable', async () => {
+    const [undeclared, declared, refused] = await Promise.all([
+      say(['doctor', '--store'], environmentAt(url), EXIT.refused),
+      say(['doctor', '--store'], { ...environmentAt(url), ...DECLARED }),
+      spawnSettled(['serve'], environmentAt(await server.create('refused'))).finished,
+    ]);
+    expect(notOk(undeclared)).toEqual({
+      fsync: 'missing: off',
+      synchronous_commit: 'missing: invalid value for parameter "synchronous_commit": "fsync is off"',
+    });
+    expect(undeclared.text).toMatch(/^missing +fsync +off +.*SETTLED_STORE_DURABILITY$/m);
+    expect(notOk(declared)).toEqual({});
+    expect(declared.text).toMatch(/^ok +fsync +off, declared /m);
+    expect(fatalLine(refused)).toMatchObject({ exit: EXIT.cannotOpen, fault: { code: 'store_not_durable' } });
+  });
+
+  it('is served if its storage is declared durable, which log, doctor and console show', async () => {
+    const serving = spawnSettled(['serve'], { ...environmentAt(url), ...DECLARED });
+    const { operator, durabilityDeclared } = JSON.parse(await serving.line(/settled is serving/));
+    expect(durabilityDeclared).toBe(WHY);
+    const apiUrl = `http://127.0.0.1:${operator.port}`;
+    const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+    const answer = (await (await fetch(`${apiUrl}/v1/admin/doctor`, { headers })).json()) as { checks: object[] };
+    expect(answer.checks).toContainEqual({
+      name: 'durability',
+      status: 'ok',
+      detail: `the server shows fsync as off, and SETTLED_STORE_DURABILITY declares that its storage is durable: "${WHY}"`,
+    });
+    const { cookie } = await signIn({ apiUrl }, OPERATOR_TOKEN);
+    const page = await (await fetch(`${apiUrl}/system`, { headers: { cookie } })).text();
+    expect(textOf(page)).toContain(WHY);
+    const migration = await say(['migrate'], { ...environmentAt(url), ...DECLARED });
+    expect(migration.text).toContain('has the newest schema already.');
+  });
+
+  it('is found to be a standby', async () => {
+    await server.kill();
+    writeFileSync(join(new URL(server.address).searchParams.get('host') ?? '', 'data', 'standby.signal'), '');
+    await server.start();
+    const said = await say(['doctor', '--store'], { ...environmentAt(url), ...DECLARED }, EXIT.refused);
+    expect(notOk(said)).toMatchObject({ primary: 'missing: a standby', identity: 'missing: no table' });
+  });
+});
+
+describe('doctor: a declaration of durability', () => {
+  it('is warned of if the server has fsync on, because it is not needed', async () => {
+    const app = await startTestApp({ engine: 'postgres', environment: DECLARED });
+    const { body } = await app.api('/v1/admin/doctor');
+    const check = body.checks.find(({ name }: { name: string }) => name === 'durability');
+    expect(check).toMatchObject({
+      status: 'warning',
+      detail: expect.stringContaining('shows fsync as on: it is not needed'),
+    });
+    const { body: shown } = await app.api('/v1/admin/installation');
+    expect(shown.installation.store).toMatchObject({ engine: 'postgres', durabilityDeclared: WHY });
+  });
+
+  it('is not spoken of if there is none', async () => {
+    const { body } = await (await startTestApp({ engine: 'postgres' })).api('/v1/admin/doctor');
+    expect(body.checks.map(({ name }: { name: string }) => name)).not.toContain('durability');
+  });
+});
