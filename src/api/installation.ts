@@ -34,6 +34,7 @@ const installation = z
         .describe(
           'Why commits are durable although the server shows fsync as off, as the operator declares; else null.',
         ),
+      id: z.string().describe('The same in all copies of this store, and in no other store.'),
     }),
     replica: z
       .string()
@@ -56,10 +57,18 @@ export type InstallationDocument = z.infer<typeof installation>;
 
 const NONE = { events: 0, openings: 0, notices: 0 };
 
+const STORE_ID = '5b0c1f9e-6a4d-4c83-9a39-0e0a3c8f2d17';
+
 const INSTALLATION = {
   version: '0.1.0',
   node: 'v24.0.0',
-  store: { engine: 'sqlite', server: 'SQLite 3.50.0', name: '/data/settled.db', durabilityDeclared: null },
+  store: {
+    engine: 'sqlite',
+    server: 'SQLite 3.50.0',
+    name: '/data/settled.db',
+    durabilityDeclared: null,
+    id: STORE_ID,
+  },
   replica: null,
   replicas: [],
   lapsedLeases: NONE,
@@ -78,13 +87,19 @@ export const showInstallation = operation({
   description: 'It sends no request and changes nothing. `/v1/admin/doctor` finds out whether all of it works.',
   answers: ok('What is installed.', { installation }, { installation: INSTALLATION }),
   answer: async (options) => {
-    const { store, storeAddress, storeName, clock, keyring, secretsKeyPlace, keepBodiesMs, asking } = options;
+    const { store, storeAddress, storeName, storeId, clock, keyring, secretsKeyPlace, keepBodiesMs, asking } = options;
     const { server, replicas, lapsed } = await store.storeState(clock.nowMs());
     return {
       installation: {
         version: releaseVersion(),
         node: process.version,
-        store: { engine: storeAddress.engine, server, name: storeName, durabilityDeclared: options.storeDurability },
+        store: {
+          engine: storeAddress.engine,
+          server,
+          name: storeName,
+          durabilityDeclared: options.storeDurability,
+          id: storeId,
+        },
         replica: options.replica,
         replicas: replicas.map(({ settings: _, secretsKeyId, ...row }) => ({
           ...withTimes(row),

@@ -248,7 +248,6 @@ export type ApiOptions = {
   pageLoads: SharedLoads;
   /** How many links have a signing secret that no known key opens. */
   unopenable: Latest<number>;
-  /** How the console answers forms. */
   views: FormViews;
   /** Called when the audit chain may have moved. Never rejects. */
   onAudited(): Promise<void>;
@@ -275,8 +274,9 @@ export type ApiOptions = {
   storeAddress: StoreAddress;
   /** Why the storage of a server with fsync off is durable, as the operator declared; null if nothing is declared. */
   storeDurability: string | null;
-  /** The store, by a name that is the same in every folder. */
+  /** The store, by a name that is the same in every folder, and by an id that all of its copies share. */
   storeName: string;
+  storeId: string;
   /** The name of this process among those that work on the store; null if it is alone. */
   replica: string | null;
   /** Where the secrets key is kept, in words for a person. */

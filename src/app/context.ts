@@ -82,6 +82,8 @@ export async function openContext(options: AppOptions) {
     isShared,
     /** The name of this process among those; null if it is alone. */
     replica,
+    /** The same in all copies of the store. */
+    storeId: opened.instanceId,
     /** If the store is a restored copy: when that was made, until the links made since were looked for. */
     restoredFromMs: opened.restoredFromMs,
     /** Refuses every call of the store that waits for an answer. */

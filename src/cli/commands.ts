@@ -7,6 +7,7 @@ import { type Command, defineCommand, optionsOf, type Report, readArguments } fr
 import { connect } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
 import { doctor } from './doctor.ts';
+import { drill } from './drill.ts';
 import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
@@ -109,7 +110,7 @@ const help = defineCommand({
 
 /** Every command, in the order and under the headings in which help shows them. */
 const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  'Run it': [serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, rotateKey, help],
+  'Run it': [serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, drill, rotateKey, help],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
     ...[linksReserve, linksAdd, reconcile],

@@ -44,6 +44,21 @@ export function readKeyIds(source: KeySource, how: { makesFile?: boolean }): Key
   return { keyIds: openKeyring(current, older).keyIds, keyPlace: secretsKeyPlace(source) };
 }
 
+/**
+ * The keys that are there, the current one first; none if its file is lost. Makes and removes no file, whatever is missing.
+ * Faults: `secrets_key_wrong`, `store_unwritable` if it may not be read.
+ */
+export function findSecretsKeys({ store, secretsKey, secretsKeyPrevious }: KeySource): Buffer[] {
+  if (secretsKey !== null) return secretsKeyPrevious === null ? [secretsKey] : [secretsKey, secretsKeyPrevious];
+  const file = storeFile(store);
+  const path = secretsKeyPath(file);
+  try {
+    return existsSync(path) ? [keyOf(readFileSync(path, 'utf8'), path), ...olderKeyFiles(file)] : [];
+  } catch (error) {
+    throw asOpenFault(error, path);
+  }
+}
+
 /** In words for a person. */
 export function secretsKeyPlace({ store, secretsKey }: KeySource): string {
   return secretsKey === null ? secretsKeyPath(storeFile(store)) : 'SETTLED_SECRETS_KEY';
@@ -132,7 +147,13 @@ export function replaceSecretsKeyFile(storePath: string, current: { key: Buffer;
 }
 
 function readKey(path: string): Buffer {
-  const text = readOrMake(path, () => randomBytes(KEY_BYTES).toString('base64'));
+  return keyOf(
+    readOrMake(path, () => randomBytes(KEY_BYTES).toString('base64')),
+    path,
+  );
+}
+
+function keyOf(text: string, path: string): Buffer {
   const key = Buffer.from(text, 'base64');
   if (key.length === KEY_BYTES) return key;
   const message = `${path} does not hold 32 bytes in base64. Put the right file back.`;

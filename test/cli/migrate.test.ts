@@ -1,40 +1,12 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
-import { openKeyring } from '../../src/secrets/keyring.ts';
 import { testFolder } from '../support/app.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { environmentOf, failing } from './settled.ts';
-
-const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
-
-/** A database as an earlier settled left it: all migrations but the last, recorded as store/migrate.ts does. */
-function olderDatabase(path: string, key: Buffer): string {
-  const names = readdirSync(MIGRATIONS).sort();
-  const last = names.pop() as string;
-  const db = new Database(path);
-  db.pragma(`application_id = ${0x5e771ed0}`);
-  db.exec('CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT');
-  for (const [index, name] of names.entries()) {
-    const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
-    const sha256 = createHash('sha256').update(sql).digest('hex');
-    db.unsafeMode();
-    db.exec(sql);
-    db.unsafeMode(false);
-    db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
-    db.pragma(`user_version = ${index + 1}`);
-  }
-  const instance =
-    'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, 0, 0)';
-  db.prepare(instance).run('older', openKeyring(key).keyId);
-  db.close();
-  return last;
-}
+import { environmentOf, failing, olderDatabase } from './settled.ts';
 
 const settled = sharedApp();
 

@@ -1,4 +1,10 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
 import { expect } from 'vitest';
+import { openKeyring } from '../../src/secrets/keyring.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
 import { type Finished, runSettled } from '../support/process.ts';
 
@@ -57,4 +63,29 @@ function readFailure(end: Finished): { code: string; message: string; exit: numb
   const { error } = JSON.parse(end.stderr);
   expect(end.code).toBe(error.exit);
   return error;
+}
+
+const MIGRATIONS = fileURLToPath(new URL('../../migrations/sqlite', import.meta.url));
+
+/** A database as an earlier settled left it: all migrations but the last, recorded as store/migrate.ts does. */
+export function olderDatabase(path: string, key: Buffer): string {
+  const names = readdirSync(MIGRATIONS).sort();
+  const last = names.pop() as string;
+  const db = new Database(path);
+  db.pragma(`application_id = ${0x5e771ed0}`);
+  db.exec('CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT');
+  for (const [index, name] of names.entries()) {
+    const sql = readFileSync(join(MIGRATIONS, name), 'utf8');
+    const sha256 = createHash('sha256').update(sql).digest('hex');
+    db.unsafeMode();
+    db.exec(sql);
+    db.unsafeMode(false);
+    db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
+    db.pragma(`user_version = ${index + 1}`);
+  }
+  const instance =
+    'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, 0, 0)';
+  db.prepare(instance).run('older', openKeyring(key).keyId);
+  db.close();
+  return last;
 }

@@ -1,0 +1,217 @@
+import { constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { StatsDocument } from '../api/admin.ts';
+import type { InstallationDocument } from '../api/installation.ts';
+import type { Config } from '../config/config.ts';
+import { Fault, type FaultCode } from '../fault.ts';
+import type { Standing } from '../store/sqlite/drill.ts';
+import { systemClock } from '../work/clock.ts';
+import { defineCommand } from './command.ts';
+import type { ServerApi } from './connection.ts';
+import { type DrilledWithKeys, drillReport, type Living } from './drill_report.ts';
+import { Refusal, UsageError } from './exit.ts';
+
+/** `settled drill`: what a restore from a backup would give, found out on copies of it in a folder that is removed again. */
+
+export const drill = defineCommand({
+  usage: 'drill BACKUP',
+  about: 'restore a backup into a temporary folder, and say what a restore from it would lose',
+  details: [
+    'BACKUP is a file: what `settled backup` wrote, or a database that a tool like Litestream restored to a file.',
+    'It is copied, and the copy is checked, migrated, and opened with the secrets keys as after a restore. Then it is',
+    'compared with the living store: through the server if that answers, else with a copy of its file.',
+    'Neither the backup nor the living store is changed, and nothing is sent to the shop or to the service.',
+    'It needs room for the copies in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
+    'It ends with 0 if the backup can be put to use; 73 if it is damaged, of another program or of a newer settled;',
+    "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened;",
+    'and 78 with PostgreSQL, which has its own means: see Back up in docs/postgres.md.',
+  ],
+  examples: [
+    'settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db',
+    'litestream restore -o /tmp/drill.db /var/lib/settled/settled.db && settled drill /tmp/drill.db',
+  ],
+  async run({ first: backup, config, server }) {
+    const settings = config();
+    const { store } = settings;
+    if (store.engine === 'postgres') throw notOurs(store.name);
+    refuseUnfit(backup, store.path);
+    const folder = mkdtempSync(join(tmpdir(), 'settled-drill-'));
+    const stopped = removeIfStopped(folder);
+    try {
+      const nowMs = systemClock.nowMs();
+      const drilled = await drillBackup({ backup, folder, settings, nowMs });
+      const living = await findLiving({ server: server(), path: store.path, folder, nowMs });
+      return drillReport({
+        backup,
+        drilled,
+        living,
+        hasApi: settings.apiUrl !== null,
+        slots: settings.apiSlots,
+        nowMs,
+      });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+      stopped.ignore();
+    }
+  },
+});
+
+function notOurs(name: string): Refusal {
+  return new Refusal(
+    'backup_not_ours_to_make',
+    `The store is ${name}, and settled makes no backups of PostgreSQL: restore your own into a new database, and start a ` +
+      'settled there that can reach neither the shop nor the service. See Restore in docs/postgres.md.',
+  );
+}
+
+function refuseUnfit(backup: string, storePath: string): void {
+  const found = statSync(backup, { throwIfNoEntry: false });
+  if (found === undefined) throw new UsageError(`There is no file ${backup}. Give the path of a backup.`);
+  if (!found.isFile()) throw new UsageError(`${backup} is no file. Give the path of a backup.`);
+  const living = statSync(storePath, { throwIfNoEntry: false });
+  if (living?.ino !== found.ino || living.dev !== found.dev) return;
+  throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Customers' names must not stay behind if a person stops the drill. */
+function removeIfStopped(folder: string): { ignore(): void } {
+  const remove = (signal: NodeJS.Signals) => {
+    rmSync(folder, { recursive: true, force: true });
+    ignore();
+    process.kill(process.pid, signal);
+  };
+  const ignore = () => {
+    for (const signal of SIGNALS) process.off(signal, remove);
+  };
+  for (const signal of SIGNALS) process.on(signal, remove);
+  return { ignore };
+}
+
+type Drill = { backup: string; folder: string; settings: Config; nowMs: number };
+
+async function drillBackup({ backup, folder, settings, nowMs }: Drill): Promise<DrilledWithKeys> {
+  const path = join(folder, 'backup.db');
+  const { findSecretsKeys } = await import('../secrets/key_files.ts');
+  const { openKeyring, secretsOf } = await import('../secrets/keyring.ts');
+  const { drillCopy } = await import('../store/sqlite/drill.ts');
+  const [current, ...older] = findSecretsKeys(settings);
+  const keyring = current === undefined ? null : openKeyring(current, older);
+  const canOpen = (secrets: Parameters<typeof secretsOf>[0]) =>
+    keyring !== null && secretsOf(secrets).every((secret) => opens(() => keyring.open(secret, secret.whose)));
+  const bytes = copyStore(backup, path, folder);
+  try {
+    return { ...drillCopy({ path, canOpen, nowMs }), bytes, keysKnown: keyring?.keyIds ?? [] };
+  } catch (fault) {
+    throw fault instanceof Fault ? ofBackup(fault, path, backup) : fault;
+  }
+}
+
+function opens(open: () => unknown): boolean {
+  try {
+    open();
+    return true;
+  } catch (fault) {
+    if (fault instanceof Fault && fault.code === 'secret_undecipherable') return false;
+    throw fault;
+  }
+}
+
+const IN_ITS_PLACE = 'Drill an older backup, and make a new one now: settled backup';
+
+/** What a fault of the copy means for the backup. */
+const MEANINGS: Readonly<Partial<Record<FaultCode, (backup: string, why: string) => string>>> = {
+  store_corrupt: (backup, why) => `${backup} is damaged (${why}): a restore from it would fail. ${IN_ITS_PLACE}`,
+  store_foreign: (backup) => `${backup} is no database of settled's: a restore from it would fail. ${IN_ITS_PLACE}`,
+};
+
+function ofBackup({ kind, code, message, cause }: Fault, path: string, backup: string): Fault {
+  const [, why = ''] = /\((.*)\)\. Put it aside/.exec(message) ?? [];
+  const said = MEANINGS[code]?.(backup, why) ?? message.replaceAll(path, backup);
+  return new Fault(kind, code, said, { cause });
+}
+
+/** Copies a database with its log, if it has one; returns the size of both. Fault: `store_full`. */
+function copyStore(from: string, to: string, folder: string): number {
+  const parts = ['', '-wal'].filter((suffix) => existsSync(from + suffix));
+  const bytes = parts.reduce((sum, suffix) => sum + statSync(from + suffix).size, 0);
+  const { bavail, bsize } = statfsSync(folder);
+  if (bavail * bsize < bytes) {
+    throw new Fault(
+      'transient',
+      'store_full',
+      `The drill copies ${from}, ${bytes} bytes, and ${tmpdir()} has room for ${bavail * bsize}. Free some, or name another ` +
+        'folder: TMPDIR=/path settled drill …',
+    );
+  }
+  for (const suffix of parts) copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
+  return bytes;
+}
+
+type Search = { server: ServerApi; path: string; folder: string; nowMs: number };
+
+/** How far the living store is: by the server, else by a copy of its file. */
+async function findLiving({ server, path, folder, nowMs }: Search): Promise<Living> {
+  try {
+    return { standing: await askServer(server), place: `the server at ${server.url}`, why: null };
+  } catch (fault) {
+    if (!(fault instanceof Fault) || fault.code !== 'server_unreachable') throw fault;
+  }
+  const place = `the file ${path}`;
+  if (!existsSync(path))
+    return { standing: null, place, why: `no server answers at ${server.url}, and there is no file ${path}` };
+  const copy = join(folder, 'living.db');
+  try {
+    const before = marksOf(path);
+    copyStore(path, copy, folder);
+    if (marksOf(path) !== before) {
+      return { standing: null, place, why: `no server answers at ${server.url}, but ${path} is being written` };
+    }
+    const { standingOfFile } = await import('../store/sqlite/drill.ts');
+    return { standing: standingOfFile({ path: copy, nowMs }), place, why: null };
+  } catch (fault) {
+    if (!(fault instanceof Fault) || fault.code === 'store_full') throw fault;
+    return { standing: null, place, why: fault.message.replaceAll(copy, path) };
+  }
+}
+
+/** They change with each write. */
+function marksOf(path: string): string {
+  return ['', '-wal']
+    .map((suffix) => {
+      const found = statSync(path + suffix, { throwIfNoEntry: false, bigint: true });
+      return found === undefined ? '-' : `${found.size} ${found.mtimeNs}`;
+    })
+    .join();
+}
+
+type Newest<Name extends string, Field extends string> = Record<Name, Partial<Record<Field, string>>[]>;
+
+async function askServer(server: ServerApi): Promise<Standing> {
+  const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
+  const { installation } = await server.get<{ installation: InstallationDocument }>('/v1/admin/installation');
+  const one = { limit: 1 };
+  const { orders } = await server.get<Newest<'orders', 'createdAt'>>('/v1/orders', one);
+  const { events } = await server.get<Newest<'events', 'receivedAt'>>('/v1/events', one);
+  const { notices } = await server.get<Newest<'notices', 'createdAt'>>('/v1/notices', one);
+  const { audit } = await server.get<{ audit: { number: number }[] }>('/v1/audit', one);
+  return {
+    // A server of an earlier version does not say it.
+    instanceId: installation.store.id ?? null,
+    orders: stats.orders,
+    events: stats.events,
+    notices: stats.notices,
+    auditRows: audit[0]?.number ?? 0,
+    newest: {
+      orderMs: timeOf(orders[0]?.createdAt),
+      eventMs: timeOf(events[0]?.receivedAt),
+      noticeMs: timeOf(notices[0]?.createdAt),
+    },
+  };
+}
+
+function timeOf(text: string | undefined): number | null {
+  return text === undefined ? null : Date.parse(text);
+}

@@ -1,0 +1,278 @@
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import Database from 'better-sqlite3';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { environmentOf, failing, misunderstood, olderDatabase, say } from './settled.ts';
+
+/** Every file of a folder with its content, but for what SQLite keeps in memory for the processes that read along. */
+function contentOf(folder: string): Record<string, string> {
+  const names = readdirSync(folder).filter(
+    (name) => !name.endsWith('-shm') && !statSync(join(folder, name)).isDirectory(),
+  );
+  const digest = (name: string) =>
+    createHash('sha256')
+      .update(readFileSync(join(folder, name)))
+      .digest('hex');
+  return Object.fromEntries(names.map((name) => [name, digest(name)]));
+}
+
+/** Changes a backup as SQLite does. */
+function change(path: string, work: (db: Database.Database) => void): void {
+  const db = new Database(path);
+  work(db);
+  db.close();
+}
+
+/** A store in a folder of its own: an order that is paid and one that is open. */
+async function startShop(): Promise<TestApp> {
+  const app = await startTestApp({ engine: 'sqlite' });
+  await pay(app, 'order-1');
+  const open = {
+    reference: 'order-2',
+    amount: '100.00',
+    id: 'pl_order-2',
+    webhookSecret: 'secret-of-the-link-of-order-2',
+  };
+  expect((await app.api('/v1/links', { body: open })).status).toBe(201);
+  return app;
+}
+
+async function pay(app: TestApp, reference: string): Promise<void> {
+  const link = await app.reserve(reference);
+  expect((await app.deliver(link, paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' }))).status).toBe(200);
+  await expect.poll(async () => (await app.order(reference)).state).toBe('paid');
+}
+
+async function backUp({ api }: TestApp): Promise<string> {
+  const { status, body } = await api('/v1/admin/backup', { method: 'POST' });
+  expect(status).toBe(201);
+  return body.backup.path;
+}
+
+/** The store as a process leaves it that was killed: a copy in a folder of its own, with log and key. */
+function killed({ storePath }: TestApp): string {
+  const path = join(testFolder(), 'settled.db');
+  for (const suffix of ['', '-wal', '.key']) copyFileSync(storePath + suffix, path + suffix);
+  return path;
+}
+
+describe('cli: drill', () => {
+  let temporary: string;
+  let app: TestApp;
+  let backup: string;
+
+  beforeEach(async () => {
+    app = await startShop();
+    backup = await backUp(app);
+    temporary = testFolder();
+    vi.stubEnv('TMPDIR', temporary);
+  });
+
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    const left = readdirSync(temporary).filter((name) => name.startsWith('settled-drill-'));
+    expect(left).toEqual([]);
+  });
+
+  /** Runs it while no server works on the store. */
+  const alone = (path = app.storePath) => ({ SETTLED_STORE: `sqlite:${path}`, SETTLED_OPERATOR_LISTEN: '127.0.0.1:9' });
+
+  it('compares a backup with the server that runs, and says what a restore would lose', async () => {
+    await pay(app, 'order-2b');
+    await pay(app, 'order-3');
+    const before = contentOf(dirname(app.storePath));
+    const { data, text } = await say(['drill', backup], environmentOf(app));
+    expect(contentOf(dirname(app.storePath))).toEqual(before);
+    expect(data).toMatchObject({
+      fit: true,
+      copy: { orders: { paid: 1, awaiting_payment: 1 }, events: { done: 1 } },
+      living: { orders: { paid: 3, awaiting_payment: 1 }, events: { done: 3 } },
+      lost: { orders: 2, paid: 2, events: 2 },
+      asking: { links: 1 },
+    });
+    // The two links: the operator reserved them.
+    expect(data.lost.auditRows).toBe(2);
+    expect(data.living.newest.order > data.copy.newest.order).toBe(true);
+    expect(data.checks.map(({ status }: { status: string }) => status)).toEqual(Array(6).fill('ok'));
+    expect(text).toContain('- 2 orders with their links');
+    expect(text).toContain('- 2 payments: asking the service has to find them');
+    expect(text).toContain(`compared with the server at ${app.apiUrl}`);
+  });
+
+  it('compares it with a copy of the file if no server runs, and leaves the files as they are', async () => {
+    await pay(app, 'order-3');
+    await app.app.stop();
+    const before = contentOf(dirname(app.storePath));
+    const { data, text } = await say(['drill', backup], alone());
+    expect(contentOf(dirname(app.storePath))).toEqual(before);
+    expect(data).toMatchObject({ fit: true, lost: { orders: 1, paid: 1, events: 1 } });
+    expect(text).toContain(`compared with the file ${app.storePath}`);
+  });
+
+  it('says that nothing would be lost if nothing has happened since', async () => {
+    const { data, text } = await say(['drill', backup], alone(killed(app)));
+    expect(data.lost).toEqual({ orders: 0, paid: 0, events: 0, notices: 0, auditRows: 0 });
+    expect(text).toContain('A restore would lose nothing that is counted above.');
+  });
+
+  it('drills a backup on a machine without the store, and says that it compared nothing', async () => {
+    const elsewhere = join(testFolder(), 'settled.db');
+    copyFileSync(`${app.storePath}.key`, `${elsewhere}.key`);
+    const { data } = await say(['drill', backup], alone(elsewhere));
+    expect(data).toMatchObject({ fit: true, living: null, lost: null });
+    expect(data.checks.at(-1)).toMatchObject({ name: 'store', status: 'warning' });
+    expect(readdirSync(dirname(elsewhere))).toEqual(['settled.db.key']);
+  });
+
+  it('says of a copy that settled did not write what a restore must not forget', async () => {
+    const { data } = await say(['drill', killed(app)], environmentOf(app));
+    expect(data).toMatchObject({ fit: true, copy: { orders: { paid: 1 } } });
+    const origin = data.checks.find(({ name }: { name: string }) => name === 'origin');
+    expect(origin).toMatchObject({ status: 'warning', detail: expect.stringContaining('settled migrate --restored') });
+  });
+
+  it('names the migrations that an older backup lacks', async () => {
+    const key = randomBytes(32);
+    const older = join(testFolder(), 'older.db');
+    const lacks = olderDatabase(older, key);
+    const environment = { ...alone(join(testFolder(), 'settled.db')), SETTLED_SECRETS_KEY: key.toString('base64') };
+    const { data } = await say(['drill', older], environment);
+    expect(data.checks[1]).toMatchObject({ name: 'schema', status: 'ok', detail: expect.stringContaining(lacks) });
+    const db = new Database(older, { readonly: true });
+    expect(db.prepare('SELECT count(*) FROM migration WHERE name = ?').pluck().get(lacks)).toBe(0);
+    db.close();
+  });
+
+  it('refuses a damaged backup', async () => {
+    const bytes = readFileSync(backup);
+    bytes.fill(0xa5, 5 * 4096, 40 * 4096);
+    writeFileSync(backup, bytes);
+    const error = await failing(['drill', backup], environmentOf(app));
+    expect(error).toMatchObject({ code: 'store_corrupt', exit: EXIT.cannotOpen });
+    expect(error.message).toContain(`${backup} is damaged (`);
+    expect(error.message).toContain('settled backup');
+    expect(error.message).not.toContain(temporary);
+  });
+
+  it('refuses a backup whose indexes miss a row, which opens without a fault', async () => {
+    change(backup, (db) => {
+      db.unsafeMode();
+      const rename = (from: string, to: string) =>
+        db.exec(`PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '${from}', '${to}')
+          WHERE type = 'index' AND tbl_name = 'orders' AND sql LIKE '%${from}%'; PRAGMA writable_schema = RESET`);
+      db.exec('CREATE INDEX drilled ON orders (state)');
+      rename('(state)', '(reference)');
+    });
+    const error = await failing(['drill', backup], environmentOf(app));
+    expect(error).toMatchObject({ code: 'store_corrupt', exit: EXIT.cannotOpen });
+  });
+
+  it('refuses a file of another program, and an empty one', async () => {
+    for (const content of ['', 'no database at all '.repeat(300)]) {
+      writeFileSync(backup, content);
+      const error = await failing(['drill', backup], environmentOf(app));
+      expect(error).toMatchObject({ code: content === '' ? 'store_foreign' : 'store_corrupt', exit: EXIT.cannotOpen });
+    }
+  });
+
+  it('refuses a backup of a newer settled', async () => {
+    change(backup, (db) => db.pragma('user_version = 9999'));
+    const error = await failing(['drill', backup], environmentOf(app));
+    expect(error).toMatchObject({ code: 'store_newer', exit: EXIT.cannotOpen });
+    expect(error.message).toContain(`${backup} has version 9999`);
+  });
+
+  it('says that it is the backup of another store, and ends with 1', async () => {
+    const other = await startTestApp({ engine: 'sqlite' });
+    copyFileSync(`${app.storePath}.key`, `${other.storePath}.key`);
+    for (const environment of [environmentOf(other), alone(killed(other))]) {
+      const { data, text } = await say(['drill', backup], environment, EXIT.refused);
+      expect(data).toMatchObject({ fit: false, lost: null });
+      expect(data.checks.at(-1)).toMatchObject({ name: 'store', status: 'failing' });
+      expect(text).toContain('cannot be put to use as it is');
+    }
+  });
+
+  it('says which key is missing, makes none, and ends with 78', async () => {
+    const key = `${app.storePath}.key`;
+    renameSync(key, join(testFolder(), 'away'));
+    const { data, text } = await say(['drill', backup], environmentOf(app), EXIT.configuration);
+    expect(existsSync(key)).toBe(false);
+    expect(data).toMatchObject({ fit: false, lost: { orders: 0 } });
+    expect(text).toContain('and there is none: settled would refuse to start');
+    expect(text).toContain('the signing secrets of 2 of 2 links cannot be opened');
+  });
+
+  it('drills a backup from before a change of the key with the older key, and not without it', async () => {
+    expect((await app.api('/v1/admin/rotate-key', { method: 'POST' })).status).toBe(200);
+    const { data } = await say(['drill', backup], environmentOf(app));
+    expect(data.fit).toBe(true);
+    const folder = dirname(app.storePath);
+    const [older = ''] = readdirSync(folder).filter((name) => /\.key\.[0-9a-f]{16}$/.test(name));
+    rmSync(join(folder, older));
+    const { text } = await say(['drill', backup], environmentOf(app), EXIT.configuration);
+    expect(text).toContain(older.slice(-16));
+  });
+
+  it('finds a signing secret that was changed although its key is there', async () => {
+    change(backup, (db) => db.exec('UPDATE link SET sealed_secret = zeroblob(length(sealed_secret)) WHERE key = 1'));
+    const { text } = await say(['drill', backup], environmentOf(app), EXIT.refused);
+    expect(text).toContain('the signing secrets of 1 of 2 links cannot be opened');
+  });
+
+  it('says of a copy with more than the living store that they have parted', async () => {
+    await pay(app, 'order-3');
+    const newer = await backUp(app);
+    const path = join(testFolder(), 'settled.db');
+    copyFileSync(backup, path);
+    copyFileSync(`${app.storePath}.key`, `${path}.key`);
+    const { data } = await say(['drill', newer], alone(path));
+    expect(data.checks.at(-1)).toMatchObject({
+      status: 'warning',
+      detail: expect.stringContaining('has less than the copy'),
+    });
+  });
+
+  it('takes the living store for damaged, not the backup, if that is what is damaged', async () => {
+    const path = killed(app);
+    writeFileSync(path, Buffer.alloc(statSync(path).size, 7));
+    rmSync(`${path}-wal`);
+    const { data } = await say(['drill', backup], alone(path));
+    expect(data).toMatchObject({ fit: true, living: null });
+    expect(data.checks.at(-1).detail).toContain(`${path} is damaged`);
+  });
+
+  it('does not take the living store, a folder, or what is not there for a backup', async () => {
+    const environment = environmentOf(app);
+    const refused = async (path: string) => (await failing(['drill', path], environment)).message;
+    expect(await refused(app.storePath)).toContain('is the living store itself');
+    mkdirSync(join(dirname(app.storePath), 'folder'));
+    expect(await refused(join(dirname(app.storePath), 'folder'))).toContain('is no file');
+    expect(await refused(`${backup}.none`)).toContain('There is no file');
+    expect(await misunderstood(['drill'])).toContain('needs BACKUP');
+  });
+
+  it('says with PostgreSQL what to do instead', async () => {
+    const error = await failing(['drill', backup], {
+      SETTLED_STORE: 'postgres://localhost/settled',
+      SETTLED_SECRETS_KEY: Buffer.alloc(32).toString('base64'),
+      SETTLED_OPERATOR_TOKEN: 'x'.repeat(20),
+    });
+    expect(error).toMatchObject({ code: 'backup_not_ours_to_make', exit: EXIT.configuration });
+    expect(error.message).toContain('docs/postgres.md');
+  });
+});
