@@ -34,7 +34,12 @@ export async function startApp(options: AppOptions) {
     onFailed: (fault, count) => context.refusals.add({ reason: 'rejection_not_noted', fault }, count),
   });
   const catchUp = () => stages.asking?.reconciler.catchUp({ dryRun: false });
-  const heartbeat = startHeartbeat({ ...context, catchUp, onWasAhead: clockSteps.wasAhead });
+  const heartbeat = startHeartbeat({
+    ...context,
+    catchUp,
+    isRestored: context.restoredFromMs !== null,
+    onWasAhead: clockSteps.wasAhead,
+  });
   const watches = [heartbeat, health.watchLoop(), rejections.watch()];
   try {
     const { servers, endLive } = await openServers(context, stages, rejections);

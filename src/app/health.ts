@@ -123,13 +123,15 @@ export type HeartbeatOptions = {
   log: Log;
   /** Makes every open link due; undefined if no API is configured. */
   catchUp: () => Promise<unknown> | undefined;
+  /** The store is a copy: what it lacks is asked for even if the copy is of a moment ago. */
+  isRestored: boolean;
   /** The clock was this far ahead at the last heartbeat of a process before this one. */
   onWasAhead: (byMs: number) => void;
 };
 
 /** Writes a heartbeat every two seconds, which detects a store that cannot be written even while no delivery comes. */
 export function startHeartbeat(options: HeartbeatOptions): Cancel {
-  const { store, clock, health, log, catchUp: catchUpAll, onWasAhead } = options;
+  const { store, clock, health, log, catchUp: catchUpAll, isRestored, onWasAhead } = options;
   let wasWell = true;
   let isFirst = true;
   /** The shared store reports an outage until the catch-up is done; one catch-up is enough. */
@@ -139,8 +141,8 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
       ({ gapMs, aheadMs }) => {
         // `watchClock` sees later steps of the clock.
         if (isFirst) onWasAhead(aheadMs);
+        if ((gapMs > OUTAGE_MS && !isTold) || (isFirst && isRestored)) catchUp(gapMs);
         isFirst = false;
-        if (gapMs > OUTAGE_MS && !isTold) catchUp(gapMs);
         isTold = gapMs > OUTAGE_MS;
         if (!wasWell) log.info('the store can be written again');
         wasWell = true;

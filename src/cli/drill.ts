@@ -27,10 +27,7 @@ export const drill = defineCommand({
     "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened;",
     'and 78 with PostgreSQL, which has its own means: see Back up in docs/postgres.md.',
   ],
-  examples: [
-    'settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db',
-    'litestream restore -o /tmp/drill.db /var/lib/settled/settled.db && settled drill /tmp/drill.db',
-  ],
+  examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
   async run({ first: backup, config, server }) {
     const settings = config();
     const { store } = settings;

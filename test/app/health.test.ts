@@ -9,7 +9,7 @@ import { systemClock } from '../../src/work/clock.ts';
 const AWAY_MS = 600_000;
 
 /** Signs of life that the test lets pass, each answered by how long no process was alive. */
-function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
+function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined, isRestored = false) {
   let gapMs = 0;
   const ahead: number[] = [];
   let caughtUp = 0;
@@ -36,6 +36,7 @@ function startTestHeartbeat(catchUp: () => Promise<unknown> | undefined) {
       caughtUp++;
       return catchUp();
     },
+    isRestored,
     onWasAhead: (byMs) => ahead.push(byMs),
   });
   return {
@@ -71,6 +72,12 @@ describe('a sign of life that tells of an outage', () => {
     later[0]?.work();
     await answer(AWAY_MS);
     expect(counts().caughtUp).toBe(2);
+  });
+
+  it('makes them due at the start of a copy, however new the copy is', async () => {
+    const { answer, counts } = startTestHeartbeat(async () => {}, true);
+    for (let n = 0; n < 3; n++) await answer(2_000);
+    expect(counts().caughtUp).toBe(1);
   });
 
   it('is logged once if no API is configured', async () => {

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -10,13 +11,18 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
+import { smallDisk } from '../process/disk.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { spawnSettled } from '../support/process.ts';
 import { environmentOf, failing, misunderstood, olderDatabase, say } from './settled.ts';
+
+const NO_SMALL_DISK = 'no file system can be mounted here, so no folder is too small';
 
 /** Every file of a folder with its content, but for what SQLite keeps in memory for the processes that read along. */
 function contentOf(folder: string): Record<string, string> {
@@ -264,6 +270,37 @@ describe('cli: drill', () => {
     expect(await refused(join(dirname(app.storePath), 'folder'))).toContain('is no file');
     expect(await refused(`${backup}.none`)).toContain('There is no file');
     expect(await misunderstood(['drill'])).toContain('needs BACKUP');
+  });
+
+  it('removes its folder if a person stops it', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const asked = once(silent, 'connection');
+    const { port } = silent.address() as AddressInfo;
+    const environment = { ...environmentOf(app), SETTLED_OPERATOR_LISTEN: `127.0.0.1:${port}`, TMPDIR: temporary };
+    const { child, finished } = spawnSettled(['drill', backup], environment);
+    await asked;
+    expect(readdirSync(temporary).map((name) => statSync(join(temporary, name)).mode & 0o777)).toEqual([0o700]);
+    child.kill('SIGTERM');
+    expect(await finished).toMatchObject({ code: null, signal: 'SIGTERM', stdout: '' });
+    expect(readdirSync(temporary)).toEqual([]);
+  });
+
+  it('says how much room it needs, and where to give it, if the folder for temporary files is too small', async ({
+    skip,
+  }) => {
+    const disk = smallDisk(temporary, 64 * 1024);
+    if (disk === null) {
+      console.log(`skipped: ${NO_SMALL_DISK}`);
+      return skip(NO_SMALL_DISK);
+    }
+    const environment = { ...alone(), TMPDIR: disk.folder };
+    const { code, stderr } = await spawnSettled(['drill', backup, '--json'], environment, disk).finished;
+    const { error } = JSON.parse(stderr);
+    expect([code, error.code]).toEqual([EXIT.diskFailed, 'store_full']);
+    expect(error.message).toContain(`${statSync(backup).size} bytes, and ${temporary} has room for`);
+    expect(error.message).toContain('TMPDIR=/path');
   });
 
   it('says with PostgreSQL what to do instead', async () => {

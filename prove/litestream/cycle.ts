@@ -1,0 +1,207 @@
+import { execFile } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import Database from 'better-sqlite3';
+import { readSwitches } from '../../sandbox/options.ts';
+import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
+import {
+  configureLitestream,
+  type Replicated,
+  type RunningLitestream,
+  restoreFromLitestream,
+  startLitestream,
+} from '../../test/support/litestream.ts';
+import type { Chance } from '../chance.ts';
+import { ROOT, type Served, serve } from '../settled_process.ts';
+import { Load } from './load.ts';
+import { examineRestored, type Found, readShop } from './verdict.ts';
+
+/** What else is killed, and started again, while the load runs: before settled and Litestream are killed together. */
+export const BEFORE = ['nothing', 'Litestream', 'settled', 'both'] as const;
+type Before = (typeof BEFORE)[number];
+
+export type Cycle = Found & {
+  before: Before;
+  acknowledged: number;
+  /** From the oldest acknowledgement that the replica lacks to the kill; 0 if it lacks none. */
+  lostMs: number;
+  /** The configuration's intervals together. */
+  intervalMs: number;
+  generations: number;
+  broken: string[];
+};
+
+/** A copy itself takes time as well: to read, compress and write it, on a machine that is busy. */
+const COPYING_MS = 400;
+/** Litestream begins a new snapshot if it does not know the log any more. */
+const AGAIN_MS = { least: 1_500, most: 3_000 } as const;
+const AWAY_MS = { least: 50, most: 1_200 } as const;
+const LOAD_MS = { least: 1_500, most: 6_000 } as const;
+const ORDER_EVERY_MS = 250;
+const EVENT_EVERY_MS = 15;
+
+/** Loads a store that Litestream replicates, kills both at a random moment, restores, and asks the sandbox. */
+export async function runCycle(before: Before, chance: Chance): Promise<Cycle> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-litestream-'));
+  const sandbox = await startProofSandbox();
+  const world = new World(folder, sandbox);
+  const load = new Load({
+    sandbox,
+    chance,
+    served: () => world.served,
+    orderEveryMs: ORDER_EVERY_MS,
+    eventEveryMs: EVENT_EVERY_MS,
+  });
+  try {
+    await world.startBoth();
+    await load.start();
+    await after(chance.between(LOAD_MS.least, LOAD_MS.most));
+    await disturb(world, before, chance);
+    const shop = await readShop(world.served);
+    await after(chance.between(1, 1_000));
+    const killedAtMs = performance.now();
+    await world.killBoth();
+    await load.stop();
+    const generations = world.generations;
+    const restored = await world.restore();
+    const lost = load.acknowledged.filter(({ eventId }) => !restored.events.has(eventId));
+    const lostMs = lost.length === 0 ? 0 : killedAtMs - Math.min(...lost.map(({ atMs }) => atMs));
+    const served = await world.startSettled();
+    const found = await examineRestored({ served, acknowledged: load.acknowledged, lost, paid: restored.paid, shop });
+    const broken = [...load.surprises, ...found.broken];
+    const { intervalMs } = world.replicated;
+    if (lostMs > intervalMs + COPYING_MS) broken.push(`lost ${Math.round(lostMs)} ms before the kill`);
+    return { ...found, before, acknowledged: load.acknowledged.length, lostMs, intervalMs, generations, broken };
+  } finally {
+    await load.stop();
+    await world.killBoth();
+    await sandbox.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function startProofSandbox(): Promise<Sandbox> {
+  return startSandbox({
+    environment: 'production',
+    listen: { host: '127.0.0.1', port: 0 },
+    allowRemote: false,
+    data: null,
+    apiKey: null,
+    seed: null,
+    timeScale: 1,
+    headerPrefix: 'x-service',
+    // What settled may send is limited by settled; the proof's own requests must not count.
+    rateLimit: null,
+    merchantInactive: false,
+    switches: readSwitches([]),
+  });
+}
+
+/** Kills one of them, or both, and starts it again after a moment. */
+async function disturb(world: World, before: Before, chance: Chance): Promise<void> {
+  if (before === 'nothing') return;
+  if (before !== 'settled') await world.killLitestream();
+  if (before !== 'Litestream') await world.killSettled();
+  await after(chance.between(AWAY_MS.least, AWAY_MS.most));
+  if (before !== 'Litestream') await world.startSettled();
+  if (before !== 'settled') world.startLitestream();
+  await after(chance.between(AGAIN_MS.least, AGAIN_MS.most));
+}
+
+/** One machine: settled, Litestream, and the folder that stands for the object store. */
+class World {
+  served: Served | null = null;
+  readonly replicated: Replicated;
+  /** How often Litestream began with a snapshot. */
+  generations = 0;
+  readonly #folder: string;
+  readonly #db: string;
+  readonly #sandbox: Sandbox;
+  #litestream: RunningLitestream | null = null;
+
+  constructor(folder: string, sandbox: Sandbox) {
+    this.#folder = folder;
+    this.#db = join(folder, 'data', 'settled.db');
+    this.#sandbox = sandbox;
+    mkdirSync(join(folder, 'data'), { mode: 0o700 });
+    this.replicated = configureLitestream(folder, { db: this.#db, replica: join(folder, 'replica') });
+  }
+
+  get #environment(): Record<string, string> {
+    return {
+      SETTLED_STORE: `sqlite:${this.#db}`,
+      SETTLED_API_URL: this.#sandbox.url,
+      SETTLED_API_KEY: this.#sandbox.apiKey,
+      SETTLED_LOG_LEVEL: 'info',
+    };
+  }
+
+  async startBoth(): Promise<void> {
+    await this.startSettled();
+    this.startLitestream();
+  }
+
+  async startSettled(): Promise<Served> {
+    this.served = await serve(this.#environment, '');
+    return this.served;
+  }
+
+  startLitestream(): void {
+    this.#litestream = startLitestream(this.replicated);
+  }
+
+  async killSettled(): Promise<void> {
+    const { served } = this;
+    this.served = null;
+    served?.kill();
+    await served?.ended;
+  }
+
+  async killLitestream(): Promise<void> {
+    const killed = this.#litestream;
+    this.#litestream = null;
+    killed?.child.kill('SIGKILL');
+    await killed?.ended;
+    this.generations += killed?.output().match(/new generation/g)?.length ?? 0;
+  }
+
+  /** Both with SIGKILL, at the same moment. */
+  async killBoth(): Promise<void> {
+    await Promise.all([this.killSettled(), this.killLitestream()]);
+  }
+
+  /** Puts what the replica has in the place of the lost store, and declares it. Returns what it had before that. */
+  async restore(): Promise<Replica> {
+    const data = join(this.#folder, 'data');
+    const lost = join(this.#folder, 'lost');
+    renameSync(data, lost);
+    mkdirSync(data, { mode: 0o700 });
+    copyFileSync(join(lost, 'settled.db.key'), `${this.#db}.key`);
+    await restoreFromLitestream(this.replicated, this.#db, this.#db);
+    const replica = readReplica(this.#db);
+    const env = { PATH: process.env.PATH ?? '', ...this.#environment };
+    const command = [join(ROOT, 'src/cli/main.ts'), 'migrate', '--restored'];
+    await promisify(execFile)(process.execPath, command, { env });
+    return replica;
+  }
+}
+
+/** The ids of the events in a replica, and the orders that are paid there. */
+type Replica = { events: Set<string>; paid: Set<string> };
+
+function readReplica(path: string): Replica {
+  const db = new Database(path, { fileMustExist: true });
+  const list = (sql: string) => new Set(db.prepare(sql).pluck().all() as string[]);
+  try {
+    if (db.pragma('integrity_check', { simple: true }) !== 'ok') throw new Error('the restored database is damaged');
+    return {
+      events: list('SELECT event_id FROM inbox'),
+      paid: list("SELECT reference FROM orders WHERE state = 'paid'"),
+    };
+  } finally {
+    db.close();
+  }
+}
