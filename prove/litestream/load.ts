@@ -7,7 +7,7 @@ import type { Served } from '../settled_process.ts';
 const AMOUNT = '100.00';
 /** A load must not be known to be done before settled is killed: it goes on until it is told to stop. */
 const REFUSED_PAUSE_MS = 20;
-/** A customer takes up to this long to pay: then the link may be in the replica, and the payment not. */
+/** Every other customer pays at once; the others take up to this long, so that a replica may have the link and not the payment. */
 const PAYS_WITHIN_MS = 2_500;
 /** Orders whose payment is reported again and again: each report is an event of its own. */
 const REPEATED_ORDERS = 5;
@@ -70,7 +70,8 @@ export class Load {
   async #openNext(): Promise<void> {
     const link = await this.#open();
     const { chance, orderEveryMs } = this.#options;
-    this.#paying.push(after(chance.below(PAYS_WITHIN_MS)).then(() => this.#pay(link)));
+    const afterMs = chance.oneIn(2) ? 0 : chance.below(PAYS_WITHIN_MS);
+    this.#paying.push(after(afterMs).then(() => this.#pay(link)));
     await after(orderEveryMs);
   }
 

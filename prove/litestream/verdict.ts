@@ -72,7 +72,7 @@ export async function examineRestored({ served, acknowledged, lost, paid, shop }
   for (const reference of left.keys()) {
     broken.push(`${reference} is ${await stateOf(served, reference)}, and no person is told of its link`);
   }
-  broken.push(...(await whatTheShopMissed(served, shop, shown)));
+  broken.push(...(await whatTheShopMissed(served, shop, { shown, paid })));
   const found = [...ofLost].filter(
     (reference) => !paid.has(reference) && !shown.has(reference) && !left.has(reference),
   );
@@ -99,8 +99,13 @@ async function unknownLinks(served: Served): Promise<Set<string>> {
   return new Set((answer?.body.attention ?? []).map(({ subject }: { subject: string }) => subject));
 }
 
-/** A shop that applies a notice only if its version is above the one that it has must end with what settled has. */
-async function whatTheShopMissed(served: Served, before: Shop, shown: ReadonlySet<string>): Promise<string[]> {
+type Known = { shown: ReadonlySet<string>; paid: ReadonlySet<string> };
+
+/**
+ * A shop that applies a notice only if its version is above the one that it has must end with what settled has. What is
+ * found again has a version above those that it had in the lost store.
+ */
+async function whatTheShopMissed(served: Served, before: Shop, { shown, paid }: Known): Promise<string[]> {
   const known = new Map(before.orders);
   const shop = await readShop(served, { cursor: '', orders: before.orders });
   const missed: string[] = [];
@@ -110,7 +115,8 @@ async function whatTheShopMissed(served: Served, before: Shop, shown: ReadonlySe
     if (state !== real)
       missed.push(`the shop believes that ${reference} is ${state} (version ${version}); it is ${real}`);
     const had = known.get(reference);
-    if (had !== undefined && version < had.version) missed.push(`${reference} went back to version ${version}`);
+    const isFoundAgain = had?.state === 'paid' && !paid.has(reference);
+    if (isFoundAgain && version <= had.version) missed.push(`${reference} was found again under version ${version}`);
   }
   return missed;
 }
