@@ -14,8 +14,8 @@ const MEDIAN_LINES_MIN = 95;
  * `lines` rise only with a feature, by what it needs; all others only go down, in the end to 0.
  */
 const LIMITS = {
-  files: 272,
-  lines: 42_000,
+  files: 275,
+  lines: 42_700,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

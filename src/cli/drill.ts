@@ -24,8 +24,8 @@ export const drill = defineCommand({
     'Neither the backup nor the living store is changed, and nothing is sent to the shop or to the service.',
     'It needs room for the copies in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
     'It ends with 0 if the backup can be put to use; 73 if it is damaged, of another program or of a newer settled;',
-    "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened;",
-    'and 78 with PostgreSQL, which has its own means: see Back up in docs/postgres.md.',
+    "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened; 74 if there is no",
+    'room for the copies; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
   ],
   examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
   async run({ first: backup, config, server }) {

@@ -6,7 +6,7 @@ const ENDINGS = {
   ok: [0, 'done'],
   refused: [
     1,
-    'refused by the server, not confirmed by --yes, or doctor, drill, audit --verify or move --check found something wrong',
+    'refused by the server, not confirmed by --yes, or doctor, drill, audit --verify or move --check found a fault',
   ],
   needsPerson: [3, 'attention --exit-code: something needs a person'],
   usage: [64, 'the command line cannot be understood'],
