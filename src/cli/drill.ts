@@ -1,4 +1,4 @@
-import { constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StatsDocument } from '../api/admin.ts';
@@ -143,7 +143,11 @@ function copyStore(from: string, to: string, folder: string): number {
         'folder: TMPDIR=/path settled drill …',
     );
   }
-  for (const suffix of parts) copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
+  for (const suffix of parts) {
+    copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
+    // A copy has the mode of its original, which may be kept read-only.
+    chmodSync(to + suffix, 0o600);
+  }
   return bytes;
 }
 

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -19,7 +20,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { smallDisk } from '../process/disk.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { spawnSettled } from '../support/process.ts';
+import { boundByFileModes, NO_FILE_MODES, spawnSettled } from '../support/process.ts';
 import { environmentOf, failing, misunderstood, olderDatabase, say } from './settled.ts';
 
 const NO_SMALL_DISK = 'no file system can be mounted here, so no folder is too small';
@@ -301,6 +302,18 @@ describe('cli: drill', () => {
     expect([code, error.code]).toEqual([EXIT.diskFailed, 'store_full']);
     expect(error.message).toContain(`${statSync(backup).size} bytes, and ${temporary} has room for`);
     expect(error.message).toContain('TMPDIR=/path');
+  });
+
+  it('drills a backup that may only be read', async ({ skip }) => {
+    const through = boundByFileModes();
+    if (through === null) {
+      console.log(`skipped: ${NO_FILE_MODES}`);
+      return skip(NO_FILE_MODES);
+    }
+    chmodSync(backup, 0o400);
+    const environment = { ...environmentOf(app), TMPDIR: temporary };
+    const { code, stdout } = await spawnSettled(['drill', backup, '--json'], environment, { through }).finished;
+    expect([code, JSON.parse(stdout).fit]).toEqual([0, true]);
   });
 
   it('says with PostgreSQL what to do instead', async () => {
