@@ -35,7 +35,7 @@ export type Cycle = Found & {
 };
 
 /** A copy itself takes time as well: to read, compress and write it, on a machine that is busy. */
-const COPYING_MS = 400;
+export const COPYING_MS = 400;
 /** Litestream begins a new snapshot if it does not know the log any more. */
 const AGAIN_MS = { least: 1_500, most: 3_000 } as const;
 const AWAY_MS = { least: 50, most: 1_200 } as const;
