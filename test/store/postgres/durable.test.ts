@@ -77,6 +77,18 @@ describe('a server that is told otherwise while settled serves', () => {
       .concat('SELECT pg_reload_conf()')
       .reduce((before, sql) => before.then(() => runIn(url, sql)), Promise.resolve());
 
+  /** A server takes the names of its standbys a moment after a reload: commits until one waits, and cancels that. */
+  async function untilCommitsWait(committer: pg.Client, watcher: pg.Client, cancel: string): Promise<void> {
+    for (let hasWaited = false; !hasWaited; ) {
+      let hasEnded = false;
+      const commit = committer.query('SELECT pg_current_xact_id()').finally(() => {
+        hasEnded = true;
+      });
+      while (!hasEnded && !hasWaited) hasWaited = (await watcher.query(cancel)).rows.length > 0;
+      await commit;
+    }
+  }
+
   it('keeps what was acknowledged after a reload with synchronous_commit = off, when it is killed', async () => {
     const url = await server.create(`test_${randomUUID()}`);
     const world = worldOf((await open(url)).store);
@@ -123,13 +135,14 @@ describe('a server that is told otherwise while settled serves', () => {
     const watcher = await connectTo(url);
     await reload(url, "synchronous_standby_names = 'absent'");
     onTestFinished(() => reload(url, "synchronous_standby_names = ''"));
+    const cancel = `SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND datname = current_database() AND query !~ 'ALTER SYSTEM'`;
+    await untilCommitsWait(await connectTo(url), watcher, cancel);
     const refused = expect(world.store.recordDelivery(delivery)).rejects.toMatchObject({
       code: 'store_unreachable',
       kind: 'transient',
       message: expect.stringContaining('does not count as stored'),
     });
-    const cancel = `SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
-      WHERE wait_event = 'SyncRep' AND datname = current_database() AND query !~ 'ALTER SYSTEM'`;
     await eventually(async () => expect((await watcher.query(cancel)).rows).toContainEqual({ done: true }));
     await refused;
     await reload(url, "synchronous_standby_names = ''");
