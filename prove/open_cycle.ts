@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { readSwitches } from '../sandbox/options.ts';
+import { PRIVATE_SANDBOX } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 import { type ServiceProxy, startServiceProxy } from './service_proxy.ts';
 import { type Served, serve } from './settled_process.ts';
@@ -48,19 +48,7 @@ export type Cycle = {
 /** Opens ten links, kills settled at the point, restarts it on the same files, and examines the result. */
 export async function runCycle(point: Point, occurrence: number): Promise<Cycle> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-open-'));
-  const sandbox = await startSandbox({
-    environment: 'production',
-    listen: { host: '127.0.0.1', port: 0 },
-    allowRemote: false,
-    data: null,
-    apiKey: null,
-    seed: null,
-    timeScale: 1,
-    headerPrefix: 'x-service',
-    rateLimit: 60,
-    merchantInactive: false,
-    switches: readSwitches([]),
-  });
+  const sandbox = await startSandbox(PRIVATE_SANDBOX);
   const proxy = await startServiceProxy(sandbox.url);
   const storePath = join(folder, 'settled.db');
   const environment = {

@@ -140,6 +140,21 @@ export const DEFAULT_SWITCHES = Object.fromEntries(
   Object.entries(SWITCHES).map(([name, { values }]) => [name, values[0]]),
 ) as unknown as Switches;
 
+/** A sandbox of a program's own: on a free port of loopback, in memory, as the service is by default. */
+export const PRIVATE_SANDBOX: SandboxOptions = {
+  environment: 'production',
+  listen: { host: '127.0.0.1', port: 0 },
+  allowRemote: false,
+  data: null,
+  apiKey: null,
+  seed: null,
+  timeScale: 1,
+  headerPrefix: 'x-service',
+  switches: DEFAULT_SWITCHES,
+  rateLimit: 60,
+  merchantInactive: false,
+};
+
 /** Reads `name=value` pairs over `before`. Throws `UnknownName` with the known names or values. */
 export function readSwitches(pairs: readonly string[], before: Switches = DEFAULT_SWITCHES): Switches {
   const read: Record<string, string> = { ...before };

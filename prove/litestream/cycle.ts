@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
-import { readSwitches } from '../../sandbox/options.ts';
+import { PRIVATE_SANDBOX } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 import {
   configureLitestream,
@@ -84,20 +84,8 @@ export async function runCycle(before: Before, chance: Chance): Promise<Cycle> {
 }
 
 function startProofSandbox(): Promise<Sandbox> {
-  return startSandbox({
-    environment: 'production',
-    listen: { host: '127.0.0.1', port: 0 },
-    allowRemote: false,
-    data: null,
-    apiKey: null,
-    seed: null,
-    timeScale: 1,
-    headerPrefix: 'x-service',
-    // What settled may send is limited by settled; the proof's own requests must not count.
-    rateLimit: null,
-    merchantInactive: false,
-    switches: readSwitches([]),
-  });
+  // What settled may send is limited by settled; the proof's own requests must not count.
+  return startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
 }
 
 /** Kills one of them, or both, and starts it again after a moment. */

@@ -1,4 +1,4 @@
-import type { Switches } from '../options.ts';
+import { PRIVATE_SANDBOX, type Switches } from '../options.ts';
 import type { Expectation, Scenario, Step } from '../scenarios.ts';
 import { type Control, connect } from './client.ts';
 import type { Attempt } from './deliveries.ts';
@@ -51,19 +51,7 @@ export async function playScenario(
   { seed, switches, headerPrefix }: { seed: string; switches: Switches; headerPrefix: string },
 ): Promise<Course> {
   const { startSandbox } = await import('../sandbox.ts');
-  const sandbox = await startSandbox({
-    environment: 'production',
-    listen: { host: '127.0.0.1', port: 0 },
-    allowRemote: false,
-    data: null,
-    apiKey: null,
-    seed,
-    timeScale: 1,
-    headerPrefix,
-    switches,
-    rateLimit: 60,
-    merchantInactive: false,
-  });
+  const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, seed, headerPrefix, switches });
   const stage: Stage = {
     control: connect(sandbox.url),
     receiver,

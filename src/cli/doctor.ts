@@ -9,7 +9,7 @@ import type { Probed } from '../store/probe.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, exitOfFault } from './exit.ts';
+import { EXIT, type ExitCode, exitOfFault } from './exit.ts';
 import { table } from './output.ts';
 
 /** The command that checks: a running server, or the store alone. */
@@ -52,12 +52,20 @@ async function check({ store, envFile }: Config, connection: ServerApi): Promise
       : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
     ...(isDown ? [] : answer.checks),
   ];
-  const exit = checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
   return {
     data: { checks },
-    lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
-    exit: isDown ? exitOfFault(answer.code) : exit,
+    lines: checkLines(checks),
+    exit: isDown ? exitOfFault(answer.code) : exitOfChecks(checks),
   };
+}
+
+/** What was found, as a table. */
+export function checkLines(checks: readonly Finding[]): string[] {
+  return table(checks, { status: 'status', check: 'name', detail: 'detail' });
+}
+
+export function exitOfChecks(checks: readonly Finding[]): ExitCode {
+  return checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok;
 }
 
 function faultOf(error: unknown): Fault {

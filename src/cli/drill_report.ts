@@ -6,6 +6,7 @@ import { inNumber, iso } from '../explain/glossary.ts';
 import type { Drilled, Standing } from '../store/sqlite/drill.ts';
 import { inWords } from '../work/clock.ts';
 import type { Report } from './command.ts';
+import { checkLines, exitOfChecks } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit.ts';
 import { printable, table } from './output.ts';
 
@@ -56,7 +57,7 @@ export function drillReport(found: DrillFound): Report {
   const lines = [
     printable(`${verdict} ${from}`),
     '',
-    ...table(checks, { status: 'status', check: 'name', detail: 'detail' }),
+    ...checkLines(checks),
     '',
     ...comparison(found, lost),
     '',
@@ -67,9 +68,8 @@ export function drillReport(found: DrillFound): Report {
 }
 
 function exitOf(checks: readonly Finding[]): ExitCode {
-  const failed = checks.filter(({ status }) => status === 'failing').map(({ name }) => name);
-  if (failed.includes(KEY)) return EXIT.configuration;
-  return failed.length > 0 ? EXIT.refused : EXIT.ok;
+  const hasNoKey = checks.some(({ name, status }) => name === KEY && status === 'failing');
+  return hasNoKey ? EXIT.configuration : exitOfChecks(checks);
 }
 
 const KEY = 'secrets key';

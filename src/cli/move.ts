@@ -1,14 +1,21 @@
+import type { Finding } from '../api/doctor_store.ts';
 import type { Config } from '../config/config.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { operatorTokenPath, type PostgresAddress, postgresAddress, wholeName } from '../store/address.ts';
+import {
+  isPostgresUrl,
+  operatorTokenPath,
+  type PostgresAddress,
+  postgresAddress,
+  wholeName,
+} from '../store/address.ts';
 import type { MoveAddress, MoveCheck } from '../store/move/check.ts';
 import type { Moved, MoveProgress } from '../store/move/move.ts';
 import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, UsageError } from './exit.ts';
-import { table } from './output.ts';
+import { checkLines, exitOfChecks } from './doctor.ts';
+import { UsageError } from './exit.ts';
 
 export const moveStoreCommand = defineCommand({
   usage: 'move',
@@ -81,8 +88,7 @@ function targetOf(given: string | undefined, file: string | undefined): Postgres
             .trim(),
         ]
       : ['to', given];
-  if (!/^postgres(ql)?:\/\//.test(text))
-    throw new UsageError(`--${name} is not an address: write postgres://user@host/database.`);
+  if (!isPostgresUrl(text)) throw new UsageError(`--${name} is not an address: write postgres://user@host/database.`);
   try {
     return postgresAddress(text);
   } catch (error) {
@@ -112,8 +118,6 @@ async function checkServer(server: ServerApi, path: string): Promise<void> {
   );
 }
 
-type Finding = { name: string; status: 'ok' | 'failing'; detail: string };
-
 /** What PostgreSQL needs of room, as a multiple of the SQLite file: docs/operations.md, The machine. */
 const ROOM = 1.5;
 /** Of a file on the same machine as the server, measured with a million events: docs/proof.md. */
@@ -138,11 +142,7 @@ async function checked(
     ...(source instanceof Fault ? [] : needs(source)),
     ...(isServed ? [await askServer().then(serverFound, (error: Error) => finding('server', error, String))] : []),
   ];
-  return {
-    data: { checks },
-    lines: table(checks, { status: 'status', check: 'name', detail: 'detail' }),
-    exit: checks.some(({ status }) => status === 'failing') ? EXIT.refused : EXIT.ok,
-  };
+  return { data: { checks }, lines: checkLines(checks), exit: exitOfChecks(checks) };
 }
 
 const HOLDS = {

@@ -1,6 +1,6 @@
 import { isCurrency } from '../domain/money.ts';
 import { HEADER_PREFIX } from '../paylink/events.ts';
-import { type PostgresAddress, postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
+import { isPostgresUrl, postgresAddress, type StoreAddress, sqliteAddress } from '../store/address.ts';
 import { isLoopback } from './addresses.ts';
 import { parseProxyAuth } from './proxy_auth.ts';
 
@@ -88,7 +88,7 @@ const SHOP_SECRET_BYTES = { min: 24, max: 64 } as const;
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 function parseStore(text: string): StoreAddress {
-  if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
+  if (isPostgresUrl(text)) return postgresAddress(text);
   if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
   if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
   // The driver drops spaces at both ends, and would open another file than the one that was checked.
@@ -102,8 +102,8 @@ function parseStore(text: string): StoreAddress {
   return sqliteAddress(match[1]);
 }
 
-function parseStoreDirect(text: string): PostgresAddress {
-  if (/^postgres(ql)?:\/\//.test(text)) return postgresAddress(text);
+function parseStoreDirect(text: string): ReturnType<typeof postgresAddress> {
+  if (isPostgresUrl(text)) return postgresAddress(text);
   throw new Error('is no address of PostgreSQL: write postgres://user:password@host:5432/database');
 }
 

@@ -34,6 +34,11 @@ export function operatorTokenPath(storePath: string): string {
   return `${storePath}.operator-token`;
 }
 
+/** Whether a text is meant to be an address of PostgreSQL. */
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(ql)?:\/\//.test(text);
+}
+
 type Parameter = { values: RegExp; remedy?: string };
 
 /**

@@ -94,7 +94,7 @@ export function startTransactionPooler(url: string): Promise<string> {
   });
 }
 
-/** What a server says of itself before it is ready is nobody's. */
+/** No client is told what a server says of itself before it is ready. */
 function openSession(socket: Socket, startup: Buffer): Session {
   const session: Session = { socket, toClient: null, onLost: null };
   let isReady = false;

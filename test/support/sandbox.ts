@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { readSwitches, type SandboxOptions } from '../../sandbox/options.ts';
+import { PRIVATE_SANDBOX, readSwitches, type SandboxOptions } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 import { ask } from './http.ts';
 import { startReceiver } from './receiver.ts';
@@ -25,16 +25,8 @@ export async function startTestSandbox({
   atEnd?: (stop: () => Promise<void>) => void;
 } = {}): Promise<TestSandbox> {
   const sandbox = await startSandbox({
-    environment: 'production',
-    listen: { host: '127.0.0.1', port: 0 },
-    allowRemote: false,
-    data: null,
-    apiKey: null,
+    ...PRIVATE_SANDBOX,
     seed: 'test',
-    timeScale: 1,
-    headerPrefix: 'x-service',
-    rateLimit: 60,
-    merchantInactive: false,
     ...options,
     switches: readSwitches(options.switches ?? []),
   });

@@ -5,9 +5,10 @@ import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import { keysInUse } from '../engine.ts';
 import { newer, readMigrations } from '../migrate.ts';
+import { refuseOthersTables } from '../postgres/open.ts';
 import { isFirstStart, openForReading, refuseFolder } from '../sqlite/file.ts';
 import { moved, refuseForeign } from '../sqlite/identity.ts';
-import { lockStore } from '../sqlite/open.ts';
+import { type Lock, tryLockStore } from '../sqlite/open.ts';
 import { connectTarget, type Destination, lookAtTarget, type MovedInstance, notEmpty, takeTurn } from './target.ts';
 
 /** What is moved, and what is known of its keys. */
@@ -22,8 +23,6 @@ export type MoveAddress = {
   clock: Clock;
 };
 
-export type Lock = ReturnType<typeof lockStore>;
-
 /** The lock of the file; null if a process serves it. Faults: `store_missing`, `configuration_invalid`. */
 export function takeLock(path: string): Lock | null {
   refuseFolder(path);
@@ -35,12 +34,7 @@ export function takeLock(path: string): Lock | null {
         '`settled serve`.',
     );
   }
-  try {
-    return lockStore(path);
-  } catch (error) {
-    if (error instanceof Fault && error.code === 'store_in_use') return null;
-    throw error;
-  }
+  return tryLockStore(path);
 }
 
 export type SourceInstance = MovedInstance & { moved_to: string | null };
@@ -78,12 +72,8 @@ export function readSource(db: Database, { path, to, keyIds, isRehearsal }: Move
 export async function wasMoved(target: Destination, { instance_id, moved_to }: SourceInstance): Promise<boolean> {
   const { tables, instance } = await lookAtTarget(target);
   if (instance === null) {
-    if (tables.length === 0 || tables.includes('migration')) return false;
-    throw new Fault(
-      'terminal',
-      'store_foreign',
-      `${target.name} holds tables of another program (${tables.slice(0, 3).join(', ')}). Give settled a database of its own.`,
-    );
+    refuseOthersTables(target.name, tables);
+    return false;
   }
   if (instance.instanceId !== instance_id) throw notEmpty(target.name);
   if (instance.moving !== null) return false;

@@ -21,7 +21,7 @@ export type Passage = {
   target: Destination;
   tables: readonly MovedTable[];
   copied: Copied;
-  /** So many rows of a table were compared, or copied; `isCopied`: they were not equal before. */
+  /** Called with the number of rows that were compared, or copied if `isCopied`: they were not equal before. */
   onRows: (table: MovedTable, rows: number, isCopied: boolean) => void;
 };
 

@@ -166,29 +166,30 @@ const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     AND application_name = current_setting('application_name')`;
 
 /** Asks a server what it is, on a connection of its own. A standby may answer as well. */
-export async function ask(server: ServerAddress, durability: Durability): Promise<Inspected> {
-  const client = new ServerConnection(server);
-  try {
-    await client.connect();
-    return await inspect(client, server.name, { ...durability, acceptsStandby: true });
-  } finally {
-    client.end().catch(() => {});
-  }
+export function ask(server: ServerAddress, durability: Durability): Promise<Inspected> {
+  return onConnection(server, (client) => inspect(client, server.name, { ...durability, acceptsStandby: true }));
 }
 
 /**
  * Tells the database of a server that another one, on this timeline, has replaced it, and ends the connections of all
  * replicas to it: each new one sees the mark. It is a setting of the database, which needs no table.
  */
-export async function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
-  const client = new ServerConnection(server);
-  try {
-    await client.connect();
+export function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
+  return onConnection(server, async (client) => {
     // A standby that it would wait for follows another primary now.
     await client.query('SET synchronous_commit = local');
     const database = pg.escapeIdentifier(server.database);
     await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '${timeline}'`);
     await client.query(END_OTHERS);
+  });
+}
+
+/** Works on a connection of its own, for whose end nobody waits. */
+async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
+  const client = new ServerConnection(server);
+  try {
+    await client.connect();
+    return await work(client);
   } finally {
     client.end().catch(() => {});
   }

@@ -40,7 +40,6 @@ type Call = { isOver: boolean };
 /** The connections of one replica, and how work is carried out on them. */
 export class Database {
   readonly name: string;
-  readonly trustsStorage: boolean;
   readonly #options: DatabaseOptions;
   readonly #pool: pg.Pool;
   #waiting = 0;
@@ -53,7 +52,6 @@ export class Database {
   constructor(options: DatabaseOptions) {
     const { servers } = options;
     this.name = servers.name;
-    this.trustsStorage = servers.trustsStorage;
     this.#options = options;
     this.#connections = openSemaphore(options.connections);
     this.#reads = openSemaphore(Math.ceil(options.connections / 2));
@@ -72,6 +70,11 @@ export class Database {
     });
     // A connection that is lost while idle is replaced when one is needed. One that is in use fails its query.
     this.#pool.on('error', (_, client) => servers.doubt(client as unknown as ServerConnection));
+  }
+
+  /** See `Durability`. */
+  get trustsStorage(): boolean {
+    return this.#options.servers.trustsStorage;
   }
 
   /**
@@ -236,9 +239,10 @@ export class Database {
       if (warning !== null) throw unconfirmed(this.name, warning);
       return value;
     } catch (error) {
+      const isDoubt = isDoubtful(error);
+      if (isDoubt) this.#options.servers.doubt(client);
       // A fault is a verb's own, of what it found.
-      isUsable = !isDoubtful(error) && (isRefusedStatement(error) || error instanceof Fault);
-      if (isDoubtful(error)) this.#options.servers.doubt(client);
+      isUsable = !isDoubt && (isRefusedStatement(error) || error instanceof Fault);
       throw error;
     } finally {
       client.off('notice', note);

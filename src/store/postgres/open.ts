@@ -142,8 +142,16 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
   const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
     tablename: string;
   }[];
+  refuseOthersTables(
+    name,
+    tables.map(({ tablename }) => tablename),
+  );
+}
+
+/** Throws if the tables of a database are of another program. */
+export function refuseOthersTables(name: string, tables: readonly string[]): void {
   // `settled doctor --store` may be at work.
-  const names = tables.map(({ tablename }) => tablename).filter((table) => !table.startsWith('settled_probe_'));
+  const names = tables.filter((table) => !table.startsWith('settled_probe_'));
   if (names.length === 0 || names.includes('migration')) return;
   throw new Fault(
     'terminal',

@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
 import type { Probed, ProbeOptions } from '../probe.ts';
 import { ServerConnection } from './connection.ts';
@@ -11,12 +10,12 @@ export type Probe = (ground: Ground) => Promise<Omit<Probed, 'capability'>>;
 /** What probes stand on: connections as settled has them, and a schema of their own. */
 export type Ground = Pick<ProbeOptions, 'clock' | 'trustsStorage'> & {
   /** Two connections by the address of the store, and one by that of the server itself. */
-  readonly one: pg.Client;
-  readonly other: pg.Client;
-  readonly direct: pg.Client;
+  readonly one: ServerConnection;
+  readonly other: ServerConnection;
+  readonly direct: ServerConnection;
   readonly hasDirect: boolean;
   /** A further connection, which ends with the others. */
-  connect(way: 'store' | 'direct'): Promise<pg.Client>;
+  connect(way: 'store' | 'direct'): Promise<ServerConnection>;
   /** The number of an advisory lock that nobody else has. */
   newLock(): number;
   /** The beginning of the names of what a run makes. */
@@ -51,7 +50,7 @@ export async function openGround(options: Options): Promise<Ground> {
     store: await new Servers({ ...address, clock, trustsStorage }).primary(),
     direct: await new Servers({ ...options.direct, clock, trustsStorage }).primary(),
   };
-  const open = new Set<pg.Client>();
+  const open = new Set<ServerConnection>();
   const connect = async (way: 'store' | 'direct') => {
     const client = await connectTo(servers[way]);
     open.add(client);
@@ -92,7 +91,7 @@ export async function openGround(options: Options): Promise<Ground> {
   }
 }
 
-async function connectTo(server: ServerAddress): Promise<pg.Client> {
+async function connectTo(server: ServerAddress): Promise<ServerConnection> {
   try {
     const client = new ServerConnection(server);
     await client.connect();
@@ -103,7 +102,7 @@ async function connectTo(server: ServerAddress): Promise<pg.Client> {
 }
 
 /** The same connection, without what it had under way; another one if it does not answer. */
-async function fresh(client: pg.Client, connect: () => Promise<pg.Client>): Promise<pg.Client> {
+async function fresh(client: ServerConnection, connect: () => Promise<ServerConnection>): Promise<ServerConnection> {
   try {
     await client.query('ROLLBACK');
     return client;
@@ -114,14 +113,13 @@ async function fresh(client: pg.Client, connect: () => Promise<pg.Client>): Prom
 }
 
 /** Ends a connection, at once if the server does not answer. */
-async function cut(client: pg.Client): Promise<void> {
-  const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } }).connection;
+async function cut(client: ServerConnection): Promise<void> {
   const ended = client.end().catch(() => {});
   await Promise.race([ended, new Promise<void>((resolve) => setImmediate(resolve))]);
-  stream.destroy();
+  client.cut();
 }
 
-async function backend(client: pg.Client): Promise<number> {
+async function backend(client: ServerConnection): Promise<number> {
   return (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid as number;
 }
 
@@ -129,7 +127,7 @@ async function backend(client: pg.Client): Promise<number> {
  * Has another connection take the session that this one has just used: a pooler that lends sessions for one transaction
  * gives this one another.
  */
-async function keepsSession(connect: () => Promise<pg.Client>): Promise<boolean> {
+async function keepsSession(connect: () => Promise<ServerConnection>): Promise<boolean> {
   const [mine, others] = [await connect(), await connect()];
   const before = await backend(mine);
   await others.query('BEGIN');

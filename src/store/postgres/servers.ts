@@ -102,18 +102,15 @@ export class Servers {
   /** Opens a connection to the primary, which its caller ends. */
   async connect(config?: pg.ClientConfig): Promise<ServerConnection> {
     const server = await this.primary();
+    let client: ServerConnection | null = null;
     try {
       // It reads the files of TLS.
-      const client = new ServerConnection(server, config);
-      try {
-        await client.connect();
-        await this.inspect(client);
-        return client;
-      } catch (error) {
-        client.end().catch(() => {});
-        throw error;
-      }
+      client = new ServerConnection(server, config);
+      await client.connect();
+      await this.inspect(client);
+      return client;
     } catch (error) {
+      client?.end().catch(() => {});
       this.doubtServer(server);
       throw connectionFault(error, server);
     }
@@ -139,8 +136,14 @@ export class Servers {
   }
 
   /** Asks every server now, also while the primary is not in doubt. */
-  async look(): Promise<readonly ServerState[]> {
+  async look(): Promise<void> {
     await this.#searchOnce().catch(() => {});
+  }
+
+  /** What each server said last, as it is known to those who watch. */
+  async states(): Promise<readonly ServerState[]> {
+    const ageMs = this.#options.clock.monotonicMs() - this.#searchedAtMs;
+    if (this.#states.length === 0 || ageMs > WATCH_EVERY_MS) await this.look();
     return this.#states;
   }
 

@@ -5,7 +5,6 @@ import type { Store } from '../contract.ts';
 import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { READ, WORK } from '../verbs/table.ts';
-import { openCensus } from './census.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { type DatabaseClock, databaseClock } from './database_clock.ts';
@@ -17,7 +16,7 @@ import { openDatabase } from './open.ts';
 import { assertKeepsStatements, assertSameDatabase } from './pooler.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { Servers, type ServersOptions } from './servers.ts';
-import { claimVerbs, feedVerbs, stats } from './verbs.ts';
+import { claimVerbs, feedVerbs, openCensus, stats } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
@@ -46,7 +45,10 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const unusable = tlsFilesFaults([...options.servers, ...(options.direct?.servers ?? [])]);
   if (unusable !== null) throw unusable;
   const servers = new Servers(options);
-  const direct = options.direct == null ? servers : new Servers({ ...options, ...options.direct });
+  const direct =
+    options.direct == null
+      ? servers
+      : new Servers({ ...options.direct, clock: machine, trustsStorage: options.trustsStorage });
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
     (connections) => new Database({ ...options, servers, connections }),
   ) as [Database, Database];
@@ -100,7 +102,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
       gate.enter(async () => {
         const [state, states] = await Promise.all([
           db.read((tx) => replicaVerbs.storeState(tx, nowMs)),
-          servers.look(),
+          servers.states(),
         ]);
         return { ...state, servers: states };
       }),

@@ -1,3 +1,5 @@
+import type { Clock } from '../../work/clock.ts';
+import { type Latest, openLatest } from '../../work/latest.ts';
 import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
 import type { Openings } from '../contract_links.ts';
 import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
@@ -6,7 +8,8 @@ import { type Answer, type InTransaction, statement, type Transaction, type Work
 import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
 import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
-import { type Census, type Counters, countStatuses, readStats } from '../verbs/stats.ts';
+import { type Census, type Counters, countStatuses, readStats, takeCensus } from '../verbs/stats.ts';
+import type { Database } from './database.ts';
 
 /*
  * The verbs of which PostgreSQL has a text of its own: replicas claim rows that others do not hold, the feed gives positions
@@ -162,6 +165,29 @@ const COUNTERS: Counters = {
 
 export function* stats(tx: Transaction, nowMs: number, census: Census): Work<Stats> {
   return yield* readStats(tx, nowMs, COUNTERS, census);
+}
+
+const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
+// Parallel workers would take the cores from requests that a person waits for.
+const ALONE = statement("SELECT set_config('max_parallel_workers_per_gather', '0', true)");
+
+/** A store of this many orders takes a tenth of a second to count. */
+const MANY = 100_000;
+/** Counts of a large store are this old at most. */
+const AGES = { againMs: 30_000, oldMs: 60_000 } as const;
+
+/** Counts what is counted by reading whole tables: a count of its own in a row would make replicas wait for each other. */
+export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monotonicMs'>): Latest<Census> {
+  return openLatest({
+    clock,
+    make: () =>
+      db.read(function* (tx): Work<Census> {
+        yield* tx.all(ALONE);
+        return yield* takeCensus(tx, ORDERS);
+      }),
+    ...AGES,
+    isKept: ({ orders }) => orders.reduce((sum, { n }) => sum + n, 0) >= MANY,
+  });
 }
 
 /** How many keys a count advances by in one step. */

@@ -12,7 +12,7 @@ import { migrate, openForWriting } from './open.ts';
 import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { counterVerbs } from './verbs.ts';
 
-/** A drill: a copy of a database is put to use where nobody uses it, to know beforehand what a restore from it gives. */
+/** A drill opens a copy of a database apart from everything that serves, to know beforehand what a restore from it gives. */
 
 /** How far a store is: two of them show what the older one lacks. */
 export type Standing = {

@@ -1,7 +1,6 @@
-import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { openForReading } from './file.ts';
-import { lockStore } from './open.ts';
+import { tryLockStore } from './open.ts';
 
 /** How often a process that let go of the database looks whether the mover has let go of it as well. */
 const LOOK_EVERY_MS = 50;
@@ -26,7 +25,9 @@ export async function whenGivenBack({ path, clock, signal, onTaken }: GivenBackO
   let wasTaken = false;
   while (!signal.aborted) {
     await new Promise<void>((resume) => clock.after(LOOK_EVERY_MS, resume));
-    if (isUnlocked(path)) {
+    const lock = tryLockStore(path);
+    lock?.close();
+    if (lock !== null) {
       const to = movedTo(path);
       // A mover that was quick has come and gone.
       if (to !== null || wasTaken || clock.monotonicMs() > mustBeTakenAtMs) return to;
@@ -36,16 +37,6 @@ export async function whenGivenBack({ path, clock, signal, onTaken }: GivenBackO
     }
   }
   return null;
-}
-
-function isUnlocked(path: string): boolean {
-  try {
-    lockStore(path).close();
-    return true;
-  } catch (error) {
-    if (error instanceof Fault && error.code === 'store_in_use') return false;
-    throw error;
-  }
 }
 
 function movedTo(path: string): string | null {

@@ -25,10 +25,13 @@ export type WriterOptions = InstanceOptions & {
 export type OpenedDatabase = Opened & {
   db: Database.Database;
   /** Held for as long as the process lives: one process per file. */
-  lock: Database.Database;
+  lock: Lock;
   /** The names of the migrations that an older database was brought forward with. */
   migrated: string[];
 };
+
+/** What keeps other processes out of a database, until it is closed. */
+export type Lock = Database.Database;
 
 /**
  * Opens the one writing connection under the lock: makes the database on the very first start, migrates it, and asserts
@@ -45,7 +48,7 @@ export function openForWriting(options: WriterOptions, lock = lockStore(options.
 }
 
 /** Takes the lock of a database that may be there: no other process works on it until the lock is closed. */
-export function lockStore(path: string): Database.Database {
+export function lockStore(path: string): Lock {
   try {
     makeFolder(dirname(path));
     refuseFolder(path);
@@ -53,6 +56,16 @@ export function lockStore(path: string): Database.Database {
     return takeLock(`${path}.lock`, path);
   } catch (error) {
     throw asOpenFault(error, path);
+  }
+}
+
+/** The lock; null if another process has it. */
+export function tryLockStore(path: string): Lock | null {
+  try {
+    return lockStore(path);
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'store_in_use') return null;
+    throw error;
   }
 }
 
@@ -66,7 +79,7 @@ function refuseLink(path: string): void {
   );
 }
 
-function openLocked(options: WriterOptions, lock: Database.Database): OpenedDatabase {
+function openLocked(options: WriterOptions, lock: Lock): OpenedDatabase {
   const { path } = options;
   const created = !existsSync(path);
   const known = lock.pragma('user_version', { simple: true }) !== 0;
@@ -106,7 +119,7 @@ function voidLeases(db: Database.Database): void {
 }
 
 /** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */
-function takeLock(lockPath: string, path: string): Database.Database {
+function takeLock(lockPath: string, path: string): Lock {
   const lock = new Database(lockPath);
   try {
     lock.pragma('busy_timeout = 0');

@@ -166,7 +166,7 @@ const lock: Probe = async ({ folder }) => {
     const whileHeld = await tryLock(path);
     holder.close();
     const later = await tryLock(path);
-    if (!whileHeld.startsWith('SQLITE_BUSY')) return ['missing', 'keeps nobody out'];
+    if (!whileHeld.startsWith('SQLITE_BUSY')) return ['missing', 'does not exclude others'];
     return later === 'in' ? ['ok', 'keeps another process out'] : ['missing', `not given back: ${later}`];
   } finally {
     holder.close();
@@ -193,7 +193,7 @@ const readBesideWrite: Probe = async (ground) =>
       const during = count.get();
       db.exec('COMMIT');
       const isRight = during === before && count.get() === Number(before) + 1;
-      return isRight ? ['ok', 'readers wait for nobody'] : ['missing', 'readers see another moment'];
+      return isRight ? ['ok', 'readers do not wait'] : ['missing', 'readers see another moment'];
     } finally {
       reader.close();
     }
