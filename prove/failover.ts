@@ -22,6 +22,7 @@ const HELP = `npm run prove:failover -- [options]
   --failures N   primaries that fail (100)
   --control N    of them in the control, with asynchronous replication (20); 0 for no control
   --replicas N   replicas of settled (3)
+  --patience MS  tries a delivery that is answered 401 again for so long, before its link counts as lost (0)
   --seed N       repeats the random choices of a run
 `;
 
@@ -39,7 +40,7 @@ const FIRST_MS_MAX = 5_000;
 const QUIET_AFTER_MS = 60_000;
 const SHOWN_MAX = 20;
 
-type Arguments = { failures: number; replicas: number; isSynchronous: boolean; seed: number };
+type Arguments = { failures: number; replicas: number; isSynchronous: boolean; patienceMs: number; seed: number };
 type World = { cluster: Cluster; client: Client; chance: Chance };
 type Outcome = {
   broken: string[];
@@ -49,7 +50,7 @@ type Outcome = {
 };
 
 async function run(given: Arguments): Promise<Outcome> {
-  const { failures, replicas, isSynchronous, seed } = given;
+  const { failures, replicas, isSynchronous, patienceMs, seed } = given;
   const chance = chanceOf(seed, isSynchronous ? 0 : 1);
   const logs = mkdtempSync(join(tmpdir(), 'settled-failover-'));
   const cluster = await startCluster({ standbys: 2, isSynchronous });
@@ -65,7 +66,7 @@ async function run(given: Arguments): Promise<Outcome> {
   let isWhole = false;
   try {
     await fleet.start(ROOT);
-    const client = startClient(fleet, chance);
+    const client = startClient(fleet, chance, patienceMs);
     const firstMs: number[] = [];
     const struck = new Map<Strike, number>();
     for (let n = 1; n <= failures; n++) {
@@ -86,6 +87,12 @@ async function run(given: Arguments): Promise<Outcome> {
       `${isSynchronous ? 'synchronous' : 'asynchronous'}: ${[...struck].map(([what, count]) => `${count} × ${what}`).join(', ')}; ` +
         `${promised} events acknowledged, ${lost} lost, ${shop.told.length} notices; answers ${said(client.statuses)}`,
     );
+    if (client.unknownMs.length > 0) {
+      const longest = Math.max(...client.unknownMs).toFixed(0);
+      print(
+        `${client.unknownMs.length} deliveries were answered 401 and then acknowledged, after ${longest} ms at most`,
+      );
+    }
     const lostLinks = [...client.lostLinks].map(
       (reference) => `the link of ${reference} was acknowledged and is unknown`,
     );
@@ -157,6 +164,7 @@ const { values } = parseArgs({
   options: {
     failures: { type: 'string', default: '100' },
     control: { type: 'string', default: '20' },
+    patience: { type: 'string', default: '0' },
     replicas: { type: 'string', default: '3' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     help: { type: 'boolean', default: false },
@@ -164,7 +172,7 @@ const { values } = parseArgs({
 });
 if (values.help) print(HELP);
 else {
-  const given = { replicas: Number(values.replicas), seed: Number(values.seed) };
+  const given = { replicas: Number(values.replicas), patienceMs: Number(values.patience), seed: Number(values.seed) };
   print(`seed ${given.seed}`);
   const { broken, firstMs } = await run({ ...given, failures: Number(values.failures), isSynchronous: true });
   const sorted = firstMs.toSorted((one, other) => one - other);

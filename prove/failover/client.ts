@@ -24,14 +24,18 @@ export type Client = {
   nextAcknowledgement(): Promise<void>;
   /** Orders whose link was acknowledged and is not known any more. */
   lostLinks: ReadonlySet<string>;
+  /** How long deliveries were answered 401 that were acknowledged in the end. */
+  unknownMs: readonly number[];
   /** Begins no more orders, and resolves when each event that was begun is acknowledged or its link is lost. */
   end(): Promise<void>;
 };
 
-export function startClient(fleet: Fleet, chance: Chance): Client {
+/** @param patienceMs how long a delivery that is answered 401 is tried again, before its link counts as lost */
+export function startClient(fleet: Fleet, chance: Chance, patienceMs: number): Client {
   const events: SentEvent[] = [];
   const statuses = new Map<string, number>();
   const lostLinks = new Set<string>();
+  const unknownMs: number[] = [];
   let waiting: { sinceMs: number; resolve: () => void }[] = [];
   let acknowledged = 0;
   let orders = 0;
@@ -64,12 +68,14 @@ export function startClient(fleet: Fleet, chance: Chance): Client {
     events.push(event);
     const paid = { linkId: `pl_${reference}`, paymentId: `pay_${reference}`, amount: AMOUNT };
     const body = paymentEvent({ id: event.id, status, ...paid });
+    let unknownSinceMs: number | null = null;
     for (;;) {
       fleet.expectAlive();
       const sinceMs = performance.now();
       const outcome = await send(fleet.any(chance)?.hooksPort, link, body);
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === '200') {
+        if (unknownSinceMs !== null) unknownMs.push(performance.now() - unknownSinceMs);
         event.isAcknowledged = true;
         acknowledged++;
         for (const one of waiting) if (sinceMs >= one.sinceMs) one.resolve();
@@ -77,8 +83,11 @@ export function startClient(fleet: Fleet, chance: Chance): Client {
         return;
       }
       if (outcome === '401') {
-        lostLinks.add(reference);
-        return;
+        unknownSinceMs ??= sinceMs;
+        if (performance.now() - unknownSinceMs >= patienceMs) {
+          lostLinks.add(reference);
+          return;
+        }
       }
       await pause();
     }
@@ -92,6 +101,7 @@ export function startClient(fleet: Fleet, chance: Chance): Client {
     events,
     statuses,
     lostLinks,
+    unknownMs,
     acknowledged: () => acknowledged,
     nextAcknowledgement: () => {
       const next = new Promise<void>((resolve) => waiting.push({ sinceMs: performance.now(), resolve }));
