@@ -42,17 +42,44 @@ const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');
 const BY_REFERENCE = findBy('o.reference', 'text');
 
-/** Looks credentials up by a column: those that are asked for in a moment together. */
+/*
+ * Writes something that is nowhere read, so that the commit waits for what every commit waits for there; nothing if that is no
+ * other server.
+ */
+const WAIT_FOR_STANDBY = statement(`
+  SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, 'settled', '') END`);
+
+/**
+ * Looks credentials up by a column: those that are asked for in a moment together. What is missing may have been registered
+ * at a primary that replaced this one a moment ago, so it is looked up again in a transaction which ends only at a primary
+ * that its standbys still follow.
+ */
 function finder<Key extends string | number>(
   db: Database,
   clock: Clock,
   by: Statement,
   keyOf: (found: SealedCredentials) => Key | null,
 ): (key: Key) => Promise<SealedCredentials | null> {
+  const rows = (tx: Transaction, keys: readonly Key[]) => tx.all<SealedCredentials>(by, { keys });
+  const surely = (tx: Transaction, keys: readonly Key[]) => {
+    tx.send(WAIT_FOR_STANDBY);
+    return rows(tx, keys);
+  };
+  const findSurely = lookUp((keys) => db.write((tx) => surely(tx, keys), keys.length), { keyOf, clock });
+  return lookUp((keys) => db.once((tx) => rows(tx, keys), keys.length), { keyOf, clock, missing: findSurely });
+}
+
+type Find<Key> = (key: Key) => Promise<SealedCredentials | null>;
+
+/** Finds the rows of all keys of a moment together, and what is not among them by `missing`. */
+function lookUp<Key>(
+  rowsOf: (keys: readonly Key[]) => Promise<SealedCredentials[]>,
+  given: { keyOf: (found: SealedCredentials) => Key | null; clock: Clock; missing?: Find<Key> },
+): Find<Key> {
+  const { keyOf, clock, missing = async () => null } = given;
   const together = async (keys: readonly Key[]) => {
-    const rows = await db.once((tx) => tx.all<SealedCredentials>(by, { keys }), keys.length);
-    const found = new Map(rows.map((row) => [keyOf(row), row]));
-    return keys.map((key) => found.get(key) ?? null);
+    const found = new Map((await rowsOf(keys)).map((row) => [keyOf(row), row]));
+    return keys.map((key) => found.get(key) ?? missing(key));
   };
   const alone = async (key: Key) => (await together([key]))[0] ?? null;
   return batched({ together, alone, clock, timeoutMs: TIMEOUTS.find });

@@ -28,9 +28,11 @@ export type ServersOptions = Durability & {
 
 /** After a primary was found, others have this long to say that they are one too. */
 const OTHERS_WITHIN_MS = 250;
+/** A search waits no longer for servers that are silent. */
+const SILENT_MS = 3_000;
 /** Also while all is well: a primary that was replaced may come back. */
 const WATCH_EVERY_MS = 2_000;
-/** Between two searches that found none. */
+/** Between two searches if none is found, and two questions to one server in a search. */
 const LOOK_AGAIN_MS = 100;
 
 type Found = { server: ServerAddress; said: Inspected | Fault };
@@ -132,7 +134,22 @@ export class Servers {
   /** Asks all servers again and again, until it is cancelled. One alone has nothing to be compared with. */
   watch(): Cancel {
     const { clock, servers } = this.#options;
-    return servers.length === 1 ? () => {} : clock.every(WATCH_EVERY_MS, () => void this.look());
+    if (servers.length === 1) return () => {};
+    let isOver = false;
+    let cancel: Cancel = () => {};
+    const lookIn = (delayMs: number) => {
+      if (!isOver) cancel = clock.after(delayMs, () => void look());
+    };
+    const look = () =>
+      this.#searchOnce().then(
+        () => lookIn(WATCH_EVERY_MS),
+        () => lookIn(LOOK_AGAIN_MS),
+      );
+    lookIn(WATCH_EVERY_MS);
+    return () => {
+      isOver = true;
+      cancel();
+    };
   }
 
   /** Asks every server now, also while the primary is not in doubt. */
@@ -171,20 +188,34 @@ export class Servers {
     }
   }
 
-  /** What each server says, in their order; those that are silent after a primary has answered count as unreachable. */
+  /**
+   * What each server says, in their order. Each is asked again until a primary is found and the others had time to answer, or
+   * until all have answered: a standby may be promoted while another server is silent, which counts as unreachable.
+   */
   async #askAll(servers: readonly ServerAddress[]): Promise<Found[]> {
     const { clock } = this.#options;
     const enough = Promise.withResolvers<void>();
-    const late = new Fault('transient', 'store_unreachable', 'It does not answer.');
-    const found = servers.map((server): Found => ({ server, said: late }));
-    const asked = found.map(async (one) => {
-      one.said = await ask(one.server, this).catch((error) => asFault(error, one.server));
-      if (!(one.said instanceof Fault) && !one.said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
-    });
-    await Promise.race([Promise.all(asked), enough.promise]);
-    const answered = found.map((one) => ({ ...one }));
-    for (const { said } of answered) if (!(said instanceof Fault)) this.#note(said);
-    return answered;
+    const silent = new Fault('transient', 'store_unreachable', 'It does not answer.');
+    const found = servers.map((server): Found => ({ server, said: silent }));
+    const answered = new Set<Found>();
+    let isOver = false;
+    const askAgain = async (one: Found) => {
+      while (!isOver) {
+        const said = await ask(one.server, this).catch((error) => asFault(error, one.server));
+        if (!(said instanceof Fault)) this.#note(said);
+        one.said = said;
+        answered.add(one);
+        if (!(said instanceof Fault) && !said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
+        if (answered.size === found.length) enough.resolve();
+        await new Promise<void>((resume) => clock.after(LOOK_AGAIN_MS, resume));
+      }
+    };
+    for (const one of found) void askAgain(one);
+    const cancel = clock.after(SILENT_MS, enough.resolve);
+    await enough.promise;
+    isOver = true;
+    cancel();
+    return found.map((one) => ({ ...one }));
   }
 
   #note({ cluster, timeline, supersededBy }: Inspected): void {

@@ -60,9 +60,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await assertKeepsStatements(intake, db);
     if (direct !== servers) await assertSameDatabase(intake, direct, options.random);
     const { migrated: _, ...opened } = await openDatabase(db, direct, { ...options, nowMs, before });
-    const cancelWatch = servers.watch();
+    const watches = [...new Set([servers, direct])].map((each) => each.watch());
     const wakeups = openWakeups({ ...options, servers: direct, db });
-    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers, direct, cancelWatch });
+    const store = storeVerbs({ db, intake }, { ...options, clock, wakeups, servers, direct, watches });
     const abandon = () => {
       db.abandon();
       intake.abandon();
@@ -79,7 +79,7 @@ type StoreParts = Replica & {
   wakeups: Wakeups;
   servers: Servers;
   direct: Servers;
-  cancelWatch: Cancel;
+  watches: readonly Cancel[];
 };
 
 /** The verbs of the contract on a database that is open; deliveries have connections of their own. */
@@ -138,7 +138,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   };
 
   async function close(): Promise<void> {
-    parts.cancelWatch();
+    for (const cancel of parts.watches) cancel();
     await gate.shut();
     // If it fails, the leases expire, and another replica takes over.
     await db.write(leave).catch(() => {});

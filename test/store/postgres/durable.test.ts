@@ -81,7 +81,7 @@ describe('a server that is told otherwise while settled serves', () => {
   async function untilCommitsWait(committer: pg.Client, watcher: pg.Client, cancel: string): Promise<void> {
     for (let hasWaited = false; !hasWaited; ) {
       let hasEnded = false;
-      const commit = committer.query('SELECT pg_current_xact_id()').finally(() => {
+      const commit = committer.query("SELECT pg_logical_emit_message(true, 'test', '')").finally(() => {
         hasEnded = true;
       });
       while (!hasEnded && !hasWaited) hasWaited = (await watcher.query(cancel)).rows.length > 0;
@@ -127,26 +127,56 @@ describe('a server that is told otherwise while settled serves', () => {
     await eventually(async () => expect((await world.deliver(link)).outcome).toBe('recorded'));
   });
 
+  const CANCEL_WAITS = `SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
+    WHERE wait_event = 'SyncRep' AND datname = current_database() AND query !~ 'ALTER SYSTEM'`;
+  const UNCONFIRMED = {
+    code: 'store_unreachable',
+    kind: 'transient',
+    message: expect.stringContaining('does not count as stored'),
+  };
+
+  /** A server whose commits wait for a standby that there is none of, as for one that follows another primary now. */
+  async function awaitNoStandby(url: string): Promise<pg.Client> {
+    const watcher = await connectTo(url);
+    await reload(url, "synchronous_standby_names = 'absent'");
+    onTestFinished(() => reload(url, "synchronous_standby_names = ''"));
+    await untilCommitsWait(await connectTo(url), watcher, CANCEL_WAITS);
+    return watcher;
+  }
+
+  const untilCancelled = (watcher: pg.Client) =>
+    eventually(async () => expect((await watcher.query(CANCEL_WAITS)).rows).toContainEqual({ done: true }));
+
   it('stores nothing of which the wait for a standby was cancelled, and the retry is a duplicate', async () => {
     const url = await server.create(`test_${randomUUID()}`);
     const world = worldOf((await open(url)).store);
     const link = await world.newLink();
     const delivery = world.delivery(link);
-    const watcher = await connectTo(url);
-    await reload(url, "synchronous_standby_names = 'absent'");
-    onTestFinished(() => reload(url, "synchronous_standby_names = ''"));
-    const cancel = `SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity
-      WHERE wait_event = 'SyncRep' AND datname = current_database() AND query !~ 'ALTER SYSTEM'`;
-    await untilCommitsWait(await connectTo(url), watcher, cancel);
-    const refused = expect(world.store.recordDelivery(delivery)).rejects.toMatchObject({
-      code: 'store_unreachable',
-      kind: 'transient',
-      message: expect.stringContaining('does not count as stored'),
-    });
-    await eventually(async () => expect((await watcher.query(cancel)).rows).toContainEqual({ done: true }));
+    const watcher = await awaitNoStandby(url);
+    const refused = expect(world.store.recordDelivery(delivery)).rejects.toMatchObject(UNCONFIRMED);
+    await untilCancelled(watcher);
     await refused;
     await reload(url, "synchronous_standby_names = ''");
     expect(await world.store.recordDelivery(delivery)).toMatchObject({ outcome: 'duplicate' });
+  });
+
+  it('does not say that there is no such link while its standbys may follow another primary, which may know it', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    const { store } = await open(url);
+    const { token, reference } = await worldOf(store).newLink();
+    expect(await store.findCredentials({ token: 'unknown' })).toBeNull();
+    const watcher = await awaitNoStandby(url);
+    let refused = 0;
+    for (const by of [{ token: 'unknown' }, { linkId: 'unknown' }]) {
+      void expect(store.findCredentials(by))
+        .rejects.toMatchObject(UNCONFIRMED)
+        .then(() => refused++);
+    }
+    expect(await store.findCredentials({ token })).toMatchObject({ reference });
+    await eventually(async () => {
+      await watcher.query(CANCEL_WAITS);
+      expect(refused).toBe(2);
+    });
   });
 
   it('is used with fsync = off if its storage is declared durable, and commits still wait for it', async () => {

@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
@@ -7,6 +10,7 @@ import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventually } from '../../support/timing.ts';
+import { runIn } from './contract_store.ts';
 import { newDatabase, openTestDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 const hostOf = (url: string) => new URL(url).searchParams.get('host') as string;
@@ -56,6 +60,26 @@ describe('servers of one database', () => {
     await other.start();
     await servers.look();
     await expect(servers.primary()).rejects.toMatchObject(fault);
+  });
+
+  it('a standby that is promoted while another server is silent is found, though it said that it is one', async () => {
+    const url = await newDatabase();
+    await other.create(new URL(url).pathname.slice(1));
+    await other.kill();
+    writeFileSync(join(other.folder, 'data', 'standby.signal'), '');
+    await other.start();
+    const silent = testFolder();
+    const connected = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      socket.on('error', () => {});
+      connected.resolve();
+    });
+    server.listen(join(silent, '.s.PGSQL.5432'));
+    onTestFinished(() => void server.close());
+    const found = serversAt(url, [silent, other.folder]).primary();
+    await connected.promise;
+    await runIn(other.url('postgres'), 'SELECT pg_promote()');
+    expect(await found).toMatchObject({ name: expect.stringContaining(other.folder) });
   });
 
   it('are refused with what each said if none takes writes', async () => {
