@@ -1,8 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { basename } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 import { expectReady, reserveMany, startLoad } from './load.ts';
+import { completedEvent, deliver, get } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const UNWRITABLE = 77;
@@ -52,12 +55,19 @@ describe('a primary that fails under load', () => {
       expect([from, to, timeline]).toEqual([placeOf(old), placeOf(standby), 2]);
     }
 
-    const checks: { name: string; status: string; detail: string }[] = (await replicas[0].api('/v1/admin/doctor')).body
-      .checks;
-    const detailOf = (name: string) => checks.find((check) => check.name === name)?.detail;
-    expect(detailOf('servers')).toMatch(/ was replaced as the primary \(timeline 1\).* is the primary \(timeline 2\)/s);
-    expect(detailOf('servers')).toMatch(/ is a standby, \d+ bytes? behind/);
-    expect(detailOf('replication')).toMatch(/^commits wait for a standby \(synchronous_standby_names: ANY 1 \(\*\)\)/);
+    type Checks = { name: string; detail: string }[];
+    // A replica may have asked the old one last when that was starting.
+    await eventually(async () => {
+      const checks: Checks = (await replicas[0].api('/v1/admin/doctor')).body.checks;
+      const detailOf = (name: string) => checks.find((check) => check.name === name)?.detail;
+      expect(detailOf('servers')).toMatch(
+        / was replaced as the primary \(timeline 1\).* is the primary \(timeline 2\)/s,
+      );
+      expect(detailOf('servers')).toMatch(/ is a standby, \d+ bytes? behind/);
+      expect(detailOf('replication')).toMatch(
+        /^commits wait for a standby \(synchronous_standby_names: ANY 1 \(\*\)\)/,
+      );
+    });
 
     // A process that sees only the old one, and has never seen the other.
     const end = await runSettled(['serve'], { ...environment, SETTLED_STORE: old.url('settled') });
@@ -69,5 +79,41 @@ describe('a primary that fails under load', () => {
         },
       },
     ]);
+  });
+});
+
+describe('two servers that take writes, of which neither replaced the other', () => {
+  it('are used no more, as every surface says by their names, until one of them is stopped', async () => {
+    const other = await startPostgres();
+    onTestFinished(() => other.dispose());
+    await Promise.all([cluster.primary, other].map((server) => server.create('split')));
+    await other.kill();
+    const url = new URL(cluster.url('split'));
+    url.searchParams.set('host', `${url.searchParams.get('host')},${other.folder}`);
+    const environment = sharedEnvironment(url.href);
+    const [serving] = await startReplicas(environment, 1);
+    const link = await serving.reserve('order-1');
+    expect((await deliver(serving, link, completedEvent(link, 'evt_1'))).status).toBe(200);
+
+    await other.start();
+    const event = completedEvent(link, 'evt_2');
+    await eventually(async () => expect((await deliver(serving, link, event)).status).toBe(503));
+    const both = expect.stringMatching(
+      new RegExp(`settled-network-.* and .*${basename(other.folder)}.* both take writes`),
+    );
+    for (const path of ['/v1/attention', '/v1/orders/order-1']) {
+      expect(await serving.api(path)).toMatchObject({ status: 503, body: { detail: both } });
+    }
+    expect((await get(serving, '/readyz')).status).toBe(503);
+    const asked = { ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${serving.operatorPort}` };
+    for (const command of ['attention', 'doctor']) {
+      const { code, stdout, stderr } = await runSettled([command], asked);
+      expect([command, code === 0, stdout + stderr]).toEqual([command, false, both]);
+    }
+    await serving.line(/both take writes/);
+
+    await other.kill();
+    await eventually(async () => expect((await deliver(serving, link, event)).status).toBe(200));
+    expect((await serving.api('/v1/attention')).status).toBe(200);
   });
 });

@@ -3,8 +3,9 @@ import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
 import type { ServerState } from '../contract.ts';
-import { ask, type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
-import { connectionFault, storeFault } from './faults.ts';
+import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
+import { type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
+import { connectionFault } from './faults.ts';
 import type { Durability } from './transaction.ts';
 
 /**
@@ -21,21 +22,14 @@ export type ServersOptions = Durability & {
   servers: readonly ServerAddress[];
   /** All of them, in a person's words. */
   name: string;
-  clock: Pick<Clock, 'monotonicMs' | 'after' | 'every'>;
+  clock: Pick<Clock, 'monotonicMs' | 'after'>;
   /** Another server than before is used. */
   onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
 };
 
-/** After a primary was found, others have this long to say that they are one too. */
-const OTHERS_WITHIN_MS = 250;
-/** A search waits no longer for servers that are silent. */
-const SILENT_MS = 3_000;
 /** Also while all is well: a primary that was replaced may come back. */
 const WATCH_EVERY_MS = 2_000;
-/** Between two searches if none is found, and two questions to one server in a search. */
-const LOOK_AGAIN_MS = 100;
 
-type Found = { server: ServerAddress; said: Inspected | Fault };
 type Usable = { server: ServerAddress; said: Inspected };
 
 export class Servers {
@@ -143,7 +137,7 @@ export class Servers {
     const look = () =>
       this.#searchOnce().then(
         () => lookIn(WATCH_EVERY_MS),
-        () => lookIn(LOOK_AGAIN_MS),
+        () => lookIn(ASK_AGAIN_MS),
       );
     lookIn(WATCH_EVERY_MS);
     return () => {
@@ -172,12 +166,12 @@ export class Servers {
 
   async #find(): Promise<void> {
     const { clock, servers } = this.#options;
-    const restMs = this.#searchedAtMs + LOOK_AGAIN_MS - clock.monotonicMs();
+    const restMs = this.#searchedAtMs + ASK_AGAIN_MS - clock.monotonicMs();
     try {
       if (restMs > 0) await new Promise<void>((resume) => clock.after(restMs, resume));
       this.#searchedAtMs = clock.monotonicMs();
       const generation = this.#generation;
-      const found = await this.#askAll(servers);
+      const found = await askServers(servers, { clock, durability: this, onSaid: (said) => this.#note(said) });
       this.#states = this.#describe(found);
       const chosen = this.#choose(found);
       // A doubt that came meanwhile may be of what was found.
@@ -186,36 +180,6 @@ export class Servers {
     } finally {
       this.#search = null;
     }
-  }
-
-  /**
-   * What each server says, in their order. Each is asked again until a primary is found and the others had time to answer, or
-   * until all have answered: a standby may be promoted while another server is silent, which counts as unreachable.
-   */
-  async #askAll(servers: readonly ServerAddress[]): Promise<Found[]> {
-    const { clock } = this.#options;
-    const enough = Promise.withResolvers<void>();
-    const silent = new Fault('transient', 'store_unreachable', 'It does not answer.');
-    const found = servers.map((server): Found => ({ server, said: silent }));
-    const answered = new Set<Found>();
-    let isOver = false;
-    const askAgain = async (one: Found) => {
-      while (!isOver) {
-        const said = await ask(one.server, this).catch((error) => asFault(error, one.server));
-        if (!(said instanceof Fault)) this.#note(said);
-        one.said = said;
-        answered.add(one);
-        if (!(said instanceof Fault) && !said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
-        if (answered.size === found.length) enough.resolve();
-        await new Promise<void>((resume) => clock.after(LOOK_AGAIN_MS, resume));
-      }
-    };
-    for (const one of found) void askAgain(one);
-    const cancel = clock.after(SILENT_MS, enough.resolve);
-    await enough.promise;
-    isOver = true;
-    cancel();
-    return found.map((one) => ({ ...one }));
   }
 
   #note({ cluster, timeline, supersededBy }: Inspected): void {
@@ -302,10 +266,4 @@ export class Servers {
       return { name, role, why: null, behindBytes, timeline, waitsFor: isStandby ? null : said.standbys };
     });
   }
-}
-
-function asFault(error: unknown, server: ServerAddress): Fault {
-  const fault = storeFault(connectionFault(error, server), server.name);
-  if (fault instanceof Fault) return fault;
-  return new Fault('transient', 'store_unreachable', `${server.name}: ${String(fault)}`, { cause: fault });
 }

@@ -1,0 +1,60 @@
+import { Fault } from '../../fault.ts';
+import type { Clock } from '../../work/clock.ts';
+import type { ServerAddress } from '../address.ts';
+import { ask, type Inspected } from './connection.ts';
+import { connectionFault, storeFault } from './faults.ts';
+import type { Durability } from './transaction.ts';
+
+/** After a primary was found, others have this long to say that they are one too. */
+const OTHERS_WITHIN_MS = 250;
+/** Servers that are silent are waited for no longer. */
+const SILENT_MS = 3_000;
+/** Between two questions to one server. */
+export const ASK_AGAIN_MS = 100;
+
+/** A server, and what it said, or why it said nothing. */
+export type Found = { server: ServerAddress; said: Inspected | Fault };
+
+/**
+ * What each server says, in their order. Each is asked again until a primary is found and the others had time to answer, or
+ * until all have answered: a standby may be promoted while another server is silent, which counts as unreachable.
+ *
+ * @param onSaid also called with answers that come too late
+ */
+export async function askServers(
+  servers: readonly ServerAddress[],
+  options: { clock: Pick<Clock, 'after'>; durability: Durability; onSaid: (said: Inspected) => void },
+): Promise<Found[]> {
+  const { clock, durability, onSaid } = options;
+  const enough = Promise.withResolvers<void>();
+  const silent = new Fault('transient', 'store_unreachable', 'It does not answer.');
+  const found = servers.map((server): Found => ({ server, said: silent }));
+  const answered = new Set<Found>();
+  let isOver = false;
+
+  async function askAgain(one: Found): Promise<void> {
+    while (!isOver) {
+      one.said = await ask(one.server, durability).catch((error) => asFault(error, one.server));
+      answered.add(one);
+      if (!(one.said instanceof Fault)) {
+        onSaid(one.said);
+        if (!one.said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
+      }
+      if (answered.size === found.length) enough.resolve();
+      await new Promise<void>((resume) => clock.after(ASK_AGAIN_MS, resume));
+    }
+  }
+
+  for (const one of found) void askAgain(one);
+  const cancel = clock.after(SILENT_MS, enough.resolve);
+  await enough.promise;
+  isOver = true;
+  cancel();
+  return found.map((one) => ({ ...one }));
+}
+
+function asFault(error: unknown, server: ServerAddress): Fault {
+  const fault = storeFault(connectionFault(error, server), server.name);
+  if (fault instanceof Fault) return fault;
+  return new Fault('transient', 'store_unreachable', `${server.name}: ${String(fault)}`, { cause: fault });
+}
