@@ -1,25 +1,20 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { parseArgs, promisify } from 'node:util';
-import pg from 'pg';
-import { openKeyring } from '../src/secrets/keyring.ts';
-import { postgresAddress } from '../src/store/address.ts';
-import { openPostgresStore } from '../src/store/postgres/store.ts';
-import { systemClock } from '../src/work/clock.ts';
-import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
-import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent, signedDeliveries } from './deliveries.ts';
+import { benchLink, completedEvent, signedDeliveries } from './deliveries.ts';
 import { runLoad } from './load.ts';
+import { type MeasuredPostgres, query, startMeasuredPostgres } from './postgres.ts';
 import { fixed, median, table } from './report.ts';
-import { cpuSecondsOfFamily, type Server, startSettled } from './servers.ts';
-import { type Range, SECRETS_KEY } from './stores.ts';
+import { type Server, startSettled } from './servers.ts';
+import type { Range } from './stores.ts';
 import { openWorkspace, type Workspace } from './workspace.ts';
 
 /**
  * `npm run bench:replicas`: durable acknowledgements of one replica and of two on their own PostgreSQL, beside what
- * `pgbench` reaches there with the same insert, one transaction each. All on the same cores.
+ * `pgbench` reaches there with the same insert, one transaction each. All on the same cores, with `--standby` a synchronous
+ * standby as well, for which both wait.
  */
 
 const HELP = `npm run bench:replicas -- [options]
@@ -27,6 +22,7 @@ const HELP = `npm run bench:replicas -- [options]
   --rounds N       rounds (5)
   --seconds N      how long each measurement lasts (5)
   --connections N  keep-alive connections of the client, half of them to each of two replicas (64)
+  --standby        each commit waits until a standby of the PostgreSQL has it on its disk, too
 
 It needs pgbench, which comes with PostgreSQL, on the PATH.
 `;
@@ -35,7 +31,6 @@ It needs pgbench, which comes with PostgreSQL, on the PATH.
 const PGBENCH_CONNECTIONS = 12;
 const PER_SECOND_MAX = 8_000;
 const WARM_UP = 3_000;
-const TEMPLATE = 'bench_template';
 
 type Measured = {
   perSecond: number;
@@ -44,76 +39,46 @@ type Measured = {
   /** Processor time of each part for one delivery. */
   replicaMicros: number;
   postgresMicros: number;
+  /** NaN without a standby. */
+  standbyMicros: number;
   clientMicros: number;
 };
-type Plan = { rounds: number; seconds: number; connections: number };
+type Plan = { rounds: number; seconds: number; connections: number; hasStandby: boolean };
 
-async function main({ rounds, seconds, connections }: Plan): Promise<string> {
+async function main({ rounds, seconds, connections, hasStandby }: Plan): Promise<string> {
   const workspace = openWorkspace();
-  const server = await startPostgres({ beneath: tmpdir(), settings: { max_wal_size: '4GB', shared_buffers: '256MB' } });
   const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
+  const postgres = await startMeasuredPostgres(range, hasStandby);
   try {
-    await registerLinks(await server.create(TEMPLATE), range);
     const deliveries = signedDeliveries(range.from, range.count);
     const found = { pgbench: [] as Measured[], one: [] as Measured[], two: [] as Measured[] };
     for (let round = 1; round <= rounds; round++) {
-      found.pgbench.push(await measurePgbench(server, workspace, range, seconds));
+      found.pgbench.push(await measurePgbench(postgres, workspace, range, seconds));
       for (const [name, replicas] of [
         ['one', 1],
         ['two', 2],
       ] as const) {
         const plan = { deliveries, connections, forMs: seconds * 1000, replicas };
-        found[name].push(await measureReplicas(server, workspace, plan));
+        found[name].push(await measureReplicas(postgres, workspace, plan));
       }
     }
-    return report(found);
+    return report(found, hasStandby);
   } catch (error) {
     process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
     throw error;
   } finally {
-    await server.dispose();
+    await postgres.dispose();
   }
-}
-
-/** Fills a database with a link for each number. */
-async function registerLinks(url: string, { from, count }: Range): Promise<void> {
-  const keyring = openKeyring(SECRETS_KEY);
-  const { store } = await openPostgresStore({
-    ...postgresAddress(url),
-    replica: 'bench',
-    version: 'bench',
-    settings: () => ({}),
-    secretsKeyId: keyring.keyId,
-    newInstanceId: randomUUID(),
-    newId: randomUUID,
-    random: Math.random,
-    clock: systemClock,
-    callTimeoutMs: 60_000,
-    onBatch: () => {},
-  });
-  const numbers = Array.from({ length: count }, (_, index) => from + index);
-  const register = async () => {
-    for (let n = numbers.pop(); n !== undefined; n = numbers.pop()) {
-      const { reference, linkId, token, secret } = benchLink(n);
-      const sealed = keyring.seal(secret, reference);
-      const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
-      const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
-      await store.registerLink({ by: null, ...link, mayCorrect: false, atMs: Date.now() });
-    }
-  };
-  await Promise.all(Array.from({ length: 12 }, register));
-  await store.close();
-  await run(url, 'VACUUM ANALYZE');
 }
 
 /** Inserts the row of one delivery in each transaction, as fast as the server can. */
 async function measurePgbench(
-  server: PostgresServer,
+  postgres: MeasuredPostgres,
   workspace: Workspace,
   { count }: Range,
   seconds: number,
 ): Promise<Measured> {
-  const url = await freshDatabase(server);
+  const url = await postgres.freshDatabase();
   const script = workspace.path('insert.sql');
   const bytes = (length: number) => `'\\x${'ab'.repeat(length)}'::bytea`;
   const body = `'\\x${Buffer.from(completedEvent(1, benchLink(1))).toString('hex')}'::bytea`;
@@ -125,7 +90,7 @@ WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp,
 `,
   );
   const flags = ['-n', '-M', 'prepared', '-c', String(PGBENCH_CONNECTIONS), '-j', '2', '-T', String(seconds)];
-  const stop = startMeter(server, []);
+  const stop = startMeter(postgres, []);
   const { stdout } = await promisify(execFile)('pgbench', [...flags, '-f', script, url]);
   const meter = stop();
   const perSecond = Number(/^tps = ([0-9.]+)/m.exec(stdout)?.[1]);
@@ -136,7 +101,8 @@ WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp,
     p50Ms: averageMs,
     p99Ms: Number.NaN,
     replicaMicros: Number.NaN,
-    postgresMicros: (meter.postgres / answered) * 1e6,
+    postgresMicros: (meter.primary / answered) * 1e6,
+    standbyMicros: (meter.standby / answered) * 1e6,
     clientMicros: Number.NaN,
   };
 }
@@ -144,9 +110,9 @@ WITH recorded AS (INSERT INTO inbox (link_key, event_id, body_sha256, timestamp,
 type Load = { deliveries: ReturnType<typeof signedDeliveries>; connections: number; forMs: number; replicas: number };
 
 /** Deliveries over HTTP, verified and durable when they are answered. */
-async function measureReplicas(server: PostgresServer, workspace: Workspace, load: Load): Promise<Measured> {
+async function measureReplicas(postgres: MeasuredPostgres, workspace: Workspace, load: Load): Promise<Measured> {
   const { deliveries, connections, forMs, replicas } = load;
-  const url = await freshDatabase(server);
+  const url = await postgres.freshDatabase();
   const servers: Server[] = [];
   try {
     for (let n = 0; n < replicas; n++) {
@@ -162,7 +128,7 @@ async function measureReplicas(server: PostgresServer, workspace: Workspace, loa
       }),
     );
     await untilSettled(url);
-    const stop = startMeter(server, servers);
+    const stop = startMeter(postgres, servers);
     const results = await Promise.all(
       servers.map(({ port }, n) => {
         const from = replicas * WARM_UP + n * share;
@@ -172,17 +138,15 @@ async function measureReplicas(server: PostgresServer, workspace: Workspace, loa
     const meter = stop();
     const answered = results.reduce((sum, result) => sum + result.answered, 0);
     const latencies = Float64Array.from(results.flatMap((result) => [...result.latenciesMs])).sort();
-    const [row] = await run(url, 'SELECT count(*)::int AS count FROM inbox_body');
-    if (row?.count !== answered + WARM_UP * replicas) {
-      throw new Error(`${answered} were acknowledged, and ${row?.count} are there`);
-    }
+    await postgres.assertRecorded(answered + WARM_UP * replicas);
     const at = (part: number) => latencies[Math.min(answered - 1, Math.floor(answered * part))] as number;
     return {
       perSecond: answered / Math.max(...results.map((result) => result.seconds)),
       p50Ms: at(0.5),
       p99Ms: at(0.99),
       replicaMicros: (meter.replicas / answered) * 1e6,
-      postgresMicros: (meter.postgres / answered) * 1e6,
+      postgresMicros: (meter.primary / answered) * 1e6,
+      standbyMicros: (meter.standby / answered) * 1e6,
       clientMicros: (meter.client / answered) * 1e6,
     };
   } finally {
@@ -190,40 +154,22 @@ async function measureReplicas(server: PostgresServer, workspace: Workspace, loa
   }
 }
 
-async function freshDatabase(server: PostgresServer): Promise<string> {
-  await server.drop('bench');
-  const url = await server.create('bench', TEMPLATE);
-  // The measurement must not wait for what the copy wrote.
-  await run(url, 'CHECKPOINT');
-  return url;
-}
-
 async function untilSettled(url: string): Promise<void> {
   for (;;) {
-    const [row] = await run(url, "SELECT count(*)::int AS count FROM inbox WHERE status <> 'done'");
+    const [row] = await query(url, "SELECT count(*)::int AS count FROM inbox WHERE status <> 'done'");
     if (row?.count === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
 
-async function run(url: string, sql: string): Promise<{ count?: number }[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
 /** Counts processor time from now on, in seconds. */
-function startMeter(postgres: PostgresServer, servers: readonly Server[]) {
+function startMeter(postgres: MeasuredPostgres, servers: readonly Server[]) {
   const read = () => {
     const { user, system } = process.cpuUsage();
     return {
       client: (user + system) / 1e6,
       replicas: servers.reduce((sum, server) => sum + server.cpuSeconds().allThreads, 0),
-      postgres: cpuSecondsOfFamily(postgres.pid),
+      ...postgres.cpuSeconds(),
     };
   };
   const before = read();
@@ -232,12 +178,13 @@ function startMeter(postgres: PostgresServer, servers: readonly Server[]) {
     return {
       client: after.client - before.client,
       replicas: after.replicas - before.replicas,
-      postgres: after.postgres - before.postgres,
+      primary: after.primary - before.primary,
+      standby: after.standby - before.standby,
     };
   };
 }
 
-function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
+function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>, hasStandby: boolean): string {
   const names = { pgbench: 'pgbench, 12 connections', one: 'one replica', two: 'two replicas' };
   const rows = Object.entries(found).map(([name, figures]) => {
     const typical = (figure: keyof Measured, digits: number) =>
@@ -251,11 +198,23 @@ function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>): string {
       typical('p99Ms', 1),
       typical('replicaMicros', 0),
       typical('postgresMicros', 0),
+      ...(hasStandby ? [typical('standbyMicros', 0)] : []),
       typical('clientMicros', 0),
     ];
   });
-  const head = ['', 'per second', '÷ pgbench', 'p50 ms', 'p99 ms', 'replica µs', 'PostgreSQL µs', 'client µs'];
-  return table('Durable acknowledgements; medians of the rounds', head, rows);
+  const head = [
+    '',
+    'per second',
+    '÷ pgbench',
+    'p50 ms',
+    'p99 ms',
+    'replica µs',
+    'PostgreSQL µs',
+    ...(hasStandby ? ['standby µs'] : []),
+    'client µs',
+  ];
+  const where = hasStandby ? ', also on a synchronous standby' : '';
+  return table(`Durable acknowledgements${where}; medians of the rounds`, head, rows);
 }
 
 function readArguments(): Plan {
@@ -265,6 +224,7 @@ function readArguments(): Plan {
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       connections: { type: 'string' },
+      standby: { type: 'boolean' },
     },
   });
   if (values.help === true) {
@@ -279,6 +239,7 @@ function readArguments(): Plan {
     rounds: whole(values.rounds ?? '5'),
     seconds: whole(values.seconds ?? '5'),
     connections: whole(values.connections ?? '64'),
+    hasStandby: values.standby === true,
   };
 }
 

@@ -31,6 +31,10 @@ export type ClusterOptions = {
   standbys: number;
   /** Whether each commit waits until one of the standbys has it on its disk. */
   isSynchronous: boolean;
+  /** The parent of the servers' folders, in memory if it is not given. */
+  beneath?: string;
+  /** Further lines of each server's postgresql.conf. */
+  settings?: Record<string, string>;
 };
 
 const SETTINGS = {
@@ -43,10 +47,12 @@ const SETTINGS = {
 };
 const LOOK_EVERY_MS = 10;
 
-export async function startCluster({ standbys, isSynchronous }: ClusterOptions): Promise<Cluster> {
-  const settings = { ...SETTINGS, synchronous_standby_names: isSynchronous ? 'ANY 1 (*)' : '' };
+export async function startCluster(options: ClusterOptions): Promise<Cluster> {
+  const { standbys, isSynchronous, beneath = SCRATCH } = options;
+  const synchronous_standby_names = isSynchronous ? 'ANY 1 (*)' : '';
+  const settings = { ...SETTINGS, synchronous_standby_names, ...options.settings };
   const start = async (network: Network, primary?: Member): Promise<Member> => {
-    const server = await startPostgres(primary === undefined ? { settings } : { settings, primary });
+    const server = await startPostgres({ beneath, settings, ...(primary === undefined ? {} : { primary }) });
     network.leadTo(server.folder);
     // Its properties, some of which change, stay its own.
     return Object.assign(server, { cut: network.cut, heal: network.heal });

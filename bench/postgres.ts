@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { performance } from 'node:perf_hooks';
+import { setTimeout as after } from 'node:timers/promises';
+import pg from 'pg';
+import { openKeyring } from '../src/secrets/keyring.ts';
+import { postgresAddress } from '../src/store/address.ts';
+import { openPostgresStore } from '../src/store/postgres/store.ts';
+import { systemClock } from '../src/work/clock.ts';
+import { type Member, startCluster } from '../test/support/cluster.ts';
+import { AMOUNT_MINOR, benchLink, CURRENCY } from './deliveries.ts';
+import { cpuSecondsOfFamily } from './servers.ts';
+import { type Range, SECRETS_KEY } from './stores.ts';
+
+/** The PostgreSQL under measurement, on the disk of `TMPDIR`: a server alone, or a primary and its synchronous standby. */
+export type MeasuredPostgres = {
+  /** Makes the database anew, with all links. Returns its address at the primary when nothing of this is left to write. */
+  freshDatabase(): Promise<string>;
+  /** Throws if the database does not hold so many deliveries, or the standby does not. */
+  assertRecorded(deliveries: number): Promise<void>;
+  /** Processor time so far; the standby's is NaN if there is none. */
+  cpuSeconds(): { primary: number; standby: number };
+  dispose(): Promise<void>;
+};
+
+const TEMPLATE = 'bench_template';
+const DATABASE = 'bench';
+const SETTINGS = {
+  max_wal_size: '4GB',
+  shared_buffers: '256MB',
+  // The tests' clusters have other values. These are what a server alone has here, so that the standby is all that differs,
+  // and is not dropped for being late on busy cores.
+  max_connections: '400',
+  wal_keep_size: '0',
+  wal_sender_timeout: '60s',
+  wal_receiver_timeout: '60s',
+};
+const FOLLOWED_WITHIN_MS = 60_000;
+const LOOK_EVERY_MS = 20;
+
+/** Starts it, and fills the template of its databases with a link for each number. */
+export async function startMeasuredPostgres(range: Range, hasStandby: boolean): Promise<MeasuredPostgres> {
+  const cluster = await startCluster({
+    standbys: hasStandby ? 1 : 0,
+    isSynchronous: hasStandby,
+    beneath: tmpdir(),
+    settings: SETTINGS,
+  });
+  // Clients reach the primary itself: the network of a cluster would take their processor time.
+  const { primary, members, dispose } = cluster;
+  const standbys = members.filter((member) => member !== primary);
+  try {
+    await registerLinks(await primary.create(TEMPLATE), range);
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  return {
+    freshDatabase: async () => {
+      await primary.drop(DATABASE);
+      const url = await primary.create(DATABASE, TEMPLATE);
+      await query(url, 'CHECKPOINT');
+      await untilReplayed(primary, standbys.length);
+      for (const standby of standbys) await query(standby.url('postgres'), 'CHECKPOINT');
+      return url;
+    },
+    assertRecorded: async (deliveries) => {
+      await untilReplayed(primary, standbys.length);
+      for (const member of members) {
+        const [row] = await query(member.url(DATABASE), 'SELECT count(*)::int AS count FROM inbox_body');
+        if (row?.count === deliveries) continue;
+        const where = member === primary ? 'there' : 'on the standby';
+        throw new Error(`${deliveries} were acknowledged, and ${row?.count} are ${where}`);
+      }
+    },
+    cpuSeconds: () => ({
+      primary: cpuSecondsOfFamily(primary.pid),
+      standby: standbys[0] === undefined ? Number.NaN : cpuSecondsOfFamily(standbys[0].pid),
+    }),
+    dispose,
+  };
+}
+
+async function registerLinks(url: string, { from, count }: Range): Promise<void> {
+  const keyring = openKeyring(SECRETS_KEY);
+  const { store } = await openPostgresStore({
+    ...postgresAddress(url),
+    replica: 'bench',
+    version: 'bench',
+    settings: () => ({}),
+    secretsKeyId: keyring.keyId,
+    newInstanceId: randomUUID(),
+    newId: randomUUID,
+    random: Math.random,
+    clock: systemClock,
+    callTimeoutMs: 60_000,
+    onBatch: () => {},
+  });
+  const numbers = Array.from({ length: count }, (_, index) => from + index);
+  const register = async () => {
+    for (let n = numbers.pop(); n !== undefined; n = numbers.pop()) {
+      const { reference, linkId, token, secret } = benchLink(n);
+      const sealed = keyring.seal(secret, reference);
+      const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
+      const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
+      await store.registerLink({ by: null, ...link, mayCorrect: false, atMs: Date.now() });
+    }
+  };
+  await Promise.all(Array.from({ length: 12 }, register));
+  await store.close();
+  await query(url, 'VACUUM ANALYZE');
+}
+
+/** Resolves when each standby shows what the primary has written by now. Throws if commits do not wait for them. */
+async function untilReplayed(primary: Member, standbys: number): Promise<void> {
+  const [now] = await query(primary.url('postgres'), 'SELECT pg_current_wal_insert_lsn()::text AS lsn');
+  const waited = `SELECT count(*)::int AS count FROM pg_stat_replication
+    WHERE sync_state = 'quorum' AND replay_lsn >= '${now?.lsn}'`;
+  const untilMs = performance.now() + FOLLOWED_WITHIN_MS;
+  for (;;) {
+    const [row] = await query(primary.url('postgres'), waited);
+    if (row?.count === standbys) return;
+    if (performance.now() > untilMs) throw new Error('the standby does not follow, or commits do not wait for it');
+    await after(LOOK_EVERY_MS);
+  }
+}
+
+/** Asks a database on a connection of its own. */
+export async function query(url: string, sql: string): Promise<{ count?: number; lsn?: string }[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
