@@ -7,7 +7,7 @@ import type { Step } from './story.ts';
 
 /** Printed once everything serves, with commands to paste. */
 export function addressLines(demo: Demo, folder: Folder, isKept: boolean): string[] {
-  const { shop, sandbox, operator, hooks } = demo.addresses;
+  const { shop, sandbox, operator } = demo.addresses;
   const [settled, play] = commands();
   const environment = `SETTLED_STORE=${quoted(`sqlite:${demo.storePath}`)} SETTLED_OPERATOR_LISTEN=${new URL(operator).host}`;
   const taken = unusual(demo.addresses).map(({ usual, instead }) => `     Port ${usual} is taken: ${instead} instead.`);
@@ -18,18 +18,18 @@ export function addressLines(demo: Demo, folder: Folder, isKept: boolean): strin
     '',
     `  1  the shop      ${shop}/`,
     '     Open it in a browser, buy something, and pay on the page it leads to.',
-    `  2  the sandbox   ${sandbox}/_control`,
-    '     What the service knows, and how it misbehaves. Lose all webhooks from now on, or none again:',
-    `       ${play} faults '{"fault": "drop", "count": null}' --url ${sandbox}`,
-    `       ${play} faults --clear --url ${sandbox}`,
-    `  3  the console   ${operator}/`,
+    `  2  the console   ${operator}/`,
     "     Is any money in a wrong state, and why? The shop's page opens it and signs you in: put the two side by side.",
     '     The same in a terminal:',
     `       ${environment} \\`,
     `         ${settled} why ORDER`,
-    `  4  settled, for webhooks and customers who come back   ${hooks}`,
-    `  5  files         ${folder.path}`,
-    `     ${isKept ? 'The database and the logs, which are kept.' : 'The database and the logs, removed at the end; keep them with --keep FOLDER.'}`,
+    '',
+    '  In a terminal you also make the service misbehave. Lose all webhooks from now on, or none again:',
+    `       ${play} faults '{"fault": "drop", "count": null}' --url ${sandbox}`,
+    `       ${play} faults --clear --url ${sandbox}`,
+    '',
+    `  The database and the logs are in ${folder.path}`,
+    `  ${isKept ? 'They are kept.' : 'They are removed at the end; keep them with --keep FOLDER.'}`,
     '',
     '  Stop with Ctrl+C. Until then settled logs here what happens to each order, by its reference:',
     '',

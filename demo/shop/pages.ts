@@ -43,7 +43,11 @@ ${behindTheCounter()}
 function behindTheCounter(): Html {
   return html`<section class="card"><h2>Behind the counter</h2>
 <p>Is any money in a wrong state, and why? settled's console shows these orders to the people of the shop.</p>
-<form method="post" action="/console" target="_blank"><button class="button quiet">Open the console</button></form></section>`;
+${consoleButton()}</section>`;
+}
+
+function consoleButton(): Html {
+  return html`<form method="post" action="/console" target="_blank"><button class="button quiet">Open the console</button></form>`;
 }
 
 function goodCard({ id, title, about, amount }: Good): Html {
@@ -103,11 +107,13 @@ ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 <section class="card order ${words.tone}"><div role="status"><h1>${words.title}</h1><p>${words.text}</p></div>
 <dl>${title !== null && html`<div><dt>What</dt><dd><bdi>${title}</bdi></dd></div>`}
 <div><dt>Order</dt><dd><bdi>${reference}</bdi></dd></div>
-<div><dt>Price</dt><dd>${money(amount, currency)}</dd></div>
-<div><dt>The shop was told</dt><dd>${told === null ? 'nothing yet' : html`${badge(state)} ${toldWords(told)}`}</dd></div>
-<div><dt>State at settled</dt><dd>${badge(order.state)}${learned !== null && html` ${learned}`}</dd></div></dl>
+<div><dt>Price</dt><dd>${money(amount, currency)}</dd></div></dl>
 ${isOpen(state) && ways(link, action)}
-</section></main>`,
+</section>
+<section class="card"><h2>Behind the counter</h2>
+<dl><div><dt>The shop was told</dt><dd>${told === null ? 'nothing yet' : toldWords(told)}</dd></div>
+<div><dt>State at settled</dt><dd><code>${order.state}</code>${learned !== null && html`, ${learned}`}</dd></div></dl>
+${consoleButton()}</section></main>`,
   });
 }
 
@@ -139,7 +145,8 @@ export function addressOf(reference: string): string {
 }
 
 function badge(state: string): Html {
-  return html`<span class="badge ${wordsOf(state).tone}">${state}</span>`;
+  const { short, tone } = wordsOf(state);
+  return html`<span class="badge ${tone}">${short}</span>`;
 }
 
 function page({ title, body, refreshes = false }: { title: string; body: Html; refreshes?: boolean }): string {

@@ -5,7 +5,7 @@ import { type Settled, SettledRefusal } from '../clients.ts';
 import { HOST } from '../ports.ts';
 import { type KnownOrder, type Notices, openNotices } from './notices.ts';
 import { addressOf, frontPage, messagePage, orderPage, stateOf, type Typed } from './pages.ts';
-import { GOODS, newReference } from './texts.ts';
+import { GOODS, newReference, typedAmount } from './texts.ts';
 
 const FORM_BYTES_MAX = 16_384;
 const TITLES_MAX = 1_000;
@@ -170,7 +170,7 @@ function orders({ settled, url, notices, consoleLink }: Selling): Router {
 function readForm(body: Record<string, unknown>): Typed {
   const text = (name: string) => (typeof body[name] === 'string' ? body[name].trim() : '');
   const good = GOODS.find(({ id }) => id === body.good);
-  const { title, amount } = good ?? { title: text('title'), amount: text('amount') };
+  const { title, amount } = good ?? { title: text('title'), amount: typedAmount(text('amount')) };
   return { title, amount, reference: text('reference') };
 }
 

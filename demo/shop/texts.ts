@@ -16,31 +16,45 @@ export function newReference(id: string): string {
 }
 
 /** How the shop speaks of each state that an order can have at settled. */
-const STATES: Readonly<Record<string, { title: string; text: string; tone: 'wait' | 'good' | 'bad' }>> = {
-  awaiting_payment: {
-    title: 'Waiting for your payment',
-    text: 'Nothing was paid yet, as far as is known.',
-    tone: 'wait',
-  },
-  payment_pending: {
-    title: 'Your payment is on its way',
-    text: 'The payment was begun. It counts when it is complete.',
-    tone: 'wait',
-  },
-  paid: { title: 'Paid. Thank you!', text: 'We are packing it.', tone: 'good' },
-  held: {
-    title: 'We are looking at your payment',
-    text: 'Something about it needs a person. Nothing is lost.',
-    tone: 'bad',
-  },
-  expired: { title: 'This order has expired', text: 'Nothing was paid in time. Buy it anew.', tone: 'bad' },
-  cancelled: { title: 'This order is cancelled', text: 'It will not be sent.', tone: 'bad' },
-  refunded: { title: 'Your money is on its way back', text: 'The payment was refunded.', tone: 'bad' },
-  disputed: { title: 'This payment is disputed', text: 'A person is looking at it.', tone: 'bad' },
-};
+const STATES: Readonly<Record<string, { title: string; short: string; text: string; tone: 'wait' | 'good' | 'bad' }>> =
+  {
+    awaiting_payment: {
+      title: 'Waiting for your payment',
+      short: 'not paid yet',
+      text: 'Nothing was paid yet, as far as is known.',
+      tone: 'wait',
+    },
+    payment_pending: {
+      title: 'Your payment is on its way',
+      short: 'on its way',
+      text: 'The payment was begun. It counts when it is complete.',
+      tone: 'wait',
+    },
+    paid: { title: 'Paid. Thank you!', short: 'paid', text: 'We are packing it.', tone: 'good' },
+    held: {
+      title: 'We are looking at your payment',
+      short: 'being looked at',
+      text: 'Something about it needs a person. Nothing is lost.',
+      tone: 'bad',
+    },
+    expired: {
+      title: 'This order has expired',
+      short: 'expired',
+      text: 'Nothing was paid in time. Buy it anew.',
+      tone: 'bad',
+    },
+    cancelled: { title: 'This order is cancelled', short: 'cancelled', text: 'It will not be sent.', tone: 'bad' },
+    refunded: {
+      title: 'Your money is on its way back',
+      short: 'refunded',
+      text: 'The payment was refunded.',
+      tone: 'bad',
+    },
+    disputed: { title: 'This payment is disputed', short: 'disputed', text: 'A person is looking at it.', tone: 'bad' },
+  };
 
 export function wordsOf(state: string) {
-  return STATES[state] ?? { title: `This order is ${state}`, text: '', tone: 'bad' as const };
+  return STATES[state] ?? { title: `This order is ${state}`, short: state, text: '', tone: 'bad' as const };
 }
 
 /** The state of an order as the shop knows it: notices tell every state but the first. */
@@ -68,7 +82,19 @@ export function learnedWords(learnedBy: string | null): string | null {
   return learnedBy === null ? null : (LEARNED[learnedBy] ?? learnedBy);
 }
 
-/** `R$149.90`. This can write every currency that settled knows. */
+/** `R$ 149.90`. This can write every currency that settled knows. */
 export function money(amount: string, currency: string): string {
-  return new Intl.NumberFormat('en', { style: 'currency', currency }).format(Number(amount));
+  const parts = new Intl.NumberFormat('en', { style: 'currency', currency }).formatToParts(Number(amount));
+  // As on the page where it is paid.
+  return parts.map(({ type, value }) => (type === 'currency' ? `${value.trim()}\u00a0` : value)).join('');
+}
+
+const WITH_COMMA = /^(?:\d+|\d{1,3}(?:[. ]\d{3})+),(\d{1,2})$/;
+const WITH_POINT = /^(?:\d+|\d{1,3}(?:[, ]\d{3})+)(?:\.\d{1,2})?$/;
+
+/** An amount as people type it: `10,00`, `R$ 1.234,50`, `1,234.50`. What is none stays as it is, and settled says what is wrong. */
+export function typedAmount(typed: string): string {
+  const figure = typed.replace(/^R\$/i, '').trim();
+  if (WITH_COMMA.test(figure)) return figure.replace(/[. ]/g, '').replace(',', '.');
+  return WITH_POINT.test(figure) ? figure.replace(/[, ]/g, '') : typed;
 }

@@ -21,7 +21,7 @@ import { openLive } from './live.ts';
 import { PAGES } from './pages.ts';
 import { sendConsolePage } from './send.ts';
 import { signInRoutes } from './sign_in.ts';
-import { type ConsoleOptions, DONE, type Refused, requestView } from './view.ts';
+import { type ConsoleOptions, DONE, hrefOf, type Refused, requestView } from './view.ts';
 
 /** The pages for a person, on the private listener, at the path of SETTLED_CONSOLE_URL. `end` ends what they follow. */
 export function consoleRoutes(options: ConsoleOptions): { router: Router; end: () => void } {
@@ -170,10 +170,13 @@ async function sendProblemPage(
   const view = requestView(options, request, response);
   const isMissing = code === 'not_found';
   const title = isMissing ? detail : titleOf(status);
-  const about = isMissing
-    ? html`<p class="lead">The search above finds an order by its reference, an id, an amount, a name or an e-mail address.</p>`
-    : problemPanel({ title: code.replaceAll('_', ' '), detail, errors });
-  const body = html`<h1>${title}</h1>${isMissing && view.session === null ? null : about}`;
+  const missing =
+    view.session === null
+      ? html`<p class="lead"><a href="${hrefOf(view, '/sign-in')}">Sign in</a> to see the console.</p>`
+      : html`<p class="lead">The search above finds an order by its reference, an id, an amount, a name or an e-mail address.</p>`;
+  const body = html`<h1>${title}</h1>${
+    isMissing ? missing : problemPanel({ title: code.replaceAll('_', ' '), detail, errors })
+  }`;
   await sendConsolePage(request, response, page(view, { title, here: null, body, isStill: true }), status);
 }
 

@@ -34,7 +34,9 @@ describe('signing in', () => {
   it('says with a page that there is no such page, and with JSON to programs', async () => {
     const page = await see('/nowhere', { accept: 'text/html,*/*;q=0.8' });
     expect([page.status, page.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
-    expect(await page.text()).toContain('There is no page at this address.');
+    const text = await page.text();
+    expect(text).toContain('There is no page at this address.');
+    expect(text).toContain('<a href="/sign-in">Sign in</a>');
     const program = await see('/nowhere');
     expect([program.status, program.headers.get('content-type')]).toEqual([
       404,

@@ -85,7 +85,7 @@ describe('demo', () => {
   const one = sharedDemo([], { through: ['setsid'] });
   const other = sharedDemo([]);
 
-  it('prints numbered addresses and commands that work, and nothing secret', async () => {
+  it('prints pages that a person can open, commands that work, and nothing secret', async () => {
     const demo = one();
     await demo.line(/Stop with Ctrl\+C/);
     const text = demo.stdout();
@@ -93,13 +93,14 @@ describe('demo', () => {
     const address = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+/);
     expect(numbered).toEqual([
       ['1', 'the shop', address],
-      ['2', 'the sandbox', address],
-      ['3', 'the console', address],
-      ['4', 'settled, for webhooks and customers who come back', address],
-      ['5', 'files', expect.stringContaining('/settled-demo-')],
+      ['2', 'the console', address],
     ]);
-    for (const [, , where = ''] of numbered.slice(0, 2)) expect((await fetch(where)).status).toBe(200);
-    const [shop = '', folder = ''] = [numbered[0]?.[2], numbered[4]?.[2]];
+    for (const [, , where = ''] of numbered) {
+      const page = await fetch(where, { headers: { accept: 'text/html' } });
+      expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    }
+    const shop = numbered[0]?.[2] ?? '';
+    const [, folder = ''] = /The database and the logs are in (\S+)/.exec(text) ?? [];
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(text).not.toContain(readFileSync(`${folder}/settled.db.operator-token`, 'utf8').trim());
 
@@ -119,16 +120,16 @@ describe('demo', () => {
   it('takes free ports if another demo has the usual ones, and says so', async () => {
     await one().line(/Stop with Ctrl/);
     const first = addressesIn(one().stdout());
-    expect(first.hooks).toMatch(/^http/);
+    expect(first.sandbox).toMatch(/^http/);
     await other().line(/Stop with Ctrl/);
     const text = other().stdout();
-    const { shop, sandbox, operator, hooks } = addressesIn(text);
-    for (const [name, address] of Object.entries({ shop, sandbox, operator, hooks })) {
-      expect(address).not.toBe(first[name as PortName]);
+    const { shop, sandbox, operator } = addressesIn(text);
+    for (const [name, address] of Object.entries({ shop, sandbox, operator })) {
+      expect(address).not.toBe(first[name as keyof typeof first]);
       const usual = USUAL_PORTS[name as PortName];
       if (address !== `http://${HOST}:${usual}`) expect(text).toContain(`Port ${usual} is taken: ${address} instead.`);
     }
-    for (const page of [`${shop}/`, `${sandbox}/_control`, `${operator}/readyz`, `${hooks}/readyz`]) {
+    for (const page of [`${shop}/`, `${operator}/readyz`, `${sandbox}/_control`]) {
       expect((await fetch(page)).status).toBe(200);
     }
   });
@@ -215,9 +216,10 @@ describe('the command settled demo', () => {
 });
 
 /** The addresses under which a demo that serves says that everything is. */
-function addressesIn(text: string): Record<PortName, string> {
-  const [shop = '', sandbox = '', operator = '', hooks = ''] = text.match(/(?<= {2})http:\S+?:\d+/g) ?? [];
-  return { shop, sandbox, operator, hooks };
+function addressesIn(text: string): { shop: string; operator: string; sandbox: string } {
+  const [shop = '', operator = ''] = text.match(/(?<= {2})http:\S+?:\d+/g) ?? [];
+  const [sandbox = ''] = text.match(/(?<=--url )\S+/) ?? [];
+  return { shop, operator, sandbox };
 }
 
 async function expectNothingLeft(demo: Demo): Promise<void> {

@@ -35,13 +35,13 @@ describe('the shop of the demo', () => {
     await heading(tab, 'Paid. Thank you!');
     expect(tab.url()).toMatch(new RegExp(`^${shop}/orders/lamp-[0-9a-f]{6}$`));
     await tab.getByText('A lamp for the desk').waitFor();
-    await tab.getByText(/^paid learned by (a webhook|asking the service)$/).waitFor();
-    await tab.getByText(/^paid by \d signed notices?: (order\.payment_pending, )?order\.paid$/).waitFor();
+    await tab.getByText(/^paid, learned by (a webhook|asking the service)$/).waitFor();
+    await tab.getByText(/^by \d signed notices?: (order\.payment_pending, )?order\.paid$/).waitFor();
     await tab.goto(shop);
     const orders = tab.getByRole('list', { name: 'Orders' });
     await orders
       .getByRole('listitem')
-      .filter({ hasText: /lamp-\w{6}\s+R\$149\.90\s*paid/ })
+      .filter({ hasText: /lamp-\w{6}\s+R\$\s149\.90\s*paid/ })
       .waitFor();
     expect(tab.wrongs).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe('the shop of the demo', () => {
     await heading(tab, 'Waiting for your payment');
     await tab.getByRole('button', { name: 'ask the service now' }).click();
     await heading(tab, 'Paid. Thank you!');
-    await tab.getByText('paid learned by asking the service').waitFor();
+    await tab.getByText('paid, learned by asking the service').waitFor();
   });
 
   it('believes no notice that settled did not sign', async () => {
@@ -151,6 +151,19 @@ describe('the shop of the demo', () => {
     const answer = await post(`${shop}/orders`, { form: { title: 'A table', amount: '301', reference: 'table-1' } });
     expect(answer).toMatchObject({ status: 409, text: expect.stringContaining('settled refused: ') });
     expect(tab.wrongs).toEqual([]);
+  });
+
+  it.each([
+    ['30,00', '30.00'],
+    ['R$ 1.234,50', '1,234.50'],
+    ['1,234.50', '1,234.50'],
+    ['99.9', '99.90'],
+  ])('takes prices as people write them: %s', async (amount, shown) => {
+    const { shop } = addresses();
+    const reference = `table for ${amount}`;
+    await buy(shop, { title: 'A table', amount, reference });
+    const page = await fetch(`${shop}/orders/${encodeURIComponent(reference)}`);
+    expect(await page.text()).toContain(`R$\u00a0${shown}`);
   });
 
   it('says so if there is no such order or page', async () => {
