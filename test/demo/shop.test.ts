@@ -4,7 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { startSite } from '../sandbox/page-order.ts';
 import { foreignTo, PAYLOADS } from '../sandbox/page-payloads.ts';
-import { type Tab, useBrowser } from '../support/browser.ts';
+import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { type Addresses, useDemo } from './running.ts';
 
@@ -175,23 +175,36 @@ describe('the shop of the demo', () => {
     }
   });
 
-  it('fits a small window and a large one', async () => {
-    const { shop } = addresses();
-    const long = 'x'.repeat(128);
-    await buy(shop, { title: 'y'.repeat(200), amount: '30', reference: long });
-    for (const width of [360, 1280]) {
+  it.each([
+    [360, 'dark'],
+    [1280, 'light'],
+  ] as const)(
+    'fits a window of %i px (%s), as the pages beside it do, and axe finds no fault',
+    async (width, colorScheme) => {
+      const { shop, operator, sandbox } = addresses();
+      const long = 'x'.repeat(128);
+      const { page: payment } = await buy(shop, { title: 'y'.repeat(200), amount: '30', reference: long });
       const tab = await open({ width });
-      for (const [name, page] of [
-        ['front', shop],
-        ['order', `${shop}/orders/${long}`],
-      ] as const) {
+      await tab.emulateMedia({ colorScheme });
+      const pages = {
+        front: shop,
+        order: `${shop}/orders/${long}`,
+        missing: `${shop}/nowhere`,
+        pay: payment,
+        'pay-missing': `${sandbox}/nowhere`,
+        docs: `${operator}/docs`,
+        'sign-in': `${operator}/sign-in`,
+        'console-missing': `${operator}/nowhere`,
+      };
+      for (const [name, page] of Object.entries(pages)) {
         await tab.goto(page);
         if (SHOTS !== undefined)
           await tab.screenshot({ path: join(SHOTS, `demo-${name}-${width}.png`), fullPage: true });
-        expect(await tab.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+        expect([name, await overflowOf(tab)]).toEqual([name, 0]);
+        expect([name, await violationsIn(tab)]).toEqual([name, []]);
       }
-    }
-  });
+    },
+  );
 });
 
 describe('hostile texts in the shop of the demo', () => {
