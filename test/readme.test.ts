@@ -8,6 +8,7 @@ import { readConfig } from '../src/config/config.ts';
 import { testFolder } from './support/app.ts';
 import { freePort } from './support/http.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
+import { eventually } from './support/timing.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
@@ -62,7 +63,7 @@ describe('the README', () => {
     skip,
   }) => {
     skipWithout(skip, ['bash', 'curl']);
-    const [startSandbox = '', startSettled = '', pay = ''] = blocksOf('Open an order');
+    const [startSandbox = '', startSettled = '', pay = '', call = ''] = blocksOf('Open an order');
     const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(startSandbox) ?? [];
     const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
     const { url } = JSON.parse(await sandbox.line(/"url"/));
@@ -78,14 +79,17 @@ describe('the README', () => {
     });
     const [lose = ''] = blocksOf('When webhooks are lost');
     const [readFeed = ''] = blocksOf('Tell your shop');
-    const script = atTest([pay, lose, readFeed].join("printf '\\n--\\n'\n"), served);
-    const output = paste(script.replaceAll('http://127.0.0.1:8790', url), served.environment);
-    const [paid = '', lost = '', feed = ''] = output.split('\n--\n');
-    expect(paid).toContain(`"url":"${url}/pay/`);
-    expect(paid).toContain('"state":"awaiting_payment"');
-    expect(paid).toMatch(/Order order-1001 .*is paid/);
-    expect(lost).toContain('"learnedBy":"reconciliation"');
-    expect(lost).toMatch(/Order order-1002 .*is paid/);
+    const at = (commands: string) =>
+      paste(atTest(commands, served).replaceAll(/( sandbox .*)$/gm, `$1 --url ${url}`), served.environment);
+    const [open = '', payIt = '', why = ''] = pay.trimEnd().split('\n');
+    expect(at(open)).toContain(`${url}/pay/`);
+    at(payIt);
+    // The webhook was answered; the order is paid a moment later.
+    await eventually(() => expect(at(why)).toMatch(/Order order-1001 .*is paid/));
+    const [opened = '', lost = ''] = at(`${call}printf '\n--\n'\n${lose}`).split('\n--\n');
+    expect(opened).toContain('"state":"awaiting_payment"');
+    expect(lost).toMatch(/Order order-1002 .*is paid\. The service reported 60\.00 BRL when settled asked/);
+    const feed = at(`${call}${readFeed}`);
     expect(feed.match(/"type":"order\.paid"/g)).toHaveLength(2);
     const orders = await fetch(`http://127.0.0.1:${served.operator.port}/v1/orders/order-1001`, {
       headers: { authorization: `Bearer ${readFileSync(`${served.folder}/data/settled.db.operator-token`, 'utf8')}` },
