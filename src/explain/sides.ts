@@ -53,7 +53,7 @@ function speaksOfMoney({ kind }: PaymentFact): boolean {
 export function differences(timeline: Timeline, last: LastWord | null, { canTell }: { canTell: boolean }): string[] {
   return [
     ...unsettledWords(timeline),
-    ...(last?.facts ? uncounted(timeline.order, last.facts) : []),
+    ...(last?.facts ? otherPayments(timeline.order, last.facts) : []),
     ...disagreements(timeline),
     ...(canTell ? notTold(timeline) : []),
   ];
@@ -70,7 +70,7 @@ function unsettledWords(timeline: Timeline): string[] {
 }
 
 /** Payments of the last word that the ledger has otherwise, or not at all, and money that is not what the order asks. */
-function uncounted(order: Order, facts: readonly PaymentFact[]): string[] {
+function otherPayments(order: Order, facts: readonly PaymentFact[]): string[] {
   return facts.filter(speaksOfMoney).flatMap((fact) => differenceOf(order, fact) ?? []);
 }
 
