@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { type Cluster, type Member, startCluster } from '../test/support/cluster.ts';
+import { startCluster } from '../test/support/cluster.ts';
 import { type Chance, chanceOf } from './chance.ts';
 import { type Client, readFeed, startClient, startShop } from './failover/client.ts';
 import { findBroken } from './failover/history.ts';
+import { type Struck, type Struckable, startPatroni } from './failover/patroni.ts';
+import { findPrograms, type Programs, versionsOf } from './failover/programs.ts';
 import { Fleet } from './replicas/fleet.ts';
 import { ROOT } from './settled_process.ts';
 
@@ -15,14 +17,17 @@ import { ROOT } from './settled_process.ts';
  * `npm run prove:failover`: three replicas on a primary and two standbys. Under load the primary is killed, suspended and
  * revived, or cut from the network and healed, and a standby is promoted each time. In the end what the client, the shop and
  * a reader of the feed saw must agree. The control does the same with asynchronous replication, and must lose something.
+ * With `--patroni`, Patroni decides which server is the primary, and makes a standby of each that comes back.
  */
 
 const HELP = `npm run prove:failover -- [options]
 
-  --failures N   primaries that fail (100)
-  --control N    of them in the control, with asynchronous replication (20); 0 for no control
+  --failures N   primaries that fail (100; with --patroni 20)
+  --control N    of them in the control, with asynchronous replication (20; with --patroni 3); 0 for no control
   --replicas N   replicas of settled (3)
   --patience MS  tries a delivery that is answered 401 again for so long, before its link counts as lost (0)
+  --patroni      behind Patroni, etcd and HAProxy, which must be installed; nothing else promotes a standby
+  --hosts        with --patroni: settled gets the addresses of all servers, instead of HAProxy's
   --seed N       repeats the random choices of a run
 `;
 
@@ -40,8 +45,16 @@ const FIRST_MS_MAX = 5_000;
 const QUIET_AFTER_MS = 60_000;
 const SHOWN_MAX = 20;
 
-type Arguments = { failures: number; replicas: number; isSynchronous: boolean; patienceMs: number; seed: number };
-type World = { cluster: Cluster; client: Client; chance: Chance };
+type Arguments = {
+  failures: number;
+  replicas: number;
+  isSynchronous: boolean;
+  patienceMs: number;
+  seed: number;
+  /** Null without Patroni. */
+  patroni: { programs: Programs; namesServers: boolean } | null;
+};
+type World = { cluster: Struckable; client: Client; chance: Chance };
 type Outcome = {
   broken: string[];
   lost: number;
@@ -50,10 +63,13 @@ type Outcome = {
 };
 
 async function run(given: Arguments): Promise<Outcome> {
-  const { failures, replicas, isSynchronous, patienceMs, seed } = given;
+  const { failures, replicas, isSynchronous, patienceMs, seed, patroni } = given;
   const chance = chanceOf(seed, isSynchronous ? 0 : 1);
   const logs = mkdtempSync(join(tmpdir(), 'settled-failover-'));
-  const cluster = await startCluster({ standbys: 2, isSynchronous });
+  const cluster: Struckable =
+    patroni === null
+      ? await startCluster({ standbys: 2, isSynchronous })
+      : await startPatroni({ ...patroni, logs, isSynchronous });
   const shop = await startShop();
   await cluster.primary.create(DATABASE);
   // Servers are rebuilt in other folders: each has a place whose network leads to it.
@@ -129,13 +145,13 @@ async function failOver({ cluster, client, chance }: World, strike: Strike): Pro
   return firstMs;
 }
 
-const STRIKE: Readonly<Record<Strike, (primary: Member) => Promise<void>>> = {
+const STRIKE: Readonly<Record<Strike, (primary: Struck) => Promise<void>>> = {
   kill: (primary) => primary.kill(),
   suspend: async (primary) => primary.pause(),
   cut: async (primary) => primary.cut(),
 };
 
-const REVIVE: Readonly<Record<Strike, (primary: Member) => Promise<void>>> = {
+const REVIVE: Readonly<Record<Strike, (primary: Struck) => Promise<void>>> = {
   kill: (primary) => primary.start(),
   suspend: async (primary) => primary.resume(),
   cut: async (primary) => primary.heal(),
@@ -160,21 +176,26 @@ function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 
-const { values } = parseArgs({
-  options: {
-    failures: { type: 'string', default: '100' },
-    control: { type: 'string', default: '20' },
-    patience: { type: 'string', default: '0' },
-    replicas: { type: 'string', default: '3' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    help: { type: 'boolean', default: false },
-  },
-});
-if (values.help) print(HELP);
-else {
-  const given = { replicas: Number(values.replicas), patienceMs: Number(values.patience), seed: Number(values.seed) };
+async function main({ values: chosen }: ReturnType<typeof choices>): Promise<number> {
+  const programs = chosen.patroni ? findPrograms() : null;
+  if (typeof programs === 'string') {
+    print(programs);
+    return 1;
+  }
+  if (programs !== null) print(versionsOf(programs));
+  const [failures, controls] = programs === null ? [100, 20] : [20, 3];
+  const given = {
+    replicas: Number(chosen.replicas),
+    patienceMs: Number(chosen.patience),
+    seed: Number(chosen.seed),
+    patroni: programs === null ? null : { programs, namesServers: chosen.hosts },
+  };
   print(`seed ${given.seed}`);
-  const { broken, firstMs } = await run({ ...given, failures: Number(values.failures), isSynchronous: true });
+  const { broken, firstMs } = await run({
+    ...given,
+    failures: Number(chosen.failures ?? failures),
+    isSynchronous: true,
+  });
   const sorted = firstMs.toSorted((one, other) => one - other);
   const p95 = sorted[Math.floor(sorted.length * 0.95)] ?? 0;
   const [median = 0, most = 0] = [sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
@@ -182,12 +203,32 @@ else {
     `first acknowledgement after a promotion: median ${median.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms, at most ${most.toFixed(0)} ms`,
   );
   if (p95 > FIRST_MS_MAX) broken.push(`the p95 of the first acknowledgement is above ${FIRST_MS_MAX} ms`);
-  if (Number(values.control) > 0) {
-    const control = await run({ ...given, failures: Number(values.control), isSynchronous: false });
+  const inControl = Number(chosen.control ?? controls);
+  if (inControl > 0) {
+    const control = await run({ ...given, failures: inControl, isSynchronous: false });
     for (const what of control.broken.slice(0, 3)) print(`control: ${what}`);
     if (control.lost === 0) broken.push('the control lost nothing: the proof proves nothing');
   }
   for (const what of broken.slice(0, SHOWN_MAX)) print(`broken: ${what}`);
   print(broken.length === 0 ? 'proved' : `NOT proved: ${broken.length} things are broken`);
-  process.exit(broken.length === 0 ? 0 : 1);
+  return broken.length === 0 ? 0 : 1;
 }
+
+function choices() {
+  return parseArgs({
+    options: {
+      failures: { type: 'string' },
+      control: { type: 'string' },
+      patience: { type: 'string', default: '0' },
+      replicas: { type: 'string', default: '3' },
+      patroni: { type: 'boolean', default: false },
+      hosts: { type: 'boolean', default: false },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      help: { type: 'boolean', default: false },
+    },
+  });
+}
+
+const chosen = choices();
+if (chosen.values.help) print(HELP);
+else process.exit(await main(chosen));

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, connect as dial, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
+import { type Network, startNetwork } from './network.ts';
 import { type PostgresServer, SCRATCH, startPostgres } from './postgres.ts';
 
 /** A server of a cluster, which clients reach by a network that can be cut. */
@@ -51,17 +51,17 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { standbys, isSynchronous, beneath = SCRATCH } = options;
   const synchronous_standby_names = isSynchronous ? 'ANY 1 (*)' : '';
   const settings = { ...SETTINGS, synchronous_standby_names, ...options.settings };
-  const start = async (network: Network, primary?: Member): Promise<Member> => {
+  const start = async (place: Place, primary?: Member): Promise<Member> => {
     const server = await startPostgres({ beneath, settings, ...(primary === undefined ? {} : { primary }) });
-    network.leadTo(server.folder);
+    place.leadTo(server.folder);
     // Its properties, some of which change, stay its own.
-    return Object.assign(server, { cut: network.cut, heal: network.heal });
+    return Object.assign(server, { cut: place.cut, heal: place.heal });
   };
-  // A server that is rebuilt in another folder is reached by the network of the one before.
-  const networks = Array.from({ length: standbys + 1 }, startNetwork);
-  let primary = await start(networks[0] as Network);
+  // A server that is rebuilt in another folder is reached at the place of the one before.
+  const places = Array.from({ length: standbys + 1 }, startPlace);
+  let primary = await start(places[0] as Place);
   const members = [primary];
-  for (const network of networks.slice(1)) members.push(await start(network, primary));
+  for (const place of places.slice(1)) members.push(await start(place, primary));
   await whenFollowed(primary, standbys);
 
   return {
@@ -71,7 +71,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     },
     url: (database) => {
       const url = new URL(primary.url(database));
-      url.searchParams.set('host', networks.map(({ folder }) => folder).join(','));
+      url.searchParams.set('host', places.map(({ folder }) => folder).join(','));
       return url.href;
     },
     promote: async () => {
@@ -85,13 +85,13 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       return best;
     },
     rebuild: async (member) => {
-      const place = members.indexOf(member);
+      const index = members.indexOf(member);
       await member.dispose();
-      members[place] = await start(networks[place] as Network, primary);
+      members[index] = await start(places[index] as Place, primary);
       await whenFollowed(primary, standbys);
     },
     dispose: async () => {
-      for (const network of networks) network.end();
+      for (const place of places) place.end();
       await Promise.all(members.map((member) => member.dispose()));
     },
   };
@@ -131,58 +131,27 @@ async function ask(server: PostgresServer, sql: string): Promise<pg.QueryResult>
   }
 }
 
-type Network = {
+type Place = Network & {
   /** Where clients find the socket. */
   folder: string;
   /** New connections lead to a server with this folder. */
   leadTo(folder: string): void;
-  cut(): void;
-  heal(): void;
-  end(): void;
 };
 
 const SOCKET = '.s.PGSQL.5432';
 
-/** Passes on what clients and a server say to each other. */
-function startNetwork(): Network {
+function startPlace(): Place {
   const folder = mkdtempSync(join(SCRATCH, 'settled-network-'));
-  const sockets = new Set<Socket>();
   let target = '';
-  let isCut = false;
-  const end = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  const passOn = (one: Socket, other: Socket) => {
-    sockets.add(one);
-    one.on('data', (bytes) => isCut || other.write(bytes));
-    one.on('error', () => {});
-    one.on('close', () => {
-      sockets.delete(one);
-      if (!isCut) other.destroy();
-    });
-  };
-  const network = createServer((near) => {
-    const far = dial(join(target, SOCKET));
-    passOn(near, far);
-    passOn(far, near);
-  });
-  network.listen(join(folder, SOCKET));
+  const network = startNetwork({ path: join(folder, SOCKET) }, () => ({ path: join(target, SOCKET) }));
   return {
+    ...network,
     folder,
     leadTo: (server) => {
       target = server;
     },
-    cut: () => {
-      isCut = true;
-    },
-    heal: () => {
-      isCut = false;
-      // What was sent meanwhile is lost.
-      end();
-    },
     end: () => {
-      end();
-      network.close();
+      network.end();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -214,11 +214,13 @@ function copyBinaries(folder: string): string {
   return native;
 }
 
-function identity(): { uid?: number; gid?: number } {
+/** Of a process that must not run as root. */
+export function identity(): { uid?: number; gid?: number } {
   return process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 }
 
-function giveAway(path: string): void {
+/** Makes a path the property of such a process. */
+export function giveAway(path: string): void {
   if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY);
 }
 
