@@ -6,7 +6,7 @@ import type { Cluster, Member } from '../../test/support/cluster.ts';
 import { freePort } from '../../test/support/http.ts';
 import { giveAway, SCRATCH } from '../../test/support/postgres.ts';
 import { PatroniMember } from './patroni_member.ts';
-import { makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
+import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
 /**
  * Three Patroni members, one etcd that knows which of them leads, and HAProxy, which leads clients to that one. Nobody
@@ -152,7 +152,7 @@ function said(view: unknown): string {
 }
 
 /** Returns the port of its clients. */
-async function startEtcd({ etcd }: Programs, folder: string, logs: string): Promise<number> {
+async function startEtcd(programs: Programs, folder: string, logs: string): Promise<number> {
   const [port, peersPort] = [await freePort(), await freePort()];
   const [clients, peers] = [`http://${HOST}:${port}`, `http://${HOST}:${peersPort}`];
   const options = {
@@ -165,7 +165,8 @@ async function startEtcd({ etcd }: Programs, folder: string, logs: string): Prom
     'initial-cluster': `etcd=${peers}`,
   };
   const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
-  await once(startIn(makeFolder(join(folder, 'etcd')), [etcd, ...flags], join(logs, 'etcd.log')), 'spawn');
+  if (etcdApi(programs) === 'etcd') flags.push('--enable-v2');
+  await once(startIn(makeFolder(join(folder, 'etcd')), [programs.etcd, ...flags], join(logs, 'etcd.log')), 'spawn');
   return port;
 }
 

@@ -5,7 +5,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import pg from 'pg';
 import { freePort } from '../../test/support/http.ts';
 import { type Network, startNetwork } from '../../test/support/network.ts';
-import { makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
+import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
 /** One machine of a Patroni cluster: an agent and its PostgreSQL, and networks by which others reach them. */
 
@@ -186,7 +186,7 @@ function configuration({ name, programs, isSynchronous }: MemberOptions, ports: 
     name,
     restapi: { listen: `${HOST}:${ports.rest}`, connect_address: `${HOST}:${ports.check}` },
     // As a proxy: Patroni would ask for etcd's own address, and go there past the network.
-    etcd3: { hosts: [`${HOST}:${ports.etcd}`], use_proxies: true },
+    [etcdApi(programs)]: { hosts: [`${HOST}:${ports.etcd}`], use_proxies: true },
     bootstrap: {
       dcs: {
         ...TIMES,

@@ -50,6 +50,17 @@ function foldersOfPostgres(): string[] {
   return versions.map((version) => join(POSTGRES, version, 'bin'));
 }
 
+/** Since this one, a leader that comes back by the newer API of etcd does not take the key of the one that replaced it. */
+const SAFE_WITH_ETCD3 = [3, 0, 3] as const;
+
+/** By which API of etcd Patroni keeps its keys, and the name of that section of its configuration. */
+export function etcdApi({ patroni }: Programs): 'etcd' | 'etcd3' {
+  const said = execFileSync(patroni, ['--version']).toString();
+  const version = said.match(/\d+/g)?.map(Number) ?? [];
+  const differing = SAFE_WITH_ETCD3.findIndex((number, place) => version[place] !== number);
+  return differing >= 0 && (version[differing] ?? 0) < (SAFE_WITH_ETCD3[differing] as number) ? 'etcd' : 'etcd3';
+}
+
 /** What each program says of its version. */
 export function versionsOf({ patroni, etcd, haproxy, postgres }: Programs): string {
   const asked: [string, string][] = [
