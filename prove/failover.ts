@@ -42,6 +42,8 @@ const LAG_MS = { min: 50, max: 400 } as const;
 const AWAY_MS = { min: 100, max: 1_000 } as const;
 const BACK_MS = { min: 100, max: 1_500 } as const;
 const FIRST_MS_MAX = 5_000;
+/** HAProxy has to ask the new primary twice as well, and it commits nothing before Patroni has had the other standby follow it. */
+const FIRST_BEHIND_PATRONI_MS_MAX = 10_000;
 const QUIET_AFTER_MS = 60_000;
 const SHOWN_MAX = 20;
 
@@ -183,7 +185,8 @@ async function main({ values: chosen }: ReturnType<typeof choices>): Promise<num
     return 1;
   }
   if (programs !== null) print(versionsOf(programs));
-  const [failures, controls] = programs === null ? [100, 20] : [20, 3];
+  const [failures, controls, firstMsMax] =
+    programs === null ? [100, 20, FIRST_MS_MAX] : [20, 3, FIRST_BEHIND_PATRONI_MS_MAX];
   const given = {
     replicas: Number(chosen.replicas),
     patienceMs: Number(chosen.patience),
@@ -202,7 +205,7 @@ async function main({ values: chosen }: ReturnType<typeof choices>): Promise<num
   print(
     `first acknowledgement after a promotion: median ${median.toFixed(0)} ms, p95 ${p95.toFixed(0)} ms, at most ${most.toFixed(0)} ms`,
   );
-  if (p95 > FIRST_MS_MAX) broken.push(`the p95 of the first acknowledgement is above ${FIRST_MS_MAX} ms`);
+  if (p95 > firstMsMax) broken.push(`the p95 of the first acknowledgement is above ${firstMsMax} ms`);
   const inControl = Number(chosen.control ?? controls);
   if (inControl > 0) {
     const control = await run({ ...given, failures: inControl, isSynchronous: false });
