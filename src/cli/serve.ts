@@ -185,7 +185,8 @@ export const migrateDatabase = defineCommand({
     'With SQLite, stop the server first: one process works on one database.',
     'With PostgreSQL, replicas of the version before continue to serve meanwhile and after.',
     'For --restored and --new-key, stop every replica.',
-    '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are.',
+    '--restored is for copies that settled did not make itself: backups of `settled backup` say what they are. It is also',
+    'for a PostgreSQL that was replaced as the primary, and is kept after all: docs/postgres.md, Failover.',
     '--new-key gives up the secrets that the lost key encrypts: docs/operations.md, Keys.',
   ],
   options: {

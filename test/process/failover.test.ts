@@ -33,7 +33,7 @@ describe('a primary that fails under load', () => {
     // Nobody has told it that it was replaced: it takes writes.
     await old.start();
     const database = lookInto(old.url('settled'));
-    const told = "SELECT FROM pg_db_role_setting WHERE setconfig::text LIKE '%settled.superseded_by=2%'";
+    const told = "SELECT WHERE obj_description('instance'::regclass) LIKE '%replaced by timeline 2 of cluster%'";
     await eventually(async () => expect((await database.query(told)).rows).toHaveLength(1));
     const before = await storedEventIds(database);
     await load.goesOn(load.acknowledged.length + 60);

@@ -89,8 +89,9 @@ const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting
   (SELECT system_identifier::text FROM pg_control_system()) AS cluster,
   CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
   (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::text AS "logEnd",
-  (SELECT split_part(one, '=', 2) FROM pg_db_role_setting s JOIN pg_database d ON d.oid = s.setdatabase, unnest(s.setconfig) one
-    WHERE d.datname = current_database() AND s.setrole = 0 AND one LIKE 'settled.superseded_by=%') AS "supersededBy",
+  (SELECT substring(obj_description(to_regclass('instance'), 'pg_class')
+      FROM '^settled: replaced by timeline ([0-9]+) of cluster ' || system_identifier || '$')
+    FROM pg_control_system()) AS "supersededBy",
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
 export const VERSION_MIN = 140_000;
 
@@ -115,7 +116,7 @@ export type Inspected = {
   timeline: number | null;
   /** In bytes since the beginning of the log. */
   logEnd: number | null;
-  /** The timeline of the server that replaced it, as a replica has noted in its database; null if none has. */
+  /** The timeline of the server that replaced it, as a replica has noted in its database (`markReplaced`); null if none has. */
   supersededBy: number | null;
   /** For which standbys its commits wait: its `synchronous_standby_names`; null if they wait for none. */
   standbys: string | null;
@@ -161,6 +162,7 @@ export async function inspect(
   };
 }
 
+const CLUSTER = 'SELECT system_identifier::text AS cluster FROM pg_control_system()';
 const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
     AND application_name = current_setting('application_name')`;
@@ -172,16 +174,25 @@ export function ask(server: ServerAddress, durability: Durability): Promise<Insp
 
 /**
  * Tells the database of a server that another one, on this timeline, has replaced it, and ends the connections of all
- * replicas to it: each new one sees the mark. It is a setting of the database, which needs no table.
+ * replicas to it: each new one sees the mark. It is the comment of a table that settled's role owns: a setting of the database
+ * with a name of our own is for superusers (PostgreSQL, section 20.16). It names the cluster, because a dump has it as well.
  */
 export function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
   return onConnection(server, async (client) => {
-    // A standby that it would wait for follows another primary now.
-    await client.query('SET synchronous_commit = local');
-    const database = pg.escapeIdentifier(server.database);
-    await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '${timeline}'`);
+    const { cluster } = (await client.query<Pick<Answered, 'cluster'>>(CLUSTER)).rows[0] as Answered;
+    await client.query(setMark(`'settled: replaced by timeline ${timeline} of cluster ${cluster}'`));
     await client.query(END_OTHERS);
   });
+}
+
+/** Takes the mark of `markReplaced` away. */
+export function unmarkReplaced(server: ServerAddress): Promise<void> {
+  return onConnection(server, async (client) => void (await client.query(setMark('NULL'))));
+}
+
+/** A standby that it would wait for follows another primary now. */
+function setMark(mark: string): string {
+  return `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 2000; COMMENT ON TABLE instance IS ${mark}; COMMIT`;
 }
 
 /** Works on a connection of its own, for whose end nobody waits. */

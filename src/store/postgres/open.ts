@@ -1,5 +1,5 @@
 import { Fault } from '../../fault.ts';
-import type { PostgresAddress } from '../address.ts';
+import type { PostgresAddress, ServerAddress } from '../address.ts';
 import {
   type Instance,
   type KeysGiven,
@@ -13,7 +13,7 @@ import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';
-import type { ServerConnection } from './connection.ts';
+import { ask, markReplaced, type ServerConnection, unmarkReplaced } from './connection.ts';
 import { Database } from './database.ts';
 import { databaseClock } from './database_clock.ts';
 import { storeFault, tlsFilesFaults } from './faults.ts';
@@ -59,6 +59,7 @@ export async function migratePostgres(
   const keyId = keyIds[0] as string;
   const unusable = tlsFilesFaults(address.servers);
   if (unusable !== null) throw unusable;
+  const markAgain = isRestored ? await keepReplaced(address.servers, trustsStorage) : null;
   const servers = new Servers({ ...address, clock: machine, trustsStorage });
   const db = new Database({
     servers,
@@ -85,10 +86,31 @@ export async function migratePostgres(
     await buildIndexes(servers, { signal: NEVER_ABORTED });
     const newKey = { keyId, keyPlace, undecipherable: await db.read((tx) => countUnopenable(tx, keyIds)) };
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
+  } catch (error) {
+    await markAgain?.().catch(() => {});
+    throw error;
   } finally {
     await db.close();
   }
 }
+
+/**
+ * Takes the mark of a primary that was replaced away, if a person decided to keep that one after all. While another server
+ * takes writes as well, nobody has decided. Returns what marks it again; null if it was not marked.
+ */
+async function keepReplaced(servers: readonly ServerAddress[], trustsStorage = false): Promise<Undo | null> {
+  const said = await Promise.all(servers.map((server) => ask(server, { trustsStorage }).catch(() => null)));
+  const [only, ...others] = servers.flatMap((server, place) => {
+    const one = said[place];
+    return one == null || one.isStandby ? [] : [{ server, timeline: one.supersededBy }];
+  });
+  if (only === undefined || others.length > 0 || only.timeline === null) return null;
+  const { server, timeline } = only;
+  await unmarkReplaced(server);
+  return () => markReplaced(server, timeline);
+}
+
+type Undo = () => Promise<void>;
 
 /** A replica that serves would go on with the keys and the feed that it knows. */
 function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
+import { markReplaced } from '../../../src/store/postgres/connection.ts';
+import { migratePostgres } from '../../../src/store/postgres/open.ts';
 import { Servers } from '../../../src/store/postgres/servers.ts';
 import { statement } from '../../../src/store/transaction.ts';
 import { systemClock } from '../../../src/work/clock.ts';
@@ -11,7 +13,7 @@ import { testFolder } from '../../support/app.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventually } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
-import { newDatabase, openTestDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, newDatabase, openTestDatabase, openTestPostgres, serverOf, sharedServer } from './opening.ts';
 
 const hostOf = (url: string) => new URL(url).searchParams.get('host') as string;
 
@@ -24,6 +26,20 @@ function addressOf(url: string, folders: readonly string[]) {
 
 function serversAt(url: string, folders: readonly string[]): Servers {
   return new Servers({ ...addressOf(url, folders), clock: systemClock });
+}
+
+/** The mark of a replaced primary, which leaves open sessions as they are. */
+const MARK = `DO $$ BEGIN EXECUTE format('COMMENT ON TABLE instance IS %L', 'settled: replaced by timeline 7 of cluster ' ||
+  (SELECT system_identifier FROM pg_control_system())); END $$`;
+
+/** An empty database and its owner, as docs/postgres.md has them made. */
+async function databaseOfPlainRole(): Promise<string> {
+  const name = `plain_${randomUUID().replaceAll('-', '')}`;
+  const superuser = await connectTo(await sharedServer().create(name));
+  await superuser.query(`CREATE ROLE ${name} LOGIN; ALTER DATABASE ${name} OWNER TO ${name}`);
+  const url = new URL(sharedServer().url(name));
+  url.username = name;
+  return url.href;
 }
 
 describe('servers of one database', () => {
@@ -93,22 +109,29 @@ describe('servers of one database', () => {
     });
   });
 
-  it('one that was marked as replaced is refused, until the mark is taken away', async () => {
-    const url = await newDatabase();
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(() => client.end());
-    const database = client.escapeIdentifier(new URL(url).pathname.slice(1));
-    await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '7'`);
-    await expect(openTestPostgres(url)).rejects.toMatchObject({
+  it('one that was replaced is marked by a role that owns nothing but its database; until `--restored` keeps it, it is refused', async () => {
+    const url = await databaseOfPlainRole();
+    const open = () => openTestPostgres(url);
+    await (await open()).store.close();
+    await markReplaced(serverOf(url), 7);
+    const fault = {
       code: 'store_unwritable',
       message: expect.stringMatching(
         /was replaced as the primary: it is on timeline 1, and another server is on timeline 7/,
       ),
-    });
-    await client.query(`ALTER DATABASE ${database} RESET settled.superseded_by`);
-    const { store } = await openTestPostgres(url);
-    await store.close();
+    };
+    await expect(open()).rejects.toMatchObject(fault);
+    const migrateWith = (keyId: string, { isRestored }: { isRestored: boolean }) => {
+      const store = postgresAddress(url);
+      const readKeys = () => ({ keyIds: [keyId], keyPlace: 'a file' });
+      return migratePostgres({ ...store, store, readKeys, isRestored, keyIsLost: false, clock: systemClock });
+    };
+    await expect(migrateWith('key-1', { isRestored: false })).rejects.toMatchObject(fault);
+    await expect(migrateWith('another', { isRestored: true })).rejects.toMatchObject({ code: 'secrets_key_wrong' });
+    // A call that fails decides nothing.
+    await expect(open()).rejects.toMatchObject(fault);
+    await migrateWith('key-1', { isRestored: true });
+    await (await open()).store.close();
   });
 
   it('a connection from before a doubt is inspected again before it is used', async () => {
@@ -119,12 +142,9 @@ describe('servers of one database', () => {
     const pid = statement('SELECT pg_backend_pid() AS pid');
     const ask = () => db.once((tx) => tx.one<{ pid: number }>(pid));
     const [one] = await Promise.all([ask(), ask()]);
-    const client = new pg.Client(url);
-    await client.connect();
-    onTestFinished(() => client.end());
-    const database = client.escapeIdentifier(new URL(url).pathname.slice(1));
-    // Its open sessions do not have the mark, and answer; a new one is refused.
-    await client.query(`ALTER DATABASE ${database} SET settled.superseded_by = '7'`);
+    const client = await connectTo(url);
+    // Its open sessions have not seen the mark, and answer; a new one is refused.
+    await client.query(MARK);
     expect(await ask()).toMatchObject({ pid: expect.any(Number) });
     await client.query('SELECT pg_terminate_backend($1)', [one?.pid]);
     await eventually(async () => {
