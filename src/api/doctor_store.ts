@@ -1,7 +1,7 @@
 import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_sentences.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
-import type { LeaseCounts, ReplicaSummary, ServerState } from '../store/contract.ts';
+import type { LeaseCounts, ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { openLatest } from '../work/latest.ts';
@@ -31,13 +31,14 @@ const SKEW_MS_SMALL = 2_000;
 /** The database, and the replicas that share it. */
 export async function checkDatabase(options: ApiOptions): Promise<Finding[]> {
   const { store, storeAddress, storeDurability, clock, keyring, replica } = options;
-  const { server, fsync, replicas, lapsed, indexesMissing, servers } = await store.storeState(clock.nowMs());
+  const state = await store.storeState(clock.nowMs());
+  const { server, fsync, replicas, lapsed, indexesMissing } = state;
   const database = finding('database', true, `${server}: ${storeAddress.name}`);
   if (storeAddress.engine === 'sqlite') return [database, await checkDisk(storeAddress.path)];
   const alive = replicas.filter(({ isAlive }) => isAlive);
   return [
     database,
-    ...checkServers(servers),
+    ...checkServers(state),
     ...(storeDurability === null ? [] : [checkDurability(storeDurability, fsync)]),
     checkReplicas(replicas, keyring.keyId, replica),
     checkSettings(alive, replica),
@@ -57,11 +58,12 @@ function checkDurability(why: string, fsync: string | null): Finding {
 }
 
 /** Where the primary and its standbys are, and what a failover would lose. */
-function checkServers(servers: readonly ServerState[]): Finding[] {
+function checkServers(state: StoreState): Finding[] {
+  const { servers } = state;
   const primary = servers.find(({ role }) => role === 'primary');
   const wrong = servers.some(({ role }) => role !== 'primary' && role !== 'standby');
   const found = finding('servers', !wrong && primary !== undefined, servers.map(describeServer).join('; '));
-  return primary === undefined ? [found] : [found, checkReplication(primary, servers)];
+  return primary === undefined ? [found] : [found, checkReplication(primary, state)];
 }
 
 function describeServer({ name, role, why, behindBytes, timeline }: ServerState): string {
@@ -73,12 +75,26 @@ function describeServer({ name, role, why, behindBytes, timeline }: ServerState)
     case 'replaced':
       return `${name} was replaced as the primary (timeline ${timeline}), and takes writes that would be lost: stop it, or make it a standby`;
     default:
-      return `${name} cannot be used: ${why}`;
+      // Most faults begin with the name.
+      return why?.startsWith(name) ? why : `${name} cannot be used: ${why}`;
   }
 }
 
-function checkReplication({ waitsFor }: ServerState, servers: readonly ServerState[]): Finding {
+/** A replica gives up what its server has not committed by then. */
+const WAIT_FOR_STANDBY_MS_LONG = 5_000;
+
+function checkReplication({ waitsFor }: ServerState, { servers, waitForStandby }: StoreState): Finding {
   const name = 'replication';
+  if (waitForStandby !== null && waitForStandby.longestMs >= WAIT_FOR_STANDBY_MS_LONG) {
+    const { commits, longestMs } = waitForStandby;
+    const names = waitsFor === null ? '' : ` (synchronous_standby_names: ${waitsFor})`;
+    return failing(
+      name,
+      `no standby that commits wait for${names} answers: ${inNumber(commits, 'commit')} of settled ${commits === 1 ? 'waits' : 'wait'}, for up to ` +
+        `${inWords(longestMs)}, and settled answers deliveries with 503. Start such a standby, or take it out of ` +
+        'synchronous_standby_names and reload the server: see Failover in docs/postgres.md',
+    );
+  }
   if (waitsFor !== null) {
     const kept = 'a failover to one that has them loses nothing that settled acknowledged';
     return finding(name, true, `commits wait for a standby (synchronous_standby_names: ${waitsFor}): ${kept}`);

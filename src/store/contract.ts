@@ -132,7 +132,7 @@ export type Sharing = {
   storeState(nowMs: number): Promise<StoreState>;
 };
 
-type StoreState = {
+export type StoreState = {
   /** The engine and its version, for people. */
   server: string;
   /** What the server says of its `fsync`; null if it does not say. SQLite has none. */
@@ -144,6 +144,8 @@ type StoreState = {
   indexesMissing: string[];
   /** The servers that the address names, in its order; none of a file. */
   servers: readonly ServerState[];
+  /** Commits of settled's role that wait for a standby at this moment, and for how long the first of them has; null if none does. */
+  waitForStandby: { commits: number; longestMs: number } | null;
 };
 
 /** What settled found when it asked a server of the database last. */

@@ -55,6 +55,38 @@ describe('a database that fails while replicas run', () => {
     expect(serving.child.exitCode).toBeNull();
   });
 
+  it('says that commits wait for a standby and none answers, and takes deliveries when none is waited for any more', async () => {
+    const url = await server.create('waiting');
+    const database = lookInto(url);
+    const [serving] = await startReplicas(sharedEnvironment(url), 1);
+    const link = await serving.reserve('order-1');
+    const replication = async () => {
+      const { checks } = (await serving.api('/v1/admin/doctor')).body as { checks: { name: string }[] };
+      return checks.find(({ name }) => name === 'replication');
+    };
+    expect(await replication()).toMatchObject({ status: 'ok' });
+    await database.query("ALTER SYSTEM SET synchronous_standby_names = 'absent'");
+    try {
+      await database.query('SELECT pg_reload_conf()');
+      await eventually(async () => {
+        expect((await deliver(serving, link, completedEvent(link))).status).toBe(503);
+        expect(await replication()).toEqual({
+          name: 'replication',
+          status: 'failing',
+          detail: expect.stringMatching(
+            /^no standby that commits wait for \(synchronous_standby_names: absent\) answers: \d+ commits? of settled waits?, /,
+          ),
+        });
+      });
+      await serving.line(/that a standby answers if commits wait for one/);
+    } finally {
+      await database.query('ALTER SYSTEM RESET synchronous_standby_names');
+      await database.query('SELECT pg_reload_conf()');
+    }
+    await expectReady([serving]);
+    expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+  });
+
   it('acknowledges the next delivery after every connection was ended, and replicas hear each other again', async () => {
     const url = await server.create('ended');
     const database = lookInto(url);

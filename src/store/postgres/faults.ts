@@ -79,6 +79,10 @@ const REFUSED_PARAMETER = new Set(['42704', '42601', '22023']);
 const FILE = /^(ENOENT|EISDIR|EACCES|EPERM)$/;
 const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
 const TLS = new RegExp(`^ERR_O?SSL_|${UNTRUSTED.source}`);
+/** What `pg` says if a server that it is connected to does not answer in time. */
+const READ_TIMEOUT = 'Query read timeout';
+/** A commit that waits for a standby looks like a server that hangs, and the locks that it holds like load. */
+const STANDBY = 'that a standby answers if commits wait for one';
 /** What `pg` says if the server offers no TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
@@ -97,7 +101,7 @@ export function storeFault(error: unknown, name: string): unknown {
       'transient',
       'store_unreachable',
       `${name} does not answer (${message || 'at none of its addresses'}). Check that PostgreSQL runs there and that ` +
-        'nothing stands between.',
+        `nothing stands between${message === READ_TIMEOUT ? `, and ${STANDBY}` : ''}.`,
       cause,
     );
   }
@@ -175,7 +179,7 @@ function unusable(what: string, cause: ErrorOptions = {}): Fault {
 }
 
 export function busy(name: string, why: string, cause?: ErrorOptions): Fault {
-  const what = `${name} does not keep up (${why}). Look at its load and its locks; try again.`;
+  const what = `${name} does not keep up (${why}). Look at its load and its locks, and see ${STANDBY}; try again.`;
   return new Fault('transient', 'store_busy', what, cause);
 }
 

@@ -91,6 +91,10 @@ export function* leave(tx: Transaction): Work<void> {
 const SERVER = statement(
   "SELECT current_setting('server_version') AS version, current_setting('fsync', true) AS fsync",
 );
+// Sessions of other roles do not show what they wait for. A commit that is acknowledged soon waits like this as well.
+const WAIT_FOR_STANDBY = statement(`
+  SELECT count(*) AS commits, round(extract(epoch FROM max(clock_timestamp() - state_change)) * 1000)::bigint AS longestMs
+  FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database() AND usename = current_user`);
 const LIST = statement(`
   SELECT name, version, secrets_key_id AS secretsKeyId, skew_ms AS skewMs, started_at_ms AS startedAtMs,
     alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`);
@@ -103,11 +107,13 @@ export const replicaVerbs: InTransaction<Sharing> = {
       server: tx.one<{ version: string; fsync: string | null }>(SERVER),
       replicas: tx.all<ReplicaRow>(LIST),
       leases: tx.all<LeaseRow>(LEASES, { nowMs }),
+      waiting: tx.one<{ commits: number; longestMs: number | null }>(WAIT_FOR_STANDBY),
     };
     const indexesMissing = yield* missingIndexes(tx);
     const server = yield* asked.server;
     const replicas = yield* asked.replicas;
     const leases = yield* asked.leases;
+    const waiting = yield* asked.waiting;
     const leasesOf = (name: string) => leases.filter(({ holder }) => holder === name);
     return {
       // What a distribution adds to it is in brackets.
@@ -122,6 +128,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
       lapsed: countLeases(leases, 'lapsed'),
       indexesMissing,
       servers: [],
+      waitForStandby: waiting?.longestMs == null ? null : { commits: waiting.commits, longestMs: waiting.longestMs },
     };
   },
 };

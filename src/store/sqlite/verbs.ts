@@ -160,6 +160,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
       replicas: [],
       lapsed: countLeases(leases, 'lapsed'),
       indexesMissing: [],
+      waitForStandby: null,
       servers: [],
     };
   },
