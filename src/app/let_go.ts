@@ -22,7 +22,8 @@ const END_WITHIN_MS = 4_000;
 
 const MOVING = 'settled moves its database to another server. Nothing is taken meanwhile: try again.';
 const MOVED =
-  'The database of this settled was moved to another server. Requests are for the settled that serves that one: try again.';
+  'The store was moved to PostgreSQL, and this process serves it no more. Stop it, and start settled with the address of that ' +
+  'database: see From SQLite in docs/postgres.md. Until then, try again later.';
 
 /**
  * Answers every new request with 503, ends what is in hand, and closes the database, so that a mover can take it. Resolves

@@ -33,7 +33,7 @@ export const drill = defineCommand({
     const { store } = settings;
     if (store.engine === 'postgres') throw notOurs(store.name);
     refuseUnfit(backup, store.path);
-    const folder = mkdtempSync(join(tmpdir(), 'settled-drill-'));
+    const folder = makeFolder();
     const stopped = removeIfStopped(folder);
     try {
       const nowMs = systemClock.nowMs();
@@ -53,6 +53,16 @@ export const drill = defineCommand({
     }
   },
 });
+
+function makeFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'settled-drill-'));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const what = `The drill cannot make a folder in ${tmpdir()} (${code}). Name another one: TMPDIR=/path settled drill …`;
+    throw new Fault('terminal', 'store_unwritable', what, { cause });
+  }
+}
 
 function notOurs(name: string): Refusal {
   return new Refusal(

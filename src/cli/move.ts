@@ -60,6 +60,7 @@ export const moveStoreCommand = defineCommand({
     const { moveStore } = await import('../store/move/move.ts');
     const release = stayAlive();
     const progress = openProgress(print, systemClock, process.stdout.isTTY === true);
+    const forget = sayHowToGoOn();
     try {
       const moved = await moveStore({
         ...address,
@@ -69,11 +70,30 @@ export const moveStoreCommand = defineCommand({
       });
       return reportOf(moved, { to, settings, isRehearsal: address.isRehearsal });
     } finally {
+      forget();
       progress.end();
       release();
     }
   },
 });
+
+const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const GO_ON =
+  'settled: The move was interrupted, and nothing is lost. The same command continues it. Until then the server serves on, ' +
+  'unless the file is marked as moved already: see If a move is interrupted in docs/postgres.md.';
+
+/** Before a person's Ctrl-C ends the process. Returns what takes that back. */
+function sayHowToGoOn(): () => void {
+  const say = (signal: NodeJS.Signals) => {
+    forget();
+    process.stderr.write(`\n${GO_ON}\n`, () => process.kill(process.pid, signal));
+  };
+  const forget = () => {
+    for (const signal of STOPPING) process.off(signal, say);
+  };
+  for (const signal of STOPPING) process.on(signal, say);
+  return forget;
+}
 
 function targetOf(given: string | undefined, file: string | undefined): PostgresAddress {
   if ((given === undefined) === (file === undefined)) {
@@ -184,7 +204,10 @@ type Reported = { to: PostgresAddress; settings: Config; isRehearsal: boolean };
 function reportOf({ wasMoved, tables, stoppedMs }: Moved, { to, settings, isRehearsal }: Reported): Report {
   const rows = tables.reduce((sum, one) => sum + one.rows, 0);
   const data = { store: to.name, isRehearsal, wasMoved, rows, stoppedMs, tables };
-  if (wasMoved) return { data, lines: [`The store is in ${to.name} already; the move was completed before.`] };
+  if (wasMoved) {
+    const lines = [`The store is in ${to.name} already; the move was completed before.`, '', ...nextSteps(settings)];
+    return { data, lines };
+  }
   const equal = `${inNumber(rows, 'row')} in ${tables.length} tables, each compared by its digest (--json lists them).`;
   if (isRehearsal) {
     const lines = [
@@ -205,7 +228,7 @@ function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
   const key = `${store.name}.key`;
   const path = store.engine === 'sqlite' ? operatorTokenPath(store.path) : '';
   return [
-    'Now stop the server that served the file, and start one with the same settings but these:',
+    'Now stop the server that served the file, if it still runs, and start one with the same settings but these:',
     '  SETTLED_STORE or SETTLED_STORE_FILE: the address of the database',
     ...(secretsKey === null
       ? [`  SETTLED_SECRETS_KEY_FILE: a file with what ${key} holds. Without it no secret can be opened`]

@@ -1,4 +1,4 @@
-import type { Capability, Probed } from '../store/probe.ts';
+import type { Capability, NotTried, Probed } from '../store/probe.ts';
 
 /** What settled needs a capability of its store for, and what to do without it. */
 type Words = { readonly for: string; readonly without: string };
@@ -43,7 +43,10 @@ const WORDS: Readonly<Record<Capability, Words>> = {
     for: 'migrations that happen whole or not at all',
     without: 'let the role create tables in its schema; without transactions for that, settled cannot use it',
   },
-  tables: { for: 'trying what follows', without: 'let the role create a schema or a table' },
+  tables: {
+    for: 'trying what follows',
+    without: 'let the role create tables; see that a standby answers if commits wait for one',
+  },
   triggers: { for: 'rows that settled never changes', without: 'let the role use plpgsql' },
   identity: { for: 'keys in the order of arrival', without: 'settled cannot use it: oldest first would not hold' },
   partial_unique_index: {
@@ -86,8 +89,11 @@ const WORDS: Readonly<Record<Capability, Words>> = {
   database: { for: 'being this shop’s own', without: 'point SETTLED_STORE at settled’s own database' },
 };
 
+const NOT_TRIED: NotTried = 'no table';
+
 /** What a capability is needed for; and, if it is not all there, what to do or to expect. */
-export function capabilityWords({ capability, verdict }: Pick<Probed, 'capability' | 'verdict'>): string {
+export function capabilityWords({ capability, verdict, found }: Probed): string {
   const words = WORDS[capability];
+  if (found === NOT_TRIED) return `${words.for}: not tried, see tables`;
   return verdict === 'ok' ? words.for : `${words.for}: ${words.without}`;
 }

@@ -76,10 +76,10 @@ function wrongKey(
   const [id] = missing;
   const what =
     needed.length === 1
-      ? `The secrets key (id ${secretsKeyId}) is not the one under which the secrets of ${name} rest (id ${id}). Give that ` +
-        `one: ${keyPlaces.current}. Where the key was changed since, give it beside the new one:`
-      : `The secrets key of ${name} is being changed: its secrets rest under the keys ${needed.join(' and ')}, and all of ` +
-        `them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
+      ? `The secrets of ${name} are encrypted under another secrets key (id ${id}) than the one that is given (id ` +
+        `${secretsKeyId}). Give that one: ${keyPlaces.current}. If the key was changed since, give it beside the new one:`
+      : `The secrets key of ${name} is being changed: its secrets are encrypted under the keys ${needed.join(' and ')}, and ` +
+        `all of them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
         `${keyPlaces.current}, and beside it the other:`;
   const older = needed.length === 1 ? keyPlaces.older.replace('ID', id ?? 'ID') : keyPlaces.older;
   return new Fault(

@@ -20,6 +20,9 @@ export type Capability = PostgresCapability | SqliteCapability;
 /** `degraded`: settled works without it, but slower or with more care of a person's; `missing`: it cannot use the store. */
 type Verdict = 'ok' | 'degraded' | 'missing';
 
+/** What is found of a capability that needs a table, if none could be made: it was not tried. */
+export type NotTried = 'no table';
+
 /** `found`: what the statement showed, in few words. */
 export type Probed = { capability: Capability; verdict: Verdict; found: string };
 

@@ -147,6 +147,7 @@ describe('cli: a server with fsync off', () => {
     await server.start();
     const said = await say(['doctor', '--store'], { ...environmentAt(url), ...DECLARED }, EXIT.refused);
     expect(notOk(said)).toMatchObject({ primary: 'missing: a standby', identity: 'missing: no table' });
+    expect(said.text).toMatch(/^missing +identity +no table +keys in the order of arrival: not tried, see tables$/m);
   });
 });
 

@@ -304,6 +304,14 @@ describe('cli: drill', () => {
     expect(error.message).toContain('TMPDIR=/path');
   });
 
+  it('says where to name another folder for temporary files if that one is not there', async () => {
+    const folder = join(temporary, 'gone');
+    const { code, stderr } = await spawnSettled(['drill', backup, '--json'], { ...alone(), TMPDIR: folder }).finished;
+    const { error } = JSON.parse(stderr);
+    expect([code, error.code]).toEqual([EXIT.notAllowed, 'store_unwritable']);
+    expect(error.message).toContain(`cannot make a folder in ${folder} (ENOENT). Name another one: TMPDIR=/path`);
+  });
+
   it('drills a backup that may only be read', async ({ skip }) => {
     const through = boundByFileModes();
     if (through === null) {

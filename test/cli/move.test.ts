@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -6,6 +8,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, failing, misunderstood } from './settled.ts';
@@ -70,7 +73,11 @@ describe('cli: move', () => {
       SETTLED_SECRETS_KEY: Buffer.alloc(32, 5).toString('base64'),
       SETTLED_OPERATOR_TOKEN: 'another-operator-token',
     };
-    const found = await checksOf(['--to', `${to}_gone`], wrong);
+    const gone = new URL(to);
+    gone.pathname += '_gone';
+    const found = await checksOf(['--to', gone.href], wrong);
+    const target = found.failing.find(({ name }) => name === 'target');
+    expect(target?.detail).toMatch(/does not exist\)\. Check the user, .* in the address given to `settled move`\.$/);
     expect([found.code, found.failing.map(({ name }) => name)]).toEqual([EXIT.refused, ['source', 'target', 'server']]);
   });
 
@@ -115,6 +122,31 @@ describe('cli: move', () => {
     expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
     expect((await checksOf(['--to', to], environment)).failing.map(({ name }) => name)).toEqual(['target']);
     expect((await settled().api('/readyz')).status).toBe(200);
+  });
+
+  it('begins with no database whose commits wait for a standby that is not there', async () => {
+    const server = await startPostgres({ settings: { synchronous_standby_names: 'absent' } });
+    onTestFinished(() => server.dispose());
+    const to = server.url('postgres');
+    const waits = expect.stringMatching(/^Commits at .* wait for a standby .*: absent\), and none follows it/);
+    const environment = environmentOf(settled());
+    expect((await checksOf(['--to', to], environment)).failing).toMatchObject([{ name: 'target', detail: waits }]);
+    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_busy', message: waits });
+    expect((await settled().api('/readyz')).status).toBe(200);
+  });
+
+  it('says how it is continued if a person stops it', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const asked = once(silent, 'connection');
+    const { port } = silent.address() as AddressInfo;
+    const to = `postgres://settled:password@127.0.0.1:${port}/settled`;
+    const { child, finished } = spawnSettled(['move', '--to', to], environmentOf(settled()));
+    await asked;
+    child.kill('SIGINT');
+    const said = expect.stringContaining('The same command continues it.');
+    expect(await finished).toMatchObject({ code: null, signal: 'SIGINT', stderr: said });
   });
 
   it('asks only the server that serves the file, before it copies anything', async () => {

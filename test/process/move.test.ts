@@ -85,6 +85,8 @@ describe('settled move', () => {
     expect(fatalLine(again).fault.message).toContain(new URL(to).pathname);
     expect(await runSettled(['migrate'], environment)).toMatchObject({ code: 78, stdout: '' });
     expect(await runJson(['move', '--to', to], environment)).toMatchObject({ wasMoved: true });
+    const told = await runSettled(['move', '--to', to], environment);
+    expect(told.stdout).toMatch(/ already; the move was completed before\.\n\nNow stop the server .*SETTLED_STORE/s);
     serving.child.kill();
     expect((await serving.finished).code).toBe(0);
 

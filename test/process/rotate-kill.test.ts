@@ -90,7 +90,7 @@ describe('a change of the secrets key that is cut off', () => {
     const after = keyringOf(storePath);
     const [older = ''] = readdirSync(dirname(file)).filter((name) => name.startsWith('settled.db.key.'));
     const before = { file: join(dirname(file), older), keyId: older.slice('settled.db.key.'.length) };
-    const both = `rest under the keys ${before.keyId} and ${after.keyId}`;
+    const both = `are encrypted under the keys ${before.keyId} and ${after.keyId}`;
 
     renameSync(before.file, aside);
     expect(await refusal(storePath)).toContain(

@@ -32,7 +32,7 @@ export type MovedInstance = {
 /** `settled move`, as the number of the lock that one mover has. */
 const MOVER = 0x5e7710e;
 
-/** Connects for as long as a move takes. Refuses a second mover. Faults: those of `inspect`, `store_in_use`. */
+/** Connects for as long as a move takes. Faults: those of `inspect`, `store_busy`. */
 export async function connectTarget({ to, clock }: { to: PostgresAddress; clock: Clock }): Promise<Destination> {
   const { name } = to;
   const warnings: Notice[] = [];
@@ -40,12 +40,38 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
   try {
     client = await new Servers({ ...to, clock }).connect({ query_timeout: 0 });
     client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
+    await refuseWithoutStandby(client, name);
     await client.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0');
     return { client, name, warnings };
   } catch (error) {
     await client?.end().catch(() => {});
-    throw storeFault(error, name);
+    throw ofTarget(storeFault(error, name));
   }
+}
+
+/** Roles without rights to statistics see no more of standbys than how many there are. */
+const STANDBYS = `SELECT nullif(current_setting('synchronous_standby_names', true), '') AS names,
+  (SELECT count(*)::int FROM pg_stat_replication) AS followers`;
+
+/** A commit that waits for a standby ends at no timeout, so a move would hang without a word. */
+async function refuseWithoutStandby(client: pg.Client, name: string): Promise<void> {
+  const { names, followers } = (await client.query(STANDBYS)).rows[0] as { names: string | null; followers: number };
+  if (names === null || followers > 0) return;
+  throw new Fault(
+    'transient',
+    'store_busy',
+    `Commits at ${name} wait for a standby (synchronous_standby_names: ${names}), and none follows it. Start one, or take it ` +
+      'out of synchronous_standby_names and reload the server.',
+  );
+}
+
+/** Faults of connecting name the setting that has a store's address. Here that is the SQLite file's. */
+function ofTarget(fault: unknown): unknown {
+  if (!(fault instanceof Fault)) return fault;
+  const { kind, code, message, cause } = fault;
+  return new Fault(kind, code, message.replaceAll('in SETTLED_STORE', 'in the address given to `settled move`'), {
+    cause,
+  });
 }
 
 /** Takes the turn of the one mover; false if another has it. It ends with the connection. */

@@ -14,6 +14,8 @@ export type Ground = Pick<ProbeOptions, 'clock' | 'trustsStorage'> & {
   readonly other: ServerConnection;
   readonly direct: ServerConnection;
   readonly hasDirect: boolean;
+  /** Whether the address of the store names other servers as well. */
+  readonly isOneOfSeveral: boolean;
   /** A further connection, which ends with the others. */
   connect(way: 'store' | 'direct'): Promise<ServerConnection>;
   /** The number of an advisory lock that nobody else has. */
@@ -68,6 +70,7 @@ export async function openGround(options: Options): Promise<Ground> {
       other: await connect('store'),
       direct: await connect('direct'),
       hasDirect: servers.direct.url !== servers.store.url,
+      isOneOfSeveral: address.servers.length > 1,
       connect,
       name: `settled_probe_${Math.floor(clock.nowMs())}_${newId().slice(-12)}`,
       newLock: () => -1 - Number.parseInt(newId().slice(-12), 16),

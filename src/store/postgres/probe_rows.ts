@@ -1,7 +1,10 @@
 import type pg from 'pg';
+import type { NotTried } from '../probe.ts';
 import { BEGIN, type Ground, type Probe } from './probe_ground.ts';
 
 /** What statements do with tables and rows. Each probe has rows of its own, in the table of the run. */
+
+const NO_TABLE: NotTried = 'no table';
 
 const schemaChanges: Probe = async ({ one, name }) => {
   const table = `${name}_changed`;
@@ -166,7 +169,7 @@ const advisoryLocks: Probe = async ({ one, other, newLock }) => {
 
 /** Waits for older transactions of the database, at most as long as any statement of settled. */
 const indexConcurrently: Probe = async ({ direct, table, keepsSessions }) => {
-  if (table === null) return { verdict: 'missing', found: 'no table' };
+  if (table === null) return { verdict: 'missing', found: NO_TABLE };
   if (!(await keepsSessions('direct'))) return { verdict: 'degraded', found: 'no session is kept' };
   await direct.query('SET statement_timeout = 4000');
   try {
@@ -181,7 +184,7 @@ const indexConcurrently: Probe = async ({ direct, table, keepsSessions }) => {
 const onTable =
   (probe: Probe): Probe =>
   async (ground) =>
-    ground.table === null ? { verdict: 'missing', found: 'no table' } : probe(ground);
+    ground.table === null ? { verdict: 'missing', found: NO_TABLE } : probe(ground);
 
 export const ROW_PROBES = {
   schema_changes: schemaChanges,

@@ -34,7 +34,9 @@ const primary: Probe = async (ground) => {
     `SELECT pg_is_in_recovery() AS "isStandby", current_setting('default_transaction_read_only')::boolean AS "isReadOnly"`,
   );
   if (isStandby) return { verdict: 'missing', found: 'a standby' };
-  return isReadOnly ? { verdict: 'missing', found: 'read-only' } : { verdict: 'ok', found: 'a primary' };
+  return isReadOnly
+    ? { verdict: 'missing', found: 'read-only' }
+    : { verdict: 'ok', found: ground.isOneOfSeveral ? ground.one.server.name : 'a primary' };
 };
 
 const fsync: Probe = async (ground) => {
