@@ -52,7 +52,7 @@ export const doctor = operation({
       probe === 'true' ? checkPublicUrl(options) : [],
       probe === 'true' || options.asking === null ? checkService(options) : [],
     ]);
-    const isThere = database.every(({ status }) => status !== 'failing');
+    const isThere = !database.some(({ name, status }) => name === 'database' && status === 'failing');
     // After the request to the service, which takes a slot of the budget.
     const kept = isThere
       ? await withoutFault('orders and events', checkKept(options, { countsAnew: probe === 'true' }))
