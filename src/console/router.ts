@@ -12,6 +12,7 @@ import { callerOf, refuseMethod, requireOwnBrowser } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
 import { type Access, mayUse } from '../domain/access.ts';
+import { Fault } from '../fault.ts';
 import { html } from '../http/app.ts';
 import { answerPage } from './answer_pages.ts';
 import { assetRoutes } from './assets.ts';
@@ -156,10 +157,19 @@ function withoutRole({ name, roles }: NonNullable<ReturnType<ConsoleOptions['acc
 /** Answers problems of the console's own addresses with a page. */
 function showProblems(options: ConsoleOptions): ErrorRequestHandler {
   return async (error, request, response, next) => {
-    if (!(error instanceof ProblemError)) return next(error);
-    await sendProblemPage(options, request, response, error.problem);
+    if (error instanceof ProblemError) return sendProblemPage(options, request, response, error.problem);
+    if (!(error instanceof Fault) || error.kind !== 'transient' || !isForPerson(request)) return next(error);
+    response.set('retry-after', String(RETRY_SECONDS));
+    const detail = response.locals.caller === undefined ? STORE_AWAY : error.message;
+    await sendProblemPage(options, request, response, { status: 503, code: 'unavailable', detail });
   };
 }
+
+const RETRY_SECONDS = 5;
+/** To a browser of which settled cannot find out who signed in: the fault itself may name servers. */
+const STORE_AWAY =
+  'settled cannot use its database at the moment, so it cannot find out who you are, and shows nothing. `settled doctor` and the ' +
+  'log say why. Load this page again when that is repaired. Deliveries that come meanwhile are sent again by the service.';
 
 async function sendProblemPage(
   options: ConsoleOptions,
