@@ -1,5 +1,5 @@
-import express, { type RequestHandler } from 'express';
-import { createApp, showLive, showReadiness } from '../http/app.ts';
+import express, { type Router } from 'express';
+import { createApp, healthRoutes, type Readiness, showLive, showReadiness } from '../http/app.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Log } from '../observe/log.ts';
@@ -10,7 +10,7 @@ import { type Stages, stopStages } from './stages.ts';
 
 /** What of a running settled ends when it lets go of its database. */
 export type Held = {
-  servers: readonly HttpServer[];
+  servers: readonly [hooks: HttpServer, operator: HttpServer];
   endLive: () => void;
   rejections: { flush(): Promise<unknown> };
   stages: Stages;
@@ -20,6 +20,8 @@ export type Held = {
 /** Work that is in hand gets this long; then its calls of the database are refused, and it is carried out again later. */
 const END_WITHIN_MS = 4_000;
 
+/** To strangers. */
+const AWAY = 'settled cannot take requests now. Try again later.';
 const MOVING = 'settled moves its database to another server. Nothing is taken meanwhile: try again.';
 const MOVED =
   'The store was moved to PostgreSQL, and this process serves it no more. Stop it, and start settled with the address of that ' +
@@ -33,7 +35,13 @@ export async function letGo(context: Context, held: Held, signal: AbortSignal): 
   const { activity, bodies, clock, clockSteps, config, health, log, newId, notices, refusals, store } = context;
   if (config.store.engine !== 'sqlite') throw new Error('only the process of a file lets go of it');
   health.closed = true;
-  answerAll(held.servers, unavailable({ log, newId, why: MOVING }));
+  const refuseAll = (why: string) => {
+    const [hooks, operator] = held.servers;
+    const isReady = () => ({ ready: false, reason: why }) as const;
+    answerBy(hooks, { health: healthRoutes(isReady), why: AWAY, log, newId });
+    answerBy(operator, { health: privateHealth(isReady), why, log, newId });
+  };
+  refuseAll(MOVING);
   notices.end();
   activity.end();
   held.endLive();
@@ -47,22 +55,23 @@ export async function letGo(context: Context, held: Held, signal: AbortSignal): 
   cancel();
   const onTaken = () => log.info('the mover has the database');
   const movedTo = await whenGivenBack({ path: config.store.path, clock, signal, onTaken });
-  if (movedTo !== null) answerAll(held.servers, unavailable({ log, newId, why: MOVED }));
+  if (movedTo !== null) refuseAll(MOVED);
   return movedTo;
 }
 
-function answerAll(servers: readonly HttpServer[], handler: RequestHandler): void {
-  for (const server of servers) server.answerBy(handler as Parameters<HttpServer['answerBy']>[0]);
-}
+type Refusing = { health: Router; why: string; log: Log; newId: () => string };
 
 /** Answers whether the process lives, and everything else with 503 and `Retry-After`. */
-function unavailable({ log, newId, why }: { log: Log; newId: () => string; why: string }): RequestHandler {
+function answerBy(server: HttpServer, { health, why, log, newId }: Refusing): void {
+  const refuse = express.Router();
+  refuse.use((_request, response) => sendProblem(response, { status: 503, code: 'unavailable', detail: why }));
+  const app = createApp({ routers: [health, refuse], log, newId });
+  server.answerBy(app as Parameters<HttpServer['answerBy']>[0]);
+}
+
+function privateHealth(readiness: Readiness): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/livez', showLive);
-  router.get(
-    '/readyz',
-    showReadiness(() => ({ ready: false, reason: why })),
-  );
-  router.use((_request, response) => sendProblem(response, { status: 503, code: 'unavailable', detail: why }));
-  return createApp({ routers: [router], log, newId });
+  router.get('/readyz', showReadiness(readiness));
+  return router;
 }

@@ -112,7 +112,11 @@ describe('settled move', () => {
     const lock = await eventually(() => tryLock(path));
     const refused = await deliver(serving, link, completedEvent(link));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '5']);
-    expect((await get(serving, '/readyz')).status).toBe(503);
+    // Why is not for strangers.
+    expect(await get(serving, '/readyz')).toMatchObject({ status: 503, text: '{"ready":false}' });
+    expect(refused.text).not.toMatch(/database|mov/);
+    const reason = expect.stringContaining('moves its database');
+    expect(await serving.api('/readyz')).toMatchObject({ status: 503, body: { ready: false, reason } });
     await serving.line(/the mover has the database/);
     // As a kill of the mover does.
     lock.close();
