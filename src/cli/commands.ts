@@ -9,6 +9,7 @@ import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from
 import { doctor } from './doctor.ts';
 import { drill } from './drill.ts';
 import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
+import { init } from './init.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
@@ -110,7 +111,7 @@ const help = defineCommand({
 
 /** Every command, in the order and under the headings in which help shows them. */
 const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  'Run it': [serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, drill, rotateKey, help],
+  'Run it': [init, serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, drill, rotateKey, help],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
     ...[linksReserve, linksAdd, reconcile],

@@ -31,7 +31,8 @@ export const doctor = defineCommand({
   run: async ({ config, server, options }) => (options.store === true ? probe(config()) : check(config(), server())),
 });
 
-async function check({ store, envFile }: Config, connection: ServerApi): Promise<Report> {
+/** What doctor finds in the running server. */
+export async function check({ store, envFile }: Config, connection: ServerApi): Promise<Report> {
   const { url } = connection;
   const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
   const isDown = answer instanceof Fault;

@@ -6,13 +6,13 @@ const ENDINGS = {
   ok: [0, 'done'],
   refused: [
     1,
-    'refused by the server, not confirmed by --yes, or doctor, drill, audit --verify or move --check found a fault',
+    'refused by the server, not confirmed by --yes, or doctor, init, drill, audit --verify or move --check found a fault',
   ],
   needsPerson: [3, 'attention --exit-code: something needs a person'],
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
   notFound: [66, 'there is no such order, event, notice, matter, token or session'],
-  unreachable: [69, 'the server or PostgreSQL cannot be reached, or no suitable Node is installed'],
+  unreachable: [69, 'the server, the service or PostgreSQL cannot be reached, or no suitable Node is installed'],
   bug: [70, 'a bug in settled, here or in the server'],
   cannotOpen: [73, 'the database cannot be opened, or is lost'],
   diskFailed: [74, 'the disk failed or is full'],
@@ -35,6 +35,9 @@ export const EXIT_MEANINGS: Readonly<Record<string, string>> = Object.fromEntrie
 export const EXIT_OF_COMMAND = {
   usage: EXIT.usage,
   not_confirmed: EXIT.refused,
+  answer_refused: EXIT.configuration,
+  answer_unreachable: EXIT.unreachable,
+  files_unwritable: EXIT.notAllowed,
   output_failed: EXIT.diskFailed,
   bug: EXIT.bug,
 } as const;

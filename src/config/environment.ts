@@ -11,19 +11,24 @@ export type EnvFile = { readonly path: string; readonly names: readonly string[]
 const PREFIX = 'SETTLED_';
 
 /**
- * The environment of this process, with settings that it lacks from `.env` in the working folder, if there is one; other
- * names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
+ * The environment of this process, `inherited`, and with settings that it lacks from `.env` in the working folder, if there
+ * is one; other names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
  */
-export function processEnvironment(): { environment: Environment; envFile: EnvFile | null } {
+export function processEnvironment(): { environment: Environment; inherited: Environment; envFile: EnvFile | null } {
   const path = resolve('.env');
   const given = Object.entries(readEnvFile(path)).filter(
     ([name, value]) => name.startsWith(PREFIX) && value !== '' && process.env[name] === undefined,
   );
   const environment = { ...process.env, ...Object.fromEntries(given) };
-  return { environment, envFile: given.length === 0 ? null : { path, names: given.map(([name]) => name) } };
+  return {
+    environment,
+    inherited: process.env,
+    envFile: given.length === 0 ? null : { path, names: given.map(([name]) => name) },
+  };
 }
 
-function readEnvFile(path: string): Environment {
+/** The names and values in a file like `.env`; none if there is no file. Faults: `configuration_invalid`. */
+export function readEnvFile(path: string): Environment {
   try {
     return parseEnv(readFileSync(path, 'utf8'));
   } catch (error) {

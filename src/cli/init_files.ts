@@ -1,0 +1,217 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import type { Environment } from '../config/environment.ts';
+import { CommandError } from './exit.ts';
+
+/** What `settled init` writes: `.env`, and a folder with one file for each secret. */
+
+export const ENV_FILE = '.env';
+const FOLDER = 'data';
+
+export type InitAnswers = {
+  apiUrl: string;
+  apiKey: string;
+  publicUrl: string;
+  store: string;
+  /** Empty: the shop reads the feed. */
+  shopUrl: string;
+  shopAllowPrivate: boolean;
+};
+
+/** The settings that are there already: of the process, and of `.env`. */
+export type SettingsBefore = { readonly inherited: Environment; readonly file: Environment };
+
+export type InitPlan = {
+  /** The content of `.env`. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Files to write, by their path. */
+  readonly secrets: ReadonlyMap<string, string>;
+  /** The settings with each planned file's content in place of its path, as `readConfig` takes them. Never show them. */
+  readonly environment: Environment;
+};
+
+const token = () => randomBytes(24).toString('base64url');
+const key = () => randomBytes(32).toString('base64');
+
+/**
+ * Plans what the answers need. What the environment of the process gives is not written again, and what `.env` or `data/`
+ * has already is kept: above all keys, which cannot be replaced.
+ */
+export function planFiles(answers: InitAnswers, { inherited, file }: SettingsBefore): InitPlan {
+  const kept = Object.entries(file).filter(([name, value]) => value !== '' || !name.startsWith('SETTLED_'));
+  const settings = Object.fromEntries(kept) as Record<string, string>;
+  const secrets = new Map<string, string>();
+  const isInherited = (name: string) => isGiven(inherited, name);
+  const remove = (name: string) => {
+    delete settings[name];
+    delete settings[`${name}_FILE`];
+  };
+  const set = (name: string, value: string) => {
+    if (isInherited(name) || settingText(settings, name) === value) return;
+    remove(name);
+    settings[name] = value;
+  };
+  const keep = (name: string, file: string, value: string) => {
+    remove(name);
+    settings[`${name}_FILE`] = `${FOLDER}/${file}`;
+    secrets.set(`${FOLDER}/${file}`, value);
+  };
+  const setSecret = (name: string, file: string, value: string) => {
+    if (!isInherited(name) && settingText(settings, name) !== value) keep(name, file, value);
+  };
+  const makeSecret = (name: string, file: string, make: () => string) => {
+    if (isInherited(name) || isGiven(settings, name)) return;
+    keep(name, file, readIfThere(`${FOLDER}/${file}`) || make());
+  };
+
+  const isShared = /^postgres(ql)?:/i.test(answers.store);
+  set('SETTLED_PUBLIC_URL', answers.publicUrl);
+  set('SETTLED_API_URL', answers.apiUrl);
+  setSecret('SETTLED_API_KEY', 'api-key', answers.apiKey);
+  if (isShared) {
+    setSecret('SETTLED_STORE', 'store', answers.store);
+    makeSecret('SETTLED_SECRETS_KEY', 'secrets-key', key);
+    makeSecret('SETTLED_OPERATOR_TOKEN', 'operator-token', token);
+  } else set('SETTLED_STORE', answers.store);
+  makeSecret('SETTLED_SHOP_TOKEN', 'shop-token', token);
+  if (answers.shopUrl === '') for (const name of OF_CALLBACK) remove(name);
+  else {
+    set('SETTLED_SHOP_URL', answers.shopUrl);
+    makeSecret('SETTLED_SHOP_SECRET', 'shop-secret', () => `whsec_${key()}`);
+    if (answers.shopAllowPrivate) set('SETTLED_SHOP_ALLOW_PRIVATE', 'true');
+    else remove('SETTLED_SHOP_ALLOW_PRIVATE');
+  }
+  return { settings, secrets, environment: { ...inherited, ...withContents(settings, secrets) } };
+}
+
+const OF_CALLBACK = ['SETTLED_SHOP_URL', 'SETTLED_SHOP_SECRET', 'SETTLED_SHOP_ALLOW_PRIVATE'];
+
+export function isGiven(environment: Environment, name: string): boolean {
+  return Boolean(environment[name] || environment[`${name}_FILE`]);
+}
+
+/** A setting's text, from its file if one is named; undefined if it is not given or cannot be read. */
+export function settingText(environment: Environment, name: string): string | undefined {
+  const file = environment[`${name}_FILE`];
+  return environment[name] || (file ? readIfThere(file) : undefined) || undefined;
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}
+
+function withContents(settings: Readonly<Record<string, string>>, secrets: ReadonlyMap<string, string>): Environment {
+  const pairs = Object.entries(settings).map(([name, value]) => {
+    const content = name.endsWith('_FILE') ? secrets.get(value) : undefined;
+    return content === undefined ? [name, value] : [name.replace(/_FILE$/, ''), content];
+  });
+  return Object.fromEntries(pairs);
+}
+
+const HEAD = '# Written by `settled init`. README.md lists all settings; each secret has a file of its own.';
+const PLAIN = /^[\w@%+=:,./-]+$/;
+
+/** The text of a file `.env` that is read back as these settings. Throws `answer_refused` for a value that no quotes can hold. */
+export function envText(settings: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(settings).map(([name, value]) => assignment(name, value));
+  return `${[HEAD, ...lines].join('\n')}\n`;
+}
+
+/** Plain if possible; single quotes before others, because no reader of such files replaces a `$` between them. */
+function assignment(name: string, value: string): string {
+  const quoted = ["'", '"', '`'].map((quote) => `${quote}${value}${quote}`);
+  const forms = [...(PLAIN.test(value) ? [value] : []), ...quoted].map((form) => `${name}=${form}`);
+  const fitting = forms.find((form) => isReadAs(form, name, value));
+  if (fitting !== undefined) return fitting;
+  const message =
+    `${name} cannot be written into .env so that it is read back as it is: no kind of quotes can hold its value. Give it in ` +
+    'the environment, or as a file that its name with _FILE names.';
+  throw new CommandError('answer_refused', message);
+}
+
+/** Whether the text is this one setting, and ends so that the next line is read as a line of its own. */
+function isReadAs(text: string, name: string, value: string): boolean {
+  const next = `${name}_NEXT`;
+  const { [name]: read, [next]: after, ...more } = parseEnv(`${text}\n${next}=whole\n`);
+  return read === value && after === 'whole' && Object.keys(more).length === 0;
+}
+
+export type WrittenFile = {
+  path: string;
+  /** Where the content before is kept; null if there was none, or the same. */
+  before: string | null;
+};
+
+/**
+ * Writes secrets first and `.env` last, each whole or not at all, so that an interruption leaves no settings that name
+ * missing files. Keeps a copy of what it replaces. Returns what it wrote. Throws `files_unwritable`.
+ */
+export function writeFiles({ settings, secrets }: InitPlan, nowMs: number): WrittenFile[] {
+  const text = envText(settings);
+  const stamp = new Date(nowMs).toISOString().replace(/[-:.]/g, '');
+  try {
+    if (secrets.size > 0) {
+      mkdirSync(FOLDER, { recursive: true, mode: 0o700 });
+      chmodSync(FOLDER, 0o700);
+    }
+    const written = [...secrets].map(([path, secret]) => writeOne(path, `${secret}\n`, stamp));
+    if (secrets.size > 0) syncFolder(FOLDER);
+    const env = writeOne(ENV_FILE, text, stamp);
+    syncFolder('.');
+    return [...written, env].filter((one) => one !== null);
+  } catch (error) {
+    const { code, path = '.' } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    const message = `${resolve(path)} cannot be written (${code}). Run the command in a folder that this user may write.`;
+    throw new CommandError('files_unwritable', message);
+  }
+}
+
+/** Null if the file says so already. */
+function writeOne(path: string, text: string, stamp: string): WrittenFile | null {
+  const content = existsSync(path) ? readFileSync(path, 'utf8') : null;
+  if (content !== null) chmodSync(path, 0o600);
+  if (content?.trim() === text.trim()) return null;
+  const before = content === null ? null : `${path}.before-${stamp}`;
+  if (before !== null) {
+    copyFileSync(path, before, constants.COPYFILE_EXCL);
+    chmodSync(before, 0o600);
+  }
+  const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
+  try {
+    writeFileSync(draft, text, { flag: 'wx', mode: 0o600, flush: true });
+    renameSync(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return { path, before };
+}
+
+/** Makes the names of new files durable. */
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
