@@ -9,16 +9,16 @@ export const init = defineCommand({
   usage: 'init',
   about: 'set settled up in this folder: five questions, each answer checked, then doctor and a first test order',
   details: [
-    'It writes .env, and a file in data/ for each secret. Secrets that are there are kept. It changes no .env without --force.',
-    'On a terminal it asks for what no option and no setting in the environment answers. With --yes, or without a terminal, it',
-    'asks nothing: then --service-url, --api-key-file and --public-url are needed, and what .env has counts as given.',
-    'Its two requests to the service try the API key, and let doctor ask once more. The test order is paid at a sandbox.',
-    'The exit code is 1 if all is written and doctor or the test order failed, 78 if an answer cannot be used, and 69 if the',
-    'service or PostgreSQL does not answer. With 64, 69, 77 and 78 it wrote nothing, or said what it wrote.',
+    'It writes .env, and a file in data/ for each secret. It replaces no secret, and no .env without --force.',
+    'On a terminal it asks for what no option and no setting in the environment answers. With --yes, or without a terminal,',
+    'it asks nothing: --service-url, --api-key-file and --public-url are needed then, and what .env has counts as given.',
+    "It sends the service two requests: one tries the API key, one is doctor's. The test order is paid at a sandbox.",
+    'The exit code is 1 if doctor or the test order failed once all was written, 78 if an answer cannot be used, and 69 if',
+    'the service or PostgreSQL does not answer. docs/first-hour.md describes each step.',
   ],
   examples: [
     'settled init',
-    'settled init --yes --service-url https://links.example.com --api-key-file key.txt --public-url https://pay.example.com',
+    'settled init --yes --service-url https://links.example.com --api-key-file FILE --public-url https://pay.example.com',
   ],
   options: {
     'service-url': { value: 'URL', about: "the payment-link service's address" },

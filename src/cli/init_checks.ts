@@ -8,6 +8,7 @@ import { type ListenAddress, SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
 import { systemClock } from '../work/clock.ts';
 import { CommandError } from './exit.ts';
+import { isGiven, settingText } from './init_files.ts';
 
 /** How `settled init` tries each answer. */
 
@@ -44,6 +45,15 @@ export function parseAnswer<T>(of: AnswerName, what: string, text: string, parse
     return parse(text);
   } catch (error) {
     throw new AnswerRefused(of, `${what} ${(error as Error).message}.`);
+  }
+}
+
+/** Reads a setting that no question asks for. Throws `answer_refused`: asking again would not help. */
+export function parseSetting<T>(name: string, text: string, parse: (text: string) => T): T {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new CommandError('answer_refused', `${name} ${(error as Error).message}.`);
   }
 }
 
@@ -163,12 +173,12 @@ function causeOf(error: unknown): string {
 /** Tries by real statements what settled needs of the store, as `settled doctor --store` does. Faults: those of the probe. */
 export async function checkStore(text: string, others: Environment, signal: AbortSignal): Promise<CheckNote> {
   const store = parseAnswer('store', 'The store', text, SETTINGS.store.parse);
-  const { SETTLED_STORE_DURABILITY: declared, SETTLED_STORE_DIRECT: direct } = others;
+  const direct = settingText(others, 'SETTLED_STORE_DIRECT');
   const { probeStore } = await import('../store/probe.ts');
   const probed = await probeStore({
     store,
-    direct: direct ? parseAnswer('store', 'SETTLED_STORE_DIRECT', direct, SETTINGS.storeDirect.parse) : null,
-    trustsStorage: Boolean(declared),
+    direct: direct === undefined ? null : parseSetting('SETTLED_STORE_DIRECT', direct, SETTINGS.storeDirect.parse),
+    trustsStorage: isGiven(others, 'SETTLED_STORE_DURABILITY'),
     clock: systemClock,
     newId: randomUUID,
     signal,

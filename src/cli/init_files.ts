@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
-import { parseEnv } from 'node:util';
+import { isDeepStrictEqual, parseEnv } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { CommandError } from './exit.ts';
 
@@ -175,7 +175,7 @@ export function writeFiles({ settings, secrets }: InitPlan, nowMs: number): Writ
     }
     const written = [...secrets].map(([path, secret]) => writeOne(path, `${secret}\n`, stamp));
     if (secrets.size > 0) syncFolder(FOLDER);
-    const env = writeOne(ENV_FILE, text, stamp);
+    const env = isSaid(settings) ? null : writeOne(ENV_FILE, text, stamp);
     syncFolder('.');
     return [...written, env].filter((one) => one !== null);
   } catch (error) {
@@ -184,6 +184,12 @@ export function writeFiles({ settings, secrets }: InitPlan, nowMs: number): Writ
     const message = `${resolve(path)} cannot be written (${code}). Run the command in a folder that this user may write.`;
     throw new CommandError('files_unwritable', message);
   }
+}
+
+/** Whether `.env` has just these settings, in whatever order and beside whatever remarks. */
+function isSaid(settings: Readonly<Record<string, string>>): boolean {
+  const said = existsSync(ENV_FILE) ? parseEnv(readFileSync(ENV_FILE, 'utf8')) : {};
+  return isDeepStrictEqual({ ...said }, { ...settings });
 }
 
 /** Null if the file says so already. */

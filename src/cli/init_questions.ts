@@ -12,6 +12,7 @@ import {
   checkShop,
   checkStore,
   parseAnswer,
+  parseSetting,
 } from './init_checks.ts';
 import { type InitAnswers, isGiven, type SettingsBefore, settingText } from './init_files.ts';
 import type { Terminal } from './init_terminal.ts';
@@ -211,7 +212,7 @@ async function check(
       return checkPublicUrl(
         publicUrl,
         apiUrl,
-        parseAnswer(name, 'SETTLED_HOOKS_LISTEN', listen, SETTINGS.hooksListen.parse),
+        parseSetting('SETTLED_HOOKS_LISTEN', listen, SETTINGS.hooksListen.parse),
       );
     }
     case 'store':

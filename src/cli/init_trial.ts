@@ -71,7 +71,7 @@ function reasonOf({ code, stdout, stderr }: Ended): string {
   }
 }
 
-export type TestOrderStep = { step: string; happened: string; state: string; seconds: number };
+type TestOrderStep = { step: string; happened: string; state: string; seconds: number };
 /** `steps`: those of `settled demo --once`. If there are none, `why` says what was in the way. */
 export type TestOrder = { steps: TestOrderStep[]; seconds: number } | { steps: null; why: string; isFailure: boolean };
 

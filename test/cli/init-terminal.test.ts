@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { parseEnv } from 'node:util';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { testFolder } from '../support/app.ts';
+import { freePort } from '../support/http.ts';
+import { MAIN } from '../support/process.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
+import { eventually } from '../support/timing.ts';
+
+const NO_TERMINAL = 'script (util-linux) is not installed: no terminal can be made';
+const API_KEY = 'key-of-the-person-at-the-terminal';
+
+type Session = {
+  /** Waits for a text after what was seen so far, then types. */
+  answer(after: string, keys: string): Promise<void>;
+  text(): string;
+  ended: Promise<number | null>;
+};
+
+/** `settled init` on a terminal of its own, which shows what a person would see. */
+function onTerminal(cwd: string, environment: Record<string, string>): Session {
+  const command = `'${process.execPath}' '${MAIN}' init`;
+  const child: ChildProcess = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd,
+    env: { PATH: process.env.PATH ?? '', TERM: 'dumb', ...environment },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let shown = '';
+  let seen = 0;
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    shown += chunk;
+  });
+  const ended = new Promise<number | null>((resolve) => child.once('close', resolve));
+  return {
+    answer: async (after, keys) => {
+      seen = await eventually(() => {
+        const at = shown.indexOf(after, seen);
+        if (at < 0) throw new Error(`"${after}" does not follow in:\n${shown.slice(seen)}`);
+        return at + after.length;
+      });
+      child.stdin?.write(keys);
+    },
+    text: () => shown,
+    ended,
+  };
+}
+
+async function prepare() {
+  const [hooks, operator] = [await freePort(), await freePort()];
+  const environment = { SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooks}`, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator}` };
+  return { folder: testFolder(), environment, publicUrl: `http://127.0.0.1:${hooks}` };
+}
+
+const canAsk = spawnSync('script', ['--version']).error === undefined;
+
+describe('cli: init on a terminal', () => {
+  it('asks again what cannot be used, hides the key, and ends with a paid order', async ({ skip }) => {
+    skip(!canAsk, NO_TERMINAL);
+    const { folder, environment, publicUrl } = await prepare();
+    const sandbox = await startTestSandbox({ apiKey: API_KEY });
+    const session = onTerminal(folder, environment);
+    await session.answer('1 of 5', '');
+    await session.answer('> ', 'links\r');
+    await session.answer("no: The service's address is not an address", '');
+    await session.answer('> ', `http://127.0.0.1:${await freePort()}\r`);
+    await session.answer('2 of 5', '');
+    await session.answer('> ', `${API_KEY}\r`);
+    // The key is kept meanwhile.
+    await session.answer('no: No service could be asked at', '');
+    await session.answer('1 of 5', '');
+    await session.answer('> ', `${sandbox.url}\r`);
+    await session.answer('ok: the service knows this key as Sandbox Merchant, ACTIVE', '');
+    await session.answer('3 of 5', '');
+    await session.answer('> ', `${publicUrl}\r`);
+    await session.answer('arrives at', '');
+    // What is typed ahead is taken in its turn: SQLite, its usual file, and no callback.
+    await session.answer('4 of 5', '');
+    await session.answer('[sqlite] > ', '\r\r\r');
+    await session.answer('5 of 5', '');
+    await session.answer(`Write .env, data/api-key, data/shop-token in ${folder}? [Y/n]`, 'y\r');
+    expect(await session.ended).toBe(0);
+    const text = session.text();
+    expect(text).toMatch(/Doctor's verdict:.*ok +public address +a signed delivery to \S+ arrives/s);
+    expect(text).toMatch(/A first order at a sandbox.*pay it [^\r]* paid\r\n/s);
+    expect(text).toContain('Give the shop its token, which is in data/shop-token.');
+    expect(text).not.toContain(API_KEY);
+    expect(text).not.toContain(readFileSync(`${folder}/data/shop-token`, 'utf8').trim());
+    expect(readFileSync(`${folder}/data/api-key`, 'utf8')).toBe(`${API_KEY}\n`);
+    expect(parseEnv(readFileSync(`${folder}/.env`, 'utf8'))).toMatchObject({ SETTLED_PUBLIC_URL: publicUrl });
+  });
+
+  it('leaves nothing if Ctrl+C or the end of the input comes before the last answer', async ({ skip }) => {
+    skip(!canAsk, NO_TERMINAL);
+    const { folder, environment } = await prepare();
+    const [interrupted, left] = [onTerminal(folder, environment), onTerminal(folder, environment)];
+    await Promise.all([
+      interrupted.answer('> ', '\u0003'),
+      left.answer('> ', '\u0004').then(() => left.answer('Nothing was written.', '')),
+    ]);
+    expect(await interrupted.ended).toBe(128 + constants.signals.SIGINT);
+    expect(await left.ended).toBe(1);
+    expect([existsSync(`${folder}/.env`), readdirSync(folder)]).toEqual([false, []]);
+  });
+});
