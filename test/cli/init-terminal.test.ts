@@ -65,10 +65,9 @@ describe('cli: init on a terminal', () => {
     await session.answer('1 of 5', '');
     await session.answer('> ', 'links\r');
     await session.answer("no: The service's address is not an address", '');
-    await session.answer('> ', `http://127.0.0.1:${await freePort()}\r`);
+    // Both answers are pasted at once; the key is not shown even so, and is kept while the address is corrected.
+    await session.answer('> ', `http://127.0.0.1:${await freePort()}\r${API_KEY}\r`);
     await session.answer('2 of 5', '');
-    await session.answer('> ', `${API_KEY}\r`);
-    // The key is kept meanwhile.
     await session.answer('no: No service could be asked at', '');
     await session.answer('1 of 5', '');
     await session.answer('> ', `${sandbox.url}\r`);
