@@ -72,7 +72,9 @@ function namesOf({ secrets }: InitPlan): string {
   return [ENV_FILE, ...secrets.keys()].join(', ');
 }
 
-function noteLines(notes: readonly CheckNote[]): string[] {
+type ReportLine = Report['lines'][number];
+
+function noteLines(notes: readonly CheckNote[]): ReportLine[] {
   return notes.length === 0 ? [] : [...table(notes, { checked: 'answer', status: 'status', found: 'detail' }), ''];
 }
 
@@ -82,12 +84,12 @@ function fileLines(files: readonly WrittenFile[]): string[] {
   return [`Written in ${process.cwd()}, for this user alone:`, ...files.map((file) => `  ${file.path}${kept(file)}`)];
 }
 
-function doctorLines({ checks, ranAlready }: DoctorVerdict): string[] {
+function doctorLines({ checks, ranAlready }: DoctorVerdict): ReportLine[] {
   const restart = '(settled runs already, with the settings that it was started with: restart it.)';
   return ['', "Doctor's verdict:", ...checkLines(checks), ...(ranAlready ? [restart] : [])];
 }
 
-function orderLines(order: TestOrder | null): string[] {
+function orderLines(order: TestOrder | null): ReportLine[] {
   if (order === null) return [];
   if (order.steps === null) {
     return ['', `${order.isFailure ? 'The test order failed' : 'No test order was made'}: ${order.why}`];
