@@ -7,7 +7,7 @@ const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 export const init = defineCommand({
   usage: 'init',
-  about: 'set settled up in this folder: five questions, each answer checked, then doctor and a first test order',
+  about: 'set settled up in this folder by five questions, check it, and try it',
   details: [
     'It writes .env, and a file in data/ for each secret. It replaces no secret, and no .env without --force.',
     'On a terminal it asks for what no option and no setting in the environment answers. With --yes, or without a terminal,',
