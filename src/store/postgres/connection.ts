@@ -86,7 +86,7 @@ export class ServerConnection extends pg.Client {
 /** What is asked of every new connection. A standby has replayed its log up to `logEnd`, a primary has written it. */
 const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
-  (SELECT system_identifier::text FROM pg_control_system()) AS cluster,
+  (SELECT system_identifier::text FROM pg_control_system()) AS cluster, pg_postmaster_start_time()::text AS "startedAt",
   CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
   (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END - '0/0')::text AS "logEnd",
   (SELECT substring(obj_description(to_regclass('instance'), 'pg_class')
@@ -101,6 +101,7 @@ type Answered = {
   encoding: string;
   isStandby: boolean;
   cluster: string;
+  startedAt: string;
   timeline: string | null;
   logEnd: string | null;
   supersededBy: string | null;
@@ -112,6 +113,8 @@ export type Inspected = {
   isStandby: boolean;
   /** The same for a primary and its standbys. */
   cluster: string;
+  /** When this server was started, to the microsecond: within a cluster no two have it alike. */
+  startedAt: string;
   /** Of a primary: counts the promotions. A standby does not say it. */
   timeline: number | null;
   /** In bytes since the beginning of the log. */
@@ -150,10 +153,11 @@ export async function inspect(
     throw new Fault('transient', 'configuration_invalid', what);
   }
   if (found.fsync === 'off' && !trustsStorage) throw notDurable(name);
-  const { isStandby, cluster, timeline, logEnd, supersededBy, standbys } = found;
+  const { isStandby, cluster, startedAt, timeline, logEnd, supersededBy, standbys } = found;
   return {
     isStandby,
     cluster,
+    startedAt,
     // The first eight digits of the name of a file of the log, which are hexadecimal.
     timeline: timeline === null ? null : Number.parseInt(timeline, 16),
     logEnd: logEnd === null ? null : Number(logEnd),

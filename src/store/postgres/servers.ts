@@ -205,7 +205,9 @@ export class Servers {
   #choose(found: readonly Found[]): Usable {
     const primaries = found.filter((one): one is Usable => !(one.said instanceof Fault) && !one.said.isStandby);
     for (const { server, said } of primaries) if (this.#isReplaced(said)) this.#mark(server, said);
-    const [first, second] = primaries.filter(({ said }) => !this.#isReplaced(said));
+    const [first, ...others] = primaries.filter(({ said }) => !this.#isReplaced(said));
+    // One server may have two names in the address, like its own and one that follows the primary.
+    const second = others.find(({ said }) => !isSameServer(said, (first as Usable).said));
     if (first === undefined) throw this.#none(found);
     if (second === undefined) return first;
     this.#generation++;
@@ -250,10 +252,11 @@ export class Servers {
   }
 
   #describe(found: readonly Found[]): ServerState[] {
-    const ends = found.flatMap(({ said }) =>
-      said instanceof Fault || said.isStandby || this.#isReplaced(said) ? [] : [said.logEnd],
+    const primaries = found.flatMap(({ said }) =>
+      said instanceof Fault || said.isStandby || this.#isReplaced(said) ? [] : [said],
     );
-    const end = ends.length === 1 ? ends[0] : null;
+    const [first, ...others] = primaries;
+    const end = first !== undefined && others.every((other) => isSameServer(other, first)) ? first.logEnd : null;
     return found.map(({ server: { name }, said }) => {
       if (said instanceof Fault) {
         const role = said.code === 'store_unreachable' ? 'unreachable' : 'unusable';
@@ -262,8 +265,12 @@ export class Servers {
       const { isStandby, timeline, logEnd } = said;
       const role = isStandby ? 'standby' : this.#isReplaced(said) ? 'replaced' : 'primary';
       const behindBytes =
-        isStandby && end !== null && end !== undefined && logEnd !== null ? Math.max(0, end - logEnd) : null;
+        isStandby && end !== null && logEnd !== null ? Math.max(0, end - logEnd) : null;
       return { name, role, why: null, behindBytes, timeline, waitsFor: isStandby ? null : said.standbys };
     });
   }
+}
+
+function isSameServer(one: Inspected, other: Inspected): boolean {
+  return one.cluster === other.cluster && one.startedAt === other.startedAt;
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -76,6 +76,17 @@ describe('servers of one database', () => {
     await other.start();
     await servers.look();
     await expect(servers.primary()).rejects.toMatchObject(fault);
+  });
+
+  it('one of them may be named twice, as by a name that follows the primary', async () => {
+    const url = await newDatabase();
+    const alias = join(testFolder(), 'alias');
+    symlinkSync(hostOf(url), alias);
+    const { servers, name } = addressOf(url, [alias, hostOf(url)]);
+    const { store } = await openTestPostgres(url, { servers, name });
+    onTestFinished(() => store.close());
+    const state = await store.storeState(Date.now());
+    expect(state.servers).toMatchObject([{ role: 'primary' }, { role: 'primary' }]);
   });
 
   it('a standby that is promoted while another server is silent is found, though it said that it is one', async () => {
