@@ -12,7 +12,7 @@ export type PostgresAddress = {
 };
 
 /** One server. `url` may hold a password. */
-export type ServerAddress = { readonly url: string; readonly name: string; readonly database: string };
+export type ServerAddress = { readonly url: string; readonly name: string };
 
 export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };
@@ -85,7 +85,7 @@ export function postgresAddress(url: string): PostgresAddress {
   const [first] = servers as [ParsedServer];
   const name =
     servers.length === 1 ? first.name : `postgres://${servers.map(({ host }) => host).join(',')}/${first.database}`;
-  return { engine: 'postgres', servers: servers.map(({ host: _, ...server }) => server), name };
+  return { engine: 'postgres', servers: servers.map(({ url, name }) => ({ url, name })), name };
 }
 
 const SERVERS_MAX = 9;
@@ -119,7 +119,7 @@ const NO_ADDRESS =
   'is not an address: write postgres://user:password@host:5432/database, with other characters than letters and digits ' +
   'percent-encoded in user and password';
 
-type ParsedServer = ServerAddress & { host: string };
+type ParsedServer = ServerAddress & { host: string; database: string };
 
 function serverAddress(url: string): ParsedServer {
   const parsed = URL.parse(url);
@@ -139,7 +139,7 @@ function serverAddress(url: string): ParsedServer {
   const name = host.startsWith('/')
     ? `postgres://localhost:${port}/${database}?host=${host}`
     : `postgres://${host}:${port}/${database}`;
-  return { url, name, database, host: `${encodeURIComponent(host)}:${port}` };
+  return { url, name, database, host: `${host.startsWith('/') ? encodeURIComponent(host) : host}:${port}` };
 }
 
 function refuseParameters(given: URLSearchParams): void {

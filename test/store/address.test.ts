@@ -8,7 +8,11 @@ describe('the address of a PostgreSQL', () => {
       'postgres://settled:p%2Cq@one,two,three/settled?sslmode=no-verify&target_session_attrs=read-write',
       ['one:5432', 'two:5432', 'three:5432'],
     ],
-    ['postgres://settled:pass@[::1]:5433,[::2]/settled', ['[::1]:5433', '[::2]:5432']],
+    [
+      'postgres://settled:pass@[::1]:5433,[::2]/settled',
+      ['[::1]:5433', '[::2]:5432'],
+      'postgres://[::1]:5433,[::2]:5432/settled',
+    ],
     ['postgres://settled:pass@/settled?host=one,two&port=5433', ['one:5433', 'two:5433']],
     ['postgres://settled:pass@/settled?host=one,two&port=5433,5434', ['one:5433', 'two:5434']],
     ['postgres:///settled?host=/run/one,/run/two', ['localhost:5432', 'localhost:5432']],

@@ -27,7 +27,7 @@ export const TEMPLATE = 'settled_template';
 const NAME = 'the database of the test';
 
 export function serverOf(url: string): ServerAddress {
-  return { url, name: NAME, database: new URL(url).pathname.slice(1) };
+  return { url, name: NAME };
 }
 
 /** Opens the shared store as the tests of it do. */
