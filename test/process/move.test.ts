@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Fault } from '../../src/fault.ts';
 import { lockStore } from '../../src/store/sqlite/open.ts';
+import { runIn } from '../store/postgres/contract_store.ts';
 import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
@@ -104,6 +106,44 @@ describe('settled move', () => {
     expect((await replica.api('/v1/audit/verification')).body).toMatchObject({ isWhole: true });
   });
 
+  it('opens no server that lacks what was copied, if a failover comes between the two marks', async () => {
+    const path = join(testFolder(), 'settled.db');
+    const to = await emptyDatabase();
+    const name = new URL(to).pathname.slice(1);
+    const behind = `${name}_behind`;
+    onTestFinished(() => sharedServer().drop(behind));
+    const serving = await startServing(path);
+    const environment = commandEnvironment(path, serving);
+    await serving.reserve('before');
+    await runJson(['move', '--to', to, '--dry-run'], environment);
+    // What a standby has that is a little behind.
+    await sharedServer().create(behind, name);
+    await serving.reserve('after');
+    serving.child.kill();
+    await serving.finished;
+    // The primary is lost when the file is marked, and the database is not open yet.
+    await runIn(
+      to,
+      `CREATE FUNCTION lost() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN new; END $$;
+       CREATE TRIGGER lost BEFORE UPDATE ON instance FOR EACH ROW WHEN (new.moving IS NULL) EXECUTE FUNCTION lost()`,
+    );
+    const moving = runJson(['move', '--to', to], environment);
+    await eventually(() => expect(movedTo(path)).not.toBeNull());
+    const server = sharedServer().url('postgres');
+    await runIn(server, `ALTER DATABASE "${name}" ALLOW_CONNECTIONS false`);
+    await runIn(server, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${name}'`);
+    onTestFinished(() => sharedServer().drop(`${name}_lost`));
+    await runIn(server, `ALTER DATABASE "${name}" RENAME TO "${name}_lost"`);
+    await runIn(server, `ALTER DATABASE "${behind}" RENAME TO "${name}"`);
+    expect(await moving).toMatchObject({ wasMoved: false });
+    const key = readFileSync(`${path}.key`, 'utf8').trim();
+    const replica = await startServing('', { SETTLED_STORE: to, SETTLED_SECRETS_KEY: key });
+    for (const reference of ['before', 'after']) {
+      expect(await replica.api(`/v1/orders/${reference}`)).toMatchObject({ status: 200 });
+    }
+  });
+
   it('lets the server serve on if the mover is gone in the stop, however it ended', async () => {
     const path = join(testFolder(), 'settled.db');
     const serving = await startServing(path, { SETTLED_HOOKS_LISTEN: '127.0.0.1:0' });
@@ -127,6 +167,15 @@ describe('settled move', () => {
     expect(taken.status).toBe(200);
   });
 });
+
+function movedTo(path: string): string | null {
+  const db = new Database(path, { readonly: true });
+  try {
+    return db.prepare('SELECT moved_to FROM instance').pluck().get() as string | null;
+  } finally {
+    db.close();
+  }
+}
 
 /** The lock of a file that another process is about to let go of. */
 function tryLock(path: string): ReturnType<typeof lockStore> {

@@ -156,17 +156,20 @@ async function cutOver(options: MoveOptions, { db, target, passage }: Opened & {
   db.prepare('UPDATE instance SET moved_to = ?').run(options.to.name);
   const names = { instance_id, secrets_key_id, secrets_key_others };
   const instance = { ...names, created_at_ms, alive_at_ms, generation, restored_from_ms };
-  await openInTime(options, target, instance);
+  await openInTime(options, { db, target, instance, passage: last });
   options.onProgress({ step: 'opened' });
 }
 
+type Closing = Opened & { instance: MovedInstance; passage: Passage };
+
 /** The source is marked, so nothing serves until this is done. */
-async function openInTime(options: MoveOptions, target: Destination, instance: MovedInstance): Promise<void> {
+async function openInTime(options: MoveOptions, { db, target, instance, passage }: Closing): Promise<void> {
   let failed: unknown;
   let first: Destination | null = target;
   const attempt = async () => {
     const own = first ?? (await connectTarget(options));
     try {
+      if (first === null) await copyAgain(options, { db, target: own, instance, passage });
       await openTarget(own, instance);
     } finally {
       if (first === null) await own.client.end().catch(() => {});
@@ -181,6 +184,16 @@ async function openInTime(options: MoveOptions, target: Destination, instance: M
     }),
   );
   if (!opened) throw failed;
+}
+
+/** What answers after a lost connection may be a standby that was promoted, and lack some of what was copied. */
+async function copyAgain(options: MoveOptions, { db, target, instance, passage }: Closing): Promise<void> {
+  const { instance_id } = instance;
+  await whenMine(options, target);
+  if (await wasMoved(target, readSource(db, options))) return;
+  const { copied } = await prepare(options, { db, target, instanceId: instance_id });
+  const { source, tables } = passage;
+  await copyRest({ ...passage, target, copied }, () => continueNumbers(target, tables, source.highestKey));
 }
 
 /** A digest over those of its ranges says what a whole table is. */
