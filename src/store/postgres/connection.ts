@@ -3,6 +3,7 @@ import pg from 'pg';
 import { Fault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 import { notDurable } from './faults.ts';
+import { lookUpServer } from './lookups.ts';
 import type { Durability } from './transaction.ts';
 
 /**
@@ -51,6 +52,13 @@ function wholeNumber(text: string): number {
  */
 class GatheringSocket extends Socket {
   #isGathering = false;
+
+  /** `pg` names a port and a host, or the path of a socket. */
+  override connect(...to: readonly unknown[]): this {
+    const [place, host] = to as [number, string] | [string];
+    if (typeof place === 'string' || host === undefined) return super.connect(place as string);
+    return super.connect({ port: place, host, lookup: lookUpServer });
+  }
 
   override cork(): void {
     if (!this.#isGathering) super.cork();

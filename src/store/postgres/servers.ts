@@ -264,8 +264,7 @@ export class Servers {
       }
       const { isStandby, timeline, logEnd } = said;
       const role = isStandby ? 'standby' : this.#isReplaced(said) ? 'replaced' : 'primary';
-      const behindBytes =
-        isStandby && end !== null && logEnd !== null ? Math.max(0, end - logEnd) : null;
+      const behindBytes = isStandby && end !== null && logEnd !== null ? Math.max(0, end - logEnd) : null;
       return { name, role, why: null, behindBytes, timeline, waitsFor: isStandby ? null : said.standbys };
     });
   }

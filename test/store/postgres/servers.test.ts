@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import dns from 'node:dns';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { markReplaced } from '../../../src/store/postgres/connection.ts';
 import { migratePostgres } from '../../../src/store/postgres/open.ts';
@@ -107,6 +108,41 @@ describe('servers of one database', () => {
     await connected.promise;
     await runIn(other.url('postgres'), 'SELECT pg_promote()');
     expect(await found).toMatchObject({ name: expect.stringContaining(other.folder) });
+  });
+
+  it('names for which no resolver answers keep one thread of those that look names up', async () => {
+    const underWay = new Map<string, (() => void)[]>();
+    const lookup = dns.lookup;
+    vi.spyOn(dns, 'lookup').mockImplementation(((
+      name: string,
+      options: object,
+      answered: (error: Error | null) => void,
+    ) => {
+      if (!name.startsWith('silent-')) return lookup(name, options, answered);
+      const give = () => answered(Object.assign(new Error('no answer'), { code: 'EAI_AGAIN' }));
+      underWay.set(name, [...(underWay.get(name) ?? []), give]);
+    }) as typeof lookup);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const counts = () => [...underWay.values()].map((gives) => gives.length);
+    const url = await newDatabase();
+    const servers = serversAt(url, ['silent-1', 'silent-2', hostOf(url)]);
+    for (let looks = 0; looks < 3; looks++) await servers.look();
+    expect(await servers.primary()).toMatchObject({ name: expect.stringContaining(hostOf(url)) });
+    expect(counts()).toEqual([1, 1]);
+    const giveAll = () => {
+      const gives = [...underWay.values()].flat();
+      underWay.clear();
+      for (const give of gives) give();
+    };
+    giveAll();
+    const seen = new Set<string>();
+    for (let rounds = 0; rounds < 4; rounds++) {
+      await servers.look();
+      expect(counts()).toEqual([1]);
+      for (const name of underWay.keys()) seen.add(name);
+      giveAll();
+    }
+    expect([...seen].sort()).toEqual(['silent-1', 'silent-2']);
   });
 
   it('are refused with what each said if none takes writes', async () => {
