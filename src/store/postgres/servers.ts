@@ -42,6 +42,7 @@ export class Servers {
   #isInDoubt: boolean;
   /** Connections that were inspected in an earlier one are inspected again before they are used. */
   #generation = 0;
+  #doubts = 0;
   readonly #inspectedIn = new WeakMap<pg.ClientBase, number>();
   /** The highest timeline that was seen, of each cluster: a database may be restored into another one. */
   readonly #timelines = new Map<string, number>();
@@ -122,6 +123,7 @@ export class Servers {
   doubtServer(server: ServerAddress): void {
     if (server !== this.#primary) return;
     this.#generation++;
+    this.#doubts++;
     this.#isInDoubt = this.#options.servers.length > 1;
   }
 
@@ -170,12 +172,12 @@ export class Servers {
     try {
       if (restMs > 0) await new Promise<void>((resume) => clock.after(restMs, resume));
       this.#searchedAtMs = clock.monotonicMs();
-      const generation = this.#generation;
+      const doubts = this.#doubts;
       const found = await askServers(servers, { clock, durability: this, onSaid: (said) => this.#note(said) });
       this.#states = this.#describe(found);
       const chosen = this.#choose(found);
       // A doubt that came meanwhile may be of what was found.
-      if (generation === this.#generation) this.#isInDoubt = false;
+      if (doubts === this.#doubts) this.#isInDoubt = false;
       this.#use(chosen);
     } finally {
       this.#search = null;
@@ -183,8 +185,12 @@ export class Servers {
   }
 
   #note({ cluster, timeline, supersededBy }: Inspected): void {
-    const seen = Math.max(timeline ?? 0, supersededBy ?? 0, this.#timelines.get(cluster) ?? 0);
-    if (seen > 0) this.#timelines.set(cluster, seen);
+    const before = this.#timelines.get(cluster) ?? 0;
+    const seen = Math.max(timeline ?? 0, supersededBy ?? 0);
+    if (seen <= before) return;
+    this.#timelines.set(cluster, seen);
+    // A name that follows the primary may have led older connections to the one before.
+    if (before > 0) this.#generation++;
   }
 
   #isReplaced({ cluster, timeline, isStandby }: Inspected): boolean {

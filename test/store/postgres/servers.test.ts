@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import dns from 'node:dns';
-import { symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
@@ -179,6 +179,38 @@ describe('servers of one database', () => {
     await expect(open()).rejects.toMatchObject(fault);
     await migrateWith('key-1', { isRestored: true });
     await (await open()).store.close();
+  });
+
+  it('a connection from before a promotion is used no more when a newer one shows it, by the same name', async () => {
+    const url = await newDatabase();
+    const [alias, promoted] = [join(testFolder(), 'alias'), testFolder()];
+    symlinkSync(hostOf(url), alias);
+    const servers = serversAt(url, [alias]);
+    const db = openTestDatabase(url, { connections: 2, servers });
+    onTestFinished(() => db.close());
+    const pid = statement('SELECT pg_backend_pid() AS pid');
+    const ask = async () => (await db.once((tx) => tx.one<{ pid: number }>(pid)))?.pid;
+    const before = await ask();
+    expect(await ask()).toBe(before);
+    const timeline = 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
+    const server = createServer((client) => {
+      const primary = connect(join(hostOf(url), '.s.PGSQL.5432'));
+      for (const socket of [client, primary]) socket.on('error', () => {});
+      primary.pipe(client);
+      client.on('end', () => primary.end());
+      client.on('data', (data) =>
+        primary.write(data.toString('latin1').replace(timeline, "'00000002'".padEnd(timeline.length)), 'latin1'),
+      );
+    });
+    server.listen(join(promoted, '.s.PGSQL.5432'));
+    onTestFinished(() => void server.close());
+    rmSync(alias);
+    symlinkSync(promoted, alias);
+    expect(await ask()).toBe(before);
+    await (await servers.connect()).end();
+    const after = await ask();
+    expect(after).not.toBe(before);
+    expect(await ask()).toBe(after);
   });
 
   it('a connection from before a doubt is inspected again before it is used', async () => {
