@@ -84,6 +84,6 @@ export async function whenReachable<T>(
 export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   const { store } = options;
   if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
-  const { migratePostgres } = await import('./postgres/open.ts');
+  const { migratePostgres } = await import('./postgres/migrating.ts');
   return migratePostgres({ ...options, ...store });
 }

@@ -8,9 +8,9 @@ import { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
-import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
+import { connectTo, newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { spawnSettled } from '../support/process.ts';
+import { runSettled, spawnSettled } from '../support/process.ts';
 import { shutDatabase } from '../support/test_database.ts';
 
 const SHARED = {
@@ -76,6 +76,24 @@ describe('cli: an address of a database that cannot be used', () => {
     expect(ended.said).not.toContain('by itself');
 
     expect(await serving.line(/the store cannot be written/)).toContain('answered 503 until it can');
+  });
+
+  it('is not migrated if the direct address leads to another database', async () => {
+    const [store, other] = [await newDatabase(), `other_${randomUUID()}`];
+    const direct = await sharedServer().create(other);
+    onTestFinished(() => sharedServer().drop(other));
+    const { code, stderr } = await runSettled(['migrate'], {
+      ...SHARED,
+      SETTLED_STORE: store,
+      SETTLED_STORE_DIRECT: direct,
+    });
+    expect([code, stderr]).toEqual([
+      EXIT.configuration,
+      expect.stringContaining('SETTLED_STORE_DIRECT leads to another database'),
+    ]);
+    const client = await connectTo(direct);
+    const tables = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+    expect(tables.rows).toEqual([]);
   });
 
   it('is refused with the parameter that the server rejects', async () => {

@@ -1,24 +1,12 @@
 import { Fault } from '../../fault.ts';
-import type { PostgresAddress, ServerAddress } from '../address.ts';
-import {
-  type Instance,
-  type KeysGiven,
-  type KeysNoted,
-  keysInUse,
-  type Migrated,
-  type MigrateOptions,
-  type Opened,
-} from '../engine.ts';
+import { type Instance, type KeysGiven, type KeysNoted, keysInUse, type Opened } from '../engine.ts';
 import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
-import { countUnopenable } from '../verbs/secrets.ts';
-import { aliveReplicas } from '../verbs/sweep.ts';
-import { ask, markReplaced, type ServerConnection, unmarkReplaced } from './connection.ts';
-import { Database } from './database.ts';
-import { databaseClock } from './database_clock.ts';
-import { storeFault, tlsFilesFaults } from './faults.ts';
-import { buildIndexes, inTransaction } from './indexes.ts';
-import { Servers } from './servers.ts';
+import type { ServerConnection } from './connection.ts';
+import type { Database } from './database.ts';
+import { storeFault } from './faults.ts';
+import { inTransaction } from './indexes.ts';
+import type { Servers } from './servers.ts';
 import { beginDurable } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
@@ -41,91 +29,6 @@ export async function openDatabase(
     return yield* openInstance(tx, options);
   });
   return { ...opened, migrated };
-}
-
-/** A process that only migrates makes one call after the other. */
-const CALL_TIMEOUT_MS = 60_000;
-
-const NEVER_ABORTED = new AbortController().signal;
-
-/** `settled migrate`, of a database that may be empty. */
-export async function migratePostgres(
-  options: MigrateOptions & Pick<PostgresAddress, 'servers' | 'name'>,
-): Promise<Migrated> {
-  const { isRestored, keyIsLost, clock: machine, trustsStorage } = options;
-  const address = options.direct ?? options;
-  const { name } = address;
-  const { keyIds, keyPlace } = options.readKeys({ makesFile: false });
-  const keyId = keyIds[0] as string;
-  const unusable = tlsFilesFaults(address.servers);
-  if (unusable !== null) throw unusable;
-  const markAgain = isRestored ? await keepReplaced(address.servers, trustsStorage) : null;
-  const servers = new Servers({ ...address, clock: machine, trustsStorage });
-  const db = new Database({
-    servers,
-    connections: 1,
-    clock: machine,
-    replica: 'migrate',
-    newId: noIds,
-    random: () => 0.5,
-    callTimeoutMs: CALL_TIMEOUT_MS,
-    onBatch: () => {},
-  });
-  try {
-    const { nowMs } = await databaseClock(db, machine);
-    const { migrated, restoredFromMs } = await openDatabase(db, servers, {
-      name,
-      nowMs: nowMs(),
-      secretsKeyId: keyId,
-      olderKeyIds: keyIds.slice(1),
-      newInstanceId: crypto.randomUUID(),
-      adoptsKey: keyIsLost,
-      isRestored,
-      ...(isRestored || keyIsLost ? { before: (tx) => refuseServed(tx, name, nowMs()) } : {}),
-    });
-    await buildIndexes(servers, { signal: NEVER_ABORTED });
-    const newKey = { keyId, keyPlace, undecipherable: await db.read((tx) => countUnopenable(tx, keyIds)) };
-    return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
-  } catch (error) {
-    await markAgain?.().catch(() => {});
-    throw error;
-  } finally {
-    await db.close();
-  }
-}
-
-/**
- * Takes the mark of a primary that was replaced away, if a person decided to keep that one after all. While another server
- * takes writes as well, nobody has decided. Returns what marks it again; null if it was not marked.
- */
-async function keepReplaced(servers: readonly ServerAddress[], trustsStorage = false): Promise<Undo | null> {
-  const said = await Promise.all(servers.map((server) => ask(server, { trustsStorage }).catch(() => null)));
-  const [only, ...others] = servers.flatMap((server, place) => {
-    const one = said[place];
-    return one == null || one.isStandby ? [] : [{ server, timeline: one.supersededBy }];
-  });
-  if (only === undefined || others.length > 0 || only.timeline === null) return null;
-  const { server, timeline } = only;
-  await unmarkReplaced(server);
-  return () => markReplaced(server, timeline);
-}
-
-type Undo = () => Promise<void>;
-
-/** A replica that serves would go on with the keys and the feed that it knows. */
-function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {
-  const serving = yield* aliveReplicas(tx, nowMs);
-  if (serving.length === 0) return;
-  throw new Fault(
-    'terminal',
-    'store_in_use',
-    `${name} is being served by ${serving.join(', ')}. Stop every replica first; one that was killed, or that came with ` +
-      'the copy, counts for a minute after its last sign of life.',
-  );
-}
-
-function noIds(): never {
-  throw new Error('a migration makes nothing that has an id');
 }
 
 /** `settled`, as the number under which replicas that start at once take turns. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { markReplaced } from '../../../src/store/postgres/connection.ts';
-import { migratePostgres } from '../../../src/store/postgres/open.ts';
+import { migratePostgres } from '../../../src/store/postgres/migrating.ts';
 import { Servers } from '../../../src/store/postgres/servers.ts';
 import { statement } from '../../../src/store/transaction.ts';
 import { systemClock } from '../../../src/work/clock.ts';
