@@ -81,6 +81,20 @@ function refuseUnfit(backup: string, storePath: string): void {
   throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
 }
 
+function makeFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'settled-drill-'));
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    throw new Fault(
+      code === 'ENOSPC' ? 'transient' : 'terminal',
+      code === 'ENOSPC' ? 'store_full' : 'configuration_invalid',
+      `The drill can make no folder for its copies in ${tmpdir()} (${code}). Name another folder: TMPDIR=/path settled drill …`,
+      { cause: error },
+    );
+  }
+}
+
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Customers' names must not stay behind if a person stops the drill. */
@@ -143,6 +157,12 @@ function ofBackup({ kind, code, message, cause }: Fault, path: string, backup: s
 /** Copies a database with its log, if it has one; returns the size of both. Fault: `store_full`. */
 function copyStore(from: string, to: string, folder: string): number {
   const parts = ['', '-wal'].filter((suffix) => existsSync(from + suffix));
+  const odd = parts.find((suffix) => !statSync(from + suffix).isFile());
+  if (odd !== undefined) {
+    throw new UsageError(
+      `${from}${odd} is no file, so ${from} and its log cannot be copied. Look what it is, and remove it.`,
+    );
+  }
   const bytes = parts.reduce((sum, suffix) => sum + statSync(from + suffix).size, 0);
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < bytes) {
@@ -153,12 +173,26 @@ function copyStore(from: string, to: string, folder: string): number {
         'folder: TMPDIR=/path settled drill …',
     );
   }
-  for (const suffix of parts) {
-    copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
-    // A copy has the mode of its original, which may be kept read-only.
-    chmodSync(to + suffix, 0o600);
-  }
+  for (const suffix of parts) copyFile(from + suffix, to + suffix);
   return bytes;
+}
+
+function copyFile(from: string, to: string): void {
+  try {
+    copyFileSync(from, to, constants.COPYFILE_FICLONE);
+    // A copy has the mode of its original, which may be kept read-only.
+    chmodSync(to, 0o600);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENOSPC' || code === 'EDQUOT') {
+      const remedy = 'Free some, or name another folder: TMPDIR=/path settled drill …';
+      throw new Fault('transient', 'store_full', `${tmpdir()} has no room for a copy of ${from}. ${remedy}`, {
+        cause: error,
+      });
+    }
+    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at its disk.`;
+    throw new Fault('terminal', 'store_failed', what, { cause: error });
+  }
 }
 
 type Search = { server: ServerApi; path: string; folder: string; nowMs: number };

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -271,6 +272,39 @@ describe('cli: drill', () => {
     expect(await refused(join(dirname(app.storePath), 'folder'))).toContain('is no file');
     expect(await refused(`${backup}.none`)).toContain('There is no file');
     expect(await misunderstood(['drill'])).toContain('needs BACKUP');
+  });
+
+  it('says that the log of a backup is no file, and waits for none', async () => {
+    mkdirSync(`${backup}-wal`);
+    const message = expect.stringContaining(`${backup}-wal is no file`);
+    expect(await failing(['drill', backup], alone())).toMatchObject({ exit: EXIT.usage, message });
+    rmSync(`${backup}-wal`, { recursive: true });
+    execFileSync('mkfifo', [`${backup}-wal`]);
+    expect(await failing(['drill', backup], alone())).toMatchObject({ exit: EXIT.usage, message });
+  });
+
+  it('says that it can make no folder for its copies', async () => {
+    const missing = join(temporary, 'missing');
+    vi.stubEnv('TMPDIR', missing);
+    const error = await failing(['drill', backup], alone());
+    expect(error).toMatchObject({
+      code: 'configuration_invalid',
+      exit: EXIT.configuration,
+      message: expect.stringContaining(`${missing} (ENOENT)`),
+    });
+  });
+
+  it('says of a backup that it may not read that it cannot be copied', async ({ skip }) => {
+    const through = boundByFileModes();
+    if (through === null) {
+      console.log(`skipped: ${NO_FILE_MODES}`);
+      return skip(NO_FILE_MODES);
+    }
+    chmodSync(backup, 0o000);
+    const { code, stderr } = await spawnSettled(['drill', backup, '--json'], alone(), { through }).finished;
+    const { error } = JSON.parse(stderr);
+    expect([code, error.code]).toEqual([EXIT.diskFailed, 'store_failed']);
+    expect(error.message).toContain(`${backup} cannot be copied (EACCES)`);
   });
 
   it('removes its folder if a person stops it', async () => {
