@@ -10,6 +10,7 @@ import { NOT_MOVED } from '../../src/store/move/tables.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { compareRows } from '../support/moved_rows.ts';
 import { LEASE_MS } from './contract/world.ts';
+import { runIn } from './postgres/contract_store.ts';
 import { openTestPostgres, sharedServer } from './postgres/opening.ts';
 import { openWithoutThreads } from './sqlite/direct.ts';
 
@@ -43,6 +44,8 @@ async function moveCopy(file: string): Promise<{ path: string; url: string; move
   const name = `moved_${randomUUID()}`;
   const url = await sharedServer().create(name);
   onTestFinished(() => sharedServer().drop(name));
+  // As a database, or a role, may have it.
+  await runIn(url, `ALTER DATABASE "${name}" SET bytea_output = 'escape'`);
   cpSync(file, path);
   addOddRows(path);
   // An opening gives back leases, as the move does.

@@ -32,6 +32,11 @@ export type MovedInstance = {
 /** `settled move`, as the number of the lock that one mover has. */
 const MOVER = 0x5e7710e;
 
+/** A move takes long and is silent for long, and compares text: a role or a database may have settings in the way of that. */
+const SET_SESSION = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
+    'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
+  SET bytea_output = hex; SET quote_all_identifiers = off`;
+
 /** Connects for as long as a move takes. Faults: those of `inspect`, `store_busy`. */
 export async function connectTarget({ to, clock }: { to: PostgresAddress; clock: Clock }): Promise<Destination> {
   const { name } = to;
@@ -41,7 +46,7 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
     client = await new Servers({ ...to, clock }).connect({ query_timeout: 0 });
     client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
     await refuseWithoutStandby(client, name);
-    await client.query('SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0');
+    await client.query(SET_SESSION);
     return { client, name, warnings };
   } catch (error) {
     await client?.end().catch(() => {});
