@@ -81,20 +81,6 @@ function refuseUnfit(backup: string, storePath: string): void {
   throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
 }
 
-function makeFolder(): string {
-  try {
-    return mkdtempSync(join(tmpdir(), 'settled-drill-'));
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    throw new Fault(
-      code === 'ENOSPC' ? 'transient' : 'terminal',
-      code === 'ENOSPC' ? 'store_full' : 'configuration_invalid',
-      `The drill can make no folder for its copies in ${tmpdir()} (${code}). Name another folder: TMPDIR=/path settled drill …`,
-      { cause: error },
-    );
-  }
-}
-
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Customers' names must not stay behind if a person stops the drill. */

@@ -283,17 +283,6 @@ describe('cli: drill', () => {
     expect(await failing(['drill', backup], alone())).toMatchObject({ exit: EXIT.usage, message });
   });
 
-  it('says that it can make no folder for its copies', async () => {
-    const missing = join(temporary, 'missing');
-    vi.stubEnv('TMPDIR', missing);
-    const error = await failing(['drill', backup], alone());
-    expect(error).toMatchObject({
-      code: 'configuration_invalid',
-      exit: EXIT.configuration,
-      message: expect.stringContaining(`${missing} (ENOENT)`),
-    });
-  });
-
   it('says of a backup that it may not read that it cannot be copied', async ({ skip }) => {
     const through = boundByFileModes();
     if (through === null) {

@@ -174,6 +174,11 @@ export async function inspect(
   };
 }
 
+/** Whether two names lead to one server. */
+export function isSameServer(one: Inspected, other: Inspected): boolean {
+  return one.cluster === other.cluster && one.startedAt === other.startedAt;
+}
+
 const CLUSTER = 'SELECT system_identifier::text AS cluster FROM pg_control_system()';
 const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()

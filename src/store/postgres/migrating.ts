@@ -5,7 +5,7 @@ import type { Migrated, MigrateOptions } from '../engine.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';
-import { ask, markReplaced, unmarkReplaced } from './connection.ts';
+import { ask, isSameServer, markReplaced, unmarkReplaced } from './connection.ts';
 import { Database } from './database.ts';
 import { databaseClock } from './database_clock.ts';
 import { tlsFilesFaults } from './faults.ts';
@@ -67,10 +67,12 @@ async function keepReplaced(servers: readonly ServerAddress[], trustsStorage = f
   const said = await Promise.all(servers.map((server) => ask(server, { trustsStorage }).catch(() => null)));
   const [only, ...others] = servers.flatMap((server, place) => {
     const one = said[place];
-    return one == null || one.isStandby ? [] : [{ server, timeline: one.supersededBy }];
+    return one == null || one.isStandby ? [] : [{ server, one }];
   });
-  if (only === undefined || others.length > 0 || only.timeline === null) return null;
-  const { server, timeline } = only;
+  if (only === undefined || others.some(({ one }) => !isSameServer(one, only.one))) return null;
+  const { server } = only;
+  const timeline = only.one.supersededBy;
+  if (timeline === null) return null;
   await unmarkReplaced(server);
   return () => markReplaced(server, timeline);
 }

@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
 import type { ServerState } from '../contract.ts';
 import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
-import { type Inspected, inspect, markReplaced, ServerConnection } from './connection.ts';
+import { type Inspected, inspect, isSameServer, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault } from './faults.ts';
 import type { Durability } from './transaction.ts';
 
@@ -274,8 +274,4 @@ export class Servers {
       return { name, role, why: null, behindBytes, timeline, waitsFor: isStandby ? null : said.standbys };
     });
   }
-}
-
-function isSameServer(one: Inspected, other: Inspected): boolean {
-  return one.cluster === other.cluster && one.startedAt === other.startedAt;
 }

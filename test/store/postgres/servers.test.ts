@@ -181,6 +181,18 @@ describe('servers of one database', () => {
     await (await open()).store.close();
   });
 
+  it('one that was replaced and is named twice is kept by `--restored` all the same', async () => {
+    const url = await newDatabase();
+    const alias = join(testFolder(), 'alias');
+    symlinkSync(hostOf(url), alias);
+    await (await openTestPostgres(url)).store.close();
+    await markReplaced(serverOf(url), 7);
+    const store = addressOf(url, [alias, hostOf(url)]);
+    const readKeys = () => ({ keyIds: ['key-1'], keyPlace: 'a file' });
+    await migratePostgres({ ...store, store, readKeys, isRestored: true, keyIsLost: false, clock: systemClock });
+    await (await openTestPostgres(url)).store.close();
+  });
+
   it('a connection from before a promotion is used no more when a newer one shows it, by the same name', async () => {
     const url = await newDatabase();
     const [alias, promoted] = [join(testFolder(), 'alias'), testFolder()];
