@@ -62,6 +62,7 @@ export async function openContext(options: AppOptions) {
       log.warn(moved, 'another server is the primary');
       metrics.storeSwitched();
     },
+    onReplaced: (replaced) => log.warn(replaced, 'a server takes writes that was replaced as the primary'),
   });
   const { opened, clock, wakeups, isShared, replica, abandon } = found;
   if (opened.created) log.info({ store: config.store.name }, 'new store created');

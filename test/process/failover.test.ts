@@ -53,6 +53,8 @@ describe('a primary that fails under load', () => {
     for (const { line } of replicas) {
       const { from, to, timeline } = JSON.parse(await line(/"another server is the primary"/));
       expect([from, to, timeline]).toEqual([placeOf(old), placeOf(standby), 2]);
+      const replaced = JSON.parse(await line(/"a server takes writes that was replaced as the primary"/));
+      expect(replaced).toMatchObject({ server: placeOf(old), timeline: 1 });
     }
 
     type Checks = { name: string; detail: string }[];

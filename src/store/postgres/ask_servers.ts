@@ -15,20 +15,23 @@ export const ASK_AGAIN_MS = 100;
 /** A server, and what it said, or why it said nothing. */
 export type Found = { server: ServerAddress; said: Inspected | Fault };
 
+type AskOptions = {
+  clock: Pick<Clock, 'after'>;
+  durability: Durability;
+  /** Also for those that are slow: nothing is known of them yet, or that one of two takes writes. */
+  waitsForAll: boolean;
+  /** Also called with answers that come too late. */
+  onSaid: (said: Inspected) => void;
+};
+
 /**
  * What each server says, in their order. Each is asked again until a primary is found and the others had time to answer, or
  * until all have answered: a standby may be promoted while another server is silent, which counts as unreachable.
- *
- * @param onSaid also called with answers that come too late
  */
-export async function askServers(
-  servers: readonly ServerAddress[],
-  options: { clock: Pick<Clock, 'after'>; durability: Durability; onSaid: (said: Inspected) => void },
-): Promise<Found[]> {
-  const { clock, durability, onSaid } = options;
+export async function askServers(servers: readonly ServerAddress[], options: AskOptions): Promise<Found[]> {
+  const { clock, durability, waitsForAll, onSaid } = options;
   const enough = Promise.withResolvers<void>();
-  const silent = new Fault('transient', 'store_unreachable', 'It does not answer.');
-  const found = servers.map((server): Found => ({ server, said: silent }));
+  const found = servers.map((server): Found => ({ server, said: silent(server) }));
   const answered = new Set<Found>();
   let isOver = false;
 
@@ -38,7 +41,7 @@ export async function askServers(
       answered.add(one);
       if (!(one.said instanceof Fault)) {
         onSaid(one.said);
-        if (!one.said.isStandby) clock.after(OTHERS_WITHIN_MS, enough.resolve);
+        if (!one.said.isStandby && !waitsForAll) clock.after(OTHERS_WITHIN_MS, enough.resolve);
       }
       if (answered.size === found.length) enough.resolve();
       await new Promise<void>((resume) => clock.after(ASK_AGAIN_MS, resume));
@@ -51,6 +54,11 @@ export async function askServers(
   isOver = true;
   cancel();
   return found.map((one) => ({ ...one }));
+}
+
+function silent({ name }: ServerAddress): Fault {
+  const what = `${name} does not answer. Check that PostgreSQL runs there and that nothing stands between.`;
+  return new Fault('transient', 'store_unreachable', what);
 }
 
 function asFault(error: unknown, server: ServerAddress): Fault {

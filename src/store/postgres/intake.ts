@@ -42,17 +42,14 @@ const BY_LINK_ID = findBy('l.link_id', 'text');
 const BY_LINK_KEY = findBy('l.key', 'bigint');
 const BY_REFERENCE = findBy('o.reference', 'text');
 
-/*
- * Writes something that is nowhere read, so that the commit waits for what every commit waits for there; nothing if that is no
- * other server.
- */
-const WAIT_FOR_STANDBY = statement(`
-  SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, 'settled', '') END`);
+const STANDBYS = statement("SELECT current_setting('synchronous_standby_names') <> '' AS areAwaited");
+/** Nobody reads what it writes: it makes the commit wait as every other does. */
+const WRITE_NOTHING = statement("SELECT pg_logical_emit_message(true, 'settled', '')");
 
 /**
  * Looks credentials up by a column: those that are asked for in a moment together. What is missing may have been registered
- * at a primary that replaced this one a moment ago, so it is looked up again in a transaction which ends only at a primary
- * that its standbys still follow.
+ * at a primary that replaced this one a moment ago. If commits wait for a standby, it is looked up again in a transaction
+ * that writes: that ends only at a primary which its standbys still follow.
  */
 function finder<Key extends string | number>(
   db: Database,
@@ -60,29 +57,32 @@ function finder<Key extends string | number>(
   by: Statement,
   keyOf: (found: SealedCredentials) => Key | null,
 ): (key: Key) => Promise<SealedCredentials | null> {
-  const rows = (tx: Transaction, keys: readonly Key[]) => tx.all<SealedCredentials>(by, { keys });
-  const surely = (tx: Transaction, keys: readonly Key[]) => {
-    tx.send(WAIT_FOR_STANDBY);
-    return rows(tx, keys);
+  type Found = SealedCredentials | null;
+  const lookUp = (find: (keys: readonly Key[]) => Promise<(Found | Promise<Found>)[]>) => {
+    const alone = async (key: Key) => (await find([key]))[0] ?? null;
+    return batched<Key, Found>({ together: find, alone, clock, timeoutMs: TIMEOUTS.find });
   };
-  const findSurely = lookUp((keys) => db.write((tx) => surely(tx, keys), keys.length), { keyOf, clock });
-  return lookUp((keys) => db.once((tx) => rows(tx, keys), keys.length), { keyOf, clock, missing: findSurely });
-}
-
-type Find<Key> = (key: Key) => Promise<SealedCredentials | null>;
-
-/** Finds the rows of all keys of a moment together, and what is not among them by `missing`. */
-function lookUp<Key>(
-  rowsOf: (keys: readonly Key[]) => Promise<SealedCredentials[]>,
-  given: { keyOf: (found: SealedCredentials) => Key | null; clock: Clock; missing?: Find<Key> },
-): Find<Key> {
-  const { keyOf, clock, missing = async () => null } = given;
-  const together = async (keys: readonly Key[]) => {
-    const found = new Map((await rowsOf(keys)).map((row) => [keyOf(row), row]));
-    return keys.map((key) => found.get(key) ?? missing(key));
+  const inOrder = (keys: readonly Key[], rows: readonly SealedCredentials[]): Found[] => {
+    const found = new Map(rows.map((row) => [keyOf(row), row]));
+    return keys.map((key) => found.get(key) ?? null);
   };
-  const alone = async (key: Key) => (await together([key]))[0] ?? null;
-  return batched({ together, alone, clock, timeoutMs: TIMEOUTS.find });
+
+  const findSurely = lookUp(async (keys) => {
+    const find = (tx: Transaction) => {
+      tx.send(WRITE_NOTHING);
+      return tx.all<SealedCredentials>(by, { keys });
+    };
+    return inOrder(keys, await db.write(find, keys.length));
+  });
+  return lookUp(async (keys) => {
+    const find = function* (tx: Transaction) {
+      const rows = tx.all<SealedCredentials>(by, { keys });
+      const standbys = tx.one<{ areAwaited: boolean }>(STANDBYS);
+      return { found: inOrder(keys, yield* rows), standbys: yield* standbys };
+    };
+    const { found, standbys } = await db.once(find, keys.length);
+    return standbys?.areAwaited === true ? found.map((one, at) => one ?? findSurely(keys[at] as Key)) : found;
+  });
 }
 
 /*

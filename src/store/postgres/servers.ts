@@ -6,6 +6,7 @@ import type { ServerState } from '../contract.ts';
 import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
 import { type Inspected, inspect, isSameServer, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault } from './faults.ts';
+import { noPrimaryFault, replacedFault, splitFault } from './server_faults.ts';
 import type { Durability } from './transaction.ts';
 
 /**
@@ -25,6 +26,8 @@ export type ServersOptions = Durability & {
   clock: Pick<Clock, 'monotonicMs' | 'after'>;
   /** Another server than before is used. */
   onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
+  /** A server takes writes that was replaced as the primary. */
+  onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
 };
 
 /** Also while all is well: a primary that was replaced may come back. */
@@ -40,6 +43,9 @@ export class Servers {
   /** The server of new connections. */
   #primary: ServerAddress;
   #isInDoubt: boolean;
+  /** The last search that found a primary found two. */
+  #isSplit = false;
+  #hasFound = false;
   /** Connections that were inspected in an earlier one are inspected again before they are used. */
   #generation = 0;
   #doubts = 0;
@@ -48,6 +54,8 @@ export class Servers {
   readonly #timelines = new Map<string, number>();
   /** Those that were found usable. */
   readonly #open = new Set<ServerConnection>();
+  /** Those that took writes in the last search although another has replaced them. */
+  readonly #replaced = new Set<ServerAddress>();
   #search: Promise<void> | null = null;
   #searchedAtMs = Number.NEGATIVE_INFINITY;
   #states: readonly ServerState[] = [];
@@ -173,7 +181,14 @@ export class Servers {
       if (restMs > 0) await new Promise<void>((resume) => clock.after(restMs, resume));
       this.#searchedAtMs = clock.monotonicMs();
       const doubts = this.#doubts;
-      const found = await askServers(servers, { clock, durability: this, onSaid: (said) => this.#note(said) });
+      const onSaid = (said: Inspected) => this.#note(said);
+      const found = await askServers(servers, {
+        clock,
+        durability: this,
+        waitsForAll: this.#isSplit || !this.#hasFound,
+        onSaid,
+      });
+      this.#tellReplaced(found);
       this.#states = this.#describe(found);
       const chosen = this.#choose(found);
       // A doubt that came meanwhile may be of what was found.
@@ -199,12 +214,7 @@ export class Servers {
 
   #refuseReplaced(server: ServerAddress, said: Inspected): void {
     if (!this.#isReplaced(said)) return;
-    throw new Fault(
-      'transient',
-      'store_unwritable',
-      `${server.name} was replaced as the primary: it is on timeline ${said.timeline}, and another server is on timeline ` +
-        `${this.#timelines.get(said.cluster)}. What is written there would be lost. Stop it, or make it a standby of the other.`,
-    );
+    throw replacedFault(server.name, said.timeline, this.#timelines.get(said.cluster) ?? 0);
   }
 
   /** The first primary that no other has replaced. */
@@ -214,16 +224,26 @@ export class Servers {
     const [first, ...others] = primaries.filter(({ said }) => !this.#isReplaced(said));
     // One server may have two names in the address, like its own and one that follows the primary.
     const second = others.find(({ said }) => !isSameServer(said, (first as Usable).said));
-    if (first === undefined) throw this.#none(found);
-    if (second === undefined) return first;
+    if (first === undefined) throw noPrimaryFault(found, this.#describe(found));
+    if (second === undefined) {
+      this.#isSplit = false;
+      return first;
+    }
     this.#generation++;
     this.#isInDoubt = true;
-    throw new Fault(
-      'transient',
-      'store_unwritable',
-      `${first.server.name} and ${second.server.name} both take writes, and nothing says which of them is the primary. Stop ` +
-        'the one whose data is not to be kept.',
-    );
+    this.#isSplit = true;
+    throw splitFault(first.server.name, second.server.name);
+  }
+
+  #tellReplaced(found: readonly Found[]): void {
+    for (const { server, said } of found) {
+      const isReplaced = !(said instanceof Fault) && this.#isReplaced(said);
+      if (isReplaced && !this.#replaced.has(server)) {
+        this.#options.onReplaced?.({ server: server.name, timeline: said.timeline });
+      }
+      if (isReplaced) this.#replaced.add(server);
+      else this.#replaced.delete(server);
+    }
   }
 
   /** Tells a server that was replaced, for replicas that see only that one. If it cannot be told, it is refused here all the same. */
@@ -233,28 +253,16 @@ export class Servers {
     markReplaced(server, timeline).catch(() => {});
   }
 
-  #none(found: readonly Found[]): Fault {
-    const [only] = found;
-    if (found.length === 1 && only !== undefined && only.said instanceof Fault) return only.said;
-    const faults = found.flatMap(({ said }) => (said instanceof Fault ? [said] : []));
-    // What a person has to change is said first.
-    const worst = faults.find(({ code }) => code !== 'store_unreachable') ?? faults[0];
-    const states = this.#describe(found).map(({ name, role, why }) => `${name}: ${why ?? role}`);
-    return new Fault(
-      'transient',
-      worst?.code ?? 'store_unwritable',
-      `None of the servers takes writes (${states.join('; ')}). See that one of them is the primary.`,
-    );
-  }
-
   #use({ server, said }: Usable): void {
     const from = this.#primary;
+    const isFirst = !this.#hasFound;
+    this.#hasFound = true;
     if (server === from) return;
     this.#primary = server;
     this.#generation++;
     // What was asked of a server that hangs would wait for its answer, and what comes after for its connection.
     for (const client of this.#open) if (client.server === from) client.cut();
-    this.#options.onSwitch?.({ from: from.name, to: server.name, timeline: said.timeline });
+    if (!isFirst) this.#options.onSwitch?.({ from: from.name, to: server.name, timeline: said.timeline });
   }
 
   #describe(found: readonly Found[]): ServerState[] {

@@ -20,7 +20,7 @@ import { claimVerbs, feedVerbs, openCensus, stats } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
-  Pick<ServersOptions, 'onSwitch' | 'trustsStorage'> &
+  Pick<ServersOptions, 'onSwitch' | 'onReplaced' | 'trustsStorage'> &
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
   Pick<Replica, 'version' | 'settings'> & {
     newInstanceId: string;

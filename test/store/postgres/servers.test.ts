@@ -75,8 +75,11 @@ describe('servers of one database', () => {
     await other.kill();
     await expect(servers.primary()).resolves.toMatchObject({ name: expect.stringContaining(hostOf(url)) });
     await other.start();
-    await servers.look();
-    await expect(servers.primary()).rejects.toMatchObject(fault);
+    // It may be slower to answer than others are waited for.
+    await eventually(async () => {
+      await servers.look();
+      await expect(servers.primary()).rejects.toMatchObject(fault);
+    });
   });
 
   it('one of them may be named twice, as by a name that follows the primary', async () => {
@@ -151,7 +154,7 @@ describe('servers of one database', () => {
     await expect(servers.primary()).rejects.toMatchObject({
       code: 'configuration_invalid',
       message: expect.stringMatching(
-        /^None of the servers takes writes .*"there_is_none" does not exist.*does not answer/,
+        /^No server takes writes\. .*"there_is_none" does not exist.*\. .*does not answer.*between\.$/,
       ),
     });
   });
