@@ -3,26 +3,29 @@
 // because a Node that is too old must be able to start it (better-sqlite3 13 crashes below 22).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import module from 'node:module';
+import module, { createRequire } from 'node:module';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const OLDEST = [22, 18];
 const EXIT_NO_FITTING_NODE = 69;
 
-/** The path of a suitable Node: this one if it is, else the pinned one that `npm ci` installed; or undefined. */
+/** The path of a suitable Node: this one if it is, else the pinned one that npm installed; or undefined. */
 export function fittingNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return process.execPath;
   const os = process.platform === 'win32' ? 'win' : process.platform;
   const binary = process.platform === 'win32' ? 'bin/node.exe' : 'bin/node';
-  const pinned = fileURLToPath(new URL(`../node_modules/node-${os}-${process.arch}/${binary}`, import.meta.url));
-  return existsSync(pinned) ? pinned : undefined;
+  // npm puts it into this folder's node_modules, or into one above it.
+  const places = createRequire(import.meta.url).resolve.paths(`node-${os}-${process.arch}`) ?? [];
+  return places.map((place) => join(place, `node-${os}-${process.arch}`, binary)).find(existsSync);
 }
 
 /**
  * Node strips the types of every file at every start, in every thread, which costs 20 MB and 100 ms each. With a
- * compile cache it does so once. The cache is in the checkout, so that only its owner can put code into it.
+ * compile cache it does so once. The cache is in the checkout or package, so that only its owner can put code into it;
+ * Node does without it if another user runs settled.
  */
 const COMPILE_CACHE = fileURLToPath(new URL('../node_modules/.cache/compile', import.meta.url));
 
@@ -36,7 +39,8 @@ export async function runWithFittingNode(script, args) {
   if (node === undefined) {
     process.stderr.write(
       `settled needs Node ${OLDEST.join('.')} or newer; this is ${process.versions.node}, and no pinned Node is ` +
-        'installed for this platform. Run `npm ci` (without --omit=optional), or install Node 24.\n',
+        'installed for this platform. Install Node 24; or run `npm ci` or `npm install` again, without ' +
+        '--omit=optional.\n',
     );
     process.exit(EXIT_NO_FITTING_NODE);
   }

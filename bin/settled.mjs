@@ -1,14 +1,15 @@
 #!/usr/bin/env node
 // The `settled` command, for any Node: src/cli/main.ts does the work on a suitable Node. `settled sandbox` and `settled
-// demo` are programs of their own, which an installation may leave out.
+// demo` are programs of their own, which an installation may leave out. In the package that `npm run package` makes, all
+// are JavaScript in the same places, because Node runs no TypeScript below a folder node_modules.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { runWithFittingNode } from './fitting-node.mjs';
 
 const EXIT_NO_SUCH_PROGRAM = 69;
 
-const SETTLED = pathOf('../src/cli/main.ts');
-const PROGRAMS = { sandbox: pathOf('../sandbox/main.ts'), demo: pathOf('../demo/main.ts') };
+const SETTLED = programAt('../src/cli/main');
+const PROGRAMS = { sandbox: programAt('../sandbox/main'), demo: programAt('../demo/main') };
 
 const args = process.argv.slice(2);
 const asked = askedProgram(args);
@@ -31,6 +32,7 @@ function askedProgram(given) {
   return { name: second, args: second === 'demo' ? ['--help', ...more, ...json] : ['help', ...more, ...json] };
 }
 
-function pathOf(script) {
-  return fileURLToPath(new URL(script, import.meta.url));
+function programAt(place) {
+  const [typescript, javascript] = ['.ts', '.js'].map((end) => fileURLToPath(new URL(place + end, import.meta.url)));
+  return existsSync(typescript) ? typescript : javascript;
 }

@@ -5,6 +5,9 @@ import { attemptRows, deliveryRows, eventRows } from './deliveries.ts';
 import { linkRows, paymentRows } from './links.ts';
 import { idsOf, statements } from './statements.ts';
 
+/** A name of its own, which the types of the package can use. */
+interface Connection extends Database.Database {}
+
 export type SandboxStore = ReturnType<typeof openStore>;
 
 /** `sbox`, in the header of the file. */
@@ -20,7 +23,7 @@ const BUSY_MS_MAX = 200;
  * @param givenSeed null for the seed of the file, or a new one
  */
 export function openStore(path: string, givenSeed: string | null) {
-  const db = openDatabase(path);
+  const db: Connection = openDatabase(path);
   const { one, run } = statements(db);
   const latest = one(
     `SELECT max((SELECT coalesce(max(created_at_ms), 0) FROM event),

@@ -38,7 +38,7 @@ export type Lock = Database.Database;
  * that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a forgotten
  * volume must not look like an empty shop.
  */
-export function openForWriting(options: WriterOptions, lock = lockStore(options.path)): OpenedDatabase {
+export function openForWriting(options: WriterOptions, lock: Lock = lockStore(options.path)): OpenedDatabase {
   try {
     return openLocked(options, lock);
   } catch (error) {
