@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { basename, delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '../test/support/http.ts';
 
@@ -70,7 +70,7 @@ function machines(): Runtime {
 /** Two packages of this checkout, made in different places and by users with different habits. */
 function proveSameBytes(): string {
   const [one, other] = ['022', '077'].map((umask) => {
-    const to = join(folder, `made with umask ${umask}`);
+    const to = join(folder, `umask-${umask}`);
     mkdirSync(to);
     const script = `umask ${umask} && TMPDIR="$1" "$0" release/package.ts --to "$1"`;
     const made = execFileSync('bash', ['-euc', script, process.execPath, to], { cwd: ROOT, encoding: 'utf8' });
@@ -121,10 +121,13 @@ async function proveInstall(what: 'checkout' | 'package', runtime: Runtime, args
 
 function proveDemo(runtime: Runtime, tarball: string): void {
   const at = mkdtempSync(join(folder, 'demo-'));
+  cpSync(tarball, join(at, basename(tarball)));
   const begun = performance.now();
-  const { steps } = JSON.parse(npm('npx', runtime, at, ['--yes', tarball, 'demo', '--once', '--json']));
+  const { steps } = JSON.parse(
+    npm('npx', runtime, at, ['--yes', `./${basename(tarball)}`, 'demo', '--once', '--json']),
+  );
   const seconds = (performance.now() - begun) / 1000;
-  const isPaid = steps.length > 0 && steps.at(-1).order === 'paid';
+  const isPaid = steps.at(-1)?.state === 'paid';
   say(isPaid && seconds <= DEMO_SECONDS_MAX, `${runtime.name}, npx demo --once: ${seconds.toFixed(1)} s, paid`);
 }
 

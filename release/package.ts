@@ -30,9 +30,9 @@ const HELP = `npm run package -- [options]
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Copied as they are. */
+/** Copied as they are; the client because shops may copy it as well. */
 const COPIED = [
-  ...['assets', 'bin', 'deploy', 'docs', 'examples', 'migrations'],
+  ...['assets', 'bin', 'client', 'deploy', 'docs', 'examples', 'migrations'],
   ...['.env.example', 'CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'],
 ];
 /** Emitted as JavaScript and types, and copied but for the TypeScript. */

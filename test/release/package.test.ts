@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const own = JSON.parse(read('package.json'));
+
+/** A folder in which the package is installed as npm installs it, and where npm would put it. */
+function install(): { folder: string; installed: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-package-test-'));
+  const modules = join(folder, 'node_modules');
+  const installed = join(modules, own.name);
+  mkdirSync(installed, { recursive: true });
+  const environment = { ...process.env, TMPDIR: folder };
+  const made = execFileSync(process.execPath, ['release/package.ts', '--to', folder], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: environment,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  expect(made).toMatch(new RegExp(`^[0-9a-f]{64} {2}\\S+/settled-${own.version}\\.tgz\\n$`));
+  execFileSync('tar', ['xf', join(folder, `settled-${own.version}.tgz`), '-C', installed, '--strip-components=1']);
+  const production = Object.keys(own.dependencies);
+  for (const name of production) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name));
+  return { folder, installed };
+}
+
+describe('the package that npm run package makes', () => {
+  let folder: string;
+  let installed: string;
+  beforeAll(() => {
+    ({ folder, installed } = install());
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const settled = (...args: string[]) =>
+    execFileSync(process.execPath, [join(installed, 'bin/settled.mjs'), ...args], { cwd: folder, encoding: 'utf8' });
+
+  it('says what it is, and what it needs', () => {
+    const { name, version, bin, engines, dependencies, optionalDependencies, ...others } = JSON.parse(
+      readFileSync(join(installed, 'package.json'), 'utf8'),
+    );
+    expect({ name, version, bin, engines, dependencies, optionalDependencies }).toEqual({
+      name: own.name,
+      version: own.version,
+      bin: own.bin,
+      engines: own.engines,
+      dependencies: own.dependencies,
+      optionalDependencies: own.optionalDependencies,
+    });
+    expect(Object.keys(others)).not.toContain('devDependencies');
+    for (const target of Object.values(others.exports).flatMap((one) =>
+      typeof one === 'string' ? one : Object.values(one as object),
+    ))
+      expect(statSync(join(installed, target)).isFile()).toBe(true);
+    expect(statSync(join(installed, bin.settled)).mode & 0o777).toBe(0o755);
+    expect(settled('--version')).toBe(`settled ${own.version} (Node ${process.versions.node})\n`);
+  });
+
+  it('has JavaScript and types for each file of TypeScript, and the other files beside them', () => {
+    const files = readdirSync(installed, { recursive: true, encoding: 'utf8' });
+    for (const room of ['src', 'sandbox', 'demo']) {
+      const sources = readdirSync(join(ROOT, room), { recursive: true, encoding: 'utf8' })
+        .map((file) => join(room, file))
+        .filter((file) => statSync(join(ROOT, file)).isFile());
+      const expected = sources.flatMap((file) =>
+        file.endsWith('.ts') ? [file.replace(/ts$/, 'js'), file.replace(/ts$/, 'd.ts')] : [file],
+      );
+      const found = files.filter((file) => file.startsWith(`${room}/`) && statSync(join(installed, file)).isFile());
+      expect(found.sort()).toEqual(expected.sort());
+    }
+    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'docs/upgrade.md']));
+  });
+
+  it('plays the demo below node_modules: settled, the sandbox and their threads', () => {
+    const { steps } = JSON.parse(settled('demo', '--once', '--json'));
+    expect(steps).toHaveLength(7);
+    expect(steps.at(-1)).toMatchObject({ state: 'paid' });
+  });
+});
+
+describe('the image', () => {
+  it('is labelled with this release', () => {
+    const labels = [...read('Dockerfile').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g)];
+    expect(Object.fromEntries(labels.map(([, name, value]) => [name, value]))).toMatchObject({
+      title: own.name,
+      version: own.version,
+      licenses: own.license,
+    });
+  });
+});
