@@ -73,7 +73,7 @@ function proveSameBytes(): string {
     const to = join(folder, `umask-${umask}`);
     mkdirSync(to);
     const script = `umask ${umask} && TMPDIR="$1" "$0" release/package.ts --to "$1"`;
-    const made = execFileSync('bash', ['-euc', script, process.execPath, to], { cwd: ROOT, encoding: 'utf8' });
+    const made = execFileSync('sh', ['-euc', script, process.execPath, to], { cwd: ROOT, encoding: 'utf8' });
     return join(to, `${/settled-[\d.]+\.tgz/.exec(made)?.[0]}`);
   }) as [string, string];
   const [digest, again] = [one, other].map((file) => createHash('sha256').update(readFileSync(file)).digest('hex'));

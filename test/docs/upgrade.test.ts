@@ -102,6 +102,13 @@ describe('docs/upgrade.md', () => {
     expect([...page.matchAll(/settled-(\d+\.\d+\.\d+)\.tgz/g)].map(([, named]) => named)).toEqual([version, version]);
     const anchors = anchorsOf(page, /#+/);
     expect(targetsOf(page).filter((target) => !anchors.includes(target))).toEqual([]);
+    const check = ['settled doctor', 'settled stats'];
+    expect(commandsOf('One process with an SQLite file')).toEqual([
+      ['settled backup'],
+      ['settled migrate'],
+      ['settled --version', ...check],
+    ]);
+    expect(commandsOf('Replicas on PostgreSQL')).toEqual([['settled migrate'], check]);
   });
 
   it(`leads from ${BEFORE} with an SQLite file, and nothing is lost`, async () => {

@@ -83,6 +83,24 @@ describe('the package that npm run package makes', () => {
   });
 });
 
+describe('what an installation for production takes', () => {
+  it('has the licenses that docs/operations.md lists', () => {
+    type Locked = { license?: string; dev?: boolean; link?: boolean };
+    const { '': root, ...locked } = JSON.parse(read('package-lock.json')).packages as Record<string, Locked>;
+    const needed = Object.values(locked).filter(({ dev, link }) => dev !== true && link !== true);
+    const [, listed = ''] = /^The licenses of all of them: (.*)\. A test/m.exec(read('docs/operations.md')) ?? [];
+    expect(needed.length).toBeGreaterThan(100);
+    expect([...new Set(needed.map(({ license }) => license))].sort()).toEqual(listed.split(/, | and /).sort());
+  });
+
+  it('leaves out what only tests start', () => {
+    const { packages } = JSON.parse(read('package-lock.json'));
+    const tools = Object.keys(JSON.parse(read('test/tools/package.json')).optionalDependencies);
+    const kept = tools.filter((name) => packages[`node_modules/${name}`]?.dev !== true);
+    expect([tools.length, kept]).toEqual([3, []]);
+  });
+});
+
 describe('the image', () => {
   it('is labelled with this release', () => {
     const labels = [...read('Dockerfile').matchAll(/org\.opencontainers\.image\.(\w+)="([^"]+)"/g)];
