@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,6 +53,7 @@ describe('the package that npm run package makes', () => {
       optionalDependencies: own.optionalDependencies,
     });
     expect(Object.keys(others)).not.toContain('devDependencies');
+    expect('./client' in others.exports).toBe(existsSync(join(ROOT, 'client/settled.ts')));
     for (const target of Object.values(others.exports).flatMap((one) =>
       typeof one === 'string' ? one : Object.values(one as object),
     ))
