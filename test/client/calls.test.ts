@@ -1,0 +1,202 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Answer, OPERATIONS, type OperationName, SettledError, settledClient } from '../../client/settled.ts';
+import { SHOP_TOKEN } from '../support/app.ts';
+import { DOCUMENT, DOCUMENTED, faultsBySchema, responseOf } from '../support/document.ts';
+import { freePort } from '../support/http.ts';
+import { act } from '../support/sandbox.ts';
+import { freshReference, sharedShop } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
+
+const shop = sharedShop();
+const client = () => settledClient({ url: shop().settled.apiUrl, token: SHOP_TOKEN });
+const chair = (reference: string) => ({ reference, title: 'A chair', amount: '100.00' });
+
+describe("the client's calls", () => {
+  it('open an order, and the same one when they are repeated', async () => {
+    const reference = freshReference();
+    const { order, payUrl, opening } = await client().open({ ...chair(reference), metadata: { cart: 'ç' } });
+    expect(payUrl).toMatch(new RegExp(`^${shop().sandbox.url}/pay/`));
+    expect(order).toMatchObject({ reference, state: 'awaiting_payment', metadata: { cart: 'ç' } });
+    expect(opening).toBeNull();
+    expect(await client().open({ ...chair(reference), metadata: { cart: 'ç' } })).toEqual({ order, payUrl, opening });
+  });
+
+  it('give no address to pay at once the order is paid', async () => {
+    const reference = freshReference();
+    const { order } = await client().open(chair(reference));
+    await act(shop().sandbox, { id: String(order.link?.id) }, 'pay');
+    await eventually(async () => expect((await client().get(reference))?.state).toBe('paid'));
+    expect(await client().open(chair(reference))).toMatchObject({ order: { state: 'paid' }, payUrl: null });
+    await expect(client().cancel(reference)).rejects.toMatchObject({ code: 'not_cancellable', answered: 409 });
+  });
+
+  it('ask the service, cancel, and say that a cancelled order opens no more', async () => {
+    const reference = `${freshReference()}/ä?&#%`;
+    await client().open(chair(reference));
+    const checked = await client().check(reference);
+    expect(checked).toMatchObject({
+      order: { reference },
+      service: { linkStatus: 'ACTIVE', paymentStatus: 'NOT_STARTED' },
+    });
+    expect(await client().cancel(reference)).toMatchObject({ reference, state: 'cancelled' });
+    expect(await client().get(reference)).toMatchObject({ state: 'cancelled' });
+    const refused = client().open(chair(reference));
+    await expect(refused).rejects.toBeInstanceOf(SettledError);
+    await expect(refused).rejects.toMatchObject({ code: 'order_cancelled', requestId: expect.any(String) });
+  });
+
+  it('know nothing of an order that settled does not know', async () => {
+    expect(await client().get('nobodys')).toBeNull();
+    await expect(client().check('nobodys')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  it('say what is wrong with which field', async () => {
+    const wrong = client().open({ ...chair(freshReference()), title: '' });
+    await expect(wrong).rejects.toMatchObject({ code: 'invalid_request', errors: [{ path: 'title' }] });
+  });
+
+  it('reach every operation of the shop, and each answer is as documented', async () => {
+    const { call } = client();
+    const reference = freshReference();
+    const path = { reference };
+    const answers: { [Name in OperationName]: () => Promise<Answer<Name>> } = {
+      openOrder: () => call('openOrder', { body: chair(reference) }),
+      listOrders: () => call('listOrders', { query: { limit: 2, count: 'true', state: ['paid', 'awaiting_payment'] } }),
+      registerLink: () => call('registerLink', { body: { reference: freshReference(), amount: 80 } }),
+      ordersCsv: () => call('ordersCsv', { query: { q: reference } }),
+      showOrder: () => call('showOrder', { path }),
+      showTimeline: () => call('showTimeline', { path }),
+      checkOrder: () => call('checkOrder', { path }),
+      cancelOrder: () => call('cancelOrder', { path }),
+      readFeed: () => call('readFeed', { query: { limit: 1000 } }),
+    };
+    const called: string[] = [];
+    for (const [name, send] of Object.entries(answers)) {
+      const answer = await send();
+      const documented = DOCUMENTED.find(({ operation }) => operation.operationId === name);
+      if (documented === undefined) throw new Error(`${name} is not in the document`);
+      const { operation, method } = documented;
+      expect(OPERATIONS[name as OperationName]).toBe(`${method.toUpperCase()} ${documented.path}`);
+      const faults = ['200', '201'].map((status) => {
+        const [content] = Object.values(responseOf(operation, status)?.content ?? {});
+        return content && faultsBySchema(content.schema, answer, { named: DOCUMENT.components.schemas, strict: true });
+      });
+      expect([name, faults]).toEqual([name, expect.arrayContaining([[]])]);
+      called.push(name);
+    }
+    expect(called.sort()).toEqual(Object.keys(OPERATIONS).sort());
+    expect(await call('ordersCsv', { query: { q: reference } })).toContain(reference);
+  });
+});
+
+type Step = (response: ServerResponse) => void;
+
+/** A server that answers one request after the other with these; the last one again and again. */
+async function scripted(...steps: Step[]) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      asked.push(`${request.method} ${request.url}`);
+      steps[Math.min(asked.length, steps.length) - 1]?.(response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+const answer =
+  (status: number, headers: Record<string, string>, body: string): Step =>
+  (response) =>
+    response.writeHead(status, headers).end(body);
+const json = (body: object) => answer(200, { 'content-type': 'application/json' }, JSON.stringify(body));
+const problem = (status: number, title: string, headers = {}) =>
+  answer(
+    status,
+    { 'content-type': 'application/problem+json', ...headers },
+    JSON.stringify({ title, detail: 'So it is.' }),
+  );
+const found = json({ order: { reference: 'order-1' } });
+const html = { 'content-type': 'text/html' };
+
+const PASSING: [what: string, step: Step][] = [
+  ['503 with Retry-After', problem(503, 'unavailable', { 'retry-after': '0' })],
+  ['429 with Retry-After', problem(429, 'rate_limited', { 'retry-after': '0' })],
+  ["a proxy's 502", answer(502, html, '<h1>Bad gateway</h1>')],
+  ["a proxy's 504", answer(504, html, '')],
+  ['a connection that breaks', (response) => void response.destroy()],
+  [
+    'an answer that is cut off',
+    (response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-length': '500' });
+      response.write('{"order":', () => response.destroy());
+    },
+  ],
+  ['no answer within the time of an attempt', () => {}],
+];
+
+const LASTING: [what: string, step: Step, code: string, message: RegExp][] = [
+  ['a wrong token', problem(401, 'unauthorized'), 'unauthorized', /So it is\..*SETTLED_SHOP_TOKEN/],
+  ['503 without Retry-After', problem(503, 'api_not_configured'), 'api_not_configured', /^So it is\.$/],
+  ['503 with a long Retry-After', problem(503, 'unavailable', { 'retry-after': '299' }), 'unavailable', /./],
+  ['a bug', problem(500, 'internal'), 'internal', /./],
+  ['a page', answer(404, html, '<h1>Not here</h1>'), 'not_settled', /answered 404.*private API \(port 8788/],
+  ['a page in the place of an answer', answer(200, html, '<h1>Sign in</h1>'), 'not_settled', /answered 200/],
+  ['a redirect', answer(301, { location: 'https://elsewhere.example/' }, ''), 'not_settled', /301 and leads to https:/],
+  ['JSON that is none', answer(200, { 'content-type': 'application/json' }, '{'), 'not_settled', /answered 200/],
+];
+
+describe("the client's retries", () => {
+  it.each(PASSING)('repeat a call after %s', async (_, step) => {
+    const { url, asked } = await scripted(step, found);
+    const retried: SettledError[] = [];
+    const settled = settledClient({
+      url: `${url}/`,
+      token: 't',
+      attemptMsMax: 200,
+      onRetry: (one) => retried.push(one),
+    });
+    expect(await settled.get('order-1')).toEqual({ reference: 'order-1' });
+    expect(asked).toEqual(Array(2).fill('GET /v1/orders/order-1'));
+    expect(retried).toEqual([expect.any(SettledError)]);
+  });
+
+  it.each(LASTING)('do not repeat a call after %s', async (_, step, code, message) => {
+    const { url, asked } = await scripted(step);
+    const settled = settledClient({ url, token: 't' });
+    await expect(settled.get('order-1')).rejects.toMatchObject({ code, message: expect.stringMatching(message) });
+    expect(asked).toHaveLength(1);
+  });
+
+  it('end with the time of the call, and say what to look at', async () => {
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const retried: number[] = [];
+    const settled = settledClient({ url, token: 't', callMsMax: 1_000, onRetry: (_, waitMs) => retried.push(waitMs) });
+    const failed = settled.open(chair('order-1'));
+    await expect(failed).rejects.toMatchObject({ code: 'no_answer', answered: null });
+    await expect(failed).rejects.toThrow(`${url} did not answer (ECONNREFUSED). Is settled running`);
+    expect(retried.length).toBeGreaterThanOrEqual(1);
+    expect(retried.reduce((sum, one) => sum + one, 0)).toBeLessThan(1_000);
+  });
+});
+
+describe('options that cannot be right', () => {
+  const right = { url: 'http://127.0.0.1:8788', token: 't' };
+  it.each([
+    ['url', { ...right, url: '127.0.0.1:8788' }, /^url: .*such as http/],
+    ['url', { ...right, url: 'ftp://127.0.0.1' }, /^url: /],
+    ['token', { ...right, token: '' }, /^token: .*SETTLED_SHOP_TOKEN/],
+    ['token', { ...right, token: 'a\n' }, /^token: /],
+    ['secret', { ...right, secret: '' }, /^secret: .*SETTLED_SHOP_SECRET/],
+    ['secret', { ...right, secret: 'whsec_c2hvcnQ=' }, /^secret: .*24 to 64 bytes/],
+    ['secret', { ...right, secret: 'x'.repeat(40) }, /^secret: /],
+  ])('are told at the start: %s', (_, options, message) => {
+    expect(() => settledClient(options)).toThrow(message);
+    expect(() => settledClient(options)).toThrow(TypeError);
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest';
+import { type FeedPage, type SettledError, settledClient } from '../../client/settled.ts';
+import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { freePort } from '../support/http.ts';
+import { freshReference } from '../support/shared.ts';
+
+const client = ({ apiUrl }: TestApp) => settledClient({ url: apiUrl, token: SHOP_TOKEN });
+
+async function pay(settled: TestApp, reference = freshReference()): Promise<string> {
+  const link = await settled.reserve(reference);
+  await settled.deliver(link, paymentEvent({ id: `evt_${reference}`, paymentId: `pay_${reference}` }));
+  await expect.poll(async () => (await settled.order(reference)).state).toBe('paid');
+  return reference;
+}
+
+async function readAll(settled: TestApp, after: string | null, limit = 100): Promise<FeedPage[]> {
+  const pages: FeedPage[] = [];
+  for await (const page of client(settled).feed({ after, follow: false, limit })) pages.push(page);
+  return pages;
+}
+
+const referencesIn = (pages: readonly FeedPage[]) =>
+  pages.flatMap(({ notices }) => notices.map(({ data }) => data.order.reference));
+
+describe('the feed by the client', () => {
+  it('is read a page at a time, to its end, and continued from the cursor', async () => {
+    const settled = await startTestApp();
+    const references = [await pay(settled), await pay(settled), await pay(settled)];
+    const pages = await readAll(settled, null, 2);
+    expect(pages.map(({ notices, more }) => [notices.length, more])).toEqual([
+      [2, true],
+      [1, false],
+    ]);
+    expect(referencesIn(pages)).toEqual(references);
+    expect(pages.map(({ isAgain }) => isAgain)).toEqual([false, false]);
+    const [first, last] = pages;
+    expect(first?.cursor).toBe(first?.notices[1]?.cursor);
+    expect(referencesIn(await readAll(settled, String(first?.notices[0]?.cursor)))).toEqual(references.slice(1));
+    expect(referencesIn(await readAll(settled, String(last?.cursor)))).toEqual([]);
+  });
+
+  it('has one page without notices for a shop that begins now, with the cursor to store', async () => {
+    const settled = await startTestApp();
+    await pay(settled);
+    const [page, ...others] = await readAll(settled, 'now');
+    expect(page).toMatchObject({ notices: [], more: false });
+    expect(others).toEqual([]);
+    const later = await pay(settled);
+    expect(referencesIn(await readAll(settled, String(page?.cursor)))).toEqual([later]);
+  });
+
+  it('is followed: the next page is asked for when this one is done, until the signal ends it', async () => {
+    const settled = await startTestApp();
+    const over = new AbortController();
+    const seen: string[] = [];
+    const first = await pay(settled);
+    const wanted = [first];
+    for await (const page of client(settled).feed({ after: null, signal: over.signal })) {
+      seen.push(...referencesIn([page]));
+      if (seen.length < 3) wanted.push(await pay(settled));
+      else over.abort();
+    }
+    expect(seen).toEqual(wanted);
+  });
+
+  it('ends while it waits', async () => {
+    const settled = await startTestApp();
+    const over = new AbortController();
+    const pages: FeedPage[] = [];
+    for await (const page of client(settled).feed({ after: null, signal: over.signal })) {
+      pages.push(page);
+      setImmediate(() => over.abort());
+    }
+    expect(pages).toMatchObject([{ notices: [], more: false }]);
+  });
+
+  it('is waited for while settled is away, and each failure is told', async () => {
+    const listen = `127.0.0.1:${await freePort()}`;
+    const told: SettledError[] = [];
+    const url = `http://${listen}`;
+    const { promise: failed, resolve } = Promise.withResolvers<void>();
+    const onRetry = (one: SettledError) => {
+      if (told.push(one) === 2) resolve();
+    };
+    const { feed } = settledClient({ url, token: SHOP_TOKEN, callMsMax: 1, onRetry });
+    const reading = feed({ after: null }).next();
+    await failed;
+    const settled = await startTestApp({ environment: { SETTLED_OPERATOR_LISTEN: listen } });
+    const reference = await pay(settled);
+    const page = await reading;
+    expect(referencesIn(page.value === undefined ? [] : [page.value])).toEqual([reference]);
+    expect(new Set(told.map(({ code }) => code))).toEqual(new Set(['no_answer']));
+  });
+
+  it('begins anew if settled was restored to before the cursor, and says until when it repeats', async () => {
+    const before = await startTestApp();
+    await pay(before);
+    await pay(before);
+    const [page] = await readAll(before, null);
+    const restored = await startTestApp();
+    expect(await readAll(restored, String(page?.cursor))).toMatchObject([{ notices: [], isAgain: true }]);
+    const reference = await pay(restored);
+    const over = new AbortController();
+    const pages: FeedPage[] = [];
+    const wanted = [reference];
+    for await (const one of client(restored).feed({ after: String(page?.cursor), signal: over.signal })) {
+      pages.push(one);
+      if (pages.length < 2) wanted.push(await pay(restored));
+      else over.abort();
+    }
+    expect(referencesIn(pages)).toEqual(wanted);
+    expect(pages.map(({ isAgain }) => isAgain)).toEqual([true, false]);
+  });
+
+  it('is not repeated after what a retry cannot repair', async () => {
+    const { apiUrl } = await startTestApp();
+    const read = (token: string, after: string | null) => settledClient({ url: apiUrl, token }).feed({ after }).next();
+    await expect(read('another-token-than-the-shop-has', null)).rejects.toMatchObject({ code: 'unauthorized' });
+    await expect(read(SHOP_TOKEN, 'no cursor')).rejects.toMatchObject({ code: 'invalid_request' });
+  });
+});

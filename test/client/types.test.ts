@@ -1,0 +1,123 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import type { OpenApi } from '../../src/api/openapi.ts';
+import { testFolder } from '../support/app.ts';
+import { clientTypes, GENERATED, operationsOfShop } from '../support/client_types.ts';
+import { DOCUMENT, responseOf } from '../support/document.ts';
+import { sharedApp } from '../support/shared.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const CLIENT = join(ROOT, 'client/settled.ts');
+
+const settled = sharedApp();
+
+describe("the client's types", () => {
+  it('are those of the document that a running settled serves', async () => {
+    const document = (await settled().api('/openapi.json')).body as OpenApi;
+    expect(operationsOfShop(document).length).toBeGreaterThanOrEqual(9);
+    const [byHand = '', ...generated] = readFileSync(CLIENT, 'utf8').split(GENERATED);
+    expect(generated).toHaveLength(1);
+    await expect(byHand + clientTypes(document)).toMatchFileSnapshot(CLIENT);
+  });
+
+  // By the compiler, and from the document's samples: so that what generates the types does not judge itself.
+  it('take each sample of the document, and no other, and ask for each field that must be there', () => {
+    const samples = samplesOfShop();
+    expect(samples.length).toBeGreaterThanOrEqual(13);
+    const wrong = samples.flatMap(({ type, sample }) => spoilt(sample).map((one) => ({ type, ...one })));
+    expect(wrong.length).toBeGreaterThan(400);
+    const lines = [
+      `import type { Operations } from './settled.ts';`,
+      ...samples.map(({ type, sample }, n) => `export const right${n}: ${type} = ${JSON.stringify(sample)};`),
+      ...wrong.map(({ type, sample }, n) => `export const wrong${n}: ${type} = ${JSON.stringify(sample)};`),
+    ];
+    const firstWrong = samples.length + 2;
+    const found = compile(lines.join('\n'));
+    const at = (n: number) => wrong[n - firstWrong];
+    expect(found.filter(({ line }) => line < firstWrong)).toEqual([]);
+    const noticed = new Set(found.map(({ line }) => line));
+    const unnoticed = wrong.map((_, n) => n + firstWrong).filter((line) => !noticed.has(line));
+    expect(unnoticed.map((line) => ({ type: at(line)?.type, what: at(line)?.what }))).toEqual([]);
+  });
+});
+
+/** Samples of requests and answers, each with the type that it should have. */
+function samplesOfShop(): { type: string; sample: object }[] {
+  return operationsOfShop(DOCUMENT).flatMap(({ operation }) => {
+    const type = `Operations['${operation.operationId}']`;
+    const asked = operation.requestBody?.content['application/json'].example as object | undefined;
+    const answers = Object.keys(operation.responses).flatMap((status) => {
+      const sample = responseOf(operation, status)?.content['application/json']?.example;
+      return sample === undefined ? [] : [{ type: `${type}['answer']`, sample: sample as object }];
+    });
+    return [...(asked === undefined ? [] : [{ type: `${type}['given']`, sample: { body: asked } }]), ...answers];
+  });
+}
+
+type Spoilt = { what: string; sample: unknown };
+
+/** The sample, each time with one thing wrong: a field too many, one that must be there missing, or of another type. */
+function spoilt(sample: unknown, at = ''): Spoilt[] {
+  if (Array.isArray(sample)) {
+    const [first, ...others] = sample;
+    return first === undefined
+      ? []
+      : spoilt(first, `${at}/0`).map((one) => ({ ...one, sample: [one.sample, ...others] }));
+  }
+  if (typeof sample !== 'object' || sample === null) return [];
+  const fields = Object.entries(sample);
+  const within = fields
+    .filter(([name]) => name !== 'metadata')
+    .flatMap(([name, value]) =>
+      spoilt(value, `${at}/${name}`).map((one) => ({ ...one, sample: { ...sample, [name]: one.sample } })),
+    );
+  return [
+    { what: `${at}: one field too many`, sample: { ...sample, fieldTooMany: 1 } },
+    ...fields
+      .filter(([name]) => !OPTIONAL.includes(`${at}/${name}`))
+      .map(([name]) => ({ what: `${at}/${name}: missing`, sample: { ...sample, [name]: undefined } })),
+    ...fields.map(([name]) => ({
+      what: `${at}/${name}: of another type`,
+      sample: { ...sample, [name]: name === 'metadata' ? 7 : { other: 1 } },
+    })),
+    ...within,
+  ];
+}
+
+/** Fields of the samples that need not be there. Only the answer of one status has `opening`. */
+const OPTIONAL = ['/body/callbackUrl', '/count', '/link/webhookSecret', '/opening'];
+
+/** What the compiler says of a file beside the client, as strict as it can be. */
+function compile(text: string): { line: number; text: string }[] {
+  const folder = testFolder();
+  symlinkSync(CLIENT, join(folder, 'settled.ts'));
+  writeFileSync(join(folder, 'samples.ts'), text);
+  const options = {
+    strict: true,
+    noEmit: true,
+    module: 'nodenext',
+    target: 'es2022',
+    types: ['node'],
+    skipLibCheck: true,
+  };
+  const compilerOptions = {
+    ...options,
+    typeRoots: [join(ROOT, 'node_modules/@types')],
+    allowImportingTsExtensions: true,
+  };
+  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['samples.ts'] }));
+  const { stdout, error } = spawnSync(
+    process.execPath,
+    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder, '--pretty', 'false'],
+    { cwd: folder, encoding: 'utf8' },
+  );
+  if (error !== undefined) throw error;
+  return [...stdout.matchAll(/^(.*)\((\d+),\d+\): error (.*)$/gm)].map(([all, file = '', line]) => {
+    if (!file.endsWith('samples.ts')) throw new Error(all);
+    return { line: Number(line), text: all };
+  });
+}
