@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { readKeyIds } from '../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { sharedServer } from '../store/postgres/opening.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
@@ -25,25 +27,57 @@ const MACHINES_PATH = (process.env.PATH ?? '')
   .filter((folder) => !folder.includes('node_modules'))
   .join(':');
 
-const SHOPS = [
-  { name: 'Node', interpreter: 'node', serve: () => ['node', `${EXAMPLES}/node/shop.mjs`], feed: null },
-  { name: 'Python', interpreter: 'python3', serve: () => ['python3', `${EXAMPLES}/python/shop.py`], feed: null },
+type Example = {
+  name: string;
+  /** What it takes to run it here, and cannot be found; null if all is there. */
+  missing: () => string | null;
+  serve: (listen: string) => string[];
+  /** The command that reads the feed to its end; null if the shop itself follows it. */
+  feed: string[] | null;
+  /** A new store. */
+  store: () => Promise<string>;
+};
+
+const file = async () => join(testFolder(), 'shop');
+const typescript = (name: string) => [process.execPath, `${EXAMPLES}/${name}/shop.ts`];
+const djangos = once(() => ['python3', '/usr/bin/python3'].find((python) => runs([python, '-c', 'import django'])));
+const django = (...args: string[]) => [djangos() ?? 'python3', `${EXAMPLES}/django/shop.py`, ...args];
+
+const SHOPS: Example[] = [
+  { name: 'Express', missing: () => null, serve: () => typescript('express'), feed: null, store: file },
+  { name: 'Fastify', missing: () => null, serve: () => typescript('fastify'), feed: null, store: blankDatabase },
+  {
+    name: 'Python',
+    missing: () => (runs(['python3', '--version']) ? null : 'python3'),
+    serve: () => ['python3', `${EXAMPLES}/python/shop.py`],
+    feed: null,
+    store: file,
+  },
+  {
+    name: 'Django',
+    missing: () => (djangos() === undefined ? 'django' : null),
+    serve: () => django(),
+    feed: django('feed'),
+    store: file,
+  },
   {
     name: 'PHP',
-    interpreter: 'php',
+    missing: () => (runs(['php', '-r', 'new PDO("sqlite::memory:");']) ? null : 'php with pdo_sqlite'),
     serve: (listen: string) => ['php', '-S', listen, `${EXAMPLES}/php/shop.php`],
     feed: ['php', `${EXAMPLES}/php/shop.php`, 'feed'],
+    store: file,
   },
 ];
 
 const another = restoredFolder();
 
-describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
+describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store }) => {
   it('marks an order paid once although the notice comes twice, and believes settled alone', async ({ skip }) => {
-    skip(isMissing(interpreter), `${interpreter} is not installed`);
+    const lacking = missing();
+    skip(lacking !== null, `${lacking} is not installed`);
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(listen);
-    const shop = await open({ command: serve(listen), listen, settled: settled.apiUrl });
+    const shop = await open({ command: serve(listen), listen, settled: settled.apiUrl, store: await store() });
 
     const reference = await shop.chosen();
     const page = await shop.buy(reference);
@@ -81,16 +115,17 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
   });
 
   it('finds missed notices in the feed, from where it had read, and after a restore', async ({ skip }) => {
-    skip(isMissing(interpreter), `${interpreter} is not installed`);
+    const lacking = missing();
+    skip(lacking !== null, `${lacking} is not installed`);
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(null);
-    const SHOP_STORE = join(testFolder(), 'shop');
+    const SHOP_STORE = await store();
     const packed: string[] = [];
     const openAt = async ({ apiUrl }: TestApp) => {
       if (feed !== null) {
-        const { code, stderr } = await spawnProgram(feed, settings(apiUrl, listen, SHOP_STORE)).finished;
+        const { code, stdout, stderr } = await spawnProgram(feed, settings(apiUrl, listen, SHOP_STORE)).finished;
         expect(code).toBe(0);
-        packed.push(...packedIn(stderr));
+        packed.push(...packedIn(stdout + stderr));
       }
       return open({ command: serve(listen), listen, settled: apiUrl, store: SHOP_STORE });
     };
@@ -125,7 +160,7 @@ describe.each(SHOPS)('the example in $name', ({ interpreter, serve, feed }) => {
 describe('examples/README.md', () => {
   it('has the run lines that stand at the top of each', () => {
     const readme = readFileSync(join(EXAMPLES, 'README.md'), 'utf8');
-    for (const file of ['node/shop.mjs', 'python/shop.py', 'php/shop.php']) {
+    for (const file of ['express/shop.ts', 'fastify/shop.ts', 'python/shop.py', 'django/shop.py', 'php/shop.php']) {
       const lines = readFileSync(join(EXAMPLES, file), 'utf8').match(/SHOP_TOKEN=… SHOP_SECRET=whsec_… .*/g);
       expect(lines?.length).toBeGreaterThan(0);
       for (const line of lines ?? []) {
@@ -154,8 +189,24 @@ function restoredFolder(): () => string {
   return () => folder;
 }
 
-function isMissing(interpreter: string): boolean {
-  return spawnSync(interpreter, ['--version'], { env: { PATH: MACHINES_PATH } }).error !== undefined;
+/** Whether the machine's own interpreter can do this. */
+function runs([program = '', ...args]: readonly string[]): boolean {
+  return spawnSync(program, args, { env: { PATH: MACHINES_PATH } }).status === 0;
+}
+
+function once<T>(find: () => T): () => T {
+  let found: { value: T } | undefined;
+  return () => {
+    found ??= { value: find() };
+    return found.value;
+  };
+}
+
+/** A PostgreSQL database with nothing in it. */
+async function blankDatabase(): Promise<string> {
+  const name = `shop_${randomUUID()}`;
+  onTestFinished(() => sharedServer().drop(name));
+  return sharedServer().create(name);
 }
 
 type Settled = { settled: TestApp; sandbox: TestSandbox };
@@ -194,21 +245,31 @@ function settings(settledUrl: string, listen: string, store: string): Record<str
   };
 }
 
-type Opening = { command: readonly string[]; listen: string; settled: string; store?: string };
+type Opening = { command: readonly string[]; listen: string; settled: string; store: string };
 
 /** Starts an example and waits until it serves. */
-async function open({ command, listen, settled, store = join(testFolder(), 'shop') }: Opening) {
+async function open({ command, listen, settled, store }: Opening) {
   const shop = spawnProgram(command, settings(settled, listen, store));
   onTestFinished(() => void shop.child.kill('SIGKILL'));
   const url = `http://${listen}`;
   await eventually(() => fetch(url));
   const said = keepAll(shop);
+  /** What a browser keeps of the first page, and sends with its form. */
+  let kept = { cookie: '', fields: {} as Record<string, string> };
   return {
     /** The reference in the button of the first page. */
-    chosen: async () => /value=["'](lamp-[0-9a-f]{16})/.exec(await (await fetch(url)).text())?.[1] as string,
+    chosen: async () => {
+      const front = await fetch(url);
+      const page = await front.text();
+      const hidden = page.matchAll(/<input type="hidden" name="(\w+)" value="(\w+)">/g);
+      const [cookie = ''] = front.headers.get('set-cookie')?.split(';') ?? [];
+      kept = { cookie: cookie.trim(), fields: Object.fromEntries([...hidden].map(([, name, value]) => [name, value])) };
+      return /value=["'](lamp-[0-9a-f]{16})/.exec(page)?.[1] as string;
+    },
     /** Presses the button; returns where it leads. */
     buy: async (reference: string) => {
-      const form = { method: 'POST', body: new URLSearchParams({ reference }) };
+      const body = new URLSearchParams({ ...kept.fields, reference });
+      const form = { method: 'POST', body, headers: { cookie: kept.cookie } };
       const { status, headers } = await fetch(`${url}/buy`, { ...form, redirect: 'manual' });
       expect(status).toBe(303);
       return headers.get('location') as string;
