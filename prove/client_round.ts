@@ -1,0 +1,279 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as after } from 'node:timers/promises';
+import { PRIVATE_SANDBOX } from '../sandbox/options.ts';
+import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
+import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { freePort } from '../test/support/http.ts';
+import type { Chance } from './chance.ts';
+import { type KilledShop, killedShop, type Left } from './client_shop.ts';
+import { type FeedProxy, type GivenPage, startFeedProxy } from './feed_proxy.ts';
+import { type Served, serve } from './settled_process.ts';
+
+/** How the shop learns of its orders: by the feed alone, or by the callback as well. */
+export const WAYS = ['feed', 'feed-and-callback'] as const;
+export type Way = (typeof WAYS)[number];
+
+export type Round = { way: Way; kills: number; shop: string; chance: Chance };
+
+/** `broken`: what is wrong; empty if nothing is. */
+export type Outcome = { counts: Record<string, number>; broken: string[] };
+
+const SHOP_TOKEN = 'shop-token-of-the-proof';
+const SHOP_SECRET = `whsec_${randomBytes(32).toString('base64')}`;
+/** Orders that are paid at the same time, beside those that customers open in the shop. */
+const PAYING_AT_ONCE = 3;
+/** A life ends with one of its first pages in its hands, so many milliseconds after it was given. */
+const PAGES_MAX = 6;
+const IN_HAND_MS_MAX = 8;
+/** One life in so many ends at any moment of its start instead. */
+const ENDS_EARLY = 8;
+const START_MS = 600;
+const PAGE_MS_MAX = 10_000;
+const END_MS_MAX = 120_000;
+/** settled opens at most 55 links a minute. */
+const CUSTOMER_EVERY_MS = 1_500;
+const AGAIN_MS = 50;
+
+/** Kills a shop so often while its orders are paid, and holds its database against the feed after each kill. */
+export async function runRound({ way, kills, shop: file, chance }: Round): Promise<Outcome> {
+  const folder = mkdtempSync(join(tmpdir(), 'settled-client-'));
+  const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
+  const [hooks, api, listen] = await Promise.all([freePort(), freePort(), freePort()]);
+  const settled = await serve(environmentOf({ way, folder, sandbox, hooks, api, listen }), '');
+  const proxy = await startFeedProxy(`http://127.0.0.1:${api}`);
+  const url = `http://127.0.0.1:${listen}`;
+  const environment = { SHOP_TOKEN, SHOP_SECRET, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
+  const shop = killedShop({ file, storePath: join(folder, 'shop.db'), environment });
+  const book = new Book(way, settled, shop);
+  try {
+    await shop.start();
+    const load = startLoad({ settled, sandbox, shopUrl: url, chance, book });
+    for (let kill = 0; kill < kills; kill++) {
+      const page = await dieWith(shop, proxy, chance);
+      await book.examine(page);
+      // The next life starts, and ends in its time: what it began is what the next kill examines.
+      void shop.start();
+    }
+    await load.stop();
+    await book.close(kills);
+    return { counts: book.counts, broken: book.broken };
+  } finally {
+    await shop.kill();
+    settled.kill();
+    await settled.ended;
+    proxy.close();
+    await sandbox.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+type Ports = { way: Way; folder: string; sandbox: Sandbox; hooks: number; api: number; listen: number };
+
+function environmentOf({ way, folder, sandbox, hooks, api, listen }: Ports): Record<string, string> {
+  return {
+    SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
+    SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooks}`,
+    SETTLED_OPERATOR_LISTEN: `127.0.0.1:${api}`,
+    SETTLED_PUBLIC_URL: `http://127.0.0.1:${hooks}`,
+    SETTLED_API_URL: sandbox.url,
+    SETTLED_API_KEY: sandbox.apiKey,
+    SETTLED_SHOP_TOKEN: SHOP_TOKEN,
+    ...(way === 'feed'
+      ? {}
+      : {
+          SETTLED_SHOP_URL: `http://127.0.0.1:${listen}/settled`,
+          SETTLED_SHOP_SECRET: SHOP_SECRET,
+          SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+        }),
+  };
+}
+
+/** Kills the shop a moment after it got a page, or at any moment of its start. Returns the last page that it got. */
+async function dieWith(shop: KilledShop, proxy: FeedProxy, chance: Chance): Promise<GivenPage | null> {
+  let last: GivenPage | null = null;
+  const [pages, inHandMs] = [chance.between(1, PAGES_MAX), chance.below(IN_HAND_MS_MAX * 10) / 10];
+  const isTime = Promise.withResolvers<void>();
+  let given = 0;
+  proxy.onPage = (page) => {
+    last = page;
+    if (++given === pages) isTime.resolve();
+  };
+  if (chance.oneIn(ENDS_EARLY)) await after(chance.below(START_MS));
+  else {
+    await Promise.race([isTime.promise, after(PAGE_MS_MAX, null, { ref: false })]);
+    const untilMs = performance.now() + inHandMs;
+    // A timer would not tell tenths of a millisecond.
+    while (performance.now() < untilMs) await new Promise((resolve) => setImmediate(resolve));
+  }
+  await shop.kill();
+  proxy.onPage = () => {};
+  return last;
+}
+
+type LoadOptions = { settled: Served; sandbox: Sandbox; shopUrl: string; chance: Chance; book: Book };
+
+/** Customers who buy in the shop, and orders beside theirs; most are paid. `stop` ends what was begun. */
+function startLoad({ settled, sandbox, shopUrl, chance, book }: LoadOptions): { stop(): Promise<void> } {
+  let isOver = false;
+  let last = 0;
+  const pay = async () => {
+    while (!isOver) await payNew(settled, `order-${++last}`, chance, book);
+  };
+  const buy = async () => {
+    while (!isOver) {
+      const nextMs = performance.now() + CUSTOMER_EVERY_MS;
+      const reference = `lamp-${randomBytes(8).toString('hex')}`;
+      const page = await buyInShop(shopUrl, reference);
+      book.bought++;
+      if (!chance.oneIn(4)) {
+        await fetch(`${sandbox.url}/_control/links/${page.split('/pay/')[1]}/pay`, {
+          method: 'POST',
+          body: '{}',
+          headers: JSON_TYPE,
+        });
+        book.paid.add(reference);
+      }
+      while (!isOver && performance.now() < nextMs) await after(AGAIN_MS);
+    }
+  };
+  const all = [buy(), ...Array.from({ length: PAYING_AT_ONCE }, pay)];
+  return {
+    stop: async () => {
+      isOver = true;
+      await Promise.all(all);
+    },
+  };
+}
+
+const JSON_TYPE = { 'content-type': 'application/json' };
+
+/** Presses the button until the shop sends the customer to pay: it is away now and then. Returns the page to pay on. */
+async function buyInShop(shopUrl: string, reference: string): Promise<string> {
+  for (;;) {
+    const body = new URLSearchParams({ reference });
+    const answer = await fetch(`${shopUrl}/buy`, { method: 'POST', body, redirect: 'manual' }).catch(() => null);
+    const to = answer?.headers.get('location');
+    if (to?.includes('/pay/')) return to;
+    await after(AGAIN_MS);
+  }
+}
+
+/** Reserves a link and delivers what the service says of it: pending first, paid, and refunded again, each now and then. */
+async function payNew(settled: Served, reference: string, chance: Chance, book: Book): Promise<void> {
+  const answer = await settled.api('/v1/links', { reference, amount: '100.00' });
+  if (answer?.status !== 201) throw new Error(`reserving answered ${answer?.status}`);
+  const { webhookUrl, webhookSecret } = answer.body.link;
+  const isRefunded = chance.oneIn(10);
+  const statuses = [...(chance.oneIn(4) ? ['PENDING'] : []), 'COMPLETED', ...(isRefunded ? ['REFUNDED'] : [])];
+  for (const status of statuses) {
+    const of = { linkId: `pl_${reference}`, paymentId: `pay_${reference}`, amount: '100.00' };
+    const body = paymentEvent({ id: `evt_${reference}_${status}`, status, ...of });
+    const taken = await fetch(webhookUrl, { method: 'POST', body, headers: signedHeaders(webhookSecret, body) });
+    if (taken.status !== 200) throw new Error(`a delivery was answered ${taken.status}`);
+  }
+  if (!isRefunded) book.paid.add(reference);
+}
+
+type Told = { cursor: string; type: string; reference: string; state: string; version: number };
+
+/** What settled told so far, and what the shop made of it. */
+class Book {
+  /** Orders that are paid, and stay so. */
+  readonly paid = new Set<string>();
+  readonly broken: string[] = [];
+  bought = 0;
+  counts: Record<string, number> = {};
+  readonly #kills = { early: 0, before: 0, after: 0 };
+  readonly #told: Told[] = [];
+  readonly #way: Way;
+  readonly #settled: Served;
+  readonly #shop: KilledShop;
+
+  constructor(way: Way, settled: Served, shop: KilledShop) {
+    this.#way = way;
+    this.#settled = settled;
+    this.#shop = shop;
+  }
+
+  /** Holds what a kill left against the feed. `page`: the last one that the shop got in that life. */
+  async examine(page: GivenPage | null): Promise<void> {
+    const left = this.#shop.examine();
+    this.#kills[page === null ? 'early' : page.cursor === left.cursor ? 'after' : 'before']++;
+    await this.#readOn();
+    this.#compare(left);
+  }
+
+  /** Lets the shop read to the end, and holds everything against everything. */
+  async close(kills: number): Promise<void> {
+    const untilMs = performance.now() + END_MS_MAX;
+    for (let isEnd = false; !isEnd && performance.now() < untilMs; await after(AGAIN_MS)) {
+      await this.#readOn();
+      const { stats } = (await this.#settled.api('/v1/stats'))?.body ?? {};
+      const isAllSaid = stats?.events.pending === 0 && stats.events.leased === 0;
+      isEnd = isAllSaid && this.#shop.examine().cursor === this.#told.at(-1)?.cursor;
+    }
+    await this.#shop.kill();
+    const left = this.#shop.examine();
+    if (left.cursor !== this.#told.at(-1)?.cursor) this.broken.push('the shop did not reach the end of the feed');
+    this.#compare(left);
+    const forgotten = [...this.paid].filter((reference) => left.told.get(reference)?.packed !== true);
+    for (const reference of forgotten) this.broken.push(`${reference} is paid, and was not packed`);
+    const saidTwice = this.#shop.said().filter((reference, at, all) => all.indexOf(reference) !== at);
+    for (const reference of saidTwice) this.broken.push(`${reference} was said to be packed a second time`);
+    this.counts = {
+      'kills of the shop': kills,
+      '  before it committed the page in its hands': this.#kills.before,
+      '  after that, before the next page': this.#kills.after,
+      '  before its first page': this.#kills.early,
+      'notices in the feed': this.#told.length,
+      'orders that stay paid': this.paid.size,
+      '  bought in the shop, paid or not': this.bought,
+      'orders packed': left.packings.size,
+      'paid and not packed': forgotten.length,
+      'packed twice': [...left.packings.values()].filter((times) => times > 1).length + saidTwice.length,
+    };
+  }
+
+  async #readOn(): Promise<void> {
+    for (let more = true; more; ) {
+      const cursor = this.#told.at(-1)?.cursor;
+      const answer = await this.#settled.api(`/v1/feed?limit=1000${cursor === undefined ? '' : `&after=${cursor}`}`);
+      if (answer?.status !== 200) throw new Error(`the feed answered ${answer?.status}`);
+      for (const { cursor: at, type, data } of answer.body.notices)
+        this.#told.push({ cursor: at, type, ...data.order });
+      more = answer.body.more;
+    }
+  }
+
+  /** By the feed alone, the orders are exactly what it says up to the cursor; by the callback as well, no less. */
+  #compare({ told, cursor, packings, untold }: Left): void {
+    const end = this.#told.findIndex((one) => one.cursor === cursor) + 1;
+    const read = this.#told.slice(0, end);
+    const expected = new Map(read.map((one) => [one.reference, one]));
+    for (const [reference, { state, version }] of expected) {
+      const found = told.get(reference);
+      const isExact = found?.version === version && found.state === state;
+      const isLater = this.#way === 'feed-and-callback' && found !== undefined && found.version > version;
+      if (!isExact && !isLater)
+        this.broken.push(`${reference} is ${found?.state} ${found?.version}, not ${state} ${version}`);
+    }
+    const known = this.#way === 'feed' ? expected : new Map(this.#told.map((one) => [one.reference, one]));
+    for (const reference of told.keys()) {
+      if (!known.has(reference)) this.broken.push(`${reference} is ahead of the cursor`);
+    }
+    const early = untold.filter((reference) => expected.has(reference));
+    for (const reference of early) this.broken.push(`${reference} was read, and nothing is known of it`);
+    const wasPaid = new Set(
+      (this.#way === 'feed' ? read : this.#told).flatMap(({ type, reference }) =>
+        type === 'order.paid' ? [reference] : [],
+      ),
+    );
+    for (const [reference, times] of packings) {
+      if (times > 1) this.broken.push(`${reference} was packed ${times} times`);
+      if (!wasPaid.has(reference)) this.broken.push(`${reference} was packed before it was paid`);
+    }
+  }
+}
