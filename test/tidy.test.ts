@@ -6,6 +6,8 @@ import { describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const LINES_MAX = 300;
 const LINES_MIN = 40;
+/** What of the client is written by hand: it is one file, because shops copy it. */
+const CLIENT_LINES_MAX = 400;
 const SAME_NAME_MAX = 3;
 const MEDIAN_LINES_MIN = 95;
 
@@ -51,6 +53,7 @@ const imports = sources.flatMap(importsOf);
 const importsByFile = new Map(sources.map((file) => [file, importsOf(file).map(({ to }) => to)]));
 const sandboxFiles = sourceFiles(join(ROOT, 'sandbox'));
 const demoFiles = sourceFiles(join(ROOT, 'demo'));
+const exampleFiles = sourceFiles(join(ROOT, 'examples'));
 
 const OUTER_ROOMS = ['sandbox', 'demo', 'bench', 'prove', 'test/support'];
 const outerFiles = OUTER_ROOMS.flatMap((room) => sourceFiles(join(ROOT, room)));
@@ -218,8 +221,22 @@ describe('the house', () => {
     expect(outside).toEqual([]);
   });
 
+  it('keeps the client one file that needs nothing but Node, most of it types from the document', () => {
+    expect(sourceFiles(join(ROOT, 'client'))).toEqual(['client/settled.ts']);
+    expect(importsOf('client/settled.ts').map(({ to }) => to)).toEqual(['node:crypto', 'node:timers/promises']);
+    const [byHand = '', generated] = text('client/settled.ts').split('// Below: generated');
+    expect(generated).toBeDefined();
+    expect(byHand.split('\n').length).toBeLessThanOrEqual(CLIENT_LINES_MAX);
+  });
+
+  it('keeps the examples apart from what they use: they speak HTTP, by the client if there is one', () => {
+    const ours = exampleFiles.flatMap(importsOf).filter(({ to }) => !/^(node:|express$|fastify$|pg$)/.test(to));
+    expect(new Set(ours.map(({ to }) => to))).toEqual(new Set(['client/settled.ts']));
+    expect(imports.filter(({ to }) => /^(client|examples)\//.test(to))).toEqual([]);
+  });
+
   it('has files of at most 300 lines', () => {
-    const long = [...sources, ...sandboxFiles, ...demoFiles].filter((file) => lines(file) > LINES_MAX);
+    const long = [...sources, ...sandboxFiles, ...demoFiles, ...exampleFiles].filter((file) => lines(file) > LINES_MAX);
     expect(long).toEqual([]);
   });
 

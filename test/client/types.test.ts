@@ -1,11 +1,9 @@
-import { spawnSync } from 'node:child_process';
-import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { OpenApi } from '../../src/api/openapi.ts';
-import { testFolder } from '../support/app.ts';
-import { clientTypes, GENERATED, operationsOfShop } from '../support/client_types.ts';
+import { clientTypes, compileBesideClient, GENERATED, operationsOfShop } from '../support/client_types.ts';
 import { DOCUMENT, responseOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 
@@ -35,7 +33,7 @@ describe("the client's types", () => {
       ...wrong.map(({ type, sample }, n) => `export const wrong${n}: ${type} = ${JSON.stringify(sample)};`),
     ];
     const firstWrong = samples.length + 2;
-    const found = compile(lines.join('\n'));
+    const found = compileBesideClient(lines.join('\n'));
     const at = (n: number) => wrong[n - firstWrong];
     expect(found.filter(({ line }) => line < firstWrong)).toEqual([]);
     const noticed = new Set(found.map(({ line }) => line));
@@ -89,35 +87,3 @@ function spoilt(sample: unknown, at = ''): Spoilt[] {
 
 /** Fields of the samples that need not be there. Only the answer of one status has `opening`. */
 const OPTIONAL = ['/body/callbackUrl', '/count', '/link/webhookSecret', '/opening'];
-
-/** What the compiler says of a file beside the client, as strict as it can be. */
-function compile(text: string): { line: number; text: string }[] {
-  const folder = testFolder();
-  symlinkSync(CLIENT, join(folder, 'settled.ts'));
-  writeFileSync(join(folder, 'samples.ts'), text);
-  const options = {
-    strict: true,
-    noEmit: true,
-    module: 'nodenext',
-    target: 'es2022',
-    types: ['node'],
-    skipLibCheck: true,
-  };
-  const compilerOptions = {
-    ...options,
-    typeRoots: [join(ROOT, 'node_modules/@types')],
-    allowImportingTsExtensions: true,
-  };
-  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['samples.ts'] }));
-  const { stdout, error } = spawnSync(
-    process.execPath,
-    [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder, '--pretty', 'false'],
-    { cwd: folder, encoding: 'utf8' },
-  );
-  if (error !== undefined) throw error;
-  return [...stdout.matchAll(/^(.*)\((\d+),\d+\): error (.*)$/gm)].map(([all, file = '', line]) => {
-    if (!file.endsWith('samples.ts')) throw new Error(all);
-    return { line: Number(line), text: all };
-  });
-}

@@ -3,10 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { settledClient } from '../../client/settled.ts';
 import { order } from '../../src/api/order.ts';
 import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
+import { compileBesideClient } from '../support/client_types.ts';
 import { freePort } from '../support/http.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
 import { spawnProgram } from '../support/process.ts';
@@ -37,6 +39,26 @@ it('docs/integrate.md has a place for every link within it', () => {
   expect(anchors.filter((anchor) => !targets.includes(anchor))).toEqual([]);
 });
 
+it('docs/integrate.md has a row for each function of the client', () => {
+  const section = page.split(/^## /m).find((part) => part.startsWith('The client for TypeScript')) ?? '';
+  const rows = [...section.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name);
+  const client = settledClient({ url: 'http://127.0.0.1:8788', token: SHOP_TOKEN });
+  expect(rows.sort()).toEqual(Object.keys(client).sort());
+});
+
+it('docs/integrate.md shows TypeScript that the compiler takes', () => {
+  const blocks = [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block]) => block);
+  expect(blocks).toHaveLength(2);
+  // What a shop has of its own.
+  const own = `declare function transaction(work: (db: object) => Promise<void>): Promise<void>;
+    declare function readCursor(): Promise<string | null>;
+    declare function storeCursor(db: object, cursor: string): Promise<void>;
+    declare function record(db: object, order: { reference: string; state: string; version: number }): Promise<void>;
+    declare function pack(db: object): Promise<void>;`;
+  expect(compileBesideClient([...blocks, own].join('\n'))).toEqual([]);
+  expect(compileBesideClient([...blocks, own].join('\n').replace("'100.00'", 'true'))).toHaveLength(1);
+});
+
 it('docs/integrate.md shows commands that do what it says when they are pasted', async ({ skip }) => {
   const tools = ['bash', 'curl', 'openssl', 'sed', 'od', 'base64'];
   const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
@@ -56,7 +78,7 @@ it('docs/integrate.md shows commands that do what it says when they are pasted',
     },
   });
   const environment = { SHOP_TOKEN, SHOP_SECRET, SHOP_LISTEN: listen, SHOP_SETTLED: settled.apiUrl };
-  const shop = spawnProgram([process.execPath, join(ROOT, 'examples/node/shop.mjs')], {
+  const shop = spawnProgram([process.execPath, join(ROOT, 'examples/express/shop.ts')], {
     ...environment,
     SHOP_STORE: join(folder, 'shop'),
   });

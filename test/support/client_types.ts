@@ -1,7 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { ApiOperation, ApiResponse, JsonSchema, OpenApi } from '../../src/api/openapi.ts';
+import { testFolder } from './app.ts';
 
 /** The client's types as our OpenAPI document has them: `test/client/types.test.ts` holds client/settled.ts to this. */
 
@@ -176,4 +179,24 @@ function formatted(text: string): string {
   );
   if (status !== 0) throw new Error(`biome does not format the types: ${stderr}`);
   return stdout;
+}
+
+/** What the compiler says of a file beside the client, as strict as it can be. */
+export function compileBesideClient(text: string): { line: number; text: string }[] {
+  const folder = testFolder();
+  symlinkSync(join(ROOT, 'client/settled.ts'), join(folder, 'settled.ts'));
+  writeFileSync(join(folder, 'beside.ts'), text);
+  writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
+  const compilerOptions = {
+    ...{ strict: true, noEmit: true, module: 'nodenext', target: 'es2022', skipLibCheck: true },
+    ...{ types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')], allowImportingTsExtensions: true },
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['beside.ts'] }));
+  const compiler = [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder, '--pretty', 'false'];
+  const { stdout, error } = spawnSync(process.execPath, compiler, { cwd: folder, encoding: 'utf8' });
+  if (error !== undefined) throw error;
+  return [...stdout.matchAll(/^(.*)\((\d+),\d+\): error (.*)$/gm)].map(([all, file = '', line]) => {
+    if (!file.endsWith('beside.ts')) throw new Error(all);
+    return { line: Number(line), text: all };
+  });
 }
