@@ -12,7 +12,12 @@ import express from 'express';
 // In your shop: copy the file, or import it from 'settled/client'.
 import { type Order, SettledError, settledClient } from '../../client/settled.ts';
 
-const { SHOP_TOKEN = '', SHOP_SECRET, SHOP_SETTLED = 'http://127.0.0.1:8788', SHOP_STORE = 'shop.db' } = process.env;
+const {
+  SHOP_TOKEN = '',
+  SHOP_SECRET = '',
+  SHOP_SETTLED = 'http://127.0.0.1:8788',
+  SHOP_STORE = 'shop.db',
+} = process.env;
 const { SHOP_LISTEN = '127.0.0.1:8800', SHOP_URL = `http://${SHOP_LISTEN}` } = process.env;
 const LAMP = { title: 'A lamp for the desk', amount: '149.90' };
 const REFERENCE = /^lamp-[0-9a-f]{16}$/;
