@@ -57,8 +57,11 @@ export async function askServers(servers: readonly ServerAddress[], options: Ask
 }
 
 function silent({ name }: ServerAddress): Fault {
-  const what = `${name} does not answer. Check that PostgreSQL runs there and that nothing stands between.`;
-  return new Fault('transient', 'store_unreachable', what);
+  return new Fault(
+    'transient',
+    'store_unreachable',
+    `${name} does not answer. Check that PostgreSQL runs there and that nothing stands between.`,
+  );
 }
 
 function asFault(error: unknown, server: ServerAddress): Fault {
