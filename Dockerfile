@@ -38,7 +38,7 @@ ENV NODE_ENV=production \
 WORKDIR /app
 COPY --from=assembled /app /app
 RUN ln -s /app/bin/settled.mjs /usr/local/bin/settled \
- && install -d -m 0700 -o 1000 -g 1000 /data
+ && install -d -m 0700 -o 1000 -g 1000 /data /secrets /database-secrets
 VOLUME ["/data"]
 USER 1000:1000
 EXPOSE 8787 8788
