@@ -96,7 +96,10 @@ function write(path, secret) {
     fsyncSync(folder);
     closeSync(folder);
   } catch ({ code }) {
-    stop(EXIT.cannotCreate, `${path} cannot be written (${code}): its folder must belong to user ${process.getuid?.()}.`);
+    stop(
+      EXIT.cannotCreate,
+      `${path} cannot be written (${code}): its folder must belong to user ${process.getuid?.()}.`,
+    );
   }
 }
 

@@ -81,13 +81,17 @@ export function assertMayListen({ listen, allowRemote }: Pick<SandboxOptions, 'l
   );
 }
 
+/** A server may listen on every address, but a client connects to one. */
+const REACHED_AT: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+
 /** Resolves with the address at which the server is reached. */
 function listen(server: Server, { host, port }: { host: string; port: number }): Promise<string> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {
       const { port: boundPort } = server.address() as AddressInfo;
-      resolve(`http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`);
+      const reached = REACHED_AT[host] ?? host;
+      resolve(`http://${reached.includes(':') ? `[${reached}]` : reached}:${boundPort}`);
     });
   });
 }

@@ -31,38 +31,6 @@ describe('docs/operations.md', () => {
   });
 });
 
-/** What asks a container of settled for its health: a file of the checkout. */
-function healthCheck(text: string): string {
-  const [, asked = ''] = /"?node"?, "?\/app\/(bin\/\w+\.mjs)"?\]$/m.exec(text) ?? [];
-  expect(read(asked)).toContain('/readyz');
-  return asked;
-}
-
-describe('compose.yaml', () => {
-  it('publishes the public listener alone, and names settings that there are', () => {
-    const compose = read('compose.yaml');
-    const published = compose.match(/^ {6}- \S+:\d+$/gm)?.map((line) => line.trim());
-    expect(published).toEqual(['- 127.0.0.1:8787:8787']);
-    const names = [...`${compose}${read('.env.example')}`.matchAll(/^ *(SETTLED_\w+)[:=]/gm)];
-    expect(names.length).toBeGreaterThan(10);
-    // A name that is not known is refused whatever its value.
-    expect(() => readConfig(Object.fromEntries(names.map(([, name]) => [name, ''])))).not.toThrow();
-  });
-
-  it('gives every setting of .env to the container, which has the name by which the page speaks of it', () => {
-    const compose = read('compose.yaml');
-    expect(compose).toMatch(/^ {4}env_file: \.env$/m);
-    const [, name] = /^ {4}container_name: (\w+)$/m.exec(compose) ?? [];
-    const named = [...page.matchAll(/docker (?:exec|stop) (\w+)/g)].map(([, container]) => container);
-    expect(named.length).toBeGreaterThan(1);
-    expect(new Set(named)).toEqual(new Set([name]));
-  });
-
-  it('asks for the health of the container as the image does', () => {
-    expect(healthCheck(read('compose.yaml'))).toEqual(healthCheck(read('Dockerfile')));
-  });
-});
-
 describe('docs/postgres.md', () => {
   const postgres = read('docs/postgres.md');
 
@@ -114,48 +82,6 @@ describe('docs/postgres.md', () => {
   it('names settings that there are', () => {
     const names = [...postgres.matchAll(/SETTLED_\w+/g)].map(([name]) => name);
     expect(() => readConfig(Object.fromEntries(names.map((name) => [name, ''])))).not.toThrow();
-  });
-});
-
-describe('compose.postgres.yaml', () => {
-  const compose = read('compose.postgres.yaml');
-  const proxy = read('deploy/haproxy.cfg');
-
-  it('publishes the public listener alone, and names settings that there are', () => {
-    expect(compose.match(/^ {6}- \S+:\d+$/gm)?.map((line) => line.trim())).toEqual(['- 127.0.0.1:8787:8787']);
-    const names = [...compose.matchAll(/^ *(SETTLED_\w+):/gm)].map(([, name]) => name);
-    expect(names.length).toBeGreaterThan(10);
-    expect(() => readConfig(Object.fromEntries(names.map((name) => [name, ''])))).not.toThrow();
-  });
-
-  it('gives each secret by a file, and takes back the store that the image names', () => {
-    const given = [...compose.matchAll(/_FILE: \/run\/secrets\/(\S+)$/gm)].map(([, name]) => name as string);
-    const kept = [...compose.matchAll(/^ {2}(\S+): \{ file: \.\/secrets\/(\S+) \}$/gm)];
-    expect(kept.map(([, name]) => name).sort()).toEqual(given.sort());
-    expect(kept.every(([, name, file]) => name === file)).toBe(true);
-    expect(compose).toMatch(/^ {4}SETTLED_STORE: ''$/m);
-    // What a replica cannot make for the others.
-    expect(given).toEqual(expect.arrayContaining(['store', 'secrets-key', 'operator-token']));
-  });
-
-  it('has two replicas, and a proxy that knows both and shows what the public may see', () => {
-    const replicas = [...compose.matchAll(/^ {2}(settled-\d):\n {4}<<: \*settled$/gm)].map(([, name]) => name);
-    expect(replicas).toEqual(['settled-1', 'settled-2']);
-    for (const port of [8787, 8788]) {
-      const servers = [...proxy.matchAll(new RegExp(`^  server (\\S+) \\1:${port}$`, 'gm'))].map(([, name]) => name);
-      expect([port, servers]).toEqual([port, replicas]);
-    }
-    expect(proxy).toContain('deny_status 404 unless { path /hooks /return } or { path_beg /hooks/ /return/ }');
-  });
-
-  it('asks for the health of a replica as the image does', () => {
-    expect(healthCheck(compose)).toEqual(healthCheck(read('Dockerfile')));
-  });
-
-  it('is set up by the commands of the page: every secret is made', () => {
-    const made = [...read('docs/postgres.md').matchAll(/> secrets\/([\w-]+)/g)].map(([, name]) => name as string);
-    const kept = [...compose.matchAll(/file: \.\/secrets\/([\w-]+)/g)].map(([, name]) => name as string);
-    expect(made.sort()).toEqual(kept.sort());
   });
 });
 
