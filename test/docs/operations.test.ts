@@ -67,16 +67,18 @@ describe('docs/postgres.md', () => {
     expect(commands.filter((command) => /\$\(cat|:\/\//.test(command))).toEqual([]);
   });
 
-  it('shows a unit that has what a replica needs', () => {
-    const [unit = ''] = /```ini\n[\s\S]*?```/.exec(postgres) ?? [];
-    const given = [...unit.matchAll(/^Environment=(SETTLED_\w+)=/gm)].map(([, name]) => name as string);
-    expect(given).toEqual(
-      expect.arrayContaining([
-        ...['SETTLED_STORE_FILE', 'SETTLED_SECRETS_KEY_FILE', 'SETTLED_OPERATOR_TOKEN_FILE'],
-        ...['SETTLED_HOOKS_LISTEN', 'SETTLED_OPERATOR_LISTEN'],
-      ]),
-    );
-    expect(() => readConfig(Object.fromEntries(given.map((name) => [name, ''])))).not.toThrow();
+  it('gives the service of systemd what a replica needs, and takes back the file that it names', () => {
+    const [block = ''] = /```sh\nSETTLED_STORE=\n[\s\S]*?```/.exec(postgres) ?? [];
+    const given = [...block.matchAll(/^(SETTLED_\w+)=(.*)$/gm)].map(([, name, value]) => [name, value]);
+    const credential = '/run/credentials/settled.service/secret_';
+    expect(given.slice(0, 4)).toEqual([
+      ['SETTLED_STORE', ''],
+      ['SETTLED_STORE_FILE', `${credential}store`],
+      ['SETTLED_SECRETS_KEY_FILE', `${credential}secrets-key`],
+      ['SETTLED_OPERATOR_TOKEN_FILE', `${credential}operator-token`],
+    ]);
+    expect(given.slice(4).map(([name]) => name)).toEqual(['SETTLED_HOOKS_LISTEN', 'SETTLED_OPERATOR_LISTEN']);
+    expect(read('deploy/settled.service')).toMatch(/^Environment=SETTLED_STORE=sqlite:/m);
   });
 
   it('names settings that there are', () => {
