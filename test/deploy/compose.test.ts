@@ -223,7 +223,7 @@ describe('docker compose', () => {
   it.for(['compose.yaml', 'compose.postgres.yaml', 'compose.yaml compose.sandbox.yaml'])(
     'takes %s',
     (files, context) => {
-      if (major * 100 + minor < 224) return context.skip('Docker Compose 2.24.4 or newer is not installed');
+      if (major * 100 + minor < 225) return context.skip('Docker Compose 2.24.4 or newer is not installed');
       // Without a .env of whoever runs this.
       const folder = testFolder();
       for (const file of files.split(' ')) cpSync(join(ROOT, file), join(folder, file));
