@@ -5,7 +5,7 @@ import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
-import { inWords } from '../work/clock.ts';
+import { waitInWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
 import { decisionWords } from './decision.ts';
 import { adoptCommand, firstLine, inMoney, inPanel, iso, shellWord, words } from './glossary.ts';
@@ -88,7 +88,7 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
 function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
   const waiting = timeline.events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
     const named = nameOf({ key, reading });
-    const wait = inWords(Math.max(0, dueAtMs - nowMs));
+    const wait = waitInWords(dueAtMs - nowMs);
     if (status === 'leased') return [`${named} is being settled now.`];
     if (status !== 'pending') return [];
     if (fault === null) return [`${named} will be settled in ${wait}.`];
@@ -261,5 +261,5 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
 
 function when(dueAtMs: number, nowMs: number): string {
   if (dueAtMs <= nowMs) return 'as soon as the API budget allows';
-  return `at ${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
+  return `at ${iso(dueAtMs)}, in ${waitInWords(dueAtMs - nowMs)}`;
 }

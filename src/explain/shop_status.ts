@@ -1,7 +1,7 @@
 import { refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/notice.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { Timeline } from '../store/contract_queries.ts';
-import { inWords } from '../work/clock.ts';
+import { waitInWords } from '../work/clock.ts';
 import { inTimes, iso, sentence, words } from './glossary.ts';
 
 /** Says what the shop knows of an order. Every notice carries the whole order, so one that the shop took stands for those before it. */
@@ -50,7 +50,7 @@ function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] 
     if (status === 'leased') return [`The shop is being told ${what}.`];
     if (dueAtMs === null) return [`settled tells the shop ${what} after the notices before it.`];
     if (dueAtMs <= nowMs) return [`settled tells the shop ${what} as soon as it takes notices.`];
-    const at = `${iso(dueAtMs)}, in ${inWords(dueAtMs - nowMs)}`;
+    const at = `${iso(dueAtMs)}, in ${waitInWords(dueAtMs - nowMs)}`;
     return [`settled tells the shop ${what} at ${at}. If the shop works again before that, send it now: ${resend}`];
   });
 }

@@ -52,3 +52,8 @@ export function inWords(ms: number): string {
   });
   return parts.slice(0, 2).join(' ');
 }
+
+/** How long something is still to wait, for a person: in whole seconds, rounded up. */
+export function waitInWords(ms: number): string {
+  return inWords(Math.ceil(Math.max(0, ms) / 1000) * 1000);
+}
