@@ -7,8 +7,9 @@ import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { PAGE_OPTIONS } from './filters.ts';
 import { capturedWords } from './orders.ts';
-import { type Columns, table } from './output.ts';
+import { type Block, prose } from './output.ts';
 import { listRows, moreLine } from './rows.ts';
+import { type Columns, table } from './table.ts';
 
 /** The commands about what needs a person. */
 
@@ -47,7 +48,7 @@ export const attention = defineCommand({
       : { rows: await fewOfEach(connection, groups, { state }), more: false };
     const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
     const lines = [
-      summary.sentence,
+      prose(summary.sentence),
       ...(groups.length === 0 ? [] : ['', ...groupLines(groups)]),
       ...(rows.length === 0 ? [] : ['', ...table(rows, MATTER_COLUMNS)]),
       ...moreLine(more),
@@ -74,7 +75,7 @@ function countOf(groups: readonly GroupDocument[], kind: string): number {
   return total(groups.filter((group) => group.kind === kind));
 }
 
-function groupLines(groups: readonly GroupDocument[]): string[] {
+function groupLines(groups: readonly GroupDocument[]): Block[] {
   const columns: Columns<GroupDocument> = {
     kind: kindWords,
     count: 'count',

@@ -1,12 +1,12 @@
 import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
-import { BULK_CHANGED, countWords, inNumber, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK_CHANGED, inNumber, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { UsageError } from './exit.ts';
 import { EVENT_OPTIONS, NOTICE_OPTIONS, ORDER_OPTIONS, PAGE_OPTIONS, queryOf, SINCE, UNTIL } from './filters.ts';
-import { type Columns, record, table } from './output.ts';
-import { listRows, moreLine } from './rows.ts';
+import { listRows, moreLine, thereAre } from './rows.ts';
+import { type Columns, record, table } from './table.ts';
 
 /** The commands that start work on all rows of a filter, which the server carries out in the background. */
 
@@ -41,10 +41,18 @@ function startCommand({ name, action, about, options, example }: Start): Command
         preview: preview === true,
       });
       if ('run' in answer) return report(answer);
-      return { data: answer, lines: [`There are ${countWords(answer.count)}. Nothing was done.`] };
+      return { data: answer, lines: [`${thereAre(answer.count, ROWS_OF[action])} Nothing was done.`] };
     },
   });
 }
+
+/** What each action takes. */
+const ROWS_OF: Readonly<Record<BulkRunDocument['action'], string>> = {
+  replay_events: 'event',
+  resend_notices: 'notice',
+  check_orders: 'order',
+  end_attention: 'matter',
+};
 
 function optionNames(options: Options): string {
   return Object.keys(options)
@@ -94,7 +102,10 @@ export const bulkList = defineCommand({
   options: PAGE_OPTIONS,
   async run({ options, server }) {
     const { rows, more } = await listRows<BulkRunDocument>(server(), 'bulk', {}, options);
-    return { data: { runs: rows, more }, lines: [...table(rows, COLUMNS, 'No such work.'), ...moreLine(more)] };
+    return {
+      data: { runs: rows, more },
+      lines: [...table(rows, COLUMNS, { nothing: 'No such work.' }), ...moreLine(more)],
+    };
   },
 });
 

@@ -1,8 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { Config } from '../config/config.ts';
+import { type Environment, nearest } from '../config/environment.ts';
+import type { Clock } from '../work/clock.ts';
 import type { ServerApi } from './connection.ts';
 import { type ExitCode, UsageError } from './exit.ts';
+import type { Block } from './output.ts';
+import { COLOUR_CHOICES, type Screen } from './screen.ts';
+import { TARGET_OPTIONS } from './target.ts';
 
 /** A command of `settled`. Dispatch, help and the errors about the command line are all made from this. */
 export type Command<O extends Options = Options> = {
@@ -16,6 +21,8 @@ export type Command<O extends Options = Options> = {
   /** Command lines for help to show. */
   readonly examples?: readonly string[];
   readonly options: O;
+  /** It needs this machine's own configuration and files, so it takes no address of a server elsewhere. */
+  readonly isLocal?: true;
   /** Returns an exit code alone if the command has printed everything itself. */
   run(call: Call<O>): Promise<Report | ExitCode>;
 };
@@ -34,7 +41,7 @@ export type Option = {
 /** What a command found: for a program, and the same for a person. */
 export type Report = {
   readonly data: unknown;
-  readonly lines: readonly string[];
+  readonly lines: readonly Block[];
   /** `EXIT.ok` if left out. */
   readonly exit?: ExitCode;
 };
@@ -46,10 +53,17 @@ type Call<O extends Options> = {
   readonly options: Given<O>;
   /** Whether a program reads what the command prints. */
   readonly json: boolean;
+  /** In place of the process's own. */
+  readonly environment: Environment | undefined;
   /** Reads the configuration. Faults: `configuration_invalid`. */
   readonly config: () => Config;
-  /** Connects to the running server, at the address in the configuration. */
+  /** Connects to the running server: the one that --at names, else the one of the configuration. */
   readonly server: () => ServerApi;
+  /** Whether that server is named by --at or SETTLED_AT, so that no configuration of this machine says anything of it. */
+  readonly isElsewhere: () => boolean;
+  /** What `print` shows on. */
+  readonly screen: Screen;
+  readonly clock: Clock;
   /** Prints what cannot wait for the report; false if the reader is gone. */
   readonly print: (text: string) => Promise<boolean>;
 };
@@ -73,13 +87,22 @@ export function defineCommand<const O extends Options = Record<never, Option>>(d
 }
 
 /** Options that every command takes. */
-const COMMON_OPTIONS: Options = {
+const COMMON_OPTIONS = {
   json: { about: 'print JSON for a program, and errors as JSON on standard error' },
+  color: { value: 'WHEN', choices: COLOUR_CHOICES, about: 'when to use colours; auto asks the terminal and NO_COLOR' },
   help: { about: 'print how the command is used' },
-};
+} as const satisfies Options;
+
+/** Options that may also stand before the command. */
+export const LEADING_OPTIONS: Options = { ...COMMON_OPTIONS, ...TARGET_OPTIONS };
+
+/** The options that a command takes besides its own. */
+export function commonOptionsOf({ isLocal }: Command): Options {
+  return isLocal ? COMMON_OPTIONS : { ...TARGET_OPTIONS, ...COMMON_OPTIONS };
+}
 
 export function optionsOf(command: Command): Options {
-  return { ...command.options, ...COMMON_OPTIONS };
+  return { ...command.options, ...commonOptionsOf(command) };
 }
 
 type Arguments = { positionals: string[]; options: Record<string, string | true> };
@@ -97,7 +120,9 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
     if (option === undefined) {
       const list = Object.keys(known).map((name) => `--${name}`);
-      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}. It has: ${list.join(', ')}.`);
+      throw new UsageError(
+        `\`settled ${command.name}\` has no option ${token.rawName}.${didYouMean(token.rawName, list)} It has: ${list.join(', ')}.`,
+      );
     }
     if (read.options[token.name] !== undefined) throw new UsageError(`--${token.name} is given twice. Give it once.`);
     read.options[token.name] = readValue(option, token);
@@ -124,9 +149,16 @@ function readValue(option: Option, { name, value, inlineValue }: Token): string 
     );
   }
   if (option.choices !== undefined && !option.choices.includes(value)) {
-    throw new UsageError(`--${name} is "${value}". Choose one of: ${option.choices.join(', ')}.`);
+    const guess = didYouMean(value, option.choices);
+    throw new UsageError(`--${name} is "${value}".${guess} Choose one of: ${option.choices.join(', ')}.`);
   }
   return value;
+}
+
+/** ` Did you mean …?` for an error message; empty if nothing is similar. */
+export function didYouMean(given: string, names: readonly string[]): string {
+  const meant = nearest(given, names);
+  return meant === null ? '' : ` Did you mean ${/[ -]/.test(meant) ? `\`${meant}\`` : meant}?`;
 }
 
 function checkPositionals({ name, positionals }: Command, given: readonly string[]): void {

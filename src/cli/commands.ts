@@ -1,16 +1,20 @@
 import { readConfig } from '../config/config.ts';
-import { type Environment, nearest } from '../config/environment.ts';
+import { type Environment, nearest, targetEnvironment } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
+import { type Clock, systemClock } from '../work/clock.ts';
 import { attention, attentionEnd } from './attention.ts';
 import { bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
-import { type Command, defineCommand, optionsOf, type Report, readArguments } from './command.ts';
-import { connect } from './connection.ts';
+import { type Command, defineCommand, didYouMean, LEADING_OPTIONS, type Report, readArguments } from './command.ts';
+import { completionScript, SHELLS } from './completion.ts';
+import { showConfig } from './config.ts';
+import { connect, connectElsewhere } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
 import { doctor } from './doctor.ts';
 import { drill } from './drill.ts';
-import { EXIT, EXIT_MEANINGS, type ExitCode, failure, UsageError } from './exit.ts';
+import { EXIT, type ExitCode, failure, UsageError } from './exit.ts';
+import { commandHelp, type Groups, groupHelp, overview, PROGRAMS } from './help.ts';
 import { init } from './init.ts';
-import { linksAdd, linksReserve, reconcile } from './links.ts';
+import { linksAdd, linksReserve } from './links.ts';
 import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
 import { backup, rotateKey, stats, tail } from './operations.ts';
@@ -26,7 +30,10 @@ import {
 } from './orders.ts';
 import { failureText, reportText } from './output.ts';
 import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
+import { reconcile } from './reconcile.ts';
+import { COLOUR_CHOICES, type ColourChoice, PIPE, type Screen, screenOf } from './screen.ts';
 import { migrateDatabase, serve } from './serve.ts';
+import { hasTarget, readTarget } from './target.ts';
 
 /**
  * All commands, how the words of a command line find theirs, and the help. To add a command, define it by `defineCommand`
@@ -41,6 +48,11 @@ export type Surroundings = {
   print(text: string): Promise<boolean>;
   /** To standard error. */
   printError(text: string): void;
+  /** What `print` shows on; a pipe if left out. */
+  readonly screen?: Screen;
+  readonly errorScreen?: Screen;
+  /** By which a command waits; the system's if left out. */
+  readonly clock?: Clock;
 };
 
 /** Runs the command of these words to its end; never throws. */
@@ -49,11 +61,11 @@ export async function run(args: readonly string[], surroundings: Surroundings): 
   try {
     const report = await dispatch(args, surroundings);
     if (typeof report === 'number') return report;
-    await surroundings.print(reportText(report, json));
+    await surroundings.print(reportText(report, json, surroundings.screen));
     return report.exit ?? EXIT.ok;
   } catch (error) {
     const failed = failure(error);
-    surroundings.printError(failureText(failed, json));
+    surroundings.printError(failureText(failed, json, surroundings.errorScreen));
     return failed.exit;
   }
 }
@@ -63,33 +75,60 @@ export function isForProgram(args: readonly string[]): boolean {
   return args.includes('--json');
 }
 
+/** The screens of this process, with the colours that these words ask for; what they cannot mean is reported later. */
+export function screensOf(args: readonly string[]): Pick<Required<Surroundings>, 'screen' | 'errorScreen'> {
+  const at = args.findIndex((word) => /^--color(=|$)/.test(word));
+  const given = args[at]?.startsWith('--color=') ? args[at].slice('--color='.length) : args[at + 1];
+  const choice = COLOUR_CHOICES.find((one) => at >= 0 && one === given) ?? ('auto' satisfies ColourChoice);
+  return {
+    screen: screenOf(process.stdout, choice, systemClock),
+    errorScreen: screenOf(process.stderr, choice, systemClock),
+  };
+}
+
 /** Finds the command by its one or two words, reads what follows them, and runs it. */
-async function dispatch(all: readonly string[], { environment, print }: Surroundings): Promise<Report | ExitCode> {
-  const first = all.findIndex((word) => word !== '--json');
-  const words = first < 0 ? [] : all.slice(first);
-  if (words.length === 0) throw noSuchCommand([]);
-  if (words[0] === '--help' || words[0] === '-h') return helpOn([]);
-  if (words[0] === '--version' || words[0] === '-V') return version();
+async function dispatch(all: readonly string[], surroundings: Surroundings): Promise<Report | ExitCode> {
+  const { environment, print, screen = PIPE, clock = systemClock } = surroundings;
+  const { before, words } = splitLeading(all);
+  if (words.length === 0 || words[0] === '--help' || words[0] === '-h') return helpOn([]);
+  if (words[0] === '--version' || words[0] === '-V') return versionReport();
   const command = findCommand(words);
   if (command === undefined) {
-    const group = words.slice(0, 1);
-    if (words.includes('--help') || words.includes('-h')) return helpOn(group);
-    throw noSuchCommand(group);
+    if (words.includes('--help') || words.includes('-h')) return helpOn(words.slice(0, 1));
+    throw noSuchCommand(words);
   }
   const name = command.name.split(' ');
-  const { positionals, options } = readArguments(command, words.slice(name.length));
-  const { help, json: _, ...own } = options;
+  const { positionals, options } = readArguments(command, [...before, ...words.slice(name.length)]);
+  const { help, json: _, color: __, ...own } = options;
   if (help !== undefined) return helpOn(name);
   const config = () => readConfig(environment);
+  const around = targetEnvironment(environment);
+  const isElsewhere = () => hasTarget(own, around);
   return command.run({
     positionals,
     first: positionals[0] ?? '',
     options: own as Record<string, never>,
     json: isForProgram(all),
+    environment,
     config,
-    server: () => connect(config()),
+    isElsewhere,
+    server: () => (isElsewhere() && !command.isLocal ? connectElsewhere(readTarget(own, around)) : connect(config())),
+    screen,
+    clock,
     print,
   });
+}
+
+/** Options that every command takes may also stand before it. `--json` counts wherever it is. */
+function splitLeading(all: readonly string[]): { before: string[]; words: readonly string[] } {
+  let end = 0;
+  for (;;) {
+    const [name = '', value] = (all[end] ?? '').split('=', 2);
+    const option = name.startsWith('--') && name !== '--help' ? LEADING_OPTIONS[name.slice(2)] : undefined;
+    if (option === undefined) break;
+    end += option.value === undefined || value !== undefined ? 1 : 2;
+  }
+  return { before: all.slice(0, end).filter((word) => word !== '--json'), words: all.slice(end) };
 }
 
 function findCommand([first, second]: readonly string[]): Command | undefined {
@@ -97,7 +136,14 @@ function findCommand([first, second]: readonly string[]): Command | undefined {
   return two ?? COMMANDS.find(({ name }) => name === first);
 }
 
-function version(): Report {
+const version = defineCommand({
+  usage: 'version',
+  about: 'say which settled this is, and which Node runs it',
+  isLocal: true,
+  run: async () => versionReport(),
+});
+
+function versionReport(): Report {
   const version = releaseVersion();
   return { data: { version, node: process.version }, lines: [`settled ${version} (Node ${process.versions.node})`] };
 }
@@ -106,12 +152,35 @@ const help = defineCommand({
   usage: 'help [COMMAND...]',
   about: 'list the commands, or say how one is used',
   examples: ['settled help orders', 'settled help events replay'],
+  isLocal: true,
   run: async ({ positionals }) => helpOn(positionals),
 });
 
+const completion = defineCommand({
+  usage: 'completion SHELL',
+  about: 'print what lets your shell complete commands and options: bash, zsh or fish',
+  details: [
+    'Add a line to the configuration of your shell:',
+    '  bash, in ~/.bashrc: source <(settled completion bash)',
+    '  zsh, in ~/.zshrc, after compinit: source <(settled completion zsh)',
+    '  fish, in ~/.config/fish/config.fish: settled completion fish | source',
+  ],
+  examples: ['settled completion bash'],
+  isLocal: true,
+  async run({ first }) {
+    const shell = SHELLS.find((one) => one === first);
+    if (shell === undefined) {
+      const guess = didYouMean(first, SHELLS);
+      throw new UsageError(`There is no completion for "${first}".${guess} There is one for: ${SHELLS.join(', ')}.`);
+    }
+    const lines = completionScript(shell, { commands: COMMANDS, programs: PROGRAMS });
+    return { data: { shell, script: `${lines.join('\n')}\n` }, lines };
+  },
+});
+
 /** Every command, in the order and under the headings in which help shows them. */
-const GROUPS: Readonly<Record<string, readonly Command[]>> = {
-  'Run it': [init, serve, migrateDatabase, moveStoreCommand, doctor, stats, tail, backup, drill, rotateKey, help],
+const GROUPS: Groups = {
+  'Run it': [init, serve, migrateDatabase, moveStoreCommand, showConfig, doctor, stats, tail, backup, drill, rotateKey],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
     ...[linksReserve, linksAdd, reconcile],
@@ -121,112 +190,49 @@ const GROUPS: Readonly<Record<string, readonly Command[]>> = {
   'What needs a person': [attention, attentionEnd],
   'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
+  'The command itself': [help, version, completion],
 };
 
 export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat();
 
 /** Help on one command, or on all that begin with the words given. Throws `UsageError` if there is none. */
 export function helpOn(words: readonly string[]): Report {
-  if (words.length === 0) return overview();
+  if (words.length === 0) return overview(GROUPS);
   const asked = words.join(' ');
   const exact = COMMANDS.find(({ name }) => name === asked);
-  if (exact !== undefined) return { data: describe(exact), lines: commandHelp(exact) };
+  if (exact !== undefined) return commandHelp(exact);
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${asked} `));
   if (group.length === 0) throw noSuchCommand(words);
-  return { data: { commands: group.map(describe) }, lines: columnLines(group.map(usageRow)) };
+  return groupHelp(group);
 }
 
-function overview(): Report {
-  const exits = Object.entries(EXIT_MEANINGS);
-  const rows = COMMANDS.map(usageRow);
-  return {
-    data: { commands: COMMANDS.map(describe), exitCodes: Object.fromEntries(exits) },
-    lines: [
-      'settled marks the orders of a shop paid: once, durably, and for the right money.',
-      '',
-      'Usage: settled COMMAND [OPTION...]',
-      ...Object.entries(GROUPS).flatMap(([heading, group]) => [
-        '',
-        `${heading}:`,
-        ...columnLines(group.map(usageRow), rows),
-      ]),
-      '',
-      'Every command takes --json and --help. `settled help COMMAND` says more about one.',
-      '`settled --version` says which settled this is.',
-      "The configuration is in the environment, SETTLED_*: every command except `verify` and `help` needs the server's own.",
-      '',
-      'In a checkout, `settled sandbox` starts a payment-link service of your own to try settled with:',
-      '`settled sandbox help`. `settled demo` starts that, settled and a tiny shop together: `settled demo --help`.',
-      '',
-      'Exit codes:',
-      ...exits.map(([code, meaning]) => `  ${code.padStart(2)}  ${meaning}`),
-    ],
-  };
-}
-
-/** The error that lists the commands: those of a group if its first word is known, else all. */
-function noSuchCommand([first = '']: readonly string[]): UsageError {
-  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
+/** The error about words that are no command. It names what was probably meant, or what the first word can begin. */
+function noSuchCommand(words: readonly string[]): UsageError {
+  const [first = '', next] = words;
+  const second = next?.startsWith('-') ? undefined : next;
+  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name);
   if (group.length > 0) {
-    const list = group.map(({ name }) => `settled ${name}`).join(', ');
-    return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
+    const list = group.map((name) => `settled ${name}`).join(', ');
+    if (second === undefined) return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
+    const meant = nearest(second, secondWords(first));
+    const guess = meant === null ? '' : ` Did you mean \`settled ${first} ${meant}\`?`;
+    return new UsageError(`There is no command \`settled ${first} ${second}\`.${guess} There are: ${list}.`);
   }
-  const names = [...COMMANDS.map(({ name }) => name), 'sandbox', 'demo'];
-  const what = first === '' ? 'Say which command.' : `There is no command "${first}".`;
-  const meant = nearest(first, [...new Set(names.map((name) => name.split(' ', 1)[0] as string))]);
-  const guess = meant === null ? '' : ` Did you mean \`settled ${meant}\`?`;
-  return new UsageError(`${what}${guess} There are: ${names.join(', ')}. See: settled help`);
+  return new UsageError(`There is no command "${first}".${guessOf(first, second)} See: settled help`);
 }
 
-function commandHelp(command: Command): string[] {
-  const { details, examples } = command;
-  const { name, about, options } = describe(command);
-  const rows = Object.entries(options).map(([option, { value = '', choices, about }]): Row => {
-    return [`--${option} ${value}`.trimEnd(), choices === undefined ? about : `${about}: ${choices.join(', ')}`];
-  });
-  return [
-    `settled ${name}: ${about}`,
-    '',
-    `Usage: ${usageOf(command)} [OPTION...]`,
-    '',
-    ...columnLines(rows),
-    ...(details === undefined ? [] : ['', ...details]),
-    ...(examples === undefined ? [] : ['', 'Examples:', ...examples.map((line) => `  ${line}`)]),
-  ];
+/** Of two words perhaps both are nearly right, or in the wrong order; else the first is one that is nearly right. */
+function guessOf(first: string, second: string | undefined): string {
+  const names = [...COMMANDS.map(({ name }) => name), ...Object.keys(PROGRAMS)];
+  const swapped = names.find((name) => name === `${second} ${first}`);
+  if (swapped !== undefined) return ` Did you mean \`settled ${swapped}\`?`;
+  const beginnings = [...new Set(names.map((name) => name.split(' ', 1)[0] as string))];
+  const meant = nearest(first, beginnings);
+  if (meant === null) return '';
+  const rest = second === undefined ? null : nearest(second, secondWords(meant));
+  return ` Did you mean \`settled ${rest === null ? meant : `${meant} ${rest}`}\`?`;
 }
 
-/** A command for a program. */
-function describe(command: Command) {
-  const { name, positionals, about } = command;
-  const options = Object.entries(optionsOf(command)).map(([option, { value, choices, needed, about }]) => {
-    return [option, { value, choices, about: needed === undefined ? about : `${about}; needed` }] as const;
-  });
-  return { name, positionals, about, options: Object.fromEntries(options) };
-}
-
-function usageOf({ name, positionals }: Command): string {
-  return `settled ${name} ${positionals}`.trimEnd();
-}
-
-type Row = readonly [left: string, right: string];
-
-function usageRow(command: Command): Row {
-  return [usageOf(command), command.about];
-}
-
-const COLUMNS = 110;
-
-/** Rows in two columns, which are aligned with those of `all`. */
-function columnLines(rows: readonly Row[], all: readonly Row[] = rows): string[] {
-  const indent = Math.max(...all.map(([left]) => left.length)) + 4;
-  return rows.flatMap(([left, right]) => {
-    const [first = '', ...more] = wrap(right, COLUMNS - indent);
-    return [`  ${left.padEnd(indent - 2)}${first}`, ...more.map((line) => ' '.repeat(indent) + line)];
-  });
-}
-
-/** As many words on a line as fit. */
-function wrap(text: string, columns: number): string[] {
-  const breaks = new RegExp(`(.{1,${columns}})(?: |$)`, 'g');
-  return text.replace(breaks, '$1\n').trimEnd().split('\n');
+function secondWords(first: string): string[] {
+  return COMMANDS.map(({ name }) => name.split(' ')).flatMap(([one, two]) => (one === first && two ? [two] : []));
 }

@@ -6,22 +6,31 @@ import { Fault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';
+import type { Elsewhere } from './target.ts';
 
 /** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
 const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;
 
-export type ServerApi = ReturnType<typeof connect>;
+export type ServerApi = ReturnType<typeof connection>;
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
+/** The running server's private API, as the operator, by the server's own configuration: that has its address and token. */
+export function connect(config: Config): ServerApi {
+  return connection(serverOf(config));
+}
+
+/** The private API of a server on another machine. */
+export function connectElsewhere(target: Elsewhere): ServerApi {
+  return connection(serverElsewhere(target));
+}
+
 /**
- * The running server's private API, as the operator, by the server's own configuration: that has its address and token.
- * Makes neither. Faults of all requests: `server_unreachable`, `not_authorized`; throws `Refusal` for every other answer
- * but 2xx.
+ * Makes neither address nor token. Faults of all requests: `server_unreachable`, `not_authorized`; throws `Refusal` for every
+ * other answer but 2xx.
  */
-export function connect(config: Config) {
-  const server = serverOf(config);
+function connection(server: Server) {
   return {
     url: server.url,
     get: <T>(path: string, query: Query = {}) => ask<T>(server, { path: path + queryText(query) }),
@@ -37,11 +46,14 @@ export function connect(config: Config) {
 }
 
 type Server = {
-  address: ListenAddress;
+  /** Where to connect to, and what comes before the path of a request. */
+  address: ListenAddress & { isSecure: boolean; prefix: string };
   url: string;
   token: string | Fault;
   /** The settings with which a person may give the token. */
   tokenPlaces: string;
+  /** What to do if it cannot be reached. */
+  advice: string;
 };
 
 type Sent = {
@@ -55,13 +67,35 @@ type Sent = {
 
 function serverOf({ operatorListen, operatorToken, store }: Config): Server {
   return {
-    address: reachable(operatorListen),
+    address: { ...reachable(operatorListen), isSecure: false, prefix: '' },
     url: urlOf(operatorListen),
     token: operatorToken ?? readToken(storeFile(store)),
     tokenPlaces:
       store.engine === 'postgres'
         ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
         : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept',
+    advice: 'Start it with `settled serve`; if it runs, give this command its SETTLED_OPERATOR_LISTEN.',
+  };
+}
+
+const PORTS = { 'https:': 443, 'http:': 80 } as const;
+
+function serverElsewhere({ url, token }: Elsewhere): Server {
+  const { protocol, hostname, port, pathname } = new URL(url);
+  const isSecure = protocol === 'https:';
+  return {
+    address: {
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port: port === '' ? PORTS[isSecure ? 'https:' : 'http:'] : Number(port),
+      isSecure,
+      prefix: pathname.replace(/\/+$/, ''),
+    },
+    url,
+    token,
+    tokenPlaces: '--token-file, or SETTLED_AT_TOKEN_FILE. `settled tokens add NAME --role viewer` makes one there',
+    advice:
+      'Check --at or SETTLED_AT: it must lead to the private listener, which is best reached through a tunnel or a proxy with ' +
+      'TLS. For a certificate of your own authority, set NODE_EXTRA_CA_CERTS to its file.',
   };
 }
 
@@ -154,8 +188,10 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
   return new Promise((resolve, reject) => {
-    const options = { ...server.address, method, path, headers, agent: false, timeout: timeoutMs };
-    const sending = request(stop === undefined ? options : { ...options, signal: stop });
+    const { isSecure, prefix, ...address } = server.address;
+    const options = { ...address, method, path: prefix + path, headers, agent: false, timeout: timeoutMs };
+    const send = isSecure ? process.getBuiltinModule('node:https').request : request;
+    const sending = send(stop === undefined ? options : { ...options, signal: stop });
     sending.on('timeout', () => sending.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)));
     sending.on('error', (error: NodeJS.ErrnoException) => reject(unreachable(server, error.code ?? error.message)));
     sending.on('response', resolve);
@@ -185,11 +221,6 @@ function notSettled(server: Server, { statusCode }: IncomingMessage): Fault {
   return unreachable(server, `what answers there is not settled (status ${statusCode})`);
 }
 
-function unreachable({ url }: Server, why: string): Fault {
-  return new Fault(
-    'transient',
-    'server_unreachable',
-    `settled cannot be reached at ${url} (${why}). Start it with \`settled serve\`; if it runs, give this command its ` +
-      'SETTLED_OPERATOR_LISTEN.',
-  );
+function unreachable({ url, advice }: Server, why: string): Fault {
+  return new Fault('transient', 'server_unreachable', `settled cannot be reached at ${url} (${why}). ${advice}`);
 }

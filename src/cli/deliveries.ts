@@ -9,8 +9,9 @@ import { EXIT, UsageError } from './exit.ts';
 import { EVENT_OPTIONS, LIST_OPTIONS, REJECTION_OPTIONS } from './filters.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { orderPath } from './orders.ts';
-import { type Columns, printable, printableLines, record, table } from './output.ts';
+import { type Block, printableLines, prose } from './output.ts';
 import { bulkCommand, faultWords, list, statusWords } from './rows.ts';
+import { type Columns, record, table } from './table.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
 
@@ -27,7 +28,7 @@ export const eventsList = defineCommand({
   run: (call) => list(call, 'events', eventTable),
 });
 
-function eventTable(events: readonly EventDocument[]): string[] {
+function eventTable(events: readonly EventDocument[]): Block[] {
   const columns: Columns<EventDocument> = {
     id: 'id',
     received: 'receivedAt',
@@ -37,7 +38,7 @@ function eventTable(events: readonly EventDocument[]): string[] {
     result: ({ fault, rule, outcome }) => fault?.code ?? rule ?? outcome,
     'event id': 'eventId',
   };
-  return table(events, columns, 'No such events.');
+  return table(events, columns, { nothing: 'No such events.' });
 }
 
 export const eventsShow = defineCommand({
@@ -106,12 +107,10 @@ export const rejections = defineCommand({
 });
 
 /** The table, with what is known of a refusal below its line. */
-function rejectionLines(rows: readonly RejectionDocument[]): string[] {
+function rejectionLines(rows: readonly RejectionDocument[]): Block[] {
   const columns = { order: 'reference', reason: 'reason', times: 'count', first: 'firstAt', last: 'lastAt' } as const;
-  return table(rows, columns, 'No delivery was refused.').flatMap((line, at) => {
-    const diagnosis = rows[at - 1]?.diagnosis ?? null;
-    return diagnosis === null ? [line] : [line, `  ${printable(diagnosis.answer)}`];
-  });
+  const below = ({ diagnosis }: RejectionDocument) => diagnosis?.answer ?? null;
+  return table(rows, columns, { nothing: 'No delivery was refused.', below });
 }
 
 export const verifyDelivery = defineCommand({
@@ -172,7 +171,7 @@ export const verifyDelivery = defineCommand({
         : verifyHere(secret, captured, toleranceSeconds());
     return {
       data: found,
-      lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map(printable),
+      lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map((line) => prose(line)),
       exit: found.authentic ? EXIT.ok : EXIT.notAuthentic,
     };
   },

@@ -10,7 +10,8 @@ import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT, type ExitCode, exitOfFault } from './exit.ts';
-import { table } from './output.ts';
+import type { Block } from './output.ts';
+import { table } from './table.ts';
 
 /** The command that checks: a running server, or the store alone. */
 
@@ -28,26 +29,22 @@ export const doctor = defineCommand({
   ],
   examples: ['settled doctor', 'settled doctor --store'],
   options: { store: { about: 'try what settled needs of SETTLED_STORE, without a running server' } },
-  run: async ({ config, server, options }) => (options.store === true ? probe(config()) : check(config(), server())),
+  async run({ config, server, options, isElsewhere }) {
+    if (options.store === true) return probe(config());
+    return check(isElsewhere() ? null : config(), server());
+  },
 });
 
-/** What doctor finds in the running server. */
-export async function check({ store, envFile }: Config, connection: ServerApi): Promise<Report> {
+/**
+ * What doctor finds in the running server. `config`: null if that is on another machine, of which this one's settings say
+ * nothing.
+ */
+export async function check(config: Config | null, connection: ServerApi): Promise<Report> {
   const { url } = connection;
   const answer = await connection.get<DoctorAnswer>('/v1/admin/doctor').catch(faultOf);
   const isDown = answer instanceof Fault;
-  const isOther = !isDown && answer.store !== wholeName(store);
-  const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
-  const other =
-    isOther &&
-    `, and the server at ${url} works on ${answer.store}: the checks below are of that one. Run this command with the ` +
-      "server's SETTLED_STORE";
   const checks: Finding[] = [
-    {
-      name: 'configuration',
-      status: isOther ? 'warning' : 'ok',
-      detail: `the store is ${store.name}${other || settings}`,
-    },
+    ...(config === null ? [] : [checkConfiguration(config, { url, worksOn: isDown ? null : answer.store })]),
     isDown
       ? { name: 'server', status: 'failing', detail: answer.message }
       : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
@@ -60,8 +57,24 @@ export async function check({ store, envFile }: Config, connection: ServerApi): 
   };
 }
 
+/** `worksOn`: the store of the server; null if it does not answer. */
+function checkConfiguration(
+  { store, envFile }: Config,
+  { url, worksOn }: { url: string; worksOn: string | null },
+): Finding {
+  const name = 'configuration';
+  if (worksOn === null || worksOn === wholeName(store)) {
+    const settings = envFile === null ? '' : `; ${envFile.path} gave ${envFile.names.join(', ')}`;
+    return { name, status: 'ok', detail: `the store is ${store.name}${settings}` };
+  }
+  const detail =
+    `the store is ${store.name}, and the server at ${url} works on ${worksOn}: the checks below are of that one. Run this ` +
+    "command with the server's SETTLED_STORE";
+  return { name, status: 'warning', detail };
+}
+
 /** What was found, as a table. */
-export function checkLines(checks: readonly Finding[]): string[] {
+export function checkLines(checks: readonly Finding[]): Block[] {
   return table(checks, { status: 'status', check: 'name', detail: 'detail' });
 }
 

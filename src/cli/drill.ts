@@ -28,6 +28,7 @@ export const drill = defineCommand({
     'room for the copies; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
   ],
   examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
+  isLocal: true,
   async run({ first: backup, config, server }) {
     const settings = config();
     const { store } = settings;

@@ -8,7 +8,8 @@ import { inWords } from '../work/clock.ts';
 import type { Report } from './command.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { printable, table } from './output.ts';
+import { type Block, prose } from './output.ts';
+import { table } from './table.ts';
 
 /** What a drill found, in words. */
 
@@ -55,7 +56,7 @@ export function drillReport(found: DrillFound): Report {
   };
   const verdict = isFit ? `${backup} can be put to use.` : `${backup} cannot be put to use as it is.`;
   const lines = [
-    printable(`${verdict} ${from}`),
+    prose(`${verdict} ${from}`),
     '',
     ...checkLines(checks),
     '',
@@ -170,7 +171,7 @@ function sum(numbers: readonly number[]): number {
 type Row = { what: string; copy: number | string; now: number | string; lost: number | string };
 
 /** The copy and the living store side by side. States that no order has in either are left out. */
-function comparison({ drilled, living }: DrillFound, lost: Lost | null): string[] {
+function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[] {
   const [copy, now] = [drilled.standing, living.standing];
   const row = (what: string, of: (standing: Standing) => number): Row[] => {
     const [older, newer] = [of(copy), now === null ? null : of(now)];

@@ -31,6 +31,7 @@ export const init = defineCommand({
     force: { about: 'replace the .env that is there, and keep a copy of it' },
     'skip-order': { about: 'leave out the test order' },
   },
+  isLocal: true,
   async run({ options, json }) {
     const stop = new AbortController();
     const interrupt = (signal: NodeJS.Signals) => stop.abort(signal);

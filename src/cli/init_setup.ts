@@ -11,7 +11,7 @@ import { ENV_FILE, type InitPlan, planFiles, type WrittenFile, writeFiles } from
 import { answerQuestions, givenAnswers, type InitOptions } from './init_questions.ts';
 import type { Terminal } from './init_terminal.ts';
 import { consultDoctor, type DoctorVerdict, playFirstOrder, type TestOrder } from './init_trial.ts';
-import { table } from './output.ts';
+import { table } from './table.ts';
 
 /** Runs `settled init`: questions, files, doctor, a first test order. */
 

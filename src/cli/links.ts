@@ -1,10 +1,9 @@
 import type { OrderDocument } from '../domain/notice.ts';
-import { inNumber, shellWord } from '../explain/glossary.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
-import { record } from './output.ts';
+import { record } from './table.ts';
 
-/** The commands about links that you make at the service yourself, and the one that asks about all links. */
+/** The commands about links that you make at the service yourself. */
 
 type LinkAnswer = { link: { id: string | null; webhookUrl: string; webhookSecret?: string }; order: OrderDocument };
 
@@ -82,43 +81,4 @@ function report(answer: LinkAnswer, message: string): Report {
     webhookSecret: link.webhookSecret,
   });
   return { data: answer, lines: [message, '', ...lines] };
-}
-
-/** Asking about one link may take as long as its requests. */
-const ASK_TIMEOUT_MS = 60_000;
-
-type ReconcileAnswer = { dryRun: boolean; links: number; requests: number; etaSeconds: number };
-
-export const reconcile = defineCommand({
-  usage: 'reconcile',
-  about: 'ask the service about every link that can still be paid, or about one',
-  details: [
-    'settled asks at the pace of the API budget, and other requests go first; the command says how long it takes.',
-    "It looks for reserved links whose id is not known in the service's list; with --order for that one at once.",
-    'With --order it asks at once, and the command ends when the answer is settled.',
-  ],
-  examples: ['settled reconcile --dry-run', 'settled reconcile --order order-8001'],
-  options: {
-    order: { value: 'REFERENCE', about: 'only the link of this order' },
-    'dry-run': { about: 'only say how many requests it costs, and how long it takes' },
-  },
-  async run({ options: { order: reference, 'dry-run': dryRun = false }, server }) {
-    const answer = await server().post<ReconcileAnswer>('/v1/admin/reconcile', { dryRun, reference }, ASK_TIMEOUT_MS);
-    return { data: answer, lines: [sentence(answer, reference)] };
-  },
-});
-
-function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, order: string | undefined): string {
-  const cost = inNumber(requests, 'request');
-  if (order !== undefined) {
-    return dryRun
-      ? `Asking about this order's link costs ${cost}. Nothing was done.`
-      : `The service was asked. See: settled why ${shellWord(order)}`;
-  }
-  if (links === 0) {
-    const none = 'No link whose id is known can still be paid.';
-    return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
-  }
-  const what = `${inNumber(links, 'link')}: ${cost}, about ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;
-  return dryRun ? `${what}. Nothing was done.` : `Asking about ${what}.`;
 }

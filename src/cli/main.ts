@@ -1,10 +1,11 @@
-import { isForProgram, run } from './commands.ts';
+import { isForProgram, run, screensOf } from './commands.ts';
 import { CommandError, EXIT, endProcess, failure } from './exit.ts';
 import { failureText } from './output.ts';
 
 /** The process of a `settled` command. */
 
 const args = process.argv.slice(2);
+const screens = screensOf(args);
 
 process.on('uncaughtException', endForBug);
 // Each write handles its own error.
@@ -15,11 +16,11 @@ process.once('beforeExit', (code) => {
   if (code === EXIT.bug) endForBug(new Error('the command did not finish'));
 });
 // Never awaited at the top level: if it did not finish, Node would end with its own code for that.
-void run(args, { print, printError }).then(endProcess);
+void run(args, { print, printError, ...screens }).then(endProcess);
 
 function endForBug(error: unknown): never {
   const failed = failure(error);
-  printError(failureText(failed, isForProgram(args)));
+  printError(failureText(failed, isForProgram(args), screens.errorScreen));
   endProcess(failed.exit);
 }
 

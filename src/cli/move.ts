@@ -39,6 +39,7 @@ export const moveStoreCommand = defineCommand({
     check: { about: 'only say whether the move can begin, and how long it will take' },
     'dry-run': { about: 'copy and compare, without stopping the server; a move continues from there' },
   },
+  isLocal: true,
   async run({ options, config, json, server, print }) {
     const to = targetOf(options.to, options['to-file']);
     const settings = config();

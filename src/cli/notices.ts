@@ -4,8 +4,9 @@ import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
-import { type Columns, printable, printableLines, record, table } from './output.ts';
+import { type Block, printable, printableLines } from './output.ts';
 import { bulkCommand, countLine, faultWords, listRows, moreLine, statusWords } from './rows.ts';
+import { type Columns, record, table } from './table.ts';
 
 /** The commands about notices: what settled tells the shop. */
 
@@ -33,7 +34,13 @@ export const noticesList = defineCommand({
     const notices = newestFirst([...before, ...rows, ...(await beingSent())]);
     const shop = page.shop as ShopDocument;
     const count = page.count as CountDocument | undefined;
-    const lines = [...noticeTable(notices, shop), ...countLine(count), ...moreLine(more), '', ...shopLines(shop)];
+    const lines = [
+      ...noticeTable(notices, shop),
+      ...countLine(count, 'notice'),
+      ...moreLine(more),
+      '',
+      ...shopLines(shop),
+    ];
     return { data: { notices, more, ...(count === undefined ? {} : { count }), shop }, lines };
   },
 });
@@ -67,7 +74,7 @@ function shopLines(shop: ShopDocument): string[] {
 }
 
 /** `shop`: undefined if the answer did not name it. */
-function noticeTable(notices: readonly NoticeDocument[], shop?: ShopDocument): string[] {
+function noticeTable(notices: readonly NoticeDocument[], shop?: ShopDocument): Block[] {
   const columns: Columns<NoticeDocument> = {
     id: 'id',
     created: 'createdAt',
@@ -78,7 +85,7 @@ function noticeTable(notices: readonly NoticeDocument[], shop?: ShopDocument): s
     'last answer': lastAnswer,
     next: (notice) => (notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices)),
   };
-  return table(notices, columns, 'No such notices.');
+  return table(notices, columns, { nothing: 'No such notices.' });
 }
 
 const ANSWER_COLUMNS = 40;

@@ -1,10 +1,13 @@
 import type { RotationDocument, StatsDocument } from '../api/admin.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
+import { inWords } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { jsonLine, padded, printable, record } from './output.ts';
+import { jsonLine, padded, printable, prose, width } from './output.ts';
+import { hereTime, paint, type Screen, toneOf } from './screen.ts';
+import { record } from './table.ts';
 
 /** The commands by which a person operates a running server: what they count, follow, copy and re-encrypt. */
 
@@ -30,8 +33,8 @@ export const stats = defineCommand({
       'API slots in use': api.slotsInUse,
       'API paused until': api.pausedUntil ?? undefined,
       'deliveries to known links refused': counts.rejections,
-      'lag of settlement': `${counts.lagSeconds} s`,
-      'lag of notices': noticesLagSeconds === null ? 'no callback' : `${noticesLagSeconds} s`,
+      'lag of settlement': inWords(counts.lagSeconds * 1_000),
+      'lag of notices': noticesLagSeconds === null ? 'no callback' : inWords(noticesLagSeconds * 1_000),
     });
     return { data: answer, lines };
   },
@@ -56,11 +59,11 @@ export const tail = defineCommand({
   ],
   examples: ['settled tail --order order-8001', 'settled tail --json | grep \'"what":"rejected"\''],
   options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },
-  async run({ options, json, server, print }) {
+  async run({ options, json, server, screen, print }) {
     const stop = new AbortController();
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
     const connection = server();
-    const show = json ? jsonLine : columns();
+    const show = json ? jsonLine : columns(screen);
     for await (const text of connection.follow('/v1/tail', { reference: options.order }, stop.signal)) {
       const line = JSON.parse(text) as Line;
       if (line.what === 'stopping') throw stopping(connection);
@@ -81,20 +84,28 @@ function stopping({ url }: ServerApi): Fault {
 
 const WHAT_COLUMNS = 11;
 
-/** Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. */
-function columns(): (line: Line) => string {
+/**
+ * Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. A
+ * terminal shows the time of this machine's clock beside UTC.
+ */
+function columns(screen: Screen): (line: Line) => string {
   let orderColumns = 12;
   let isFirst = true;
-  const row = (at: string, what: string, order: string, detail: string) => {
-    orderColumns = Math.max(orderColumns, order.length);
-    const cells = [padded(at, 24), padded(what, WHAT_COLUMNS), padded(order, orderColumns), detail];
-    return `${cells.join('  ').trimEnd()}\n`;
+  const isLocal = screen.columns !== null && hereTime(screen.nowMs()) !== null;
+  const row = ([at, here]: readonly [string, string], what: string, order: string, detail: string) => {
+    orderColumns = Math.max(orderColumns, width(order));
+    const shown = paint(screen, toneOf('what', what), padded(what, WHAT_COLUMNS));
+    const times = isLocal ? [padded(at, 24), padded(here, 8)] : [padded(at, 24)];
+    return `${[...times, shown, padded(order, orderColumns), detail].join('  ').trimEnd()}\n`;
   };
   return (line) => {
-    const heading = isFirst ? row('TIME', 'WHAT', 'ORDER', 'DETAIL') : '';
+    const heading = isFirst
+      ? `${paint(screen, 'strong', row(['TIME', 'HERE'], 'WHAT', 'ORDER', 'DETAIL').trimEnd())}\n`
+      : '';
     isFirst = false;
     if (line.what === 'alive') return heading;
-    return row(line.at, line.what, printable(line.reference ?? '-'), printable(detailOf(line)));
+    const here = hereTime(Date.parse(line.at)) ?? '';
+    return row([line.at, here], printable(line.what), printable(line.reference ?? '-'), printable(detailOf(line)));
   };
 }
 
@@ -140,7 +151,7 @@ export const backup = defineCommand({
   async run({ server }) {
     const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, LONG_TIMEOUT_MS);
     const { path, bytes, notIncluded } = answer.backup;
-    return { data: answer, lines: [`${printable(path)} was written, ${bytes} bytes.`, printable(notIncluded)] };
+    return { data: answer, lines: [`${path} was written, ${bytes} bytes.`, prose(notIncluded)] };
   },
 });
 
@@ -164,6 +175,6 @@ export const rotateKey = defineCommand({
     const lines = record({ key: keyId, 'key before': previousKeyId, 'kept in': keyPlace });
     const which = secrets === resealed ? 'all of them' : `${resealed} of them now, the others before`;
     const done = `The secrets key is a new one. Re-encrypted with it: ${inNumber(secrets, 'signing secret')}, ${which}.`;
-    return { data: answer, lines: [done, printable(note), '', ...lines] };
+    return { data: answer, lines: [prose(done), prose(note), '', ...lines] };
   },
 });

@@ -6,8 +6,10 @@ import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
-import { type Columns, printable, record, table } from './output.ts';
+import { type Block, prose } from './output.ts';
 import { list } from './rows.ts';
+import { type Columns, record, table } from './table.ts';
+import { timelineLines } from './timeline.ts';
 
 /** The commands about one order, and the list of orders. */
 
@@ -80,7 +82,7 @@ export const ordersList = defineCommand({
     const { csv, ...options } = call.options;
     if (csv === undefined) {
       return list(call, 'orders', (orders: ListedOrderDocument[]) =>
-        table(orders, columnsOf(orders), 'No such orders.'),
+        table(orders, columnsOf(orders), { nothing: 'No such orders.' }),
       );
     }
     if (call.json || options.limit !== undefined || options.all !== undefined || options.count !== undefined) {
@@ -141,17 +143,7 @@ export const why = defineCommand({
   ],
   async run({ first, server }) {
     const explained = await server().get<Explanation>(`${orderPath(first)}/timeline`);
-    const { answer, entries, next } = explained;
-    const kinds = Math.max(...entries.map(({ kind }) => kind.length), 0);
-    const timeline = entries.flatMap(({ at, kind, summary, details }) => [
-      `  ${at}  ${kind.padEnd(kinds)}  ${printable(summary)}`,
-      ...details.map((detail) => `${' '.repeat(at.length + kinds + 8)}${printable(detail)}`),
-    ]);
-    const ahead = next.map((line) => `  ${printable(line)}`);
-    return {
-      data: explained,
-      lines: [printable(answer), '', 'What happened:', ...timeline, '', 'What happens next:', ...ahead],
-    };
+    return { data: explained, lines: timelineLines(explained) };
   },
 });
 
@@ -239,10 +231,10 @@ export function orderPath(reference: string): string {
 /** An order for a person, a fact a line, below what is said first. */
 function report(answer: OrderAnswer, before: readonly string[] = []): Report {
   const lines = orderLines(answer.order);
-  return { data: answer, lines: before.length === 0 ? lines : [...before, '', ...lines] };
+  return { data: answer, lines: before.length === 0 ? lines : [...before.map((line) => prose(line)), '', ...lines] };
 }
 
-function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): string[] {
+function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): Block[] {
   const { count, sums } = paymentsTotal;
   const all = sums.map(({ captured, currency }) => `${count}, with ${captured} ${currency} captured`);
   return record({

@@ -1,60 +1,65 @@
+import { createRequire } from 'node:module';
+import type stringWidth from 'string-width';
 import { escapeMarks } from '../json.ts';
-import type { Report } from './command.ts';
 import type { Failure } from './exit.ts';
+import { PIPE, paint, type Screen } from './screen.ts';
 
-/** What a command prints, as text: aligned columns for a person, a line of JSON for a program. */
+/** What a command prints, as text: lines for a person, a line of JSON for a program. */
+
+/** A line, or lines that depend on what they are shown on. Those must be `printable`; a plain line is made so. */
+export type Block = string | ((screen: Screen) => readonly string[]);
 
 /** A report as it is printed on standard output. */
-export function reportText({ data, lines }: Report, json: boolean): string {
-  return json ? jsonLine(data) : `${lines.join('\n')}\n`;
+export function reportText(
+  { data, lines }: { data: unknown; lines: readonly Block[] },
+  json: boolean,
+  screen = PIPE,
+): string {
+  return json ? jsonLine(data) : `${shownLines(lines, screen).join('\n')}\n`;
+}
+
+/** Lines as they are shown on a screen. */
+export function shownLines(lines: readonly Block[], screen: Screen = PIPE): string[] {
+  return lines.flatMap((part) => (typeof part === 'string' ? printableLines(part) : part(screen)));
 }
 
 /** A failure as it is printed on standard error. */
-export function failureText({ code, message, exit }: Failure, json: boolean): string {
-  return json ? jsonLine({ error: { code, message, exit } }) : `settled: ${printableLines(message).join('\n')}\n`;
+export function failureText({ code, message, exit }: Failure, json: boolean, screen = PIPE): string {
+  if (json) return jsonLine({ error: { code, message, exit } });
+  return `${paint(screen, 'bad', 'settled:')} ${printableLines(message).join('\n')}\n`;
 }
 
 export function jsonLine(data: unknown): string {
   return `${escapeMarks(JSON.stringify(data))}\n`;
 }
 
-/** Null and the empty text show as `-`. */
-type Cell = string | number | null;
-
-/** The columns of a table: under each heading a field of the row, or what a function makes of the row. */
-export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row: Row) => Cell)>>;
-
-/** Rows in columns under a line of headings; `nothing` if there are no rows. */
-export function table<Row>(rows: readonly Row[], columns: Columns<Row>, nothing = ''): string[] {
-  if (rows.length === 0) return [nothing];
-  const shown = Object.entries(columns).map(([heading, of]) => {
-    const cells = rows.map((row) => cell(typeof of === 'function' ? of(row) : (row[of] as Cell)));
-    return inColumn([heading.toUpperCase(), ...cells]);
-  });
-  return [null, ...rows].map((_, line) =>
-    shown
-      .map((column) => column[line])
-      .join('  ')
-      .trimEnd(),
-  );
+/** A sentence, or several. On a terminal its lines are broken between words, below `indent` spaces. */
+export function prose(text: string, indent = 0): Block {
+  const space = ' '.repeat(indent);
+  return ({ columns }) =>
+    printableLines(text).flatMap((line) =>
+      wrap(line, columns === null ? Number.POSITIVE_INFINITY : columns - indent).map((one) => `${space}${one}`),
+    );
 }
 
-/** Names and values, a pair a line, the values aligned. A list has a line for each value; undefined has none. */
-export function record(facts: Readonly<Record<string, Cell | readonly Cell[] | undefined>>): string[] {
-  const pairs = Object.entries(facts).flatMap(([name, value]) =>
-    value === undefined ? [] : [value].flat().map((one) => [name, cell(one as Cell)] as const),
-  );
-  const names = inColumn(pairs.map(([name]) => name));
-  return pairs.map(([, value], line) => `${names[line]}  ${value}`);
-}
+/** What stays on one line if it fits on one, for a person who copies it: what is in backquotes, and commands at an end. */
+const UNBROKEN =
+  /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|$)|\S+/g;
 
-function cell(value: Cell): string {
-  return value === null || value === '' ? '-' : printable(String(value));
-}
-
-function inColumn(texts: readonly string[]): string[] {
-  const columns = Math.max(...texts.map(width));
-  return texts.map((text) => padded(text, columns));
+/** As much on a line as fits. What does not fit on a line of its own is left for the terminal to break. */
+export function wrap(text: string, columns: number): string[] {
+  if (width(text) <= columns) return [text];
+  const [, indent = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? [];
+  const lines: string[] = [];
+  let line = '';
+  for (const [piece] of rest.matchAll(UNBROKEN)) {
+    const longer = line === '' ? indent + piece : `${line} ${piece}`;
+    if (line !== '' && width(longer) > columns) {
+      lines.push(line);
+      line = indent + piece;
+    } else line = longer;
+  }
+  return [...lines, line];
 }
 
 /** Text with spaces up to a width; wider text as it is. */
@@ -62,8 +67,16 @@ export function padded(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - width(text)));
 }
 
-function width(text: string): number {
-  return [...text].length;
+const require = createRequire(import.meta.url);
+let widthOfAny: typeof stringWidth | undefined;
+const ASCII = /^[\x20-\x7e]*$/;
+
+/** The columns that a text takes on a terminal. */
+export function width(text: string): number {
+  if (ASCII.test(text)) return text.length;
+  // Loaded when it is needed: that takes 20 ms.
+  widthOfAny ??= (require('string-width') as { default: typeof stringWidth }).default;
+  return widthOfAny(text);
 }
 
 /** Control characters, which a terminal would obey, and the marks that change the direction of writing. */

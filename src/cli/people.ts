@@ -4,8 +4,8 @@ import { PERSON_ROLES } from '../domain/access.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
 import { PAGE_OPTIONS } from './filters.ts';
-import { type Columns, table } from './output.ts';
 import { listRows, moreLine } from './rows.ts';
+import { type Columns, table } from './table.ts';
 
 /** The commands about people: their tokens and sessions, signing in, and what they did. */
 
@@ -24,7 +24,7 @@ export const tokensAdd = defineCommand({
     'A viewer reads everything but secrets. An operator also decides, replays, resends, checks, cancels and ends',
     'matters. An admin also manages tokens, sessions, keys and backups.',
     'settled keeps only the SHA-256 of the token: it cannot be shown again. The audit shows NAME for what it does.',
-    'To use it with these commands, set SETTLED_OPERATOR_TOKEN to it.',
+    'To use it with these commands, set SETTLED_OPERATOR_TOKEN to it; from another machine, give --at and --token-file.',
   ],
   examples: ['settled tokens add ana --role operator --expires 90d'],
   options: {
@@ -36,7 +36,10 @@ export const tokensAdd = defineCommand({
     const answer = await server().post<{ token: TokenDocument & { secret: string } }>('/v1/tokens', body);
     const { secret, expiresAt } = answer.token;
     const end = expiresAt === null ? 'It does not expire.' : `It expires at ${expiresAt}.`;
-    return { data: answer, lines: [secret, '', `The token of ${name}, a role ${role}. It is not shown again. ${end}`] };
+    return {
+      data: answer,
+      lines: [secret, '', `The token of ${name}, with the role ${role}. It is not shown again. ${end}`],
+    };
   },
 });
 
@@ -45,7 +48,7 @@ export const tokensList = defineCommand({
   about: 'list named tokens, revoked ones last',
   async run({ server }) {
     const answer = await server().get<{ tokens: TokenDocument[] }>('/v1/tokens');
-    return { data: answer, lines: table(answer.tokens, TOKEN_COLUMNS, 'There are no named tokens.') };
+    return { data: answer, lines: table(answer.tokens, TOKEN_COLUMNS, { nothing: 'There are no named tokens.' }) };
   },
 });
 
@@ -73,7 +76,7 @@ export const sessionsList = defineCommand({
   about: 'list the browsers that are signed in to the console',
   async run({ server }) {
     const answer = await server().get<{ sessions: SessionDocument[] }>('/v1/sessions');
-    return { data: answer, lines: table(answer.sessions, SESSION_COLUMNS, 'No browser is signed in.') };
+    return { data: answer, lines: table(answer.sessions, SESSION_COLUMNS, { nothing: 'No browser is signed in.' }) };
   },
 });
 
@@ -139,7 +142,7 @@ export const audit = defineCommand({
       return { data: verified, lines, exit: isWhole ? EXIT.ok : EXIT.refused };
     }
     const { rows, more } = await listRows<AuditDocument>(server(), 'audit', { actor, subject }, page);
-    const lines = [...table(rows, AUDIT_COLUMNS, 'No changes so far.'), ...moreLine(more)];
+    const lines = [...table(rows, AUDIT_COLUMNS, { nothing: 'No changes so far.' }), ...moreLine(more)];
     return { data: { audit: rows, more }, lines };
   },
 });

@@ -6,7 +6,8 @@ import { type Command, defineCommand, type Report, wholeNumber } from './command
 import type { Query, ServerApi } from './connection.ts';
 import { CommandError, EXIT, type ExitCode, failure, Refusal, UsageError } from './exit.ts';
 import { type ListOptions, queryOf, SINCE } from './filters.ts';
-import { table } from './output.ts';
+import type { Block } from './output.ts';
+import { table } from './table.ts';
 
 /** What the commands that list have in common, filters and pages; and what repeats something for one row or for many. */
 
@@ -27,13 +28,13 @@ type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | '
 export async function list<R>(
   { options, server }: { options: ListOptions; server: () => ServerApi },
   name: ListName,
-  lines: (rows: R[]) => string[],
+  lines: (rows: R[]) => Block[],
 ): Promise<Report> {
   const { rows, more, page } = await listRows<R>(server(), name, queryOf(options), options);
   const count = page.count as CountDocument | undefined;
   return {
     data: { [name]: rows, more, ...(count === undefined ? {} : { count }) },
-    lines: [...lines(rows), ...countLine(count), ...moreLine(more)],
+    lines: [...lines(rows), ...countLine(count, name.replace(/s$/, '')), ...moreLine(more)],
   };
 }
 
@@ -65,9 +66,15 @@ export async function listRows<R>(
   }
 }
 
-/** How many rows the filters let through, if that was asked. */
-export function countLine(count: CountDocument | undefined): string[] {
-  return count === undefined ? [] : ['', `There are ${countWords(count)}.`];
+/** How many rows the filters let through, if that was asked. `one`: what one of them is called. */
+export function countLine(count: CountDocument | undefined, one: string): string[] {
+  return count === undefined ? [] : ['', thereAre(count, one)];
+}
+
+/** `There is 1 order.`, `There are more than 1 000 orders.` */
+export function thereAre(count: CountDocument, one: string): string {
+  const isOne = count.n === 1 && !count.isMore;
+  return isOne ? `There is 1 ${one}.` : `There are ${countWords(count)} ${one}s.`;
 }
 
 /** The line that ends a list which was cut. */
@@ -88,7 +95,7 @@ type Bulk<R extends Row> = Required<Pick<Command, 'name' | 'about' | 'details' |
   failed: { about: string; statuses: readonly string[]; is: (row: R) => boolean };
   /** When the row was created. */
   at: (row: R) => string;
-  table: (rows: readonly R[]) => string[];
+  table: (rows: readonly R[]) => Block[];
 };
 
 /** A command that counts first, and does nothing to rows that are not named without --yes. */
@@ -203,7 +210,7 @@ async function doAll<R extends Row>(server: ServerApi, bulk: Bulk<R>, ids: reado
     data: { dryRun: false, count: n, notTried: left, [`${one}s`]: results.map(({ id, result }) => ({ id, result })) },
     lines: [
       ...[`${inNumber(n, one)} ${done}.${untried}`, ''],
-      ...table(results, { id: 'id', result: 'result' }, `No such ${one}s.`),
+      ...table(results, { id: 'id', result: 'result' }, { nothing: `No such ${one}s.` }),
     ],
     exit: results.map(({ exit }) => exit).find((exit) => exit !== EXIT.ok) ?? EXIT.ok,
   };

@@ -3,7 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { resolve } from 'node:path';
 import type { App } from '../app/app.ts';
 import type { Config } from '../config/config.ts';
-import { restoredSentence } from '../explain/glossary.ts';
+import { inNumber, restoredSentence } from '../explain/glossary.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
@@ -24,12 +24,13 @@ export const serve = defineCommand({
     'The log goes to standard output: as text on a terminal, otherwise and with --json as lines of JSON.',
     'It also says why the server ends. docs/errors.md lists the exit codes.',
   ],
-  async run({ config, json }) {
+  isLocal: true,
+  async run({ config, json, screen }) {
     // The database, its log and its backups hold what customers paid: other users of this machine must not read them.
     process.umask(0o077);
     const stopped = stopAsked();
     for (;;) {
-      const started = await start(config, json ? 'json' : null, stopped);
+      const started = await start(config, { format: json ? 'json' : null, colours: screen.colours }, stopped);
       const exit = typeof started === 'number' ? started : await untilStopped(started.app, stopped, started.log);
       if (exit !== 'serve on') return exit;
     }
@@ -52,19 +53,19 @@ function stopAsked(): Promise<string> {
 /** The exit code if it cannot serve, or was stopped while it waited for a database on another machine. */
 async function start(
   readConfig: () => Config,
-  format: Config['logFormat'],
+  lines: Lines,
   stopped: Promise<string>,
 ): Promise<{ app: App; log: Log } | ExitCode> {
   const { openLog } = await import('../observe/log.ts');
   // Faulty settings are logged too, as if no setting was given.
-  let log = openLog('info', await asLines(format));
+  let log = openLog('info', await asLines(lines));
   if (logBug === null) process.prependListener('uncaughtException', (fault) => endProcess(logBug?.(fault) ?? EXIT.bug));
   logBug = (fault) => logFatal(log, fault, 'settled has a bug and ends; please report it');
   // Waiting for a database alone does not keep a process alive.
   const release = stayAlive();
   try {
     const config = readConfig();
-    log = openLog(config.logLevel, await asLines(format ?? config.logFormat));
+    log = openLog(config.logLevel, await asLines({ ...lines, format: lines.format ?? config.logFormat }));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
     const { startApp } = await import('../app/app.ts');
     const starting = startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
@@ -86,13 +87,14 @@ async function start(
   }
 }
 
+/** What is asked of the log's lines. `format`: null if that is left to where they go. */
+type Lines = { format: Config['logFormat']; colours: boolean };
+
 /** How the log is written. The code for a readable log is loaded only if needed. */
-async function asLines(format: Config['logFormat']): Promise<((json: string) => string) | undefined> {
-  const { isTTY } = process.stdout;
-  if ((format ?? (isTTY ? 'pretty' : 'json')) === 'json') return undefined;
+async function asLines({ format, colours }: Lines): Promise<((json: string) => string) | undefined> {
+  if ((format ?? (process.stdout.isTTY ? 'pretty' : 'json')) === 'json') return undefined;
   const { prettyLines } = await import('../observe/pretty.ts');
-  // None if NO_COLOR is set (https://no-color.org).
-  return prettyLines({ colours: isTTY === true && process.stdout.hasColors() });
+  return prettyLines({ colours });
 }
 
 /** What a person looks for after a start. Never the token itself. */
@@ -193,6 +195,7 @@ export const migrateDatabase = defineCommand({
     restored: { about: 'the database is a copy that took the place of the one before' },
     'new-key': { about: 'the secrets key is lost: take the one that is given, or make a new one' },
   },
+  isLocal: true,
   async run({ options, config }) {
     const source = config();
     const { store } = source;
@@ -233,7 +236,7 @@ function newKeyLines({ keyId, keyPlace, undecipherable }: NonNullable<Migrated['
   if (undecipherable === 0) return [`${key} Every secret can be opened.`];
   return [
     key,
-    `${undecipherable} links have a secret that no known key opens. Deliveries for them are answered 503, and settled finds ` +
+    `${inNumber(undecipherable, 'link has', 'links have')} a secret that no known key opens. Deliveries for them are answered 503, and settled finds ` +
       'the payments of their orders by asking the service. See Keys in docs/operations.md.',
   ];
 }

@@ -96,7 +96,8 @@ function unknownNames(environment: Environment): string[] {
 /** A longer value may be a token in the wrong place, and is not shown. */
 const SHOWN_MAX = 15;
 
-function readSetting<T>(environment: Environment, { name, fallback, parse }: Setting<T>): T | null {
+/** Throws a sentence without its subject. It quotes at most a short text that is no secret. */
+export function readSetting<T>(environment: Environment, { name, fallback, parse }: Setting<T>): T | null {
   const given = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
   if (file !== undefined && given !== undefined) {

@@ -10,6 +10,16 @@ export type EnvFile = { readonly path: string; readonly names: readonly string[]
 
 const PREFIX = 'SETTLED_';
 
+/** What tells commands of a server on another machine; no settings of a server, and never taken from `.env`. */
+export const TARGET_NAMES = ['SETTLED_AT', 'SETTLED_AT_TOKEN_FILE', 'SETTLED_AT_ALLOW_HTTP'] as const;
+const isTargetName = (name: string): boolean => (TARGET_NAMES as readonly string[]).includes(name);
+
+/** What tells commands of a server elsewhere, in the given environment or in that of this process. */
+export function targetEnvironment(given?: Environment): Environment {
+  const { env } = process;
+  return given ?? Object.fromEntries(TARGET_NAMES.map((name) => [name, env[name]]));
+}
+
 /**
  * The environment of this process, `inherited`, and with settings that it lacks from `.env` in the working folder, if there
  * is one; other names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
@@ -17,7 +27,8 @@ const PREFIX = 'SETTLED_';
 export function processEnvironment(): { environment: Environment; inherited: Environment; envFile: EnvFile | null } {
   const path = resolve('.env');
   const given = Object.entries(readEnvFile(path)).filter(
-    ([name, value]) => name.startsWith(PREFIX) && value !== '' && process.env[name] === undefined,
+    ([name, value]) =>
+      name.startsWith(PREFIX) && !isTargetName(name) && value !== '' && process.env[name] === undefined,
   );
   const environment = { ...process.env, ...Object.fromEntries(given) };
   return {
@@ -44,9 +55,9 @@ export function readEnvFile(path: string): Environment {
 const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
 
-/** Names that begin like ours but belong to others: to Kubernetes, and to `settled sandbox`. */
+/** Names that begin like ours but belong to others: to Kubernetes, to `settled sandbox`, and to commands. */
 function isForOthers(name: string, value: string): boolean {
-  if (name.startsWith('SETTLED_SANDBOX_') || OF_A_SERVICE.test(name)) return true;
+  if (name.startsWith('SETTLED_SANDBOX_') || isTargetName(name) || OF_A_SERVICE.test(name)) return true;
   return name.endsWith('_PORT') && PORT_OF_A_SERVICE.test(value);
 }
 

@@ -18,7 +18,7 @@ beforeAll(async () => {
 describe('cli: bulk', () => {
   it('previews, starts and shows work on all that its options select', async () => {
     const { text, data } = await say(['bulk', 'replay', '--status', 'dead', '--preview'], environment());
-    expect(text).toBe('There are 1. Nothing was done.\n');
+    expect(text).toBe('There is 1 event. Nothing was done.\n');
     expect(data).toEqual({ count: { n: 1, isMore: false } });
     const started = await say(['bulk', 'replay', '--status', 'dead', '--reason', 'seen'], environment());
     expect(started.text).toMatch(

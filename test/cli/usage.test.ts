@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readArguments } from '../../src/cli/command.ts';
 import { COMMANDS, helpOn } from '../../src/cli/commands.ts';
 import { EXIT, EXIT_MEANINGS } from '../../src/cli/exit.ts';
+import { shownLines } from '../../src/cli/output.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { failing, misunderstood } from './settled.ts';
 
@@ -9,18 +10,39 @@ const command = (name: string) => COMMANDS.find((one) => one.name === name) as (
 const read = (name: string, ...args: string[]) => readArguments(command(name), args);
 
 describe('cli: the command line', () => {
-  it('without a command: lists the commands', async () => {
-    const end = await spawnSettled([], {}).finished;
-    expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
-    for (const { name } of COMMANDS) expect(end.stderr).toContain(name);
+  it('without a command: is help', async () => {
+    const [end, help] = await Promise.all([spawnSettled([], {}).finished, runSettled(['help'])]);
+    expect(end).toMatchObject({ code: EXIT.ok, stdout: help.stdout, stderr: '' });
+    expect(JSON.parse((await runSettled(['--json'])).stdout).commands).toHaveLength(COMMANDS.length);
   });
 
-  it('with an unknown command: lists the commands', async () => {
+  it('with an unknown command: leads to help', async () => {
     const error = await failing(['frobnicate']);
     expect(error).toMatchObject({ code: 'usage', exit: EXIT.usage });
-    expect(error.message).toMatch(/no command "frobnicate"\. There are: .*orders list.*verify/);
-    const near = await failing(['notice', 'list']);
-    expect(near.message).toMatch(/no command "notice"\. Did you mean `settled notices`\? There are: /);
+    expect(error.message).toBe('There is no command "frobnicate". See: settled help');
+  });
+
+  it.each([
+    [['notice', 'list'], 'settled notices list'],
+    [['ordrs', 'lst'], 'settled orders list'],
+    [['orders', 'lst'], 'settled orders list'],
+    [['list', 'orders'], 'settled orders list'],
+    [['wyh', 'order-1'], 'settled why'],
+    [['sandbx'], 'settled sandbox'],
+    [['recon'], 'settled reconcile'],
+    [['help', 'doctr'], 'settled doctor'],
+  ])('%j: names what was meant', async (args, meant) => {
+    expect(await misunderstood(args)).toContain(` Did you mean \`${meant}\`? `);
+  });
+
+  it.each([
+    [['events', 'list', '--stat', 'dead'], '`--status`'],
+    [['stats', '--josn'], '`--json`'],
+    [['stats', '--colour=never'], '`--color`'],
+    [['orders', 'list', '--state', 'piad'], 'paid'],
+    [['completion', 'bsh'], 'bash'],
+  ])('%j: names the option or value that was meant', async (args, meant) => {
+    expect(await misunderstood(args)).toContain(` Did you mean ${meant}? `);
   });
 
   it('with a command that a terminal would obey: escapes it', async () => {
@@ -29,25 +51,31 @@ describe('cli: the command line', () => {
   });
 
   it('with the first word of a command: lists the second words', async () => {
-    const error = await failing(['orders', 'delete']);
-    expect(error.message).toBe(
-      '`settled orders` needs one more word. There are: settled orders open, ' +
-        'settled orders list, settled orders show, settled orders check, settled orders cancel, ' +
-        'settled orders resolve, settled orders adopt.',
-    );
+    const list =
+      'There are: settled orders open, settled orders list, settled orders show, settled orders check, ' +
+      'settled orders cancel, settled orders resolve, settled orders adopt.';
+    expect(await misunderstood(['orders'])).toBe(`\`settled orders\` needs one more word. ${list}`);
+    expect(await misunderstood(['orders', 'delete'])).toBe(`There is no command \`settled orders delete\`. ${list}`);
   });
 
   it('with an unknown option: lists the options', async () => {
-    const error = await failing(['events', 'list', '--colour', 'red']);
+    const error = await failing(['events', 'list', '--shade', 'red']);
     expect(error.message).toBe(
-      '`settled events list` has no option --colour. It has: --status, --order, --since, --until, ' +
-        '--type, --outcome, --limit, --all, --count, --json, --help.',
+      '`settled events list` has no option --shade. It has: --status, --order, --since, --until, ' +
+        '--type, --outcome, --limit, --all, --count, --at, --token-file, --allow-http, --json, --color, --help.',
     );
   });
 
-  it('takes --json before the command as well', async () => {
-    const end = await runSettled(['--json', '--version']);
-    expect(JSON.parse(end.stdout)).toEqual({ version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.version });
+  it('takes what every command takes before the command as well', async () => {
+    const asked = [
+      ['--json', '--version'],
+      ['--color', 'never', '--json', 'version'],
+      ['version', '--json'],
+    ];
+    const ends = await Promise.all(asked.map((args) => runSettled(args)));
+    const data = { version: expect.stringMatching(/^\d+\.\d+\.\d+/), node: process.version };
+    expect(ends.map(({ stdout }) => JSON.parse(stdout))).toEqual([data, data, data]);
+    expect(await misunderstood(['--color=pink', 'version'])).toMatch(/^--color is "pink"\. Choose one of: auto/);
   });
 });
 
@@ -73,7 +101,7 @@ describe('cli: help', () => {
 
   it('is at most 120 columns wide, on every command', () => {
     for (const { name } of COMMANDS) {
-      const { lines } = helpOn(name.split(' '));
+      const lines = shownLines(helpOn(name.split(' ')).lines);
       expect([name, lines.filter((line) => line.length > 120)]).toEqual([name, []]);
     }
   });
@@ -91,7 +119,7 @@ describe('cli: help', () => {
   });
 
   it('says which options a command needs', () => {
-    const needed = helpOn(['links', 'add']).lines.filter((line) => line.endsWith('; needed'));
+    const needed = shownLines(helpOn(['links', 'add']).lines).filter((line) => line.endsWith('; needed'));
     expect(needed.map((line) => line.trim().split(' ')[0])).toEqual(['--amount', '--id']);
   });
 });

@@ -1,0 +1,55 @@
+import { type Clock, inWords } from '../work/clock.ts';
+import { printable, width } from './output.ts';
+import type { Screen } from './screen.ts';
+
+/** How far long work is: a line that changes on a terminal, and a line now and then in a pipe. */
+
+/** Seconds between two lines in a pipe. */
+const LINE_EVERY_MS = 15_000;
+const BAR_COLUMNS_MAX = 30;
+/** A bar that is given fewer columns is left out. */
+const BAR_COLUMNS_MIN = 8;
+
+/** `words`: how much of it is done. `leftMs`: null if that is not known. */
+export type Progress = { done: number; all: number; words: string; leftMs: number | null };
+
+/** `show` says how far it is; `end` ends a line that still changes. */
+export function openProgress(
+  print: (text: string) => Promise<boolean>,
+  screen: Screen,
+  clock: Pick<Clock, 'monotonicMs'>,
+) {
+  let isOpen = false;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  const { columns } = screen;
+  return {
+    async show(progress: Progress): Promise<void> {
+      const text = printable(wordsOf(progress));
+      if (columns !== null) {
+        isOpen = true;
+        // The line must not reach the last column: the terminal would begin another one.
+        const line = `${barOf(progress, columns - width(text) - 2)}${text}`;
+        await print(`\r\x1b[K${line.slice(0, columns - 1)}`);
+      } else if (clock.monotonicMs() - lastMs >= LINE_EVERY_MS) {
+        lastMs = clock.monotonicMs();
+        await print(`${text}\n`);
+      }
+    },
+    async end(): Promise<void> {
+      if (isOpen) await print('\r\x1b[K');
+      isOpen = false;
+    },
+  };
+}
+
+function wordsOf({ words, leftMs }: Progress): string {
+  const left = leftMs === null ? '' : `, about ${inWords(Math.ceil(leftMs / 1_000) * 1_000)} left`;
+  return `${words}${left}`;
+}
+
+function barOf({ done, all }: Progress, columns: number): string {
+  const inner = Math.min(BAR_COLUMNS_MAX, columns - 3);
+  if (inner < BAR_COLUMNS_MIN) return '';
+  const full = Math.min(inner, Math.floor((inner * done) / Math.max(1, all)));
+  return `[${'='.repeat(full)}${' '.repeat(inner - full)}] `;
+}

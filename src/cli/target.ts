@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
+import { isLoopback } from '../config/addresses.ts';
+import { type Environment, TARGET_NAMES } from '../config/environment.ts';
+import { Fault } from '../fault.ts';
+import { UsageError } from './exit.ts';
+
+/** A server on another machine: its address and the token for it, from options or the environment. */
+
+export const TARGET_OPTIONS = {
+  at: { value: 'URL', about: 'ask the server at this address, like https://settled.example.com; SETTLED_AT' },
+  'token-file': { value: 'FILE', about: 'with --at: a file that holds the token for it; SETTLED_AT_TOKEN_FILE' },
+  'allow-http': {
+    about:
+      'with --at: permit http to another machine, which shows the token to the network; SETTLED_AT_ALLOW_HTTP=true',
+  },
+} as const;
+
+export type ElsewhereOptions = { readonly at?: string; readonly 'token-file'?: string; readonly 'allow-http'?: true };
+
+/** `url`: without a trailing slash. */
+export type Elsewhere = { readonly url: string; readonly token: string };
+
+const [AT, TOKEN_FILE, ALLOW_HTTP] = TARGET_NAMES;
+
+/** Whether a server elsewhere is named. */
+export function hasTarget({ at }: ElsewhereOptions, environment: Environment): boolean {
+  return (at ?? environment[AT] ?? '') !== '';
+}
+
+/**
+ * The server that is named, and the token for it. It is never the token of the configuration: that belongs to the server of
+ * this machine. Throws `UsageError`; faults: `configuration_invalid` for the environment, `not_authorized` for the token.
+ */
+export function readTarget(options: ElsewhereOptions, environment: Environment): Elsewhere {
+  const isGiven = options.at !== undefined;
+  const wrong = (why: string) =>
+    isGiven
+      ? new UsageError(`--at ${why}`)
+      : new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n  - ${AT} ${why}`);
+  const mayUseHttp = options['allow-http'] === true || environment[ALLOW_HTTP] === 'true';
+  const url = readUrl(options.at ?? environment[AT] ?? '', mayUseHttp, wrong);
+  const file = options['token-file'] ?? (environment[TOKEN_FILE] || undefined);
+  if (file === undefined) {
+    throw notAuthorized(
+      `There is no token for ${url}: give --token-file FILE, or set ${TOKEN_FILE}. On the server's machine, ` +
+        '`settled tokens add NAME --role viewer` makes one.',
+    );
+  }
+  return { url, token: readToken(file) };
+}
+
+/** The text is never shown: it may hold a password, or be a token in the wrong place. */
+function readUrl(text: string, mayUseHttp: boolean, wrong: (why: string) => Error): string {
+  const url = URL.parse(text);
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw wrong('is not an address. Write one like https://settled.example.com.');
+  }
+  if (url.search !== '' || url.hash !== '' || url.username + url.password !== '') {
+    throw wrong('must be an origin and perhaps a path, without a query, a fragment or a password.');
+  }
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && !mayUseHttp) {
+    throw wrong(
+      `is http to another machine, ${url.host}: the network would see the token. Write https://, or come through a tunnel ` +
+        '(ssh -L 8788:127.0.0.1:8788 MACHINE, then --at http://127.0.0.1:8788). If the network is safe, add --allow-http.',
+    );
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/** What is no path may be the token itself, and is not shown. */
+function readToken(file: string): string {
+  const shown = isAbsolute(file) || file.startsWith('.') ? file : 'the token file';
+  let token: string;
+  try {
+    token = readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw notAuthorized(`The token cannot be read from ${shown}: ${(error as NodeJS.ErrnoException).code}.`);
+  }
+  if (/^[\x21-\x7e]{1,512}$/.test(token)) return token;
+  throw notAuthorized(`There is no token in ${shown}: write the token alone into it, on one line.`);
+}
+
+function notAuthorized(message: string): Fault {
+  return new Fault('terminal', 'not_authorized', message);
+}
