@@ -43,8 +43,7 @@ const SETTINGS: Record<string, Setting> = {
         ['postgres://me@localhost/settled?host=/run/pg', 'postgres://localhost:5432/settled?host=/run/pg'],
         ['postgres://me:a%2Fb%40c@db/s%C3%A3o', 'postgres://db:5432/são'],
       ].map(([url = '', name = '']) => {
-        const database = decodeURIComponent(new URL(url).pathname.slice(1));
-        return [url, { engine: 'postgres', servers: [{ url, name, database }], name }] as const;
+        return [url, { engine: 'postgres', servers: [{ url, name }], name }] as const;
       }),
     ],
     bad: [
