@@ -124,7 +124,7 @@ describe('a start that cannot succeed', () => {
   it('refuses another secrets key than the one that the database was made with', async () => {
     const path = await someStore();
     const end = await serve(path, { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') });
-    expectRefusal(end, EXIT.configuration, [path, 'is not the one', 'SETTLED_SECRETS_KEY']);
+    expectRefusal(end, EXIT.configuration, [path, 'encrypted under another', 'SETTLED_SECRETS_KEY']);
   });
 
   it('lists every fault of the configuration at once', async () => {

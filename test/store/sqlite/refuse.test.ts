@@ -79,7 +79,7 @@ describe('opening a SQLite store', () => {
       makeDatabase(path);
       const fault = refused({ secretsKeyId: 'key-2' });
       expect(fault).toMatchObject({ code: 'secrets_key_wrong', kind: 'terminal' });
-      expect(fault.message).toMatch(/id key-2.*id key-1/s);
+      expect(fault.message).toMatch(/id key-1.*id key-2/s);
     });
 
     it('refuses a folder in the place of the database', () => {
