@@ -336,13 +336,13 @@ function verifyCallback(
   headers: CallbackHeaders,
   nowMs: number,
 ): ReceivedNotice {
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
-    throw new TypeError('verify needs the body as it came, not parsed: in Express, put express.raw before this route');
-  }
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((name) =>
     headerOf(headers, `webhook-${name}`),
   );
   if (!id || !timestamp || !signatures) throw new NotGenuineError('A webhook- header is missing: settled sends three.');
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) {
+    throw new TypeError('verify needs the body as it came, not parsed: in Express, put express.raw before this route');
+  }
   if (!/^[0-9]{1,12}$/.test(timestamp)) throw new NotGenuineError('webhook-timestamp is not a number of seconds.');
   const expected = keys.map((key) => {
     const mac = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body);

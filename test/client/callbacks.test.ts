@@ -70,6 +70,8 @@ describe('verify', () => {
 
   it.each([
     ['no headers', BODY, {}, /missing/],
+    // Express has none for a request without a body, or of another type: anyone can send that.
+    ['neither headers nor a body', undefined as unknown as string, {}, /missing/],
     ['no id', BODY, without('id'), /missing/],
     ['no time', BODY, without('timestamp'), /missing/],
     ['no signature', BODY, without('signature'), /missing/],
