@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { isLoopback, isPrivateIp, isPublicAddress } from '../config/addresses.ts';
 import { readConfig } from '../config/config.ts';
@@ -170,7 +171,10 @@ function causeOf(error: unknown): string {
   return cause?.code ?? message;
 }
 
-/** Tries by real statements what settled needs of the store, as `settled doctor --store` does. Faults: those of the probe. */
+/**
+ * Tries by real statements what settled needs of the store, as `settled doctor --store` does. Warns of a file that exists
+ * and that no setting names: a trial may have left it. Faults: those of the probe.
+ */
 export async function checkStore(text: string, others: Environment, signal: AbortSignal): Promise<CheckNote> {
   const store = parseAnswer('store', 'The store', text, SETTINGS.store.parse);
   const direct = settingText(others, 'SETTLED_STORE_DIRECT');
@@ -194,8 +198,13 @@ export async function checkStore(text: string, others: Environment, signal: Abor
     throw new AnswerRefused('store', `settled cannot use ${store.name}, which lacks: ${missing.join('; ')}.`);
   }
   const worse = degraded.length === 0 ? '' : `; degraded: ${degraded.join('; ')}`;
-  const detail = `${store.name} has all ${probed.length} things that settled needs of it${worse}`;
-  return { answer: 'store', status: degraded.length === 0 ? 'ok' : 'warning', detail };
+  const isForeign =
+    settingText(others, 'SETTLED_STORE') !== text && store.engine === 'sqlite' && existsSync(store.path);
+  const kept = isForeign
+    ? '. It exists, and settled continues with its orders: if they are of a trial, name another file'
+    : '';
+  const detail = `${store.name} has all ${probed.length} things that settled needs of it${worse}${kept}`;
+  return { answer: 'store', status: degraded.length === 0 && !isForeign ? 'ok' : 'warning', detail };
 }
 
 /**
@@ -220,7 +229,7 @@ export async function checkShop(shopUrl: string, mayBePrivate: () => Promise<boo
     const { status } = await fetch(url, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) });
     return { answer: 'shop-url', status: 'ok', detail: `${origin} answers (${status}); nothing was sent to it` };
   } catch (error) {
-    const detail = `${origin} does not answer yet (${causeOf(error)}): settled repeats notices for 7 days`;
+    const detail = `${origin} does not answer yet (${causeOf(error)}): settled retries notices for 7 days`;
     return { answer: 'shop-url', status: 'warning', detail };
   }
 }

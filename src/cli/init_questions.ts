@@ -1,3 +1,4 @@
+import { isLoopback } from '../config/addresses.ts';
 import type { Environment } from '../config/environment.ts';
 import { parseApiKey, SETTINGS } from '../config/settings.ts';
 import { readGivenFile } from './command.ts';
@@ -57,7 +58,7 @@ export async function answerQuestions(
   for (let at = 0; at < ANSWERS.length; ) {
     const name = ANSWERS[at] as AnswerName;
     try {
-      const text = known.get(name) ?? (await ask(name, source));
+      const text = known.get(name) ?? (await ask(name, source, known));
       known.set(name, text);
       const note = await check(name, known, source, asked);
       if (note !== null) notes.set(name, note);
@@ -145,7 +146,7 @@ const QUESTIONS: Readonly<Record<AnswerName, readonly string[]>> = {
   ],
 };
 
-async function ask(name: AnswerName, source: Source): Promise<string> {
+async function ask(name: AnswerName, source: Source, known: Known): Promise<string> {
   const terminal = source.terminal as Terminal;
   const [question, ...details] = QUESTIONS[name];
   terminal.say('');
@@ -158,8 +159,17 @@ async function ask(name: AnswerName, source: Source): Promise<string> {
     return (await terminal.askHidden(`  ${hint}> `)) || (before ?? '');
   }
   if (name === 'shop-url' && before !== undefined) return askForShop(terminal, before);
-  const hint = before === undefined ? '' : `[${printable(before)}] `;
-  return (await terminal.ask(`  ${hint}> `)) || (before ?? '');
+  const offered = before ?? (name === 'public-url' ? localAddress(known, source) : undefined);
+  const hint = offered === undefined ? '' : `[${printable(offered)}] `;
+  return (await terminal.ask(`  ${hint}> `)) || (offered ?? '');
+}
+
+/** Where a service on this machine, such as the sandbox, reaches settled. Undefined if either of them is elsewhere. */
+function localAddress(known: Known, { before }: Source): string | undefined {
+  const listen = settingText({ ...before.file, ...before.inherited }, 'SETTLED_HOOKS_LISTEN');
+  const [service, here] = [known.get('service-url') ?? '', `http://${listen ?? SETTINGS.hooksListen.fallback}`];
+  const areBothHere = [service, here].every((one) => isLoopback(URL.parse(one)?.hostname ?? ''));
+  return areBothHere ? here : undefined;
 }
 
 /** Its path or its query may be a secret, and is not shown. */

@@ -116,8 +116,8 @@ function nextSteps({ environment, settings }: InitPlan): string[] {
       : `Notices to it are signed with the secret in ${file('SETTLED_SHOP_SECRET')}.`;
   return [
     'Next:',
-    '  1. Start it in this folder: `settled serve`, in a checkout `npm start`. For good: the unit of systemd or compose.yaml,',
-    '     see Run it in docs/operations.md.',
+    '  1. Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder,',
+    '     `npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
     `  2. Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: docs/integrate.md.`,
     `     ${notices}`,
     `  3. Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,

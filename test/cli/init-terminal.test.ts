@@ -73,7 +73,8 @@ describe('cli: init on a terminal', () => {
     await session.answer('> ', `${sandbox.url}\r`);
     await session.answer('ok: the service knows this key as Sandbox Merchant, ACTIVE', '');
     await session.answer('3 of 5', '');
-    await session.answer('> ', `${publicUrl}\r`);
+    // The service is on this machine, so the address of the listener is offered.
+    await session.answer(`[${publicUrl}] > `, '\r');
     await session.answer('arrives at', '');
     // What is typed ahead is taken in its turn: SQLite, its usual file, and no callback.
     await session.answer('4 of 5', '');

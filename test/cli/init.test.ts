@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -143,6 +143,20 @@ describe('cli: init again', () => {
     expect(settings.SETTLED_PUBLIC_URL).toContain('http://127.0.0.1:');
     expect(contentOf(folder, 'data/shop-token')).toBe('token-that-the-shop-has');
     expect([modeOf(join(folder, 'data')), modeOf(join(folder, 'data/shop-token'))]).toEqual([0o700, 0o600]);
+  });
+
+  it('warns of a database that no setting names, because its orders may be of a trial', async () => {
+    const { folder, init } = await prepare();
+    const noteOfStore = ({ stdout }: Finished): { status: string; detail: string } =>
+      JSON.parse(stdout).notes.find(({ answer }: { answer: string }) => answer === 'store');
+    const trial = await init();
+    const again = await init({}, ['--force']);
+    rmSync(join(folder, '.env'));
+    const [unnamed, another] = [await init(), await init({ store: 'sqlite:./data/new.db' }, ['--force'])];
+    const warns = [trial, again, unnamed, another].map((one) => noteOfStore(one).detail.includes('name another file'));
+    expect(warns).toEqual([false, false, true, false]);
+    expect(noteOfStore(unnamed).status).toBe('warning');
+    expect(unnamed.code).toBe(EXIT.ok);
   });
 });
 
