@@ -104,7 +104,7 @@ describe('docs/upgrade.md', () => {
     expect(targetsOf(page).filter((target) => !anchors.includes(target))).toEqual([]);
     const check = ['settled doctor', 'settled stats'];
     expect(commandsOf('One process with an SQLite file')).toEqual([
-      ['settled backup'],
+      ['settled backup', 'settled stats'],
       ['settled migrate'],
       ['settled --version', ...check],
     ]);
