@@ -191,8 +191,8 @@ async function* readFeed(
       );
       const isNothing = page.notices.length === 0 && page.cursor === cursor;
       const isAtOnce = performance.now() - askedMs < FEED_PAUSE_MS;
-      // settled does not wait if it is stopping, or if it has many readers that wait.
-      if (isNothing && wait > 0 && isAtOnce) await pause(FEED_PAUSE_MS, null, { signal });
+      // settled does not wait if it is stopping, or if it has many readers that wait; and a proxy may repeat itself.
+      if (isNothing && (wait > 0 || page.more) && isAtOnce) await pause(FEED_PAUSE_MS, null, { signal });
       if (isNothing && !follow) return;
       wait = page.more ? 0 : FEED_WAIT_SECONDS;
       if (isNothing) continue;
@@ -229,7 +229,7 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     const text = body === undefined ? null : JSON.stringify(body);
     try {
       const response = await fetch(url + address, { method, headers, body: text, redirect: 'manual', signal });
-      return readAnswer(response, await response.text(), url);
+      return readAnswer(name, response, await response.text(), url);
     } catch (cause) {
       return noAnswer(url, cause);
     }
@@ -241,13 +241,16 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     patience: Patience,
   ): Promise<Answer<Name>> => {
     const endMs = performance.now() + patience.callMsMax;
-    for (let attempts = 1; ; attempts++) {
-      const answer = await attempt(name, given, { ...patience, callMsMax: endMs - performance.now() });
+    for (let attempts = 1, leftMs = patience.callMsMax; ; attempts++) {
+      const answer = await attempt(name, given, { ...patience, callMsMax: leftMs });
       if (!(answer instanceof SettledError)) return answer as Answer<Name>;
       const waitMs = retryMs(answer, attempts);
       if (patience.signal?.aborted || waitMs === null || performance.now() + waitMs > endMs) throw answer;
       onRetry?.(answer, waitMs);
       await pause(waitMs, undefined, { signal: patience.signal });
+      leftMs = endMs - performance.now();
+      // A process that is busy comes back late.
+      if (leftMs <= 0) throw answer;
     }
   };
 }
@@ -264,14 +267,22 @@ function addressOf(name: OperationName, { path, query = {} }: AnyGiven): [method
 
 /** How long to wait before the next attempt; null if retrying alone changes nothing. */
 function retryMs({ code, answered, retryAfterSeconds }: SettledError, attempts: number): number | null {
-  if (retryAfterSeconds !== null) return Math.min(retryAfterSeconds, RETRY_AFTER_SECONDS_MAX) * 1_000;
+  if (retryAfterSeconds) return Math.min(retryAfterSeconds, RETRY_AFTER_SECONDS_MAX) * 1_000;
   // A problem of settled without Retry-After needs a person. Without its form, a proxy has said it.
-  const isPassing = code === 'no_answer' || (code === 'not_settled' && [429, 502, 503, 504].includes(answered ?? 0));
+  const isOfProxy = code === 'not_settled' && [429, 502, 503, 504].includes(answered ?? 0);
+  const isPassing = code === 'no_answer' || isOfProxy || retryAfterSeconds === 0;
   const mostMs = Math.min(RETRY_MS.max, RETRY_MS.first * 2 ** (attempts - 1));
   return isPassing ? mostMs * (0.5 + Math.random() / 2) : null;
 }
 
-function readAnswer(response: Response, text: string, url: string): unknown {
+/** What an answer has, if it is not an order. */
+const HAS: { readonly [Name in OperationName]?: readonly string[] } = {
+  listOrders: ['orders'],
+  registerLink: ['link'],
+  readFeed: ['notices', 'cursor'],
+};
+
+function readAnswer(name: OperationName, response: Response, text: string, url: string): unknown {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';
   const after = headers.get('retry-after');
@@ -281,12 +292,16 @@ function readAnswer(response: Response, text: string, url: string): unknown {
     retryAfterSeconds: after !== null && /^[0-9]{1,9}$/.test(after) ? Number(after) : null,
   };
   try {
-    if (response.ok && type.startsWith('text/csv')) return text;
-    if (response.ok && type.startsWith('application/json')) return JSON.parse(text);
+    if (response.ok && name === 'ordersCsv' && type.startsWith('text/csv')) return text;
+    if (response.ok && name !== 'ordersCsv' && type.startsWith('application/json')) {
+      const answer = JSON.parse(text);
+      if ((HAS[name] ?? ['order']).every((part) => answer[part] != null)) return answer;
+    }
     if (type.startsWith('application/problem+json')) {
       const { title, detail, errors = [] } = JSON.parse(text);
       const hint = status === 401 || status === 403 ? " (token must be settled's SETTLED_SHOP_TOKEN)" : '';
-      return new SettledError(detail + hint, title, { ...about, errors });
+      const isOurs = typeof title === 'string' && typeof detail === 'string' && /^[a-z_]+$/.test(title);
+      if (isOurs) return new SettledError(detail + hint, title, { ...about, errors });
     }
   } catch {
     // Cut off, or not what its type says.
@@ -309,8 +324,11 @@ function noAnswer(url: string, cause: unknown): SettledError {
 }
 
 function readUrl(url: string): string {
-  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url.replace(/\/+$/, '');
-  throw new TypeError(`url: ${url} is not the address of settled's private API, such as http://127.0.0.1:8788`);
+  const { protocol, username, password, search, hash } = URL.canParse(url) ? new URL(url) : new URL('none:');
+  if (/^https?:$/.test(protocol) && username + password + search + hash === '') return url.replace(/\/+$/, '');
+  // Not what was given: it may have a password.
+  const what = "give the address of settled's private API, such as http://127.0.0.1:8788";
+  throw new TypeError(`url: ${what}, without a user name, a password, a query or a fragment`);
 }
 
 function readSecret(secret: string): Buffer[] {
@@ -358,7 +376,8 @@ function verifyCallback(
       'The signature is wrong: another secret signed it, or these are not the bytes that came.',
     );
   }
-  if (Math.abs(nowMs / 1_000 - Number(timestamp)) > TOLERANCE_SECONDS) {
+  // So, and not the other way round, because NaN is not greater than anything.
+  if (!(Math.abs(nowMs / 1_000 - Number(timestamp)) <= TOLERANCE_SECONDS)) {
     throw new NotGenuineError(
       'webhook-timestamp is more than 5 minutes from this clock: sent again by somebody, or a wrong clock.',
     );

@@ -60,6 +60,13 @@ describe('verify', () => {
     expect(withSecret(SHOP_SECRET).verify(body, headers, NOW_MS)).toEqual(NOTICE);
   });
 
+  it('takes nothing by a clock that is none', () => {
+    const { verify } = withSecret(SHOP_SECRET);
+    for (const nowMs of [Number.NaN, Number.POSITIVE_INFINITY, 'now' as unknown as number]) {
+      expect(() => verify(BODY, HEADERS, nowMs)).toThrow(NotGenuineError);
+    }
+  });
+
   it('takes both secrets while one takes the place of the other', () => {
     for (const secret of [SHOP_SECRET, OTHER_SECRET]) {
       for (const both of [`${OTHER_SECRET} ${SHOP_SECRET}`, `${SHOP_SECRET}\n${OTHER_SECRET}\n`]) {

@@ -129,6 +129,7 @@ const PASSING: [what: string, step: Step][] = [
   ['429 with Retry-After', problem(429, 'rate_limited', { 'retry-after': '0' })],
   ["a proxy's 502", answer(502, html, '<h1>Bad gateway</h1>')],
   ["a proxy's 504", answer(504, html, '')],
+  ["a proxy's own problem", problem(503, 'Service Unavailable')],
   ['a connection that breaks', (response) => void response.destroy()],
   [
     'an answer that is cut off',
@@ -149,6 +150,11 @@ const LASTING: [what: string, step: Step, code: string, message: RegExp][] = [
   ['a page in the place of an answer', answer(200, html, '<h1>Sign in</h1>'), 'not_settled', /answered 200/],
   ['a redirect', answer(301, { location: 'https://elsewhere.example/' }, ''), 'not_settled', /301 and leads to https:/],
   ['JSON that is none', answer(200, { 'content-type': 'application/json' }, '{'), 'not_settled', /answered 200/],
+  ['JSON that is nothing', answer(200, { 'content-type': 'application/json' }, 'null'), 'not_settled', /answered 200/],
+  ["another program's JSON", json({ status: 'ok' }), 'not_settled', /answered 200/],
+  ['a table in the place of an order', answer(200, { 'content-type': 'text/csv' }, 'a,b'), 'not_settled', /200/],
+  ['a problem without a title', problem(404, null as unknown as string), 'not_settled', /answered 404/],
+  ["another program's problem", problem(404, 'Not Found'), 'not_settled', /answered 404/],
 ];
 
 describe("the client's retries", () => {
@@ -175,6 +181,26 @@ describe("the client's retries", () => {
     expect(asked).toHaveLength(1);
   });
 
+  it('become rarer although the answer says: at once', async () => {
+    const { url, asked } = await scripted(problem(503, 'unavailable', { 'retry-after': '0' }));
+    const waits: number[] = [];
+    const settled = settledClient({ url, token: 't', callMsMax: 2_000, onRetry: (_, waitMs) => waits.push(waitMs) });
+    await expect(settled.get('order-1')).rejects.toMatchObject({ code: 'unavailable' });
+    expect(asked).toHaveLength(waits.length + 1);
+    expect(waits.map((waitMs, at) => waitMs >= 125 * 2 ** at)).toEqual(waits.map(() => true));
+  });
+
+  it('end with what settled said if the process had no time until the call was over', async () => {
+    const { url, asked } = await scripted(problem(503, 'unavailable', { 'retry-after': '1' }));
+    const onRetry = () => {
+      const endMs = performance.now() + 1_600;
+      while (performance.now() < endMs);
+    };
+    const settled = settledClient({ url, token: 't', callMsMax: 1_500, onRetry });
+    await expect(settled.get('order-1')).rejects.toMatchObject({ name: 'SettledError', code: 'unavailable' });
+    expect(asked).toHaveLength(1);
+  });
+
   it('end with the time of the call, and say what to look at', async () => {
     const url = `http://127.0.0.1:${await freePort()}`;
     const retried: number[] = [];
@@ -192,6 +218,10 @@ describe('options that cannot be right', () => {
   it.each([
     ['url', { ...right, url: '127.0.0.1:8788' }, /^url: .*such as http/],
     ['url', { ...right, url: 'ftp://127.0.0.1' }, /^url: /],
+    ['url', { ...right, url: 'http://shop:canary@127.0.0.1:8788' }, /^url: (?!.*canary)/],
+    ['url', { ...right, url: 'ftp://shop:canary@127.0.0.1:8788' }, /^url: (?!.*canary)/],
+    ['url', { ...right, url: 'http://127.0.0.1:8788/?a=b' }, /^url: /],
+    ['url', { ...right, url: 'http://127.0.0.1:8788/#a' }, /^url: /],
     ['token', { ...right, token: '' }, /^token: .*SETTLED_SHOP_TOKEN/],
     ['token', { ...right, token: 'a\n' }, /^token: /],
     ['secret', { ...right, secret: '' }, /^secret: .*SETTLED_SHOP_SECRET/],

@@ -115,9 +115,12 @@ describe('the feed by the client', () => {
     expect(pages.map(({ isAgain }) => isAgain)).toEqual([true, false]);
   });
 
-  it('is asked for again after a pause if settled does not wait, as when it is stopping', async () => {
+  it.each([
+    ['if settled does not wait, as when it is stopping', false, ['0', '30', '30']],
+    ['if what comes says that there is more, and is always the same', true, ['0', '0', '0']],
+  ])('is asked for again after a pause %s', async (_, more, waits) => {
     const asked: { wait: string | null; atMs: number }[] = [];
-    const page = JSON.stringify({ notices: [], cursor: 'ZjEuMA', more: false });
+    const page = JSON.stringify({ notices: [], cursor: 'ZjEuMA', more });
     const server = createServer((request, response) => {
       const { searchParams } = new URL(String(request.url), 'http://settled');
       asked.push({ wait: searchParams.get('wait'), atMs: performance.now() });
@@ -132,8 +135,19 @@ describe('the feed by the client', () => {
     const { feed } = settledClient({ url, token: SHOP_TOKEN });
     for await (const one of feed({ after: 'ZjEuMA', signal: over.signal })) pages.push(one);
     expect(pages).toEqual([]);
-    expect(asked.map(({ wait }) => wait)).toEqual(['0', '30', '30']);
+    expect(asked.map(({ wait }) => wait)).toEqual(waits);
     expect(Number(asked[2]?.atMs) - Number(asked[1]?.atMs)).toBeGreaterThan(900);
+  });
+
+  it('ends with an error if what answers is no page, because its cursor would be stored', async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"notices": []}');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const next = settledClient({ url, token: SHOP_TOKEN }).feed({ after: 'ZjEuMA' }).next();
+    await expect(next).rejects.toMatchObject({ code: 'not_settled' });
   });
 
   it('is not repeated after what a retry cannot repair', async () => {
