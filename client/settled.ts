@@ -301,7 +301,7 @@ function readAnswer(name: OperationName, response: Response, text: string, url: 
       const { title, detail, errors = [] } = JSON.parse(text);
       const hint = status === 401 || status === 403 ? " (token must be settled's SETTLED_SHOP_TOKEN)" : '';
       const isOurs = typeof title === 'string' && typeof detail === 'string' && /^[a-z_]+$/.test(title);
-      if (isOurs) return new SettledError(detail + hint, title, { ...about, errors });
+      if (isOurs) return new SettledError(detail + hint, title as ProblemCode, { ...about, errors });
     }
   } catch {
     // Cut off, or not what its type says.
