@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as wait } from 'node:timers/promises';
-import express from 'express';
+import express, { type ErrorRequestHandler } from 'express';
 // In your shop: copy the file, or import it from 'settled/client'.
 import { type Order, SettledError, settledClient } from '../../client/settled.ts';
 
@@ -67,13 +67,13 @@ app.post('/buy', express.urlencoded(), async (request, response) => {
 });
 
 app.get('/orders/:reference', (request, response) => {
-  const order = findOrder(request.params.reference);
+  const order = REFERENCE.test(request.params.reference) ? findOrder(request.params.reference) : undefined;
   if (order === undefined) response.status(404).send('There is no such page.');
   else response.send(orderPage(order));
 });
 
 /** What settled has to say: the raw body, because its bytes are signed. 2xx means that it is on the disk here. */
-app.post('/settled', express.raw({ type: '*/*', limit: '1mb' }), (request, response) => {
+app.post('/settled', express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
   const { order } = settled.verify(request.body, request.headers).data; // throws what Express answers as 401
   inTransaction(() => {
     record(order);
@@ -81,6 +81,13 @@ app.post('/settled', express.raw({ type: '*/*', limit: '1mb' }), (request, respo
   });
   response.sendStatus(204);
 });
+
+/** What went wrong names files and addresses: it is for the log. */
+const tellNothing: ErrorRequestHandler = ({ status = 500, message }, request, response, _next) => {
+  console.error(`${request.method} ${request.path}: ${message}`);
+  response.status(status).send('That did not work. Please try again.');
+};
+app.use(tellNothing);
 
 const [host = '', port] = SHOP_LISTEN.split(':');
 app.listen(Number(port), host, (error) => {

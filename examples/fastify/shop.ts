@@ -8,7 +8,7 @@
 // customers see it).
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import fastify from 'fastify';
+import fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify';
 import { Pool, type PoolClient } from 'pg';
 // In your shop: copy the file, or import it from 'settled/client'.
 import { type Order, SettledError, settledClient } from '../../client/settled.ts';
@@ -37,17 +37,29 @@ await db.query(`
   CREATE TABLE IF NOT EXISTS feed (only_one boolean PRIMARY KEY CHECK (only_one), cursor text NOT NULL);
 `);
 
-const app = fastify({ bodyLimit: 1_048_576 });
+/** What went wrong names files and addresses: it is for the log. */
+function tellNothing(
+  { statusCode = 500, message }: FastifyError,
+  { method, url }: FastifyRequest,
+  reply: FastifyReply,
+) {
+  console.error(`${method} ${url}: ${message}`);
+  return reply.code(statusCode).send('That did not work. Please try again.');
+}
+
+const app = fastify({ bodyLimit: 1_048_576, frameworkErrors: tellNothing });
 app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
   done(null, Object.fromEntries(new URLSearchParams(String(body))));
 });
-app.addHook('onSend', async (_request, reply) => void reply.type('text/html; charset=utf-8'));
+app.setErrorHandler(tellNothing);
+app.setNotFoundHandler((_request, reply) => reply.code(404).send('There is no such page.'));
+const html = { onSend: async (_request: unknown, reply: FastifyReply) => void reply.type('text/html; charset=utf-8') };
 
-app.get('/', async () => `<h1>A lamp for the desk</h1>${payButton(`lamp-${randomBytes(8).toString('hex')}`)}`);
+app.get('/', html, async () => `<h1>A lamp for the desk</h1>${payButton(`lamp-${randomBytes(8).toString('hex')}`)}`);
 
 /** Opens an order at settled and sends the customer to pay. Pressed twice it is one order: the page has named it. */
-app.post<{ Body: { reference?: string } }>('/buy', async (request, reply) => {
-  const reference = request.body.reference ?? '';
+app.post<{ Body?: { reference?: string } }>('/buy', async (request, reply) => {
+  const reference = request.body?.reference ?? '';
   if (!REFERENCE.test(reference)) return reply.code(400).send('Please begin at the first page.');
   // Known here before anybody can pay it.
   await db.query("INSERT INTO orders VALUES ($1, 'new', 0) ON CONFLICT DO NOTHING", [reference]);
@@ -60,11 +72,10 @@ app.post<{ Body: { reference?: string } }>('/buy', async (request, reply) => {
   return reply.redirect(payUrl ?? callbackUrl, 303);
 });
 
-app.get<{ Params: { reference: string } }>('/orders/:reference', async (request, reply) => {
-  const found = await db.query<Row>('SELECT reference, state, version FROM orders WHERE reference = $1', [
-    request.params.reference,
-  ]);
-  const [order] = found.rows;
+app.get<{ Params: { reference: string } }>('/orders/:reference', html, async (request, reply) => {
+  const { reference } = request.params;
+  const found = await db.query<Row>('SELECT reference, state, version FROM orders WHERE reference = $1', [reference]);
+  const order = REFERENCE.test(reference) ? found.rows[0] : undefined;
   return order === undefined ? reply.code(404).send('There is no such page.') : orderPage(order);
 });
 

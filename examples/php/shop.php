@@ -153,6 +153,7 @@ function ask(string $path, ?array $body = null): array
         'content' => $body === null ? '' : json_encode($body, JSON_THROW_ON_ERROR),
         'ignore_errors' => true, // an error is an answer, too
         'timeout' => 15,
+        'follow_location' => 0, // settled leads nowhere
     ]]);
     $said = @file_get_contents(setting('SHOP_SETTLED', 'http://127.0.0.1:8788') . $path, false, $context);
     if ($said === false) {

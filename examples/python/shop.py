@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.error import HTTPError
 from urllib.parse import parse_qs, quote
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 LAMP = {"title": "A lamp for the desk", "amount": "149.90"}
 REFERENCE = re.compile(r"lamp-[0-9a-f]{16}")
@@ -181,12 +181,22 @@ def read_feed():
         return page["more"]
 
 
+class NoRedirects(HTTPRedirectHandler):
+    """urllib would take the token along, to whatever host it is led to."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+OPENER = build_opener(NoRedirects)
+
+
 def ask(path, body=None):
     """Asks settled's private API; returns the status and what was said."""
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     try:
-        with urlopen(Request(SETTLED + path, data, headers), timeout=15) as response:
+        with OPENER.open(Request(SETTLED + path, data, headers), timeout=15) as response:
             return response.status, json.load(response)
     except HTTPError as refused:
         with refused:

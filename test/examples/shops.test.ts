@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -157,6 +160,83 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
   });
 });
 
+describe.each(SHOPS)('the example with $name, among strangers', ({ missing, serve, feed, store }) => {
+  it('gives its token to settled alone, although what answers there leads elsewhere', async ({ skip }) => {
+    const lacking = missing();
+    skip(lacking !== null, `${lacking} is not installed`);
+    const elsewhere = await answering((response) => response.end('{"notices": [], "cursor": "x", "more": false}'));
+    const location = `${elsewhere.url.replace('127.0.0.1', 'localhost')}/`;
+    const instead = await answering((response) => response.writeHead(302, { location }).end());
+    const listen = `127.0.0.1:${await freePort()}`;
+    const SHOP_STORE = await store();
+    const shop = await open({ command: serve(listen), listen, settled: instead.url, store: SHOP_STORE });
+    if (feed !== null) await spawnProgram(feed, settings(instead.url, listen, SHOP_STORE)).finished;
+    await eventually(async () => expect(instead.asked).toContainEqual(expect.stringMatching('^GET /v1/feed')));
+    const refused = await shop.press(await shop.chosen());
+    expect(instead.asked).toContain('POST /v1/orders');
+    expect(elsewhere.asked).toEqual([]);
+    expect([refused.status, leaks(refused.text)]).toEqual([500, []]);
+  });
+
+  it('shows nobody what went wrong inside, and nothing of what they sent', async ({ skip }) => {
+    const lacking = missing();
+    skip(lacking !== null, `${lacking} is not installed`);
+    const listen = `127.0.0.1:${await freePort()}`;
+    const nobody = `http://127.0.0.1:${await freePort()}`;
+    const shop = await open({ command: serve(listen), listen, settled: nobody, store: await store() });
+    const reference = '<script>x</script>';
+    const foreign = noticeOf(reference, { state: 'paid', version: 1 });
+    expect(await shop.tell(signed('msg_s', foreign, new Date()), foreign)).toBe(204);
+    for (const [method, path, headers, body] of [
+      ['GET', `/orders/${encodeURIComponent(reference)}`, {}, ''],
+      ['GET', `/${reference}`, {}, ''],
+      ['GET', `/%ff${reference}`, {}, ''],
+      ['POST', `/${reference}`, {}, ''],
+      ['POST', '/settled', {}, ''],
+      ['POST', '/settled', { 'content-type': 'application/json' }, reference],
+      ['POST', '/settled', { 'content-type': 'text/html', 'content-encoding': 'gzip' }, reference],
+      ['POST', '/buy', {}, ''],
+      ['POST', '/buy', { 'content-type': 'application/json' }, `{"reference": "${reference}"`],
+      ['POST', '/buy', { 'content-type': `text/${reference}` }, reference],
+      ['POST', '/buy', { 'content-type': 'application/x-www-form-urlencoded' }, `reference=${reference}`],
+    ] as const) {
+      const { status, text } = await send(listen, method, path, { ...headers }, body);
+      expect([method, path, headers, status >= 400, leaks(text)]).toEqual([method, path, headers, true, []]);
+    }
+  });
+});
+
+/** What no page may have: the files of a shop, its addresses, its token, and what a stranger sent. */
+function leaks(page: string): string[] {
+  const inside = [/shop\.(ts|py|php)/, /node_modules/, /Traceback|TypeError|\bat \w+ \(/, /127\.0\.0\.1|localhost/];
+  return [...inside, new RegExp(SHOP_TOKEN), /<script>/].filter((one) => one.test(page)).map(String);
+}
+
+/** A server that answers every request alike. */
+async function answering(answer: (response: ServerResponse) => void): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    request.resume().on('end', () => answer(response));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+/** Sends what no browser would: the path as it is. Returns the answer. */
+async function send(listen: string, method: string, path: string, headers: Record<string, string>, body: string) {
+  const [host = '', port] = listen.split(':');
+  const head = Object.entries({ host: listen, ...headers, connection: 'close', 'content-length': `${body.length}` });
+  const socket = connect(Number(port), host);
+  socket.write(`${method} ${path} HTTP/1.1\r\n${head.map(([name, one]) => `${name}: ${one}\r\n`).join('')}\r\n${body}`);
+  const answer = await textOf(socket);
+  return { status: Number(answer.split(' ')[1]), text: answer.slice(answer.indexOf('\r\n\r\n')) };
+}
+
 describe('examples/README.md', () => {
   it('has the run lines that stand at the top of each', () => {
     const readme = readFileSync(join(EXAMPLES, 'README.md'), 'utf8');
@@ -273,6 +353,12 @@ async function open({ command, listen, settled, store }: Opening) {
       const { status, headers } = await fetch(`${url}/buy`, { ...form, redirect: 'manual' });
       expect(status).toBe(303);
       return headers.get('location') as string;
+    },
+    /** Presses the button; returns the page that comes in place of one that leads on. */
+    press: async (reference: string) => {
+      const body = new URLSearchParams({ ...kept.fields, reference });
+      const response = await fetch(`${url}/buy`, { method: 'POST', body, headers: { cookie: kept.cookie } });
+      return { status: response.status, text: await response.text() };
     },
     heading: async (reference: string) => {
       const page = await (await fetch(`${url}/orders/${reference}`)).text();
