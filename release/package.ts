@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 
@@ -19,8 +20,8 @@ import { parseArgs } from 'node:util';
 
 /**
  * `npm run package`: makes the package that `npx` and `npm install` take. It has the folders of the checkout, with
- * JavaScript and types in place of TypeScript. Two packages of the same files have the same bytes, whoever makes them and
- * wherever, if it is with the same version of Node.
+ * JavaScript and types in place of TypeScript. In a checkout it takes only files that git knows. Two packages of the
+ * same files have the same bytes, whoever makes them and wherever, if it is with the same version of Node.
  */
 
 const HELP = `npm run package -- [options]
@@ -47,10 +48,7 @@ const NEEDED = ['dependencies', 'optionalDependencies'] as const;
 function makePackage(to: string): string {
   const staging = mkdtempSync(join(tmpdir(), 'settled-package-'));
   try {
-    for (const place of COPIED.filter(isThere)) cpSync(join(ROOT, place), join(staging, place), { recursive: true });
-    for (const place of EMITTED.filter(isThere)) {
-      cpSync(join(ROOT, place), join(staging, place), { recursive: true, filter: (file) => !file.endsWith('.ts') });
-    }
+    for (const file of ownFiles().filter(isCopied)) cpSync(join(ROOT, file), join(staging, file));
     emit(staging);
     writeFileSync(join(staging, 'package.json'), `${JSON.stringify(descriptionOf(staging), null, 2)}\n`);
     levelModes(staging);
@@ -62,8 +60,27 @@ function makePackage(to: string): string {
   }
 }
 
-function isThere(place: string): boolean {
-  return existsSync(join(ROOT, place));
+/**
+ * The files of settled. A checkout also has others in the same folders, such as the database of an example that was tried,
+ * and secrets: those that git does not know are left out. What has no folder .git is a release, and has nothing else.
+ */
+function ownFiles(): string[] {
+  if (existsSync(join(ROOT, '.git'))) {
+    const options = { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
+    // The checkout may belong to somebody else.
+    const listed = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], options);
+    return listed.split('\0').filter((file) => file !== '' && existsSync(join(ROOT, file)));
+  }
+  return [...new Set([...COPIED, ...EMITTED])]
+    .filter((place) => existsSync(join(ROOT, place)))
+    .flatMap((place) =>
+      statSync(join(ROOT, place)).isFile() ? place : filesOf(join(ROOT, place)).map((file) => join(place, file)),
+    );
+}
+
+function isCopied(file: string): boolean {
+  const isIn = (places: readonly string[]) => places.some((place) => file === place || file.startsWith(`${place}/`));
+  return isIn(COPIED) || (isIn(EMITTED) && !file.endsWith('.ts'));
 }
 
 function emit(staging: string): void {

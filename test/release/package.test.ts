@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +18,20 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const own = JSON.parse(read('package.json'));
+
+/** Files that a checkout may have beside settled's, and no package. */
+const STRANGERS = ['.env', 'shop.db', 'secret.yaml'].map((name) => `deploy/of-a-test-${process.pid}/${name}`);
+
+function withStrangers(work: () => void): void {
+  const folder = join(ROOT, STRANGERS[0] as string, '..');
+  mkdirSync(folder);
+  try {
+    for (const file of STRANGERS) writeFileSync(join(ROOT, file), 'canary');
+    work();
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 /** A folder in which the package is installed as npm installs it, and where npm would put it. */
 function install(): { folder: string; installed: string } {
@@ -33,7 +57,9 @@ describe('the package that npm run package makes', () => {
   let folder: string;
   let installed: string;
   beforeAll(() => {
-    ({ folder, installed } = install());
+    withStrangers(() => {
+      ({ folder, installed } = install());
+    });
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -75,6 +101,13 @@ describe('the package that npm run package makes', () => {
       expect(found.sort()).toEqual(expected.sort());
     }
     expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'docs/upgrade.md']));
+  });
+
+  it('has nothing that git does not know', ({ skip }) => {
+    skip(!existsSync(join(ROOT, '.git')), 'this is no checkout');
+    const files = readdirSync(installed, { recursive: true, encoding: 'utf8' });
+    expect(files.filter((file) => file.includes('of-a-test'))).toEqual([]);
+    expect(files).toContain('examples/express/shop.ts');
   });
 
   it('plays the demo below node_modules: settled, the sandbox and their threads', () => {
