@@ -18,7 +18,7 @@ const MADE = {
   'operator-token': () => randomBytes(24).toString('hex'),
   'secrets-key': () => randomBytes(32).toString('base64'),
   'database-password': () => randomBytes(24).toString('hex'),
-  store: (before) => `postgres://settled:${before.get('database-password')}@postgres:5432/settled`,
+  store: (before) => `postgres://settled:${encodeURIComponent(before.get('database-password'))}@postgres:5432/settled`,
 };
 
 const { say, given, files } = readArguments();

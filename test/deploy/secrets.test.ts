@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { parseShopSecrets } from '../../src/config/settings.ts';
+import { postgresAddress } from '../../src/store/address.ts';
 import { testFolder } from '../support/app.ts';
 import { boundByFileModes, NO_FILE_MODES } from '../support/process.ts';
 
@@ -54,6 +56,17 @@ describe('bin/secrets.mjs', () => {
     const before = ALL.map((name) => read(at.made, name));
     expect(make(at, ALL)).toEqual({ status: 0, stdout: `unchanged: ${ALL.join(', ')}\n`, stderr: '' });
     expect(ALL.map((name) => read(at.made, name))).toEqual(before);
+  });
+
+  it("writes the operator's own password into the database's address so that it stays a password", () => {
+    const at = place();
+    const password = 'p@ss/w:rd#?%25&é';
+    writeFileSync(join(at.given, 'database-password'), password);
+    expect(make(at, ['database-password', 'store']).status).toBe(0);
+    expect(read(at.made, 'database-password')).toBe(password);
+    const [server] = postgresAddress(read(at.made, 'store')).servers;
+    const database = { host: 'postgres', port: 5432, user: 'settled', password, database: 'settled' };
+    expect(new pg.Client(server?.url)).toMatchObject(database);
   });
 
   it('takes a file of the operator before the one that it made, and keeps it', () => {
