@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
-import { ANSWERS } from '../receive/answers.ts';
+import { ANSWERS, hasBody } from '../receive/answers.ts';
 import { inWords } from '../work/clock.ts';
 import { checkDatabase, checkKept, type Finding, failing, finding } from './doctor_store.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
@@ -127,7 +127,7 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   const name = 'public address';
   try {
     const answer = await sendProbe(options);
-    const isOurs = answer.status === 200 && (await answer.text()) === ANSWERS.recorded.body;
+    const isOurs = answer.status === 200 && (await hasBody(answer, ANSWERS.recorded.body));
     if (!isOurs) return failing(name, notArrived(options, answer.status));
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };

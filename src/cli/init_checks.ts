@@ -7,6 +7,7 @@ import { readConfig } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import { type ListenAddress, SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
+import { hasBody } from '../receive/answers.ts';
 import { systemClock } from '../work/clock.ts';
 import { CommandError } from './exit.ts';
 import { isGiven, settingText } from './init_files.ts';
@@ -150,7 +151,7 @@ async function wayProblem(publicUrl: string, listen: ListenAddress): Promise<str
       redirect: 'manual',
       signal: AbortSignal.timeout(ANSWER_MS),
     });
-    if ((await answer.text()) === proof) return null;
+    if (await hasBody(answer, proof)) return null;
     return `${publicUrl} does not lead to ${addressText(listen)} yet: something else answers there (${answer.status}). ${PROXY}`;
   } catch (error) {
     return `${publicUrl} does not lead to ${addressText(listen)} yet (${causeOf(error)}). ${PROXY}`;

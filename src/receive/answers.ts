@@ -49,6 +49,19 @@ export function send(response: ServerResponse, { status, headers, body }: HookAn
   response.end(body);
 }
 
+/** Whether what settled asked at its own public address has this body. Whatever answers there may never end, so no more is read. */
+export async function hasBody({ body }: Pick<globalThis.Response, 'body'>, expected: string): Promise<boolean> {
+  const whole = Buffer.from(expected);
+  let length = 0;
+  // Leaving the loop cancels the rest.
+  for await (const chunk of body ?? []) {
+    const part = whole.subarray(length, length + chunk.length);
+    if (!part.equals(chunk)) return false;
+    length += chunk.length;
+  }
+  return length === whole.length;
+}
+
 function problem(status: number, code: string, detail: string, headers: Record<string, string> = {}): HookAnswer {
   const content = { type: `urn:settled:problem:${code}`, title: code, status, detail };
   return make(status, 'application/problem+json', content, headers);

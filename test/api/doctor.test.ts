@@ -121,6 +121,22 @@ describe('doctor: the public address', () => {
     expect(check?.detail).toContain('answered 200: something else answers there');
   });
 
+  it('finds another server that says 200 and never ends, and reads no more of it than it needs', async () => {
+    let sent = 0;
+    const app = behind(() => (_request, response) => {
+      const send = () => {
+        do sent += 65_536;
+        while (!response.destroyed && response.write(Buffer.alloc(65_536)));
+      };
+      response.on('drain', send);
+      send();
+    });
+    const check = (await checksOf(app))['public address'];
+    expect(check?.detail).toContain('answered 200: something else answers there');
+    // What is kept on the way at both ends.
+    expect(sent).toBeLessThan(16 * 1024 * 1024);
+  });
+
   it('finds within seconds that a server there takes the delivery and never answers', async () => {
     const app = behind(() => () => {});
     const check = (await checksOf(app))['public address'];
