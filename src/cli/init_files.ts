@@ -5,7 +5,9 @@ import {
   constants,
   copyFileSync,
   existsSync,
+  fchmodSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -195,7 +197,7 @@ function isSaid(settings: Readonly<Record<string, string>>): boolean {
 /** Null if the file says so already. */
 function writeOne(path: string, text: string, stamp: string): WrittenFile | null {
   const content = existsSync(path) ? readFileSync(path, 'utf8') : null;
-  if (content !== null) chmodSync(path, 0o600);
+  if (content !== null) restrict(path);
   if (content?.trim() === text.trim()) return null;
   const before = content === null ? null : `${path}.before-${stamp}`;
   if (before !== null) {
@@ -210,6 +212,17 @@ function writeOne(path: string, text: string, stamp: string): WrittenFile | null
     rmSync(draft, { force: true });
   }
   return { path, before };
+}
+
+/** For this user alone; a link, which may lead to a file of others, is left as it is, and replaced if it has to say more. */
+function restrict(path: string): void {
+  if (lstatSync(path).isSymbolicLink()) return;
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    fchmodSync(descriptor, 0o600);
+  } finally {
+    closeSync(descriptor);
+  }
 }
 
 /** Makes the names of new files durable. */

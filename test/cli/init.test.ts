@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -157,6 +157,47 @@ describe('cli: init again', () => {
     expect(warns).toEqual([false, false, true, false]);
     expect(noteOfStore(unnamed).status).toBe('warning');
     expect(unnamed.code).toBe(EXIT.ok);
+  });
+});
+
+describe('cli: init among strangers', () => {
+  it('leaves the files alone to which links in the folder lead', async () => {
+    const { folder, init } = await prepare();
+    const others = testFolder();
+    mkdirSync(join(folder, 'data'));
+    for (const [file, name] of Object.entries({ '.env': 'a', 'data/api-key': 'b' })) {
+      writeFileSync(join(others, name), 'OTHERS=1\n');
+      chmodSync(join(others, name), 0o644);
+      symlinkSync(join(others, name), join(folder, file));
+    }
+    expect((await init({}, ['--force'])).code).toBe(EXIT.ok);
+    for (const name of ['a', 'b']) {
+      expect([modeOf(join(others, name)), contentOf(others, name)]).toEqual([0o644, 'OTHERS=1']);
+    }
+    expect(contentOf(folder, 'data/api-key')).toBe(API_KEY);
+    const open = readdirSync(join(folder, 'data')).filter((file) => modeOf(join(folder, 'data', file)) !== 0o600);
+    expect(open).toEqual([]);
+  });
+
+  it('reads no more of what answers at the public address than it needs', async () => {
+    const { init } = await prepare();
+    let sent = 0;
+    const server = createServer((_, response) => {
+      const send = () => {
+        do sent += 65_536;
+        while (!response.destroyed && response.write(Buffer.alloc(65_536)));
+      };
+      response.on('drain', send);
+      send();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { stdout } = await init({ 'public-url': `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    const { notes } = JSON.parse(stdout) as { notes: { answer: string; detail: string }[] };
+    const [note] = notes.filter(({ answer }) => answer === 'public-url');
+    expect(note?.detail).toContain('something else answers there (200)');
+    // What is kept on the way at both ends.
+    expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 });
 
