@@ -220,7 +220,11 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     // What settled may wait with its answer counts for nothing.
     const waitMs = 1_000 * ((given.query as { wait?: number } | undefined)?.wait ?? 0);
     const timeout = AbortSignal.timeout(Math.ceil(Math.min(attemptMsMax, patience.callMsMax) + waitMs));
-    const signal = patience.signal === undefined ? timeout : AbortSignal.any([timeout, patience.signal]);
+    // AbortSignal.any would have a signal that lasts keep something of each attempt.
+    const over = new AbortController();
+    const end = () => over.abort((timeout.aborted ? timeout : patience.signal)?.reason);
+    for (const one of [timeout, patience.signal]) one?.addEventListener('abort', end);
+    if (patience.signal?.aborted) end();
     const { body } = given;
     const headers = {
       authorization: `Bearer ${token}`,
@@ -228,10 +232,18 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     };
     const text = body === undefined ? null : JSON.stringify(body);
     try {
-      const response = await fetch(url + address, { method, headers, body: text, redirect: 'manual', signal });
+      const response = await fetch(url + address, {
+        method,
+        headers,
+        body: text,
+        redirect: 'manual',
+        signal: over.signal,
+      });
       return readAnswer(name, response, await response.text(), url);
     } catch (cause) {
       return noAnswer(url, cause);
+    } finally {
+      for (const one of [timeout, patience.signal]) one?.removeEventListener('abort', end);
     }
   }
 

@@ -1,5 +1,7 @@
+import { getEventListeners } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { types } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FeedPage, type SettledError, settledClient } from '../../client/settled.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
@@ -24,6 +26,13 @@ async function readAll(settled: TestApp, after: string | null, limit = 100): Pro
 
 const referencesIn = (pages: readonly FeedPage[]) =>
   pages.flatMap(({ notices }) => notices.map(({ data }) => data.order.reference));
+
+/** How much others have left at a signal: its listeners, and what Node keeps in sets of its own. */
+function keptBy(signal: AbortSignal): number[] {
+  const own = Object.getOwnPropertySymbols(signal).map((name) => (signal as unknown as Record<symbol, unknown>)[name]);
+  const sets = own.filter((one) => types.isSet(one));
+  return [getEventListeners(signal, 'abort').length, sets.reduce((sum, { size }) => sum + size, 0)];
+}
 
 describe('the feed by the client', () => {
   it('is read a page at a time, to its end, and continued from the cursor', async () => {
@@ -137,6 +146,17 @@ describe('the feed by the client', () => {
     expect(pages).toEqual([]);
     expect(asked.map(({ wait }) => wait)).toEqual(waits);
     expect(Number(asked[2]?.atMs) - Number(asked[1]?.atMs)).toBeGreaterThan(900);
+  });
+
+  it('leaves nothing behind at the signal, which lasts as long as the process', async () => {
+    const settled = await startTestApp();
+    await pay(settled);
+    const { signal } = new AbortController();
+    const before = keptBy(signal);
+    for (let pages = 0; pages < 20; pages++) {
+      for await (const _ of client(settled).feed({ after: null, signal })) break;
+    }
+    expect(keptBy(signal)).toEqual(before);
   });
 
   it('ends with an error if what answers is no page, because its cursor would be stored', async () => {
