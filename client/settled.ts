@@ -222,6 +222,7 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     const timeout = AbortSignal.timeout(Math.ceil(Math.min(attemptMsMax, patience.callMsMax) + waitMs));
     // AbortSignal.any would have a signal that lasts keep something of each attempt.
     const over = new AbortController();
+    const { signal } = over;
     const end = () => over.abort((timeout.aborted ? timeout : patience.signal)?.reason);
     for (const one of [timeout, patience.signal]) one?.addEventListener('abort', end);
     if (patience.signal?.aborted) end();
@@ -232,13 +233,7 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     };
     const text = body === undefined ? null : JSON.stringify(body);
     try {
-      const response = await fetch(url + address, {
-        method,
-        headers,
-        body: text,
-        redirect: 'manual',
-        signal: over.signal,
-      });
+      const response = await fetch(url + address, { method, headers, body: text, redirect: 'manual', signal });
       return readAnswer(name, response, await response.text(), url);
     } catch (cause) {
       return noAnswer(url, cause);
@@ -288,11 +283,7 @@ function retryMs({ code, answered, retryAfterSeconds }: SettledError, attempts: 
 }
 
 /** What an answer has, if it is not an order. */
-const HAS: { readonly [Name in OperationName]?: readonly string[] } = {
-  listOrders: ['orders'],
-  registerLink: ['link'],
-  readFeed: ['notices', 'cursor'],
-};
+const HAS: Partial<Record<string, string[]>> = { listOrders: ['orders'], readFeed: ['notices', 'cursor'] };
 
 function readAnswer(name: OperationName, response: Response, text: string, url: string): unknown {
   const { status, headers } = response;
