@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -68,7 +68,10 @@ function ownFiles(): string[] {
   if (existsSync(join(ROOT, '.git'))) {
     const options = { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 } as const;
     // The checkout may belong to somebody else.
-    const listed = execFileSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], options);
+    const { stdout: listed, error, status } = spawnSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], options);
+    if (error !== undefined || status !== 0) {
+      throw new Error('In a checkout git says which files are packed, and it does not run. Install git.');
+    }
     return listed.split('\0').filter((file) => file !== '' && existsSync(join(ROOT, file)));
   }
   return [...new Set([...COPIED, ...EMITTED])]

@@ -28,6 +28,8 @@ function onTerminal(cwd: string, environment: Record<string, string>): Session {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
+  // It may have ended before it has read everything.
+  child.stdin?.on('error', () => {});
   let shown = '';
   let seen = 0;
   child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
