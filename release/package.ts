@@ -21,7 +21,7 @@ import { parseArgs } from 'node:util';
 /**
  * `npm run package`: makes the package that `npx` and `npm install` take. It has the folders of the checkout, with
  * JavaScript and types in place of TypeScript. In a checkout it takes only files that git knows. Two packages of the
- * same files have the same bytes, whoever makes them and wherever, if it is with the same version of Node.
+ * same files have the same bytes on any machine and in any folder, with the same version of Node.
  */
 
 const HELP = `npm run package -- [options]

@@ -9,8 +9,8 @@ import { PatroniMember } from './patroni_member.ts';
 import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
 /**
- * Three Patroni members, one etcd that knows which of them leads, and HAProxy, which leads clients to that one. Nobody
- * promotes a standby but Patroni, and nobody but Patroni has a primary that was replaced follow the new one.
+ * Three Patroni members, one etcd that knows which of them leads, and HAProxy, which leads clients to that one. Only
+ * Patroni promotes a standby, and has a primary that was replaced follow the new one.
  */
 
 /** What the proof does to a server of a cluster. */

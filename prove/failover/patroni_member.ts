@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
+import { askOnce } from '../../test/support/cluster.ts';
 import { freePort } from '../../test/support/http.ts';
 import { type Network, startNetwork } from '../../test/support/network.ts';
 import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
@@ -134,16 +135,9 @@ export class PatroniMember {
   }
 
   /** Asks its PostgreSQL, past its network. */
-  async ask(sql: string): Promise<pg.QueryResult> {
+  ask(sql: string): Promise<pg.QueryResult> {
     const address = { host: HOST, port: this.#port, user: 'postgres', database: 'postgres' };
-    const client = new pg.Client({ ...address, connectionTimeoutMillis: ASKED_WITHIN_MS });
-    client.on('error', () => {});
-    try {
-      await client.connect();
-      return await client.query(sql);
-    } finally {
-      await client.end().catch(() => {});
-    }
+    return askOnce({ ...address, connectionTimeoutMillis: ASKED_WITHIN_MS }, sql);
   }
 
   /** Whether Patroni says that it is the primary: the answer by which a proxy goes. */

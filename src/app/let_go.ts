@@ -1,5 +1,5 @@
 import express, { type Router } from 'express';
-import { createApp, healthRoutes, type Readiness, showLive, showReadiness } from '../http/app.ts';
+import { createApp, healthRoutes, privateHealthRoutes } from '../http/app.ts';
 import { sendProblem } from '../http/problem.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { Log } from '../observe/log.ts';
@@ -39,7 +39,7 @@ export async function letGo(context: Context, held: Held, signal: AbortSignal): 
     const [hooks, operator] = held.servers;
     const isReady = () => ({ ready: false, reason: why }) as const;
     answerBy(hooks, { health: healthRoutes(isReady), why: AWAY, log, newId });
-    answerBy(operator, { health: privateHealth(isReady), why, log, newId });
+    answerBy(operator, { health: privateHealthRoutes(isReady), why, log, newId });
   };
   refuseAll(MOVING);
   notices.end();
@@ -67,11 +67,4 @@ function answerBy(server: HttpServer, { health, why, log, newId }: Refusing): vo
   refuse.use((_request, response) => sendProblem(response, { status: 503, code: 'unavailable', detail: why }));
   const app = createApp({ routers: [health, refuse], log, newId });
   server.answerBy(app as Parameters<HttpServer['answerBy']>[0]);
-}
-
-function privateHealth(readiness: Readiness): Router {
-  const router = express.Router({ caseSensitive: true, strict: true });
-  router.get('/livez', showLive);
-  router.get('/readyz', showReadiness(readiness));
-  return router;
 }

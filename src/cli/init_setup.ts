@@ -18,7 +18,7 @@ import { table } from './table.ts';
 type InitCall = {
   options: InitOptions & { readonly force?: true; readonly 'skip-order'?: true };
   json: boolean;
-  /** Null: nobody is asked. */
+  /** Null: no question is asked. */
   terminal: Terminal | null;
   /** Ends it early. */
   signal: AbortSignal;

@@ -11,7 +11,7 @@ import {
 } from '../store/address.ts';
 import type { MoveAddress, MoveCheck } from '../store/move/check.ts';
 import type { Moved, MoveProgress } from '../store/move/move.ts';
-import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
+import { type Clock, inWords, stayAlive, systemClock, waitInWords } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
@@ -270,7 +270,7 @@ function openProgress(print: (text: string) => Promise<boolean>, clock: Clock, i
     if (!isNew && nowMs - lastMs < LINE_EVERY_MS[isTerminal ? 'terminal' : 'plain']) return;
     lastMs = nowMs;
     const leftMs = rows === 0 ? 0 : ((nowMs - sinceMs) / rows) * (rowsMax - rows);
-    const left = nowMs - sinceMs < 1_000 ? '' : `, ${inWords(Math.ceil(leftMs / 1000) * 1000)} left`;
+    const left = nowMs - sinceMs < 1_000 ? '' : `, ${waitInWords(leftMs)} left`;
     show(`${STEPS[now]}: ${rows} of about ${rowsMax} rows, ${copied} copied${left}`, true);
   };
   const onProgress = (progress: MoveProgress): void => {

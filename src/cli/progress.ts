@@ -1,4 +1,4 @@
-import { type Clock, inWords } from '../work/clock.ts';
+import { type Clock, waitInWords } from '../work/clock.ts';
 import { printable, width } from './output.ts';
 import type { Screen } from './screen.ts';
 
@@ -43,7 +43,7 @@ export function openProgress(
 }
 
 function wordsOf({ words, leftMs }: Progress): string {
-  const left = leftMs === null ? '' : `, about ${inWords(Math.ceil(leftMs / 1_000) * 1_000)} left`;
+  const left = leftMs === null ? '' : `, about ${waitInWords(leftMs)} left`;
   return `${words}${left}`;
 }
 

@@ -66,12 +66,14 @@ export type Readiness = () => { ready: true } | { ready: false; reason: string }
  * stopping. Why it is not ready is for the private listener: a reason may name the store.
  */
 export function healthRoutes(readiness: Readiness): Router {
+  return privateHealthRoutes(() => ({ ready: readiness().ready }));
+}
+
+/** The same, and `GET /readyz` shows all that `readiness` says. */
+export function privateHealthRoutes(readiness: () => { ready: boolean }): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/livez', showLive);
-  router.get(
-    '/readyz',
-    showReadiness(() => ({ ready: readiness().ready })),
-  );
+  router.get('/readyz', showReadiness(readiness));
   return router;
 }
 

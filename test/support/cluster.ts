@@ -120,8 +120,13 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 
 /** One look at a server, past its network. */
-async function ask(server: PostgresServer, sql: string): Promise<pg.QueryResult> {
-  const client = new pg.Client({ connectionString: server.url('postgres'), connectionTimeoutMillis: 5_000 });
+function ask(server: PostgresServer, sql: string): Promise<pg.QueryResult> {
+  return askOnce({ connectionString: server.url('postgres'), connectionTimeoutMillis: 5_000 }, sql);
+}
+
+/** Asks on a connection that is opened for it. */
+export async function askOnce(address: pg.ClientConfig, sql: string): Promise<pg.QueryResult> {
+  const client = new pg.Client(address);
   client.on('error', () => {});
   try {
     await client.connect();

@@ -212,7 +212,7 @@ function setMark(mark: string): string {
   return `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 2000; COMMENT ON TABLE instance IS ${mark}; COMMIT`;
 }
 
-/** Works on a connection of its own, for whose end nobody waits. */
+/** Works on a connection of its own, and does not wait for its end. */
 async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
   const client = new ServerConnection(server);
   try {

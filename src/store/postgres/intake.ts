@@ -43,7 +43,7 @@ const BY_LINK_KEY = findBy('l.key', 'bigint');
 const BY_REFERENCE = findBy('o.reference', 'text');
 
 const STANDBYS = statement("SELECT current_setting('synchronous_standby_names') <> '' AS areAwaited");
-/** Nobody reads what it writes: it makes the commit wait as every other does. */
+/** Nothing reads what it writes: it makes the commit wait as every other does. */
 const WRITE_NOTHING = statement("SELECT pg_logical_emit_message(true, 'settled', '')");
 
 /**
@@ -76,12 +76,13 @@ function finder<Key extends string | number>(
   });
   return lookUp(async (keys) => {
     const find = function* (tx: Transaction) {
-      const rows = tx.all<SealedCredentials>(by, { keys });
-      const standbys = tx.one<{ areAwaited: boolean }>(STANDBYS);
-      return { found: inOrder(keys, yield* rows), standbys: yield* standbys };
+      const found = inOrder(keys, yield* tx.all<SealedCredentials>(by, { keys }));
+      // On the same connection: another one may lead to another primary.
+      const standbys = found.includes(null) ? yield* tx.one<{ areAwaited: boolean }>(STANDBYS) : undefined;
+      return { found, areAwaited: standbys?.areAwaited === true };
     };
-    const { found, standbys } = await db.once(find, keys.length);
-    return standbys?.areAwaited === true ? found.map((one, at) => one ?? findSurely(keys[at] as Key)) : found;
+    const { found, areAwaited } = await db.once(find, keys.length);
+    return areAwaited ? found.map((one, at) => one ?? findSurely(keys[at] as Key)) : found;
   });
 }
 

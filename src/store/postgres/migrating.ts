@@ -61,7 +61,7 @@ export async function migratePostgres(
 
 /**
  * Takes the mark of a primary that was replaced away, if a person decided to keep that one after all. While another server
- * takes writes as well, nobody has decided. Returns what marks it again; null if it was not marked.
+ * takes writes as well, that is not decided. Returns what marks it again; null if it was not marked.
  */
 async function keepReplaced(servers: readonly ServerAddress[], trustsStorage = false): Promise<Undo | null> {
   const said = await Promise.all(servers.map((server) => ask(server, { trustsStorage }).catch(() => null)));
