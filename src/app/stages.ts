@@ -115,7 +115,10 @@ function startAsking(context: Context, { settleNow }: Settler) {
 function startNotifying(context: Context): BackgroundWorker | null {
   const { config, metrics, activity, clockSteps } = context;
   const { shopUrl, shopSecrets, shopAllowPrivate } = config;
-  if (shopUrl === null || shopSecrets === null) return null;
+  if (shopUrl === null || shopSecrets === null) {
+    endOldCallback(context);
+    return null;
+  }
   return startNotifier({
     ...context,
     shopUrl,
@@ -126,6 +129,13 @@ function startNotifying(context: Context): BackgroundWorker | null {
       metrics.notified(attempt.outcome, attempt.seconds);
       activity.notified(attempt);
     },
+  });
+}
+
+/** A callback that was taken away refuses nothing any more. */
+function endOldCallback({ store, clock, log }: Context): void {
+  store.stopTelling({ nowMs: clock.nowMs() }).catch((fault: unknown) => {
+    log.warn({ fault }, 'the matter of a shop that had a callback could not be ended; the next start tries again');
   });
 }
 

@@ -34,6 +34,11 @@ export type Telling = {
    * once. `in_work`: it is being sent, is due, or has its turn after another.
    */
   resendNotice(resent: { id: string; by: Author | null; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
+  /**
+   * Ends `shop_refuses_notices`, because the shop has no callback any more. The attempts stay counted: if it has one again,
+   * the next attempt that fails raises the matter.
+   */
+  stopTelling(stopped: { nowMs: number }): Promise<void>;
 };
 
 /** When it is due; or if another notice of its order has its turn, the id of that one. */

@@ -146,7 +146,7 @@ describe('a shop that refuses every notice', () => {
     expect(await shopOf(app)).toEqual({ url: new URL(callback.url).origin, failures: null });
   });
 
-  it('because no server listens there: shows the fault', async () => {
+  it('because no server listens there: shows the fault, until settled starts without a callback', async () => {
     const { environment } = await startCallback();
     const SETTLED_SHOP_URL = `http://127.0.0.1:${await freePort()}/`;
     const app = await startTestApp({ environment: { ...environment, SETTLED_SHOP_URL } });
@@ -157,6 +157,11 @@ describe('a shop that refuses every notice', () => {
       /[3-9] attempts in a row .*; the last attempt: .* no answer: ECONNREFUSED\. Check .*resend --failed --yes$/,
     );
     expect(await matters(app)).toHaveLength(1);
+
+    await app.app.stop();
+    const alone = await startTestApp({ storePath: app.storePath });
+    await eventually(async () => expect(await matters(alone)).toEqual([]));
+    expect((await shopCheck(alone)).detail).toMatch(/^no callback is set/);
   });
 
   it('with 410 is sent none of them again: the dead ones are to be looked at', async () => {

@@ -180,6 +180,7 @@ function watch(store: Store): { store: Telling; inHand: () => number; change: ()
       retryNotice: (failed) => call(store.retryNotice(failed), ended),
       buryNotice: (failed) => call(store.buryNotice(failed), ended),
       resendNotice: (resent) => call(store.resendNotice(resent), () => 0),
+      stopTelling: store.stopTelling,
     },
   };
 }

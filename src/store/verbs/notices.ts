@@ -20,6 +20,7 @@ import {
   attemptColumns,
   countFailure,
   endFailures,
+  endRefusal,
   raiseOldFailures,
   readAttempt,
   readShopFailures,
@@ -153,6 +154,9 @@ export const tellingVerbs: InTransaction<Telling> = {
     tx.send(END_MATTER, { ...DEAD, nowMs });
     yield* writeAudit(tx, by, change, nowMs);
     return resent;
+  },
+  *stopTelling(tx, { nowMs }) {
+    endRefusal(tx, nowMs);
   },
 };
 

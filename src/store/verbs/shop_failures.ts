@@ -81,6 +81,10 @@ const FORGET = statement('DELETE FROM shop_failure WHERE one = 1');
 /** Forgets the failures because the shop took a notice. The matter ends after the row, which may have raised it just now. */
 export function endFailures(tx: Transaction, nowMs: number): void {
   tx.send(FORGET);
+  endRefusal(tx, nowMs);
+}
+
+export function endRefusal(tx: Transaction, nowMs: number): void {
   attention.end(tx, SHOP_REFUSES.kind, SHOP_REFUSES.subject, nowMs);
 }
 

@@ -202,6 +202,18 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       expect(await areOpen()).toBe(0);
     });
 
+    it('ends when the shop has no callback any more, and opens again with the next attempt that fails', async () => {
+      const notices = await claimNew(4);
+      for (const notice of notices.slice(0, 3)) await retry(notice);
+      await world.store.stopTelling({ nowMs: world.nowMs });
+      expect([await areOpen(), await attempts()]).toEqual([0, 3]);
+      world.tick(5 * MINUTE_MS);
+      const [last] = await claim(true);
+      expect(await areOpen()).toBe(0);
+      await retry(last);
+      expect([await areOpen(), await attempts()]).toEqual([1, 4]);
+    });
+
     it('that a person ended is opened again by the next attempt that fails, and by nothing else', async () => {
       const notices = await claimNew(4);
       for (const notice of notices.slice(0, 3)) await retry(notice);
