@@ -104,7 +104,7 @@ export function givenAnswers({ options, before, terminal }: Source): ReadonlyMap
   if (terminal === null && options.yes !== true) missing.push('--yes');
   if (terminal !== null || missing.length === 0) return given;
   throw new UsageError(
-    `\`settled init\` can ask nobody here, and lacks: ${missing.join(', ')}. Give these, or run it on a terminal. ` +
+    `\`settled init\` asks on a terminal only. Here it lacks: ${missing.join(', ')}. Give these, or run it on a terminal. ` +
       'See: settled help init',
   );
 }

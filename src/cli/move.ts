@@ -11,11 +11,13 @@ import {
 } from '../store/address.ts';
 import type { MoveAddress, MoveCheck } from '../store/move/check.ts';
 import type { Moved, MoveProgress } from '../store/move/move.ts';
-import { type Clock, inWords, stayAlive, systemClock, waitInWords } from '../work/clock.ts';
+import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
 import { UsageError } from './exit.ts';
+import { openProgress } from './progress.ts';
+import type { Screen } from './screen.ts';
 
 export const moveStoreCommand = defineCommand({
   usage: 'move',
@@ -40,7 +42,7 @@ export const moveStoreCommand = defineCommand({
     'dry-run': { about: 'copy and compare, without stopping the server; a move continues from there' },
   },
   isLocal: true,
-  async run({ options, config, json, server, print }) {
+  async run({ options, config, json, server, screen, print }) {
     const to = targetOf(options.to, options['to-file']);
     const settings = config();
     const { store } = settings;
@@ -60,7 +62,7 @@ export const moveStoreCommand = defineCommand({
     if (options.check) return checked(await checkMove(address), to, address, () => checkServer(server(), store.path));
     const { moveStore } = await import('../store/move/move.ts');
     const release = stayAlive();
-    const progress = openProgress(print, systemClock, process.stdout.isTTY === true);
+    const progress = showSteps(print, screen, systemClock);
     const forget = sayHowToGoOn();
     try {
       const moved = await moveStore({
@@ -72,7 +74,7 @@ export const moveStoreCommand = defineCommand({
       return reportOf(moved, { to, settings, isRehearsal: address.isRehearsal });
     } finally {
       forget();
-      progress.end();
+      await progress.end();
       release();
     }
   },
@@ -239,50 +241,38 @@ function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
   ];
 }
 
-const LINE_EVERY_MS = { terminal: 200, plain: 5_000 } as const;
 const STEPS = {
   copying: 'copying ahead',
   comparing: 'comparing, and copying what changed',
+  asking: 'asking the server to let go of the file',
   stopped: 'intake is stopped: comparing and copying the rest',
+  opened: 'the database is open to replicas',
 } as const;
+/** Before this, the time that a step takes cannot be foreseen. */
+const FORESEEN_AFTER_MS = 1_000;
 
-/** Shows how far a move is: for each step a line that changes on a terminal, and a line now and then otherwise. */
-function openProgress(print: (text: string) => Promise<boolean>, clock: Clock, isTerminal: boolean) {
-  let [step, sinceMs, lastMs] = ['', 0, 0];
-  /** A line on a terminal that still changes. */
-  let open = '';
-  const write = (text: string) => void print(text).catch(() => {});
-  const end = (): void => {
-    if (open !== '') write('\n');
-    open = '';
-  };
-  const show = (text: string, mayChange: boolean) => {
-    write(isTerminal && mayChange ? `\r\x1b[K${text}` : `${text}\n`);
-    if (isTerminal && mayChange) open = text;
-  };
-  const showRows = ({ step: now, rows, rowsMax, copied }: Extract<MoveProgress, { rows: number }>): void => {
+/** Shows how far a move is: what each step counts, and in between a line for what takes no time. */
+function showSteps(print: (text: string) => Promise<boolean>, screen: Screen, clock: Clock) {
+  const line = openProgress(print, screen, clock);
+  let [step, sinceMs] = ['', 0];
+  const show = async (progress: MoveProgress): Promise<void> => {
     const nowMs = clock.monotonicMs();
-    const isNew = now !== step;
-    if (isNew) {
-      end();
-      [step, sinceMs, lastMs] = [now, nowMs, nowMs];
+    if (progress.step !== step) {
+      [step, sinceMs] = [progress.step, nowMs];
+      await line.end();
     }
-    if (!isNew && nowMs - lastMs < LINE_EVERY_MS[isTerminal ? 'terminal' : 'plain']) return;
-    lastMs = nowMs;
-    const leftMs = rows === 0 ? 0 : ((nowMs - sinceMs) / rows) * (rowsMax - rows);
-    const left = nowMs - sinceMs < 1_000 ? '' : `, ${waitInWords(leftMs)} left`;
-    show(`${STEPS[now]}: ${rows} of about ${rowsMax} rows, ${copied} copied${left}`, true);
+    if (!('rows' in progress)) return void (await print(`${STEPS[progress.step]}\n`));
+    const { rows, rowsMax, copied } = progress;
+    const words = `${STEPS[progress.step]}: ${rows} of about ${rowsMax} rows, ${copied} copied`;
+    const isForeseen = rows > 0 && nowMs - sinceMs >= FORESEEN_AFTER_MS;
+    const leftMs = isForeseen ? ((nowMs - sinceMs) / rows) * Math.max(0, rowsMax - rows) : null;
+    await line.show({ done: rows, all: rowsMax, words, leftMs });
   };
-  const onProgress = (progress: MoveProgress): void => {
-    if ('rows' in progress) {
-      showRows(progress);
-      return;
-    }
-    end();
-    show(
-      progress.step === 'asking' ? 'asking the server to let go of the file' : 'the database is open to replicas',
-      false,
-    );
+  // The move does not wait for a terminal: what it says is written in its order.
+  let written = Promise.resolve();
+  const after = (write: () => Promise<void>) => {
+    written = written.then(write).catch(() => {});
+    return written;
   };
-  return { onProgress, end };
+  return { onProgress: (progress: MoveProgress): void => void after(() => show(progress)), end: () => after(line.end) };
 }
