@@ -33,7 +33,7 @@ import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, t
 import { reconcile } from './reconcile.ts';
 import { COLOUR_CHOICES, type ColourChoice, PIPE, type Screen, screenOf } from './screen.ts';
 import { migrateDatabase, serve } from './serve.ts';
-import { hasTarget, readTarget } from './target.ts';
+import { type ElsewhereOptions, hasTarget, readTarget } from './target.ts';
 
 /**
  * All commands, how the words of a command line find theirs, and the help. To add a command, define it by `defineCommand`
@@ -99,20 +99,23 @@ async function dispatch(all: readonly string[], surroundings: Surroundings): Pro
   }
   const name = command.name.split(' ');
   const { positionals, options } = readArguments(command, [...before, ...words.slice(name.length)]);
-  const { help, json: _, color: __, ...own } = options;
-  if (help !== undefined) return helpOn(name);
+  if (options.help !== undefined) return helpOn(name);
+  const own = Object.entries(options).filter(([option]) => Object.hasOwn(command.options, option));
   const config = () => readConfig(environment);
   const around = targetEnvironment(environment);
-  const isElsewhere = () => hasTarget(own, around);
+  const target = options as ElsewhereOptions;
+  const isElsewhere = () => hasTarget(target, around);
   return command.run({
     positionals,
     first: positionals[0] ?? '',
-    options: own as Record<string, never>,
+    // A list makes filters of all that it is given.
+    options: Object.fromEntries(own) as Record<string, never>,
     json: isForProgram(all),
     environment,
     config,
     isElsewhere,
-    server: () => (isElsewhere() && !command.isLocal ? connectElsewhere(readTarget(own, around)) : connect(config())),
+    server: () =>
+      isElsewhere() && !command.isLocal ? connectElsewhere(readTarget(target, around)) : connect(config()),
     screen,
     clock,
     print,

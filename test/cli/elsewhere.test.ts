@@ -6,11 +6,12 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { OPERATOR_TOKEN, testFolder } from '../support/app.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { failing, say } from './settled.ts';
+import { environmentOf, failing, say } from './settled.ts';
 
 const settled = sharedApp();
 
@@ -59,6 +60,18 @@ describe('cli: a server on another machine', () => {
     const checks = (await say(['doctor'], around, 1)).data.checks.map(({ name }: { name: string }) => name);
     expect(checks).toContain('ready');
     expect(checks).not.toContain('configuration');
+  });
+
+  it.each([
+    ...COMMANDS.flatMap(({ name }) => (name.endsWith(' list') ? [name] : [])),
+    'attention',
+    'audit',
+    'bulk replay --status dead --preview',
+    'rejections',
+  ])('%s --at URL selects what it selects without', async (name) => {
+    const [words, given] = [name.split(' '), ['--at', settled().apiUrl, '--token-file', tokenFile()]];
+    const { data } = await say([...words, ...given, '--allow-http'], OTHER_MACHINE);
+    expect(data).toEqual((await say(words, environmentOf(settled()))).data);
   });
 
   it('is asked through TLS and below a path, if its certificate is trusted', async () => {
