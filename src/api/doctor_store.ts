@@ -193,7 +193,11 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
   return [
     finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
     checkAsking(options, stats),
-    finding('settlement', stats.lagMs < 10_000, `the oldest unsettled event is due for ${stats.lagMs / 1000} s`),
+    finding(
+      'settlement',
+      stats.lagMs < LAG_MS_SMALL,
+      stats.lagMs === 0 ? 'no event is overdue' : `the oldest event that is due has waited for ${inWords(stats.lagMs)}`,
+    ),
     await checkAttention(options, { anew: countsAnew }),
     { name: 'shop', ...(await checkShop(options, stats)) },
     checkSecrets(await (countsAnew ? unopenable.anew() : unopenable.get())),
@@ -204,6 +208,8 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
 }
 
 /** A check that is due this long waits for more than its turn. */
+/** Events are settled within milliseconds. */
+const LAG_MS_SMALL = 10_000;
 const CHECKS_LAG_MS_SMALL = 10 * 60_000;
 
 /** Whether what settled asks the service is sent; without an API there is nothing to send. */

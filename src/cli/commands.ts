@@ -93,6 +93,10 @@ async function dispatch(all: readonly string[], surroundings: Surroundings): Pro
   if (words.length === 0 || words[0] === '--help' || words[0] === '-h') return helpOn([]);
   if (words[0] === '--version' || words[0] === '-V') return versionReport();
   const command = findCommand(words);
+  const isSecondWord = words[1] !== undefined && !words[1].startsWith('-');
+  if (command?.positionals === '' && command.name === words[0] && isSecondWord && secondWords(words[0]).length > 0) {
+    throw noSuchCommand(words);
+  }
   if (command === undefined) {
     if (words.includes('--help') || words.includes('-h')) return helpOn(words.slice(0, 1));
     throw noSuchCommand(words);
@@ -213,7 +217,7 @@ export function helpOn(words: readonly string[]): Report {
 function noSuchCommand(words: readonly string[]): UsageError {
   const [first = '', next] = words;
   const second = next?.startsWith('-') ? undefined : next;
-  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => name);
+  const group = COMMANDS.filter(({ name }) => `${name} `.startsWith(`${first} `)).map(({ name }) => name);
   if (group.length > 0) {
     const list = group.map((name) => `settled ${name}`).join(', ');
     if (second === undefined) return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);

@@ -173,7 +173,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
   throw new Fault(
     'terminal',
     'not_authorized',
-    `The server at ${url} does not know this operator token. Give the server's own: ${tokenPlaces}.`,
+    `The server at ${url} does not know this token. Give the server's own: ${tokenPlaces}.`,
   );
 }
 

@@ -4,7 +4,7 @@ import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
-import { type Block, printable, printableLines } from './output.ts';
+import { type Block, printable, printableLines, prose } from './output.ts';
 import { bulkCommand, countLine, faultWords, listRows, moreLine, statusWords } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 
@@ -62,15 +62,17 @@ function keyOf({ id }: NoticeDocument): number {
 }
 
 /** In the words of `settled doctor`. */
-function shopLines(shop: ShopDocument): string[] {
+function shopLines(shop: ShopDocument): Block[] {
   if (shop === null) {
-    return ['Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'];
+    return [
+      prose('Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'),
+    ];
   }
   const { url, failures } = shop;
-  const sent = `They are sent to ${printable(url)}`;
+  const sent = prose(`They are sent to ${url}`);
   if (failures === null) return [sent];
   const failed = inARow({ ...failures, sinceMs: Date.parse(failures.since) });
-  return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
+  return [sent, prose(`The shop takes none: ${failed}. What to do: settled doctor`)];
 }
 
 /** `shop`: undefined if the answer did not name it. */

@@ -108,10 +108,10 @@ const AUDIT_COLUMNS: Columns<AuditDocument> = {
   number: 'number',
   at: 'at',
   actor: 'actor',
-  role: 'role',
-  from: ({ origin, address }) => `${origin} ${address}`,
   action: 'action',
   subject: 'subject',
+  role: 'role',
+  from: ({ origin, address }) => `${origin} ${address}`,
   reason: 'reason',
 };
 

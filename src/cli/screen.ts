@@ -108,20 +108,20 @@ const STEPS = [
 const MONTH_MS = 2_629_800_000;
 const MONTHS_MAX = 24;
 
-/** `just now`, `42 s ago`, `3 min ago`, `in 2 h`, `5 months ago`: one unit, rounded down. */
+/** `just now`, `42 s ago`, `3 min ago`, `5 months ago`: one unit, rounded down. `in 2 h`: to the nearest. */
 function ageOf({ nowMs }: Screen, iso: string): string {
   const sinceMs = nowMs() - Date.parse(iso);
-  const length = oneUnit(Math.abs(sinceMs));
+  const length = sinceMs < 0 ? oneUnit(-sinceMs, Math.round) : oneUnit(sinceMs, Math.floor);
   if (length === null) return 'just now';
   return sinceMs < 0 ? `in ${length}` : `${length} ago`;
 }
 
-function oneUnit(ms: number): string | null {
+function oneUnit(ms: number, whole: (n: number) => number): string | null {
   if (ms < 1_000) return null;
   for (const [unit, unitMs, below] of STEPS) {
-    const n = Math.floor(ms / unitMs);
+    const n = whole(ms / unitMs);
     if (n < below) return `${n} ${unit}`;
   }
-  const months = Math.floor(ms / MONTH_MS);
-  return months < MONTHS_MAX ? `${months} months` : `${Math.floor(months / 12)} years`;
+  const months = whole(ms / MONTH_MS);
+  return months < MONTHS_MAX ? `${months} months` : `${whole(months / 12)} years`;
 }

@@ -93,17 +93,22 @@ function shownValue(key: keyof typeof SETTINGS, setting: Setting<unknown>, envir
     const value = readSetting(environment, setting);
     if (value === null) return { value: null, hidden: false, fault: null };
     if (!SHOWN.has(key)) return { value: null, hidden: true, fault: null };
-    return { value: inWords(value, environment[setting.name] || setting.fallback), hidden: false, fault: null };
+    return { value: inWords(key, value, environment[setting.name] || setting.fallback), hidden: false, fault: null };
   } catch (error) {
     return { value: null, hidden: false, fault: (error as Error).message };
   }
 }
 
-/** Addresses without passwords and queries, which may hold some; anything else as it was written, or as it was read. */
-function inWords(value: unknown, written: string | null): string {
+/**
+ * Addresses without what may be a secret: passwords, queries, and the path of the shop's callback. Anything else as it was
+ * written, or as it was read.
+ */
+function inWords(key: keyof typeof SETTINGS, value: unknown, written: string | null): string {
   if (typeof value === 'object' && value !== null && 'engine' in value) return nameOf(value as StoreAddress);
   const text = typeof value === 'string' ? value : (written ?? String(value));
   const url = URL.parse(text);
+  if (key === 'shopUrl' && url !== null)
+    return url.pathname === '/' && url.search === '' ? url.origin : `${url.origin}/…`;
   return url === null || url.search === '' ? text : `${url.origin}${url.pathname}?…`;
 }
 

@@ -58,7 +58,7 @@ describe('cli: config', () => {
     const { text, data } = await say(['config'], SECRETS);
     expect(text + JSON.stringify(data)).not.toMatch(new RegExp(`canary|${KEY}`));
     expect(text).toMatch(/^SETTLED_STORE +postgres:\/\/db\.example\.com:5432\/settled +environment$/m);
-    expect(text).toMatch(/^SETTLED_SHOP_URL +https:\/\/shop\.example\.com\/settled\?… +environment$/m);
+    expect(text).toMatch(/^SETTLED_SHOP_URL +https:\/\/shop\.example\.com\/… +environment$/m);
   });
 
   it('shows what is wrong, and neither the wrong text nor what is beside it', async () => {

@@ -3,6 +3,7 @@ import stringWidth from 'string-width';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { COMMANDS, run } from '../../src/cli/commands.ts';
 import type { Screen } from '../../src/cli/screen.ts';
+import { timeForms } from '../../src/cli/screen.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { COMPILE_CACHE, MAIN, runSettled, spawnProgram } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -87,6 +88,20 @@ describe('cli: on a terminal', () => {
     const why = await onScreen(120, ['why', EVIL]);
     expect(why).toMatch(/^ {2}2\d{3}-\d\d-\d\dT[\d:]+Z(?: \(.* here\))?, 2 min ago +delivery +authentic/m);
     expect(tooWide(await onScreen(60, ['why', EVIL]), 60)).toEqual([]);
+    expect(tooWide(await onScreen(60, ['notices', 'list']), 60)).toEqual([]);
+  });
+
+  it.each([
+    [-59, '59 s ago'],
+    [-119, '1 min ago'],
+    [0.5, 'just now'],
+    [119, 'in 2 min'],
+    [3 * 86_400 - 1, 'in 3 d'],
+    [49 * 3_600, 'in 2 d'],
+  ])('a time %d s from now is "%s"', (seconds, age) => {
+    const screen = { columns: 80, colours: false, nowMs: () => 0 };
+    const [, , shortest] = timeForms(screen, new Date(seconds * 1_000).toISOString());
+    expect(shortest).toBe(age);
   });
 
   it('in a pipe, times are exact, and nothing is folded', async () => {

@@ -27,6 +27,7 @@ describe('cli: the command line', () => {
     [['ordrs', 'lst'], 'settled orders list'],
     [['orders', 'lst'], 'settled orders list'],
     [['list', 'orders'], 'settled orders list'],
+    [['attention', 'ned', '3'], 'settled attention end'],
     [['wyh', 'order-1'], 'settled why'],
     [['sandbx'], 'settled sandbox'],
     [['recon'], 'settled reconcile'],
