@@ -11,6 +11,8 @@ import { ENV_FILE, type InitPlan, planFiles, type WrittenFile, writeFiles } from
 import { answerQuestions, givenAnswers, type InitOptions } from './init_questions.ts';
 import type { Terminal } from './init_terminal.ts';
 import { consultDoctor, type DoctorVerdict, playFirstOrder, type TestOrder } from './init_trial.ts';
+import { wrap } from './output.ts';
+import type { Screen } from './screen.ts';
 import { table } from './table.ts';
 
 /** Runs `settled init`: questions, files, doctor, a first test order. */
@@ -53,7 +55,14 @@ export async function setUp({ options, json, terminal, signal }: InitCall): Prom
   const shown = terminal === null || json ? notes : [];
   return {
     data: { folder: process.cwd(), files, notes, doctor, order, next },
-    lines: [...noteLines(shown), ...fileLines(files), ...doctorLines(doctor), ...orderLines(order), '', ...next],
+    lines: [
+      ...noteLines(shown),
+      ...fileLines(files),
+      ...doctorLines(doctor),
+      ...orderLines(order),
+      '',
+      ...nextLines(next),
+    ],
     exit: doctor.exit === EXIT.ok && !isPaid ? EXIT.refused : doctor.exit,
   };
 }
@@ -102,6 +111,7 @@ function orderLines(order: TestOrder | null): ReportLine[] {
   ];
 }
 
+/** What a person does then, a step each. */
 function nextSteps({ environment, settings }: InitPlan): string[] {
   const config = readConfig(environment);
   const file = (name: string) => settings[`${name}_FILE`] ?? name;
@@ -115,14 +125,22 @@ function nextSteps({ environment, settings }: InitPlan): string[] {
       ? 'It reads what happened to its orders from the feed, GET /v1/feed.'
       : `Notices to it are signed with the secret in ${file('SETTLED_SHOP_SECRET')}.`;
   return [
-    'Next:',
-    '  1. Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder,',
-    '     `npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
-    `  2. Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: docs/integrate.md.`,
-    `     ${notices}`,
-    `  3. Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,
+    'Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder, ' +
+      '`npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
+    `Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: ` +
+      `docs/integrate.md. ${notices}`,
+    `Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,
     ...(process.getuid?.() === 0
-      ? ['  4. The files belong to root: give them to the user that will run settled (chown -R).']
+      ? ['The files belong to root: give them to the user that will run settled (chown -R).']
       : []),
   ];
+}
+
+function nextLines(steps: readonly string[]): ReportLine[] {
+  const indent = ' '.repeat('  1. '.length);
+  const numbered = steps.map((step, at) => ({ columns }: Screen) => {
+    const [first = '', ...more] = wrap(indent + step, columns ?? Number.POSITIVE_INFINITY);
+    return [`  ${at + 1}. ${first.trimStart()}`, ...more];
+  });
+  return ['Next:', ...numbered];
 }

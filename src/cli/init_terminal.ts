@@ -1,10 +1,12 @@
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { CommandError } from './exit.ts';
-import { printable } from './output.ts';
+import { printable, wrap } from './output.ts';
+import { COLUMNS } from './screen.ts';
 
 /** A person at a terminal. Everything is written to standard error: standard output is for the report. */
 export type Terminal = {
+  /** Shows a line, broken to fit. */
   say(line: string): void;
   /** Shows a line and returns what the person answers, without spaces around it. */
   ask(prompt: string): Promise<string>;
@@ -62,7 +64,7 @@ export function openTerminal(onInterrupt: () => void): Terminal | null {
   }
 
   return {
-    say: (line) => process.stderr.write(`${line}\n`),
+    say: (line) => process.stderr.write(`${wrap(line, process.stderr.columns || COLUMNS).join('\n')}\n`),
     ask: (prompt) => take(prompt, false),
     askHidden: (prompt) => take(prompt, true),
     confirm,

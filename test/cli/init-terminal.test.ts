@@ -88,6 +88,9 @@ describe('cli: init on a terminal', () => {
     expect(text).toMatch(/Doctor's verdict:.*ok +public address.*A first order at a sandbox.*pay it.*\bpaid\b/s);
     expect(text).not.toMatch(/^failing/m);
     expect(text).toContain('Give the shop its token, which is in data/shop-token.');
+    // What explains a question, and what is next: all of it fits a terminal that does not say how wide it is.
+    const explained = text.split('\r\n').filter((line) => /^ {8}Its|^ {8}The|^ {8}SQLite|^ {2}\d\. /.test(line));
+    expect([explained.length >= 6, explained.filter((line) => line.length > 80)]).toEqual([true, []]);
     expect(text).not.toContain(API_KEY);
     expect(text).not.toContain(readFileSync(`${folder}/data/shop-token`, 'utf8').trim());
     expect(readFileSync(`${folder}/data/api-key`, 'utf8')).toBe(`${API_KEY}\n`);
