@@ -105,6 +105,7 @@ const RETRY_AFTER_SECONDS_MAX = 300;
 const FEED_WAIT_SECONDS = 30;
 const FEED_PAUSE_MS = 1_000;
 const TOLERANCE_SECONDS = 300;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Throws a TypeError if an option cannot be right. Sends nothing. */
 export function settledClient(options: ClientOptions) {
@@ -184,11 +185,8 @@ async function* readFeed(
     const askedMs = performance.now();
     let page: Answer<'readFeed'>;
     try {
-      page = await request(
-        'readFeed',
-        { query: { limit, wait, ...(cursor === null ? {} : { after: cursor }) } },
-        patience,
-      );
+      const query = { limit, wait, ...(cursor === null ? {} : { after: cursor }) };
+      page = await request('readFeed', { query }, patience);
       const isNothing = page.notices.length === 0 && page.cursor === cursor;
       const isAtOnce = performance.now() - askedMs < FEED_PAUSE_MS;
       // settled does not wait if it is stopping, or if it has many readers that wait; and a proxy may repeat itself.
@@ -226,31 +224,26 @@ function requester({ url, token, attemptMsMax = ATTEMPT_MS_MAX, onRetry }: Clien
     const end = () => over.abort((timeout.aborted ? timeout : patience.signal)?.reason);
     for (const one of [timeout, patience.signal]) one?.addEventListener('abort', end);
     if (patience.signal?.aborted) end();
-    const { body } = given;
+    const body = given.body === undefined ? null : JSON.stringify(given.body);
     const headers = {
       authorization: `Bearer ${token}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(body === null ? {} : { 'content-type': 'application/json' }),
     };
-    const text = body === undefined ? null : JSON.stringify(body);
     try {
-      const response = await fetch(url + address, { method, headers, body: text, redirect: 'manual', signal });
-      return readAnswer(name, response, await response.text(), url);
+      const response = await fetch(url + address, { method, headers, body, redirect: 'manual', signal });
+      return readAnswer(name, response, await textOf(response, url), url);
     } catch (cause) {
-      return noAnswer(url, cause);
+      return cause instanceof SettledError ? cause : noAnswer(url, cause);
     } finally {
       for (const one of [timeout, patience.signal]) one?.removeEventListener('abort', end);
     }
   }
 
-  return async <Name extends OperationName>(
-    name: Name,
-    given: Given<Name>,
-    patience: Patience,
-  ): Promise<Answer<Name>> => {
+  return async <Of extends OperationName>(name: Of, given: Given<Of>, patience: Patience): Promise<Answer<Of>> => {
     const endMs = performance.now() + patience.callMsMax;
     for (let attempts = 1, leftMs = patience.callMsMax; ; attempts++) {
       const answer = await attempt(name, given, { ...patience, callMsMax: leftMs });
-      if (!(answer instanceof SettledError)) return answer as Answer<Name>;
+      if (!(answer instanceof SettledError)) return answer as Answer<Of>;
       const waitMs = retryMs(answer, attempts);
       if (patience.signal?.aborted || waitMs === null || performance.now() + waitMs > endMs) throw answer;
       onRetry?.(answer, waitMs);
@@ -280,6 +273,19 @@ function retryMs({ code, answered, retryAfterSeconds }: SettledError, attempts: 
   const isPassing = code === 'no_answer' || isOfProxy || retryAfterSeconds === 0;
   const mostMs = Math.min(RETRY_MS.max, RETRY_MS.first * 2 ** (attempts - 1));
   return isPassing ? mostMs * (0.5 + Math.random() / 2) : null;
+}
+
+/** The whole answer. Throws a SettledError if it is longer than any of settled's but a long CSV file. */
+async function textOf({ body, status: answered }: Response, url: string): Promise<string> {
+  const [reader, parts] = [body?.getReader(), [] as Uint8Array[]];
+  for (let bytes = 0; bytes <= ANSWER_BYTES_MAX; bytes += parts.at(-1)?.length ?? 0) {
+    const { value } = (await reader?.read()) ?? {};
+    if (value === undefined) return new TextDecoder().decode(Buffer.concat(parts));
+    parts.push(value);
+  }
+  await reader?.cancel();
+  const message = `${url} answered ${answered} with more than 64 MiB. Ask for less: set filters.`;
+  throw new SettledError(message, 'not_settled', { answered });
 }
 
 /** What an answer has, if it is not an order. */
@@ -312,11 +318,8 @@ function readAnswer(name: OperationName, response: Response, text: string, url: 
   const to = headers.get('location');
   const where = to === null ? '' : ` and leads to ${to}`;
   const advice = "Is url settled's private API (port 8788; the public listener has another), and what is between?";
-  return new SettledError(
-    `${url} answered ${status}${where}, but not as settled does. ${advice}`,
-    'not_settled',
-    about,
-  );
+  const message = `${url} answered ${status}${where}, but not as settled does. ${advice}`;
+  return new SettledError(message, 'not_settled', about);
 }
 
 function noAnswer(url: string, cause: unknown): SettledError {
@@ -381,9 +384,7 @@ function verifyCallback(
   }
   // So, and not the other way round, because NaN is not greater than anything.
   if (!(Math.abs(nowMs / 1_000 - Number(timestamp)) <= TOLERANCE_SECONDS)) {
-    throw new NotGenuineError(
-      'webhook-timestamp is more than 5 minutes from this clock: sent again by somebody, or a wrong clock.',
-    );
+    throw new NotGenuineError('webhook-timestamp is more than 5 minutes from now: sent again, or a wrong clock.');
   }
   return { ...JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body)), id };
 }

@@ -141,6 +141,13 @@ const PASSING: [what: string, step: Step][] = [
   ['no answer within the time of an attempt', () => {}],
 ];
 
+/** More than the client takes, and still not its end. */
+const endless: Step = (response) => {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  const part = Buffer.alloc(13 * 1024 * 1024, ' ');
+  for (let parts = 0; parts < 5; parts++) response.write(part);
+};
+
 const LASTING: [what: string, step: Step, code: string, message: RegExp][] = [
   ['a wrong token', problem(401, 'unauthorized'), 'unauthorized', /So it is\..*SETTLED_SHOP_TOKEN/],
   ['503 without Retry-After', problem(503, 'api_not_configured'), 'api_not_configured', /^So it is\.$/],
@@ -154,6 +161,7 @@ const LASTING: [what: string, step: Step, code: string, message: RegExp][] = [
   ["another program's JSON", json({ status: 'ok' }), 'not_settled', /answered 200/],
   ['a table in the place of an order', answer(200, { 'content-type': 'text/csv' }, 'a,b'), 'not_settled', /200/],
   ['a problem without a title', problem(404, null as unknown as string), 'not_settled', /answered 404/],
+  ['an answer that never ends', endless, 'not_settled', /200 with more than 64 MiB\. Ask for less/],
   ["another program's problem", problem(404, 'Not Found'), 'not_settled', /answered 404/],
 ];
 
