@@ -73,12 +73,11 @@ class Order(models.Model):
     reference = models.CharField(max_length=128, primary_key=True)
     state = models.CharField(max_length=32, default="new")
     version = models.BigIntegerField(default=0)
+    # Set once and never again, whatever the order becomes. Packing works from it, and looks whether it is still paid.
+    packed = models.BooleanField(default=False)
 
-
-class Parcel(models.Model):
-    """What packing works from, while the order is paid: one for each order, however often it is said to be paid."""
-
-    order = models.OneToOneField(Order, models.PROTECT, primary_key=True)
+    class Meta:
+        indexes = [models.Index(fields=["reference"], name="to_pack", condition=models.Q(state="paid", packed=False))]
 
 
 class Feed(models.Model):
@@ -125,8 +124,10 @@ def take_notice(request):
     """What settled has to say. 2xx means that it is on the disk here; anything else, and settled says it again."""
     if not is_signed(request.headers, request.body):
         return HttpResponse("Not signed by settled, or not now.", status=401)
+    order = json.loads(request.body)["data"]["order"]
     with transaction.atomic(durable=True):
-        packed = record(json.loads(request.body)["data"]["order"])
+        record(order)
+        packed = pack(reference=order["reference"])
     say(packed)
     return HttpResponse(status=204)
 
@@ -153,16 +154,19 @@ def is_signed(headers, body):
 
 
 def record(said):
-    """Takes over what a notice says of an order, in a transaction. The same one again, or an older one, changes nothing.
-    Returns the references that are to be packed."""
+    """Takes over what a notice says of an order. The same one again, or an older one sent anew, changes nothing."""
     reference, state, version = said["reference"], said["state"], said["version"]
     taken = Order.objects.filter(reference=reference, version__lt=version).update(state=state, version=version)
     if not taken:
-        _, taken = Order.objects.get_or_create(reference=reference, defaults={"state": state, "version": version})
-    if not taken or state != "paid":
-        return []
-    _, is_new = Parcel.objects.get_or_create(order_id=reference)
-    return [reference] if is_new else []
+        Order.objects.get_or_create(reference=reference, defaults={"state": state, "version": version})
+
+
+def pack(**which):
+    """Marks what is paid and was never packed: this order, or every one. Returns the references."""
+    to_pack = Order.objects.select_for_update().filter(state="paid", packed=False, **which)
+    references = list(to_pack.values_list("reference", flat=True))
+    Order.objects.filter(reference__in=references).update(packed=True)
+    return references
 
 
 def say(packed):
@@ -181,8 +185,11 @@ def read_feed():
     if status != 200:
         raise RuntimeError(page.get("detail", f"settled answered {status}"))
     with transaction.atomic(durable=True):
-        packed = [one for notice in page["notices"] for one in record(notice["data"]["order"])]
+        for notice in page["notices"]:
+            record(notice["data"]["order"])
         Feed.objects.update_or_create(pk=1, defaults={"cursor": page["cursor"]})
+        # Until the end is reached, an order may have been refunded since it was paid.
+        packed = [] if page["more"] else pack()
     say(packed)
     return page["more"]
 
@@ -225,7 +232,7 @@ def make_tables():
     """In your project: `manage.py migrate`."""
     there = connection.introspection.table_names()
     with connection.schema_editor() as editor:
-        for model in (Order, Parcel, Feed):
+        for model in (Order, Feed):
             if model._meta.db_table not in there:
                 editor.create_model(model)
 

@@ -52,9 +52,14 @@ function buy(): void
         return;
     }
     // Known here before anybody can pay it.
-    store()->prepare("INSERT INTO orders VALUES (?, 'new', 0) ON CONFLICT (reference) DO NOTHING")->execute([$reference]);
+    $insert = "INSERT INTO orders (reference, state, version) VALUES (?, 'new', 0) ON CONFLICT DO NOTHING";
+    store()->prepare($insert)->execute([$reference]);
     $own_page = setting('SHOP_URL', 'http://127.0.0.1:8800') . "/orders/$reference";
     [$status, $said] = ask('/v1/orders', [...LAMP, 'reference' => $reference, 'callbackUrl' => $own_page]);
+    if ($status === 409) { // it was cancelled, or its link has expired: the order's own page says so
+        header("Location: $own_page", true, 303);
+        return;
+    }
     if ($status >= 300) {
         throw new RuntimeException("settled did not open $reference: " . ($said['detail'] ?? $status));
     }
@@ -73,7 +78,11 @@ function take_notice(): void
         answer(401, 'Not signed by settled, or not now.');
         return;
     }
-    in_transaction(fn (PDO $db) => record($db, $id, json_decode($body, true, flags: JSON_THROW_ON_ERROR)));
+    $order = json_decode($body, true, flags: JSON_THROW_ON_ERROR)['data']['order'];
+    say(in_transaction(function (PDO $db) use ($order): array {
+        record($db, $order);
+        return pack_paid($db, $order['reference']);
+    }));
     http_response_code(204);
 }
 
@@ -100,20 +109,28 @@ function is_signed(string $id, string $timestamp, string $signatures, string $bo
 }
 
 /** Takes over what a notice says of an order. The same one again, or an older one sent anew, changes nothing. */
-function record(PDO $db, string $id, array $notice): void
+function record(PDO $db, array $order): void
 {
-    ['reference' => $reference, 'state' => $state, 'version' => $version] = $notice['data']['order'];
-    $order = $db->prepare(
-        'INSERT INTO orders VALUES (:reference, :state, :version) ON CONFLICT (reference)
+    $db->prepare(
+        'INSERT INTO orders (reference, state, version) VALUES (?, ?, ?) ON CONFLICT (reference)
          DO UPDATE SET state = excluded.state, version = excluded.version WHERE excluded.version > version'
-    );
-    $order->execute(['reference' => $reference, 'state' => $state, 'version' => $version]);
-    if ($order->rowCount() === 0 || $state !== 'paid') {
-        return;
-    }
-    $parcel = $db->prepare('INSERT INTO parcels VALUES (?, ?) ON CONFLICT (reference) DO NOTHING');
-    $parcel->execute([$reference, $id]);
-    if ($parcel->rowCount() === 1) {
+    )->execute([$order['reference'], $order['state'], $order['version']]);
+}
+
+/** Marks what is paid and was never packed: this order, or every one. Returns the references. */
+function pack_paid(PDO $db, ?string $reference): array
+{
+    $to_pack = "state = 'paid' AND packed = 0 AND reference = coalesce(?, reference)";
+    $find = $db->prepare("SELECT reference FROM orders WHERE $to_pack");
+    $find->execute([$reference]);
+    $found = $find->fetchAll(PDO::FETCH_COLUMN);
+    $db->prepare("UPDATE orders SET packed = 1 WHERE $to_pack")->execute([$reference]);
+    return $found;
+}
+
+function say(array $packed): void
+{
+    foreach ($packed as $reference) {
         error_log("$reference is paid: pack it");
     }
 }
@@ -126,22 +143,24 @@ function read_feed(): bool
 {
     $cursor = store()->query('SELECT cursor FROM feed')->fetchColumn();
     [$status, $page] = ask('/v1/feed' . ($cursor === false ? '' : '?after=' . urlencode($cursor)));
-    return in_transaction(function (PDO $db) use ($status, $page): bool {
-        if ($status === 410) {
-            // settled was restored from a backup: read from the beginning. What is known has versions that are known.
-            $db->exec('DELETE FROM feed');
-            return true;
-        }
-        if ($status !== 200) {
-            throw new RuntimeException($page['detail'] ?? "settled answered $status");
-        }
+    if ($status === 410) {
+        // settled was restored from a backup: read from the beginning. What is known has versions that are known.
+        store()->exec('DELETE FROM feed');
+        return true;
+    }
+    if ($status !== 200) {
+        throw new RuntimeException($page['detail'] ?? "settled answered $status");
+    }
+    say(in_transaction(function (PDO $db) use ($page): array {
         foreach ($page['notices'] as $notice) {
-            record($db, $notice['id'], $notice);
+            record($db, $notice['data']['order']);
         }
         $db->exec('DELETE FROM feed');
         $db->prepare('INSERT INTO feed VALUES (?)')->execute([$page['cursor']]);
-        return $page['more'];
-    });
+        // Until the end is reached, an order may have been refunded since it was paid.
+        return $page['more'] ? [] : pack_paid($db, null);
+    }));
+    return $page['more'];
 }
 
 /** Asks settled's private API; returns the status and what was said. */
@@ -169,10 +188,12 @@ function store(): PDO
         $db = new PDO('sqlite:' . setting('SHOP_STORE', 'shop.db'), options: [PDO::ATTR_TIMEOUT => 10]);
         $db->exec('PRAGMA journal_mode = WAL');
         $db->exec('PRAGMA synchronous = FULL');
+        // packed: set once and never again, whatever the order becomes. Packing works from it, and looks whether it is
+        // still paid.
         $db->exec('CREATE TABLE IF NOT EXISTS orders
-                   (reference TEXT PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL)');
-        // What packing works from, while the order is paid: a row for each order, however often it is said to be paid.
-        $db->exec('CREATE TABLE IF NOT EXISTS parcels (reference TEXT PRIMARY KEY, notice TEXT NOT NULL)');
+                   (reference TEXT PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL,
+                    packed INTEGER NOT NULL DEFAULT 0)');
+        $db->exec("CREATE INDEX IF NOT EXISTS to_pack ON orders (reference) WHERE state = 'paid' AND packed = 0");
         $db->exec('CREATE TABLE IF NOT EXISTS feed (cursor TEXT NOT NULL)');
     }
     return $db;

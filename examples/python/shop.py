@@ -47,11 +47,14 @@ if len(KEY) < 24:
 
 def main():
     with transaction() as db:
+        # packed: set once and never again, whatever the order becomes. Packing works from it, and looks whether it is
+        # still paid.
         db.execute(
-            "CREATE TABLE IF NOT EXISTS orders (reference TEXT PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL)"
+            """CREATE TABLE IF NOT EXISTS orders (
+                 reference TEXT PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL, packed INTEGER NOT NULL DEFAULT 0
+               )"""
         )
-        # What packing works from, while the order is paid: a row for each order, however often it is said to be paid.
-        db.execute("CREATE TABLE IF NOT EXISTS parcels (reference TEXT PRIMARY KEY, notice TEXT NOT NULL)")
+        db.execute("CREATE INDEX IF NOT EXISTS to_pack ON orders (reference) WHERE state = 'paid' AND packed = 0")
         db.execute("CREATE TABLE IF NOT EXISTS feed (cursor TEXT NOT NULL)")
     host, port = LISTEN.rsplit(":", 1)
     server = ThreadingHTTPServer((host, int(port)), Shop)
@@ -94,9 +97,12 @@ class Shop(BaseHTTPRequestHandler):
         if not REFERENCE.fullmatch(reference):
             return self.answer(400, "Please begin at the first page.")
         with transaction() as db:  # known here before anybody can pay it
-            db.execute("INSERT INTO orders VALUES (?, 'new', 0) ON CONFLICT (reference) DO NOTHING", [reference])
+            insert = "INSERT INTO orders (reference, state, version) VALUES (?, 'new', 0) ON CONFLICT DO NOTHING"
+            db.execute(insert, [reference])
         own_page = f"{ADDRESS}/orders/{reference}"
         status, said = ask("/v1/orders", {**LAMP, "reference": reference, "callbackUrl": own_page})
+        if status == 409:  # it was cancelled, or its link has expired: the order's own page says so
+            return self.answer(303, "", location=own_page)
         if status >= 300:
             raise RuntimeError(f"settled did not open {reference}: {said.get('detail')}")
         order = said["order"]
@@ -108,8 +114,11 @@ class Shop(BaseHTTPRequestHandler):
         """What settled has to say. 2xx means that it is on the disk here; anything else, and settled says it again."""
         if not is_signed(self.headers, body):
             return self.answer(401, "Not signed by settled, or not now.")
+        order = json.loads(body)["data"]["order"]
         with transaction() as db:
-            record(db, self.headers["webhook-id"], json.loads(body))
+            record(db, order)
+            packed = pack(db, order["reference"])
+        say(packed)
         self.answer(204, "")
 
     def answer(self, status, html, location=None):
@@ -137,18 +146,26 @@ def is_signed(headers, body):
     return any([hmac.compare_digest(signature, expected) for signature in given])
 
 
-def record(db, notice, said):
+def record(db, order):
     """Takes over what a notice says of an order. The same one again, or an older one sent anew, changes nothing."""
-    order = said["data"]["order"]
-    taken = db.execute(
-        """INSERT INTO orders VALUES (:reference, :state, :version)
+    db.execute(
+        """INSERT INTO orders (reference, state, version) VALUES (:reference, :state, :version)
            ON CONFLICT (reference) DO UPDATE SET state = :state, version = :version WHERE :version > version""",
         {name: order[name] for name in ("reference", "state", "version")},
-    ).rowcount
-    if taken and order["state"] == "paid":
-        packed = [order["reference"], notice]
-        if db.execute("INSERT INTO parcels VALUES (?, ?) ON CONFLICT (reference) DO NOTHING", packed).rowcount:
-            print(f"{order['reference']} is paid: pack it", flush=True)
+    )
+
+
+def pack(db, reference=None):
+    """Marks what is paid and was never packed: this order, or every one. Returns the references."""
+    to_pack = "state = 'paid' AND packed = 0 AND reference = coalesce(?, reference)"
+    found = db.execute(f"SELECT reference FROM orders WHERE {to_pack}", [reference]).fetchall()
+    db.execute(f"UPDATE orders SET packed = 1 WHERE {to_pack}", [reference])
+    return [row[0] for row in found]
+
+
+def say(packed):
+    for reference in packed:
+        print(f"{reference} is paid: pack it", flush=True)
 
 
 def follow_feed():
@@ -175,10 +192,13 @@ def read_feed():
         if status != 200:
             raise RuntimeError(page.get("detail", f"settled answered {status}"))
         for notice in page["notices"]:
-            record(db, notice["id"], notice)
+            record(db, notice["data"]["order"])
         db.execute("DELETE FROM feed")
         db.execute("INSERT INTO feed VALUES (?)", [page["cursor"]])
-        return page["more"]
+        # Until the end is reached, an order may have been refunded since it was paid.
+        packed = [] if page["more"] else pack(db)
+    say(packed)
+    return page["more"]
 
 
 class NoRedirects(HTTPRedirectHandler):

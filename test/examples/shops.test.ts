@@ -115,6 +115,13 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
     expect(await shop.tell(signed('msg_z', won, new Date()), won)).toBe(204);
     expect(await shop.heading(reference)).toBe('Paid. Thank you!');
     expect(shop.packed()).toEqual([reference]);
+
+    // An order that can no longer be paid leads to its own page, which says so.
+    const cancelled = await shop.chosen();
+    await shop.buy(cancelled);
+    expect((await settled.api(`/v1/orders/${cancelled}/cancel`, { method: 'POST' })).status).toBe(200);
+    expect(await shop.buy(cancelled)).toBe(`http://${listen}/orders/${cancelled}`);
+    await eventually(async () => expect(await shop.heading(cancelled)).toBe('Your order is cancelled'));
   });
 
   it('finds missed notices in the feed, from where it had read, and after a restore', async ({ skip }) => {
@@ -157,6 +164,33 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
     const told = await openAt(restored);
     await eventually(async () => expect(await told.heading(reference)).toBe('Your order is payment pending'));
     expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([reference]);
+  });
+
+  it('packs no order of an old feed that a later page says was refunded', async ({ skip }) => {
+    const lacking = missing();
+    skip(lacking !== null, `${lacking} is not installed`);
+    const [refunded, kept] = ['a', 'b'].map((one) => `lamp-${one.repeat(16)}`) as [string, string];
+    const paid = [refunded, kept].map((reference) => noticeOf(reference, { state: 'paid', version: 2 }));
+    const refund = noticeOf(refunded, { state: 'refunded', version: 3 });
+    const settled = await answering((response) => {
+      const isFirst = !response.req.url?.includes('after=');
+      const notices = isFirst ? paid : response.req.url?.includes('after=second') ? [refund] : [];
+      const page = {
+        notices: notices.map((one) => JSON.parse(one)),
+        cursor: isFirst ? 'second' : 'end',
+        more: isFirst,
+      };
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(page));
+    });
+    const listen = `127.0.0.1:${await freePort()}`;
+    const SHOP_STORE = await store();
+    if (feed !== null) {
+      const { stdout, stderr } = await spawnProgram(feed, settings(settled.url, listen, SHOP_STORE)).finished;
+      expect(packedIn(stdout + stderr)).toEqual([kept]);
+      return;
+    }
+    const shop = await open({ command: serve(listen), listen, settled: settled.url, store: SHOP_STORE });
+    await eventually(() => expect(shop.packed()).toEqual([kept]));
   });
 });
 
