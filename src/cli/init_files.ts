@@ -13,6 +13,8 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  type Stats,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { resolve } from 'node:path';
@@ -24,6 +26,17 @@ import { CommandError } from './exit.ts';
 
 export const ENV_FILE = '.env';
 const FOLDER = 'data';
+
+/** The file in the folder that holds each secret. */
+const SECRET_FILES = {
+  SETTLED_API_KEY: `${FOLDER}/api-key`,
+  SETTLED_STORE: `${FOLDER}/store`,
+  SETTLED_SECRETS_KEY: `${FOLDER}/secrets-key`,
+  SETTLED_OPERATOR_TOKEN: `${FOLDER}/operator-token`,
+  SETTLED_SHOP_TOKEN: `${FOLDER}/shop-token`,
+  SETTLED_SHOP_SECRET: `${FOLDER}/shop-secret`,
+} as const;
+type SecretName = keyof typeof SECRET_FILES;
 
 export type InitAnswers = {
   apiUrl: string;
@@ -47,6 +60,41 @@ export type InitPlan = {
   readonly environment: Environment;
 };
 
+/**
+ * Throws `answer_refused` if another user can write what `planFiles` would keep: they would know the secrets, or have
+ * chosen where the API key is sent.
+ */
+export function refuseForeignFiles(): void {
+  const ownId = process.geteuid?.();
+  for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES)]) {
+    const found = statIfThere(path);
+    if (found === undefined || ownId === undefined) continue;
+    const isForeign = found.uid !== ownId && found.uid !== 0;
+    // Who may write into the folder is corrected when the files are written.
+    const mayBeWritten = found.isFile() && (found.mode & OTHERS_WRITE) !== 0;
+    if (!isForeign && !mayBeWritten) continue;
+    const why = isForeign ? `It belongs to user ${found.uid}` : `Its mode is ${(found.mode & 0o777).toString(8)}`;
+    const advice = isForeign
+      ? `run the command as that user, or give it to user ${ownId}`
+      : 'take that away (chmod go-w)';
+    const message =
+      `Another user can write ${resolve(path)}, and may have chosen what is in it. ${why}: if you know what it says, ` +
+      `${advice}; otherwise remove it. Nothing was changed.`;
+    throw new CommandError('answer_refused', message);
+  }
+}
+
+const OTHERS_WRITE = constants.S_IWGRP | constants.S_IWOTH;
+
+/** Undefined also if it cannot be looked at: then it can be neither read nor written. */
+function statIfThere(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
 const token = () => randomBytes(24).toString('base64url');
 const key = () => randomBytes(32).toString('base64');
 
@@ -68,33 +116,33 @@ export function planFiles(answers: InitAnswers, { inherited, file }: SettingsBef
     remove(name);
     settings[name] = value;
   };
-  const keep = (name: string, file: string, value: string) => {
+  const keep = (name: SecretName, value: string) => {
     remove(name);
-    settings[`${name}_FILE`] = `${FOLDER}/${file}`;
-    secrets.set(`${FOLDER}/${file}`, value);
+    settings[`${name}_FILE`] = SECRET_FILES[name];
+    secrets.set(SECRET_FILES[name], value);
   };
-  const setSecret = (name: string, file: string, value: string) => {
-    if (!isInherited(name) && settingText(settings, name) !== value) keep(name, file, value);
+  const setSecret = (name: SecretName, value: string) => {
+    if (!isInherited(name) && settingText(settings, name) !== value) keep(name, value);
   };
-  const makeSecret = (name: string, file: string, make: () => string) => {
+  const makeSecret = (name: SecretName, make: () => string) => {
     if (isInherited(name) || isGiven(settings, name)) return;
-    keep(name, file, readIfThere(`${FOLDER}/${file}`) || make());
+    keep(name, readIfThere(SECRET_FILES[name]) || make());
   };
 
   const isShared = /^postgres(ql)?:/i.test(answers.store);
   set('SETTLED_PUBLIC_URL', answers.publicUrl);
   set('SETTLED_API_URL', answers.apiUrl);
-  setSecret('SETTLED_API_KEY', 'api-key', answers.apiKey);
+  setSecret('SETTLED_API_KEY', answers.apiKey);
   if (isShared) {
-    setSecret('SETTLED_STORE', 'store', answers.store);
-    makeSecret('SETTLED_SECRETS_KEY', 'secrets-key', key);
-    makeSecret('SETTLED_OPERATOR_TOKEN', 'operator-token', token);
+    setSecret('SETTLED_STORE', answers.store);
+    makeSecret('SETTLED_SECRETS_KEY', key);
+    makeSecret('SETTLED_OPERATOR_TOKEN', token);
   } else set('SETTLED_STORE', answers.store);
-  makeSecret('SETTLED_SHOP_TOKEN', 'shop-token', token);
+  makeSecret('SETTLED_SHOP_TOKEN', token);
   if (answers.shopUrl === '') for (const name of OF_CALLBACK) remove(name);
   else {
     set('SETTLED_SHOP_URL', answers.shopUrl);
-    makeSecret('SETTLED_SHOP_SECRET', 'shop-secret', () => `whsec_${key()}`);
+    makeSecret('SETTLED_SHOP_SECRET', () => `whsec_${key()}`);
     if (answers.shopAllowPrivate) set('SETTLED_SHOP_ALLOW_PRIVATE', 'true');
     else remove('SETTLED_SHOP_ALLOW_PRIVATE');
   }

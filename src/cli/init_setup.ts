@@ -7,7 +7,7 @@ import type { Report } from './command.ts';
 import { checkLines } from './doctor.ts';
 import { CommandError, EXIT } from './exit.ts';
 import type { CheckNote } from './init_checks.ts';
-import { ENV_FILE, type InitPlan, planFiles, type WrittenFile, writeFiles } from './init_files.ts';
+import { ENV_FILE, type InitPlan, planFiles, refuseForeignFiles, type WrittenFile, writeFiles } from './init_files.ts';
 import { answerQuestions, givenAnswers, type InitOptions } from './init_questions.ts';
 import type { Terminal } from './init_terminal.ts';
 import { consultDoctor, type DoctorVerdict, playFirstOrder, type TestOrder } from './init_trial.ts';
@@ -31,6 +31,7 @@ type InitCall = {
  * when it does, nothing was written, unless it was stopped later on.
  */
 export async function setUp({ options, json, terminal, signal }: InitCall): Promise<Report> {
+  refuseForeignFiles();
   const before = { inherited: processEnvironment().inherited, file: readEnvFile(resolve(ENV_FILE)) };
   const source = { options, before, terminal, signal };
   const given = givenAnswers(source);

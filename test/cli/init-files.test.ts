@@ -1,0 +1,43 @@
+import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { EXIT } from '../../src/cli/exit.ts';
+import { testFolder } from '../support/app.ts';
+import { spawnSettled } from '../support/process.ts';
+
+const ANOTHER_USER = 65_534;
+const isRoot = process.getuid?.() === 0;
+
+describe('cli: init among other users', () => {
+  it.for([
+    ['a secret that the group can write', 'data/shop-token', 0o620, null],
+    ['a secret that all can write', 'data/secrets-key', 0o602, null],
+    ['settings that all can write', '.env', 0o646, null],
+    ["another user's secret", 'data/shop-token', 0o644, ANOTHER_USER],
+    ["another user's folder of secrets", 'data', 0o755, ANOTHER_USER],
+    ["another user's settings", '.env', 0o644, ANOTHER_USER],
+  ] as const)('keeps nothing of %s, and says what to do', async ([_, path, mode, owner], { skip }) => {
+    skip(owner !== null && !isRoot, 'only root can give a file to another user');
+    const folder = testFolder();
+    mkdirSync(join(folder, 'data'));
+    for (const file of ['.env', 'data/shop-token', 'data/secrets-key']) {
+      writeFileSync(join(folder, file), '', { mode: 0o600 });
+    }
+    chmodSync(join(folder, path), mode);
+    if (owner !== null) chownSync(join(folder, path), owner, owner);
+    const given = '--service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
+    const args = ['init', '--yes', '--force', '--json', ...given];
+    const { code, stderr } = await spawnSettled(args, {}, { cwd: folder }).finished;
+    expect(code).toBe(EXIT.configuration);
+    expect(JSON.parse(stderr).error).toMatchObject({
+      code: 'answer_refused',
+      message: expect.stringContaining(`Another user can write ${join(folder, path)}`),
+    });
+    expect(readdirSync(folder, { recursive: true }).sort()).toEqual([
+      '.env',
+      'data',
+      'data/secrets-key',
+      'data/shop-token',
+    ]);
+  });
+});
