@@ -57,7 +57,7 @@ export function openTerminal(onInterrupt: () => void): Terminal | null {
 
   async function confirm(question: string, isUsual: boolean): Promise<boolean> {
     for (;;) {
-      const answer = (await take(`  ${question} ${isUsual ? '[Y/n]' : '[y/N]'} `, false)).toLowerCase();
+      const answer = (await take(`  ${printable(question)} ${isUsual ? '[Y/n]' : '[y/N]'} `, false)).toLowerCase();
       if (answer === '') return isUsual;
       if (['y', 'yes', 'n', 'no'].includes(answer)) return answer.startsWith('y');
     }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -108,5 +108,18 @@ describe('cli: init on a terminal', () => {
     expect(await interrupted.ended).toBe(128 + constants.signals.SIGINT);
     expect(await left.ended).toBe(1);
     expect([existsSync(`${folder}/.env`), readdirSync(folder)]).toEqual([false, []]);
+  });
+
+  it('writes out what a terminal would obey in the name of the folder', async ({ skip }) => {
+    skip(!canAsk, NO_TERMINAL);
+    const { folder, environment } = await prepare();
+    const odd = `${folder}/a\u001b[31mb`;
+    mkdirSync(odd);
+    writeFileSync(`${odd}/.env`, '', { mode: 0o600 });
+    const session = onTerminal(odd, environment);
+    await session.answer('Replace it?', 'n\r');
+    expect(await session.ended).toBe(1);
+    expect(session.text()).toContain('a\\u001b[31mb');
+    expect(session.text()).not.toContain('\u001b[31m');
   });
 });
