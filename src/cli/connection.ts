@@ -12,6 +12,9 @@ import type { Elsewhere } from './target.ts';
 const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;
+/** More than settled answers, and a limit for what may answer in its place. */
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+const LINE_LENGTH_MAX = 4 * 1024 * 1024;
 
 export type ServerApi = ReturnType<typeof connection>;
 export type Query = Readonly<Record<string, string | number | undefined>>;
@@ -41,7 +44,11 @@ function connection(server: Server) {
      * Yields the lines of a continuing answer as they come, until the server ends it or `stop` is aborted. Also fails with
      * `server_unreachable` if the connection breaks or is silent for too long.
      */
-    follow: (path: string, query: Query, stop: AbortSignal) => follow(server, { path: path + queryText(query), stop }),
+    follow: (path: string, query: Query, stop: AbortSignal) =>
+      follow(server, { path: path + queryText(query), stop }, (line) => line),
+    /** The same of lines that are JSON objects. */
+    followObjects: <T extends object>(path: string, query: Query, stop: AbortSignal) =>
+      follow(server, { path: path + queryText(query), stop }, (line) => objectOf(line) as T | null),
   };
 }
 
@@ -139,7 +146,8 @@ async function ask<T>(server: Server, sent: Sent): Promise<T> {
   return answer as T;
 }
 
-async function* follow(server: Server, sent: Sent): AsyncGenerator<string> {
+/** @param read returns null for a line that settled does not write */
+async function* follow<T>(server: Server, sent: Sent, read: (line: string) => T | null): AsyncGenerator<T> {
   try {
     const response = await open(server, sent);
     // A character may be cut between two chunks.
@@ -148,7 +156,12 @@ async function* follow(server: Server, sent: Sent): AsyncGenerator<string> {
     for await (const chunk of response) {
       const whole = (rest + chunk).split('\n');
       rest = whole.pop() ?? '';
-      yield* whole;
+      if (rest.length > LINE_LENGTH_MAX) throw notSettled(server, response);
+      for (const line of whole) {
+        const value = read(line);
+        if (value === null) throw notSettled(server, response);
+        yield value;
+      }
     }
   } catch (error) {
     if (sent.stop?.aborted) return;
@@ -199,16 +212,27 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
   });
 }
 
-/** The whole answer; null if it is no JSON object. */
+/** The whole answer; null if it is no JSON object, or too long for one of settled's. */
 async function readAnswer(server: Server, response: IncomingMessage): Promise<Record<string, unknown> | null> {
   const chunks: Buffer[] = [];
+  let bytes = 0;
   try {
-    for await (const chunk of response) chunks.push(chunk as Buffer);
+    for await (const chunk of response) {
+      chunks.push(chunk as Buffer);
+      bytes += chunk.length;
+      // Leaving the loop closes the connection.
+      if (bytes > ANSWER_BYTES_MAX) return null;
+    }
   } catch {
     throw unreachable(server, BROKEN_OFF);
   }
+  return objectOf(Buffer.concat(chunks).toString('utf8'));
+}
+
+/** Null if the text is no JSON object. */
+function objectOf(text: string): Record<string, unknown> | null {
   try {
-    const value: unknown = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+    const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : null;
   } catch {
     return null;

@@ -64,8 +64,7 @@ export const tail = defineCommand({
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
     const connection = server();
     const show = json ? jsonLine : columns(screen);
-    for await (const text of connection.follow('/v1/tail', { reference: options.order }, stop.signal)) {
-      const line = JSON.parse(text) as Line;
+    for await (const line of connection.followObjects<Line>('/v1/tail', { reference: options.order }, stop.signal)) {
       if (line.what === 'stopping') throw stopping(connection);
       const shown = show(line);
       if (shown !== '' && !(await print(shown))) break;
@@ -105,7 +104,12 @@ function columns(screen: Screen): (line: Line) => string {
     isFirst = false;
     if (line.what === 'alive') return heading;
     const here = hereTime(Date.parse(line.at)) ?? '';
-    return row([line.at, here], printable(line.what), printable(line.reference ?? '-'), printable(detailOf(line)));
+    return row(
+      [printable(line.at), here],
+      printable(line.what),
+      printable(line.reference ?? '-'),
+      printable(detailOf(line)),
+    );
   };
 }
 

@@ -6,7 +6,7 @@ import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
-import { type Block, prose } from './output.ts';
+import { type Block, printable, prose } from './output.ts';
 import { list } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 import { timelineLines } from './timeline.ts';
@@ -91,7 +91,9 @@ export const ordersList = defineCommand({
       );
     }
     for await (const line of call.server().follow('/v1/orders.csv', queryOf(options), new AbortController().signal)) {
-      if (!(await call.print(`${line}\n`))) break;
+      // A file has what the server wrote.
+      const shown = call.screen.columns === null ? line : printable(line.replace(/\r$/, ''));
+      if (!(await call.print(`${shown}\n`))) break;
     }
     return EXIT.ok;
   },

@@ -1,17 +1,18 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer as createPlain, request } from 'node:http';
+import { createServer as createPlain, request, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMANDS, run } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
+import { PIPE } from '../../src/cli/screen.ts';
 import { OPERATOR_TOKEN, testFolder } from '../support/app.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { environmentOf, failing, say } from './settled.ts';
+import { environmentOf, expectNothingToObey, failing, say } from './settled.ts';
 
 const settled = sharedApp();
 
@@ -45,6 +46,17 @@ async function proxyWithTls() {
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   return { url: `https://localhost:${(server.address() as AddressInfo).port}/ops`, cert, tokens };
+}
+
+/** The address of a server that answers every request alike. */
+async function answering(answer: (response: ServerResponse) => void): Promise<string> {
+  const server = createPlain((_, response) => answer(response)).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 describe('cli: a server on another machine', () => {
@@ -151,13 +163,36 @@ describe('cli: a server on another machine', () => {
 
   it('cannot make the terminal do anything by what it answers', async () => {
     const name = 'ana\u001b]0;title\u0007\u001b[2J\u202e';
-    const server = createPlain((_, answer) => answer.end(JSON.stringify({ session: { name } })));
-    server.listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const what = { at: name, what: name, reference: name, detail: name };
+    const at = await answering((answer) => answer.end(`${JSON.stringify({ session: { name }, ...what })}\n`));
     const { stdout } = await runSettled(['sessions', 'end', '1', '--at', at, '--token-file', tokenFile()]);
     expect(stdout).toBe('Session 1 of ana\\u001b]0;title\\u0007\\u001b[2J\\u202e has ended.\n');
+    const told = await runSettled(['tail', '--at', at, '--token-file', tokenFile()]);
+    expectNothingToObey(told.stdout);
+  });
+
+  it('cannot make the terminal do anything by a CSV file, which is as it came in a pipe', async () => {
+    const csv = 'reference\r\n\u001b]0;title\u0007\r\n';
+    const at = await answering((answer) => answer.end(csv));
+    const args = ['orders', 'list', '--csv', '--at', at, '--token-file', tokenFile()];
+    expect((await runSettled(args)).stdout).toBe(csv);
+    const shown: string[] = [];
+    const print = async (text: string) => shown.push(text) > 0;
+    await run(args, { screen: { ...PIPE, columns: 80 }, environment: {}, print, printError: () => {} });
+    expect(shown).toEqual(['reference\n', '\\u001b]0;title\\u0007\n']);
+  });
+
+  it.each([
+    ['stats', 'an answer that never ends', Buffer.alloc(13 * 1024 * 1024, ' ')],
+    ['tail', 'a line that never ends', Buffer.alloc(1024 * 1024, ' ')],
+    ['tail', 'lines that are no JSON', Buffer.from('<h1>Sign in</h1>\n')],
+  ])('of which %s gets %s is not settled', async (command, _, part) => {
+    const at = await answering((answer) => {
+      for (let parts = 0; parts < 6; parts++) answer.write(part);
+    });
+    const error = await failing([command, '--at', at, '--token-file', tokenFile()]);
+    expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
+    expect(error.message).toContain('what answers there is not settled (status 200)');
   });
 
   it('cannot be named to a command that works on this machine', async () => {
