@@ -99,6 +99,8 @@ function bashLines(known: Known): string[] {
     '  fi',
     `  [[ $key == help ]] && words+=' ${words(firstWords(known))}'`,
     '  COMPREPLY=($(compgen -W "$words" -- "$cur"))',
+    // Names of files may have spaces in them.
+    "  local IFS=$'\\n'",
     '  [[ -n $files ]] && COMPREPLY+=($(compgen -f -- "$cur"))',
     '}',
     'complete -o filenames -F _settled settled',

@@ -88,6 +88,14 @@ describe('cli: completion', () => {
     expect(inShell('bash', `source ./completion; ${words}; echo "\${COMPREPLY[*]}"`)).toEqual(['held']);
   });
 
+  it('bash completes a file of any name as one word, and runs nothing of it', async () => {
+    await completionIn('bash');
+    writeFileSync(join(folder, 'b $(touch ran).db'), '');
+    const words = 'COMP_WORDS=(settled drill b); COMP_CWORD=2; COMPREPLY=(); _settled';
+    const script = `source ./completion; ${words}; printf '%s\\n' "\${COMPREPLY[@]}"; ls`;
+    expect(inShell('bash', script)).toEqual(['b $(touch ran).db', 'a-backup.db', 'b $(touch ran).db', 'completion']);
+  });
+
   it('fish completes words, options, values and files, and every option of every command', async () => {
     await completionIn('fish');
     const offer = (typed: string) =>
