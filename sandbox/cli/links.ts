@@ -32,7 +32,7 @@ export const links = defineCommand({
       link.id,
       link.shortUrl.split('/').at(-1) ?? '',
       link.externalReference,
-      `${link.amount} ${link.currency}`,
+      moneyOf(link),
       link.status,
       link.paymentStatus,
     ]);
@@ -113,13 +113,18 @@ async function noEventNote(control: Control, change: string): Promise<string | n
   return `No event was sent: refund-event is none. To send them: settled sandbox silences refund-event=VALUE, with ${others}`;
 }
 
+/** The service's amounts have two decimals. */
+function moneyOf({ amount, currency }: LinkDetails): string {
+  return `${amount.toFixed(2)} ${currency}`;
+}
+
 async function state(control: Control, link: LinkDetails): Promise<Report> {
   const path = `/deliveries?link=${encodeURIComponent(link.id)}`;
   const { deliveries }: { deliveries: DeliveryRow[] } = await control.get(path);
   const lines = record([
     ['link', link.id],
     ['reference', link.externalReference],
-    ['amount', `${link.amount} ${link.currency}`],
+    ['amount', moneyOf(link)],
     ['status', link.status],
     ['payment status', link.paymentStatus],
     ['payments', link.payments.map(({ id, status }) => `${id} ${status}`).join(', ')],

@@ -186,6 +186,7 @@ describe('command: a running sandbox', () => {
     const paid = await run('pay', 'one', '--url', running.url, '--method', 'CREDIT_CARD', '--installments', '3');
     expect(paid).toMatchObject({ code: 0, stderr: '' });
     expect(paid.stdout).toMatch(/payment status +COMPLETED/);
+    expect(paid.stdout).toMatch(/amount +100\.00 BRL/);
     expect(paid.stdout).toMatch(/payment_status_changed COMPLETED +acknowledged +1 +1 +- +202/);
     const [refunded, pending] = await Promise.all([
       say(running, 'refund', 'one'),
