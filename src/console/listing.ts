@@ -112,7 +112,7 @@ export function rowStatus(
 
 /** An order by its name, which a stranger may have chosen. */
 export function orderLink(view: View, reference: string): Html {
-  return html`<a href="${hrefOf(view, orderPath(reference))}"><bdi>${reference}</bdi></a>`;
+  return html`<a class="reference" href="${hrefOf(view, orderPath(reference))}"><bdi>${reference}</bdi></a>`;
 }
 
 /** A long name with places at which a line may break: names of types have no spaces. */

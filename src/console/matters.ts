@@ -6,10 +6,11 @@ import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
+import { orderLink } from './listing.ts';
 import { nameOfMatter } from './overview.ts';
 import { asked, choices, given, loaded } from './query.ts';
 import { lasting, money, prose, stateBadge } from './values.ts';
-import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
+import { type ConsoleOptions, mayDo, type View } from './view.ts';
 
 const PATH = '/attention';
 const NAMES = ['kind', 'reason', 'state', 'cursor'] as const;
@@ -66,7 +67,7 @@ ${table({
       cell: ({ reference, order }) =>
         reference === null
           ? null
-          : html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a> ${order === null ? null : stateBadge(order.state)}`,
+          : html`${orderLink(view, reference)} ${order === null ? null : stateBadge(order.state)}`,
     },
     {
       head: 'Asked',

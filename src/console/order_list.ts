@@ -8,6 +8,7 @@ import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
+import { orderLink } from './listing.ts';
 import { amountAsked, asked, BY_EXAMPLE, choices, dayFilter, given, loaded, timeAsked } from './query.ts';
 import { badge, count, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
@@ -119,7 +120,7 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
     {
       head: 'Order',
       cell: ({ reference, title }) =>
-        html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>${title === null ? null : html`<br><span class="soft">${title}</span>`}`,
+        html`${orderLink(view, reference)}${title === null ? null : html`<br><span class="soft">${title}</span>`}`,
     },
     {
       head: 'State',
