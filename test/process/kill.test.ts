@@ -8,7 +8,7 @@ import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver, type OrderRow, SEED } from './killing.ts';
 import { seededRandom, serveEnvironment } from './serving.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(8, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(5, 50));
 
 describe('a killed process', () => {
   it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one store`, async () => {
