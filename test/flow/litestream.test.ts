@@ -43,7 +43,7 @@ function replicate(folder: string, db: string) {
   return { replicated, killed, output };
 }
 
-/** Polls the replica until its restored orders are these. */
+/** Polls the replica until its restored orders with a link are these: an order is there before its link is opened. */
 async function expectReplicated(replicated: Replicated, db: string, orders: Record<string, string>): Promise<void> {
   const to = join(testFolder(), 'look.db');
   const look = async () => {
@@ -55,7 +55,12 @@ async function expectReplicated(replicated: Replicated, db: string, orders: Reco
     );
     if (!isThere) return null;
     const restored = new Database(to, { readonly: true });
-    const rows = restored.prepare('SELECT reference, state FROM orders').raw().all() as [string, string][];
+    const rows = restored
+      .prepare(
+        'SELECT DISTINCT reference, state FROM orders o JOIN link l ON l.order_key = o.key WHERE link_id IS NOT NULL',
+      )
+      .raw()
+      .all() as [string, string][];
     restored.close();
     return Object.fromEntries(rows);
   };
