@@ -192,6 +192,9 @@ function readRunKey(id: string): number {
   return found(readKey(id), 'run', id);
 }
 
+/** What would take longer says nothing: the work stood still, or the clock was stepped. */
+const LEFT_MS_MAX = 30 * 86_400_000;
+
 function runDocument({ key, author, filter, startedAtMs, endedAtMs, ...one }: BulkRun, nowMs: number): BulkRunDocument {
   const { status, total, changed, skipped, failed } = one;
   const done = changed + skipped + failed;
@@ -204,6 +207,6 @@ function runDocument({ key, author, filter, startedAtMs, endedAtMs, ...one }: Bu
     done,
     startedAt: iso(startedAtMs),
     endedAt: isoOrNull(endedAtMs),
-    expectedEndAt: leftMs === null ? null : iso(Math.round(nowMs + leftMs)),
+    expectedEndAt: leftMs === null || leftMs > LEFT_MS_MAX ? null : iso(Math.round(nowMs + leftMs)),
   };
 }

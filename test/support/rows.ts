@@ -47,7 +47,7 @@ export function startEndlessRun(storePath: string, key: number): void {
   tamper(
     storePath,
     `INSERT INTO bulk_run (key, action, filter, total, is_more, started_at_ms)
-     VALUES (?, 'replay_events', '{"status":"dead"}', 10000, 0, 1)`,
+     VALUES (?, 'replay_events', '{"status":"dead"}', 10000, 0, unixepoch() * 1000)`,
     key,
   );
   tamper(
