@@ -88,7 +88,10 @@ describe('a service that names its own signing secret', () => {
     const early = ofOrder(await rejectionsOf(shop), reference);
     expect(early).toMatchObject([{ reason: 'signature_wrong' }]);
     // A refused delivery has its link asked about: that is not to be how the payment becomes known.
-    await quiet(shop);
+    await eventually(async () => {
+      const { events } = (await shop.settled.api(`/v1/events?reference=${reference}&kind=reading`)).body;
+      expect(events).toMatchObject([{ status: 'done' }]);
+    });
     await payLink(shop, link);
     await expectPaid(shop, reference);
     expect(ofOrder(await rejectionsOf(shop), reference)).toEqual(early);
