@@ -37,7 +37,7 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     readerOf: (response) => readerOf(callerOf(response)),
   });
   router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
-  router.get('/{*path}', refuseUnknown);
+  router.get('/{*path}', refuseUnknown(options));
   router.use(showProblems(options));
   return { router, end: live.end };
 }
@@ -104,11 +104,15 @@ function isForPerson(request: Request): boolean {
   return !hasBearer(request.headers) && request.accepts(['json', 'html']) === 'html';
 }
 
-/** For a browser that asks for a page that is not there. */
-const refuseUnknown: RequestHandler = (request, _response, next) => {
-  if (request.path.startsWith('/v1/') || !isForPerson(request)) return next();
-  throw problem(404, 'not_found', 'There is no page at this address.');
-};
+/** Answers a browser that asks for a page that is not there. A person who is signed in keeps search and menu. */
+function refuseUnknown({ access }: Pick<ApiOptions, 'access'>): RequestHandler {
+  return async (request, response, next) => {
+    if (request.path.startsWith('/v1/') || !isForPerson(request)) return next();
+    requireOwnBrowser(request, access);
+    response.locals.caller = (await access.identify(request)) ?? undefined;
+    throw problem(404, 'not_found', 'There is no page at this address.');
+  };
+}
 
 /** Takes the path of the console's address off a request, whether a proxy before settled has left it there or not. */
 export function withoutPrefix(prefix: string): RequestHandler {

@@ -37,6 +37,11 @@ describe('signing in', () => {
     const text = await page.text();
     expect(text).toContain('There is no page at this address.');
     expect(text).toContain('<a href="/sign-in">Sign in</a>');
+    const { cookie } = await signIn(settled());
+    const known = await (await see('/nowhere', { accept: 'text/html,*/*;q=0.8', cookie })).text();
+    expect(known).toContain('There is no page at this address.');
+    expect(known).toContain('<a href="/orders">Orders</a>');
+    expect(known).not.toContain('Sign in</a>');
     const program = await see('/nowhere');
     expect([program.status, program.headers.get('content-type')]).toEqual([
       404,
