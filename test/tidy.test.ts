@@ -49,7 +49,8 @@ const FAULT_FILES = [
   'sqlite/faults',
 ].map((name) => `src/store/${name}.ts`);
 
-type Import = { from: string; to: string; typeOnly: boolean };
+/** `whenNeeded`: by `import()`, while it runs. */
+type Import = { from: string; to: string; typeOnly: boolean; whenNeeded: boolean };
 
 const files = ['src', 'test', 'bench'].flatMap((folder) => sourceFiles(join(ROOT, folder)));
 const sources = files.filter((file) => file.startsWith('src/'));
@@ -184,7 +185,10 @@ const COUNTS: Record<keyof typeof LIMITS, () => number> = {
 
 describe('the house', () => {
   it.each(Object.entries(MAY_IMPORT))('%s imports only what it may', (room, { code, types }) => {
-    const mine = imports.filter(({ from }) => roomOf(from) === room);
+    // A command that works on this machine's own files loads what it needs of other rooms when it runs.
+    const mine = imports.filter(
+      ({ from, whenNeeded }) => roomOf(from) === room && !(whenNeeded && room === 'src/cli/'),
+    );
     const forbidden = mine.filter(({ to, typeOnly }) => {
       const allowed = [...code, ...LEAVES, ...(typeOnly ? types : [])];
       return to.startsWith('src/') && !allowed.some((place) => to.startsWith(place));
@@ -462,9 +466,10 @@ function mayUseClock(file: string): boolean {
 }
 
 function importsOf(file: string): Import[] {
-  const pattern = /^(?:import|export) (type )?(?:[^;]*? from )?'([^']+)';/gms;
+  const pattern = /^(?:import|export) (type )?(?:[^;]*? from )?'([^']+)';|\bimport\('([^']+)'\)/gms;
   return [...text(file).matchAll(pattern)].map((match) => {
-    const [statement, type, specifier = ''] = match;
+    const [statement, type, atStart, whenNeeded] = match;
+    const specifier = atStart ?? whenNeeded ?? '';
     const to = specifier.startsWith('.') ? join(dirname(file), specifier) : specifier;
     const named =
       /\{([^}]*)\}/s
@@ -472,6 +477,6 @@ function importsOf(file: string): Import[] {
         ?.split(',')
         .filter((name) => name.trim() !== '') ?? [];
     const typeOnly = type !== undefined || (named.length > 0 && named.every((name) => name.trim().startsWith('type ')));
-    return { from: file, to, typeOnly };
+    return { from: file, to, typeOnly, whenNeeded: whenNeeded !== undefined };
   });
 }

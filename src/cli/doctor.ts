@@ -5,7 +5,7 @@ import { capabilityWords } from '../explain/capabilities.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
-import type { Probed } from '../store/probe.ts';
+import type { Probed } from '../store/contract_probe.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
@@ -91,7 +91,7 @@ const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** Ends early, and removes what it made, if it is asked to stop. */
 async function probe({ store, storeDirect, storeDurability }: Config): Promise<Report> {
-  const { probeStore } = await import('../store/probe.ts');
+  const { probeStore } = await import('../store/open.ts');
   const stop = new AbortController();
   const end = () => stop.abort();
   for (const signal of STOPPING) process.on(signal, end);

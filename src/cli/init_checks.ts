@@ -179,7 +179,7 @@ function causeOf(error: unknown): string {
 export async function checkStore(text: string, others: Environment, signal: AbortSignal): Promise<CheckNote> {
   const store = parseAnswer('store', 'The store', text, SETTINGS.store.parse);
   const direct = settingText(others, 'SETTLED_STORE_DIRECT');
-  const { probeStore } = await import('../store/probe.ts');
+  const { probeStore } = await import('../store/open.ts');
   const probed = await probeStore({
     store,
     direct: direct === undefined ? null : parseSetting('SETTLED_STORE_DIRECT', direct, SETTINGS.storeDirect.parse),

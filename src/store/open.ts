@@ -3,6 +3,7 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
+import type { Probed, ProbeOptions } from './contract_probe.ts';
 import type { KeysGiven, Migrated, MigrateOptions, OpenedEngine } from './engine.ts';
 import type { Wakeups } from './postgres/notify.ts';
 import type { PostgresStoreOptions } from './postgres/store.ts';
@@ -86,4 +87,24 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   if (store.engine === 'sqlite') return migrateSqlite({ ...options, path: store.path });
   const { migratePostgres } = await import('./postgres/migrating.ts');
   return migratePostgres({ ...options, ...store });
+}
+
+/**
+ * Tries by real statements what settled needs of a store, beside replicas that serve, and without settled's tables. It
+ * removes what it makes. Faults: those of connecting, `store_stopped` if it was ended early.
+ */
+export async function probeStore(options: ProbeOptions): Promise<Probed[]> {
+  const probed = await probe(options);
+  if (!options.signal.aborted) return probed;
+  throw new Fault('transient', 'store_stopped', 'The probe of the store was stopped. What it had made is removed.');
+}
+
+async function probe(options: ProbeOptions): Promise<Probed[]> {
+  const { store, direct } = options;
+  if (store.engine === 'sqlite') {
+    const { probeSqlite } = await import('./sqlite/probe.ts');
+    return probeSqlite({ ...options, path: store.path });
+  }
+  const { probePostgres } = await import('./postgres/probe.ts');
+  return probePostgres({ ...options, address: store, direct: direct?.engine === 'postgres' ? direct : store });
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { NotTried } from '../probe.ts';
+import type { NotTried } from '../contract_probe.ts';
 import { BEGIN, type Ground, type Probe } from './probe_ground.ts';
 
 /** What statements do with tables and rows. Each probe has rows of its own, in the table of the run. */
