@@ -130,7 +130,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   not_held: { meaning: 'only a held order can be resolved', remedy: 'look at it: `settled why ORDER`' },
   nothing_left_to_accept: { meaning: 'the held money has gone back', remedy: 'reject the hold' },
-  bulk_ended: { meaning: 'the bulk work is done, or was cancelled', remedy: 'start it anew' },
+  bulk_ended: { meaning: 'the bulk work is done, or was cancelled', remedy: 'start a new run' },
   event_in_work: { meaning: 'the event is already waiting or being settled', remedy: 'wait for it' },
   event_body_dropped: {
     meaning: 'settled dropped the body of the event after `SETTLED_KEEP_BODIES` and cannot settle it again',
