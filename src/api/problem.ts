@@ -94,18 +94,18 @@ export const problemSchema = z
 /** What each code means and what to do about it. A test holds docs/errors.md to the same words. */
 export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; remedy: string }>> = {
   invalid_request: {
-    meaning: 'a part of the request is missing, unknown or out of its bounds',
-    remedy: 'correct the places named: 400 is about its form, 422 about what it asks for',
+    meaning: 'a part of the request is missing, unknown or out of range',
+    remedy: 'correct the fields that `errors` names: 400 is about the form of the request, 422 about its content',
   },
   unauthorized: {
-    meaning: 'no token or session, or one that is unknown or has ended',
+    meaning: 'no token or session, or one that is unknown or has expired',
     remedy: 'send `Authorization: Bearer TOKEN`, or sign in at the console',
   },
   forbidden: {
-    meaning: 'the role of the caller may not do this, or a browser sent it from elsewhere than the console',
-    remedy: 'use a token of the role that the sentence names; set `SETTLED_CONSOLE_URL` if it names a host',
+    meaning: "the caller's role may not do this, or a browser sent the request from another page than the console",
+    remedy: 'use a token of the role that the sentence names; if it names a host, set `SETTLED_CONSOLE_URL`',
   },
-  not_found: { meaning: 'there is no such order, event or address', remedy: 'check the reference, id or path' },
+  not_found: { meaning: 'the order, event or address does not exist', remedy: 'check the reference, id or path' },
   method_not_allowed: { meaning: 'the address takes other methods; `Allow` lists them', remedy: 'use one of those' },
   body_too_large: { meaning: 'the body has more than 65536 bytes', remedy: 'send less' },
   content_type: { meaning: 'the body is not declared as JSON', remedy: 'send `Content-Type: application/json`' },
@@ -120,9 +120,9 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   link_expired: {
     meaning: "the order's link has expired, so settled does not give it out",
-    remedy: 'use a new reference; a payment that is already under way still pays the order',
+    remedy: 'use a new reference; a payment that has already begun still pays the order',
   },
-  link_id_conflict: { meaning: 'the order has another link already and is no longer open', remedy: 'check the id' },
+  link_id_conflict: { meaning: 'the order already has another link and is no longer open', remedy: 'check the id' },
   link_id_taken: { meaning: 'the link belongs to another order', remedy: 'check the id' },
   correction_forbidden: {
     meaning: "only an admin may replace a signing secret or a link's id",
@@ -130,7 +130,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   not_held: { meaning: 'only a held order can be resolved', remedy: 'look at it: `settled why ORDER`' },
   nothing_left_to_accept: { meaning: 'the held money has gone back', remedy: 'reject the hold' },
-  bulk_ended: { meaning: 'the bulk work is done, or was cancelled', remedy: 'start it anew' },
+  bulk_ended: { meaning: 'the bulk work is done, or was cancelled', remedy: 'start a new run' },
   event_in_work: { meaning: 'the event is already waiting or being settled', remedy: 'wait for it' },
   event_body_dropped: {
     meaning: 'settled dropped the body of the event after `SETTLED_KEEP_BODIES` and cannot settle it again',
@@ -141,7 +141,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     remedy: 'wait for it',
   },
   token_name_taken: {
-    meaning: 'a token of this name is valid',
+    meaning: 'a valid token already has this name',
     remedy: 'revoke it first (`settled tokens revoke NAME`), or choose another name',
   },
   token_needed: {
@@ -150,7 +150,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   cursor_from_before_restore: {
     meaning: 'the cursor is from before the store was restored from a backup',
-    remedy: 'read the feed from its beginning: notices that you know have the ids that you know',
+    remedy: 'read the feed from its beginning: known notices have the same ids',
   },
   key_not_ours_to_change: {
     meaning: 'the secrets key comes from `SETTLED_SECRETS_KEY`, so settled cannot replace it',
@@ -161,36 +161,36 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     remedy: "use `pg_dump`, or your provider's backups: Backup in operations.md",
   },
   store_not_movable: {
-    meaning: 'the store is in PostgreSQL already, and `settled move` moves SQLite stores',
-    remedy: "use PostgreSQL's own means to move a database",
+    meaning: 'the store is already in PostgreSQL, and `settled move` moves SQLite stores',
+    remedy: "use PostgreSQL's own tools to move a database",
   },
   not_cancellable: {
     meaning: 'the order is paid, being paid, held, refunded or disputed: settled asked the service',
-    remedy: 'the sentence says what can be done instead; `settled why ORDER` tells the rest',
+    remedy: 'the sentence says what you can do instead; `settled why ORDER` explains the state',
   },
   not_adoptable: {
     meaning:
-      'the order is not open or waits for no link, or the link that was named is not its own: its money, its reference, or a payment on it',
+      'the order is not open or needs no link, or the named link does not fit it: its money, its reference, or a payment on it',
     remedy: "check the id in the service's panel",
   },
   reference_taken: {
-    meaning: 'the service has a link of this reference that settled did not make',
-    remedy: 'use a new reference; or let a person take it with the command that the sentence shows',
+    meaning: 'the service has a link with this reference that settled did not create',
+    remedy: 'use a new reference; or let a person adopt the link with the command that the sentence shows',
   },
   refused_by_service: {
-    meaning: 'the service refuses to make the link; the sentence is its own',
-    remedy: 'correct the request; the reference can be used again',
+    meaning: "the service refuses to create the link; the sentence is the service's",
+    remedy: 'correct the request; you can use the reference again',
   },
   link_withheld: {
-    meaning: 'the service made the link for other money than was asked',
+    meaning: 'the service created the link with another amount or currency than settled asked for',
     remedy:
-      "look at it in the service's panel; open the order under another reference, for the money that the service asks",
+      "look at the link in the service's panel; open an order with another reference, for the link's amount and currency",
   },
   link_unknown: {
     meaning:
-      '503: the link is still being opened, so settled cannot ask about it. 409: settled asked, and the service has no link of this order',
+      '503: settled is still opening the link, so it cannot ask about it. 409: settled asked, and the service has no link for this order',
     remedy:
-      '503: retry after `Retry-After` seconds; the sentence says what it waits for. 409: make the link that was reserved, or open the order under another reference',
+      '503: retry after `Retry-After` seconds; the sentence says what it waits for. 409: create the reserved link, or open the order with another reference',
   },
   api_not_configured: {
     meaning: "this needs the service's API",
@@ -198,13 +198,13 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
   },
   api_key_refused: {
     meaning: 'the service refuses the API key, or the merchant is inactive',
-    remedy: 'repair the key or ask the service; settled then continues what it began',
+    remedy: 'correct the key or ask the service; settled then continues its work',
   },
   public_url_not_public: {
-    meaning: 'a link keeps its webhook address, and the service cannot deliver to the one that is configured',
+    meaning: 'a link keeps its webhook address, and the service cannot deliver to the configured one',
     remedy: 'set `SETTLED_PUBLIC_URL` to your https address, and restart settled: there is no `Retry-After`',
   },
-  rate_limited: { meaning: 'too many captured deliveries were verified just now', remedy: 'wait a few seconds' },
+  rate_limited: { meaning: 'settled has just verified too many captured deliveries', remedy: 'wait a few seconds' },
   service_unavailable: {
     meaning: 'settled cannot ask the service now; the sentence says why',
     remedy: 'retry after `Retry-After` seconds',
