@@ -78,7 +78,7 @@ describe('cli: a server on another machine', () => {
     ...COMMANDS.flatMap(({ name }) => (name.endsWith(' list') ? [name] : [])),
     'attention',
     'audit',
-    'bulk replay --status dead --preview',
+    'bulk replay --status dead --dry-run',
     'rejections',
   ])('%s --at URL selects what it selects without', async (name) => {
     const [words, given] = [name.split(' '), ['--at', settled().apiUrl, '--token-file', tokenFile()]];
