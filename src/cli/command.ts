@@ -120,9 +120,9 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
     if (option === undefined) {
       const list = Object.keys(known).map((name) => `--${name}`);
-      throw new UsageError(
-        `\`settled ${command.name}\` has no option ${token.rawName}.${didYouMean(token.rawName, list)} It has: ${list.join(', ')}.`,
-      );
+      const guess = didYouMean(token.rawName, list);
+      const advice = guess === '' ? ` It has: ${list.join(', ')}.` : `${guess} See: settled help ${command.name}`;
+      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}.${advice}`);
     }
     if (read.options[token.name] !== undefined) throw new UsageError(`--${token.name} is given twice. Give it once.`);
     read.options[token.name] = readValue(option, token);
@@ -161,12 +161,21 @@ export function didYouMean(given: string, names: readonly string[]): string {
   return meant === null ? '' : ` Did you mean ${/[ -]/.test(meant) ? `\`${meant}\`` : meant}?`;
 }
 
-function checkPositionals({ name, positionals }: Command, given: readonly string[]): void {
+/** How a command is written, with all that it cannot do without. */
+export function usageOf({ name, positionals, options }: Command): string {
+  const needed = Object.entries(options).filter(([, { needed }]) => needed !== undefined);
+  return ['settled', name, positionals, ...needed.map(([option, { value }]) => `--${option} ${value}`)]
+    .filter((word) => word !== '')
+    .join(' ');
+}
+
+function checkPositionals(command: Command, given: readonly string[]): void {
+  const { name, positionals } = command;
   const isOptional = positionals.startsWith('[');
   const isMany = /\.\.\.\]?$/.test(positionals);
   const word = positionals.replace(/[[\].]/g, '');
   if (given.length === 0 && positionals !== '' && !isOptional) {
-    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: settled ${name} ${positionals}`);
+    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: ${usageOf(command)}`);
   }
   if (given.includes('')) throw new UsageError(`${word || 'An argument'} must not be empty.`);
   const most = positionals === '' ? 0 : isMany ? Number.POSITIVE_INFINITY : 1;

@@ -28,7 +28,7 @@ import {
   ordersShow,
   why,
 } from './orders.ts';
-import { failureText, reportText } from './output.ts';
+import { failureText, reportText, verbatim } from './output.ts';
 import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
 import { reconcile } from './reconcile.ts';
 import { COLOUR_CHOICES, type ColourChoice, PIPE, type Screen, screenOf } from './screen.ts';
@@ -181,7 +181,7 @@ const completion = defineCommand({
       throw new UsageError(`There is no completion for "${first}".${guess} There is one for: ${SHELLS.join(', ')}.`);
     }
     const lines = completionScript(shell, { commands: COMMANDS, programs: PROGRAMS });
-    return { data: { shell, script: `${lines.join('\n')}\n` }, lines };
+    return { data: { shell, script: `${lines.join('\n')}\n` }, lines: lines.map(verbatim) };
   },
 });
 
