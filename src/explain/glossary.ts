@@ -92,10 +92,8 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
 const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
   money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
-  overpaid:
-    'An earlier version of settled counted more than the order asks for; it may be instalment interest (overpaid).',
-  underpaid:
-    'A person marked it paid, although settled counted less than it asks for, or only other money (underpaid).',
+  overpaid: 'An earlier version of settled counted more than its amount; it may be instalment interest (overpaid).',
+  underpaid: 'A person marked it paid, although settled counted less than its amount, or only other money (underpaid).',
   duplicate_payment:
     'It was paid more than once: all payments but one are owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is owed back to the customer (refund_due).',
