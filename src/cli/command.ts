@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { type Environment, nearest } from '../config/environment.ts';
 import type { Clock } from '../work/clock.ts';
 import type { ServerApi } from './connection.ts';
-import { type ExitCode, UsageError } from './exit.ts';
+import { type ExitCode, Refusal, UsageError, whyUnreadable } from './exit.ts';
 import type { Block } from './output.ts';
 import { COLOUR_CHOICES, type Screen } from './screen.ts';
 import { TARGET_OPTIONS } from './target.ts';
@@ -161,6 +161,17 @@ export function didYouMean(given: string, names: readonly string[]): string {
   return meant === null ? '' : ` Did you mean ${/[ -]/.test(meant) ? `\`${meant}\`` : meant}?`;
 }
 
+/** What the server says of a field of the request, said of the option or the argument that gave it. */
+export function inWordsOf(command: Command, error: unknown): unknown {
+  if (!(error instanceof Refusal) || error.code !== 'invalid_request') return error;
+  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z]+): /g, (field, before, name: string) => {
+    const option = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    if (Object.hasOwn(command.options, option)) return `${before}--${option} `;
+    return command.positionals === name.toUpperCase() ? `${before}${command.positionals} ` : field;
+  });
+  return new Refusal(error.code, message);
+}
+
 /** How a command is written, with all that it cannot do without. */
 export function usageOf({ name, positionals, options }: Command): string {
   const needed = Object.entries(options).filter(([, { needed }]) => needed !== undefined);
@@ -186,10 +197,13 @@ function checkPositionals(command: Command, given: readonly string[]): void {
 }
 
 function checkNeeded({ name, options }: Command, given: Arguments['options']): void {
-  for (const [option, { value, needed }] of Object.entries(options)) {
-    if (needed === undefined || given[option] !== undefined) continue;
-    throw new UsageError(`\`settled ${name}\` needs --${option} ${value}.${needed === true ? '' : ` ${needed}`}`);
-  }
+  const lacking = Object.entries(options).filter(
+    ([option, { needed }]) => needed !== undefined && given[option] === undefined,
+  );
+  if (lacking.length === 0) return;
+  const list = lacking.map(([option, { value }]) => `--${option} ${value}`).join(' and ');
+  const advice = lacking.flatMap(([, { needed }]) => (typeof needed === 'string' ? [` ${needed}`] : []));
+  throw new UsageError(`\`settled ${name}\` needs ${list}.${advice.join('')}`);
 }
 
 /** An option's value as a whole number from `min` on. */
@@ -204,6 +218,6 @@ export function readGivenFile(option: string, path: string): Buffer {
   try {
     return readFileSync(path === '-' ? 0 : path);
   } catch (error) {
-    throw new UsageError(`--${option} ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    throw new UsageError(`--${option} ${path} ${whyUnreadable(error)}.`);
   }
 }

@@ -56,12 +56,13 @@ export function prose(text: string, indent = 0): Exclude<Block, string> {
 
 /** What stays on one line if it fits on one, for a person who copies it: what is in backquotes, and commands at an end. */
 const UNBROKEN =
-  /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|(?= \()|$)|\S+/g;
+  /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|,(?= settled )|(?= \()|$)|\S+/g;
 
 /** As much on a line as fits. What does not fit on a line of its own is left for the terminal to break. */
 export function wrap(text: string, columns: number): string[] {
   if (width(text) <= columns) return [text];
-  const [, indent = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? [];
+  const [, space = '', mark = '', rest = ''] = /^( *)((?:- |\d\. )?)(.*)$/s.exec(text) ?? [];
+  const indent = ' '.repeat(space.length + mark.length);
   const lines: string[] = [];
   let line = '';
   for (const [piece] of rest.matchAll(UNBROKEN)) {
@@ -71,7 +72,7 @@ export function wrap(text: string, columns: number): string[] {
       line = indent + piece;
     } else line = longer;
   }
-  return [...lines, line];
+  return [...lines, line].map((one, at) => (at === 0 ? space + mark + one.slice(indent.length) : one));
 }
 
 const SIZES = [

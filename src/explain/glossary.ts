@@ -78,7 +78,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   expired: 'the payment link has expired',
   already_expired: 'it was known that the payment link has expired',
   link_disabled: 'the payment link is switched off, and was not paid',
-  older_reading: 'something newer is known',
+  older_reading: 'it is older than what settled knew by then',
   cancelled: 'a person cancelled the order',
   already_cancelled: 'it was cancelled before',
   not_cancellable: 'an order that is paid, being paid or held cannot be cancelled',
