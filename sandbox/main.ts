@@ -1,4 +1,5 @@
 import { run } from './cli/commands.ts';
+import { fitted } from './cli/screen.ts';
 
 /** `settled sandbox …`: bin/settled.mjs runs this with what follows the word `sandbox`. */
 
@@ -8,7 +9,9 @@ void main().then((exit) => process.exit(exit));
 
 async function main(): Promise<number> {
   const { code, stdout, stderr } = await run(process.argv.slice(2));
-  process.stderr.write(stderr);
-  if (stdout !== '') await new Promise<void>((resolve) => process.stdout.write(stdout, () => resolve()));
+  const { columns } = process.stdout;
+  process.stderr.write(fitted(stderr, process.stderr.columns));
+  if (stdout !== '')
+    await new Promise<void>((resolve) => process.stdout.write(fitted(stdout, columns), () => resolve()));
   return code;
 }

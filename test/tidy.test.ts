@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 292,
-  lines: 45_300,
+  lines: 45_450,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -69,7 +69,6 @@ const outerImports = new Map(outerFiles.map((file) => [file, importsOf(file).map
 /** Short for a good reason: what starts a process, a table of types, and what nothing else would hold. */
 const SHORT_OUTER_FILES = [
   'sandbox/cli/switches.ts',
-  'sandbox/cli/table.ts',
   'sandbox/context.ts',
   'sandbox/control/requests.ts',
   'sandbox/main.ts',

@@ -94,7 +94,9 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     if (token.kind !== 'option') continue;
     if (!Object.hasOwn(known, token.name)) {
       const list = Object.keys(known).map((name) => `--${name}`);
-      throw new UsageError(`${titleOf(command)} has no option ${token.rawName}; known: ${list.join(', ')}`);
+      throw new UsageError(
+        `${titleOf(command)} has no option ${token.rawName}.${didYouMean(token.rawName, list)} It has: ${list.join(', ')}.`,
+      );
     }
     take(read, known, token);
   }
@@ -125,7 +127,7 @@ function take(
 function checkPositionals(command: Command, given: readonly string[]): void {
   const { positional } = command;
   if (given.length === 0 && positional !== '' && !positional.startsWith('[')) {
-    throw new UsageError(`${titleOf(command)} needs ${positional}: ${titleOf(command)} ${positional}`);
+    throw new UsageError(`${titleOf(command)} needs ${positional}. Usage: ${titleOf(command)} ${positional}`);
   }
   const most = positional === '' ? 0 : 1;
   if (given.length <= most) return;
@@ -133,6 +135,23 @@ function checkPositionals(command: Command, given: readonly string[]): void {
     throw new UsageError(`${titleOf(command)} sets one switch at a time, and "${given[most]}" is a second one.`);
   }
   throw new UsageError(`${titleOf(command)} has no use for "${given[most]}". See: settled sandbox help`);
+}
+
+/** ` Did you mean …?` for an error; empty if nothing is similar. */
+export function didYouMean(given: string, names: readonly string[]): string {
+  const meant = names.find((name) => isNear(given, name));
+  return meant === undefined ? '' : ` Did you mean ${meant}?`;
+}
+
+/** Whether one character was left out, added or replaced, or two were swapped. */
+function isNear(given: string, name: string): boolean {
+  let at = 0;
+  while (at < given.length && given[at] === name[at]) at += 1;
+  const [rest, other] = [given.slice(at), name.slice(at)];
+  const swapped = (rest[1] ?? '') + (rest[0] ?? '') + rest.slice(2);
+  return [rest.slice(1) === other, rest === other.slice(1), rest.slice(1) === other.slice(1), swapped === other].some(
+    Boolean,
+  );
 }
 
 function titleOf({ name }: Command): string {

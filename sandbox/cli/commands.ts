@@ -1,5 +1,13 @@
 import { clock } from './clock.ts';
-import { COMMON_OPTIONS, type Command, defineCommand, type Options, type Report, readArguments } from './command.ts';
+import {
+  COMMON_OPTIONS,
+  type Command,
+  defineCommand,
+  didYouMean,
+  type Options,
+  type Report,
+  readArguments,
+} from './command.ts';
 import { deliveries, events, resend } from './deliveries.ts';
 import { EXIT, EXIT_MEANINGS, failure, UsageError } from './exit.ts';
 import { faults } from './faults.ts';
@@ -84,16 +92,23 @@ function helpOn(name: string): Report {
       ] as const,
   );
   const { details = [] } = command;
-  const usage = `${usageOf(command)} [OPTION...]: ${command.about}`;
-  const lines = [usage, '', ...record(rows), ...(details.length === 0 ? [] : ['', ...details])];
+  const usage = `Usage: ${usageOf(command)} [OPTION...]`;
+  const lines = [
+    `settled sandbox ${name}: ${command.about}`,
+    '',
+    usage,
+    '',
+    ...record(rows),
+    ...(details.length === 0 ? [] : ['', ...details]),
+  ];
   return { data: describe(command), lines };
 }
 
 function noSuchCommand(name: string): UsageError {
   const known = COMMANDS.map((command) => command.name);
   return new UsageError(
-    `"${name}" is no command of settled sandbox; known: ${known.join(', ')}. sandbox/README.md lists what the control ` +
-      'API does beyond them.',
+    `There is no command \`settled sandbox ${name}\`.${didYouMean(name, known)} There are: ${known.join(', ')}. ` +
+      'sandbox/README.md lists what the control API does beyond them.',
   );
 }
 

@@ -1,4 +1,11 @@
-/** Rows in columns under a line of headings; `nothing` if there are none. Escapes text that could steer a terminal. */
+import { width } from './screen.ts';
+
+const QUANTITY = /^-?\d+(\.\d+ [A-Z]{3})?$/;
+
+/**
+ * Rows in columns under a line of headings, amounts and counts to the right; `nothing` if there are none. Escapes text that
+ * could steer a terminal.
+ */
 export function table(
   headings: readonly string[],
   rows: readonly (readonly (string | number | null)[])[],
@@ -6,10 +13,17 @@ export function table(
 ): string[] {
   if (rows.length === 0) return [nothing];
   const all = [headings.map((heading) => heading.toUpperCase()), ...rows.map((row) => row.map(cell))];
-  const widths = headings.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => width(row[column] ?? ''))));
+  const areRight = headings.map((_, column) => {
+    const cells = all.slice(1).map((row) => row[column] ?? '');
+    return cells.some((text) => QUANTITY.test(text)) && cells.every((text) => text === '-' || QUANTITY.test(text));
+  });
   return all.map((row) =>
     row
-      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .map((text, column) => {
+        const space = ' '.repeat((widths[column] ?? 0) - width(text));
+        return areRight[column] ? space + text : text + space;
+      })
       .join('  ')
       .trimEnd(),
   );

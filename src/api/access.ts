@@ -89,7 +89,7 @@ export const revokeToken = operation({
   answers: ok('It is revoked.', { token: tokenSchema }, { token: { ...TOKEN, revokedAt: AT } }),
   answer: async ({ store, clock, log }, { id: name, by }) => {
     const revoked = await store.revokeToken({ name, by: person(by), atMs: clock.nowMs() });
-    if (revoked === null) throw noSuch('token', name);
+    if (revoked === null) throw problem(404, 'not_found', `There is no token named ${name}, or it is revoked already.`);
     log.info({ token: name, by: by?.name }, 'a token was revoked');
     return { token: tokenDocument(revoked) };
   },

@@ -87,7 +87,7 @@ const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', c
 
 const SAMPLE = {
   summary: {
-    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, BRL 60.00 captured in all.',
+    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all.',
     matters: 1,
     oldestAt: AT,
     money: { orders: 1, sums: [HELD_SUM], isWhole: true },
@@ -100,8 +100,8 @@ const SAMPLE = {
       subject: PAID.reference,
       reference: PAID.reference,
       detail:
-        'Order order-8001 (100.00 BRL) is held: a person must decide about its money, because the payment is of 60.00 BRL, ' +
-        'less than the 100.00 that the order asks (amount_mismatch). Reported as paid: 60.00 BRL. See settled why ' +
+        'Order order-8001 (100.00 BRL) is held: a person must decide about its money, because the payment is 60.00 BRL, ' +
+        'less than the 100.00 that the order asks for (amount_mismatch). Reported as paid: 60.00 BRL. See settled why ' +
         'order-8001, then decide: settled orders resolve order-8001',
       openedAt: AT,
       lastAt: AT,

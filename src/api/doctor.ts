@@ -20,7 +20,7 @@ const FOUND: Finding[] = [
     name: 'needs a person',
     status: 'warning',
     detail:
-      '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, BRL 60.00 captured in all. See: settled ' +
+      '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all. See: settled ' +
       'attention',
   },
 ];

@@ -34,7 +34,7 @@ export function requireOwnBrowser(request: Request, { address }: Pick<Callers, '
 function forbidden({ role, name }: Caller, { least }: Access): string {
   if (role === 'shop')
     return `This needs the token of a person: of role ${least} or above. The shop's token may not do it.`;
-  return `This needs the role ${least}, and ${name} has the role ${role}.`;
+  return `This needs the role ${least}, and ${name} has the role ${role}. Use a token of that role.`;
 }
 
 /** Who sent the request; null on a route that anyone may use. */

@@ -43,7 +43,7 @@ export function fieldProblem(path: string, detail: string): ProblemError {
 }
 
 /** 404. */
-export function noSuch(what: 'order' | 'event' | 'notice' | 'token' | 'session' | 'run', name: string): ProblemError {
+export function noSuch(what: 'order' | 'event' | 'notice' | 'session' | 'run', name: string): ProblemError {
   return problem(404, 'not_found', `There is no ${what} ${name} here.`);
 }
 

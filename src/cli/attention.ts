@@ -7,7 +7,7 @@ import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { PAGE_OPTIONS } from './filters.ts';
 import { capturedWords } from './orders.ts';
-import { type Block, prose } from './output.ts';
+import type { Block } from './output.ts';
 import { listRows, moreLine } from './rows.ts';
 import { type Columns, table } from './table.ts';
 
@@ -48,7 +48,7 @@ export const attention = defineCommand({
       : { rows: await fewOfEach(connection, groups, { state }), more: false };
     const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
     const lines = [
-      prose(summary.sentence),
+      summary.sentence,
       ...(groups.length === 0 ? [] : ['', ...groupLines(groups)]),
       ...(rows.length === 0 ? [] : ['', ...table(rows, MATTER_COLUMNS)]),
       ...moreLine(more),

@@ -1,7 +1,7 @@
 import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
-import { BULK_CHANGED, inNumber, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { UsageError } from './exit.ts';
 import { EVENT_OPTIONS, NOTICE_OPTIONS, ORDER_OPTIONS, PAGE_OPTIONS, queryOf, SINCE, UNTIL } from './filters.ts';
@@ -14,7 +14,7 @@ type RunAnswer = { run: BulkRunDocument };
 
 const COMMON = {
   reason: { value: 'TEXT', about: 'why; kept with the run' },
-  preview: { about: 'only say how many there are' },
+  'dry-run': { about: 'only say how many there are' },
 } as const;
 
 type Start = { name: string; action: BulkRunDocument['action']; about: string; options: Options; example: string };
@@ -24,12 +24,12 @@ function startCommand({ name, action, about, options, example }: Start): Command
     usage: `bulk ${name}`,
     about,
     details: [
-      'It lists those that the options select, at most 10 000, and the server goes through them in the background.',
-      'What comes under the options later is not touched. See how far it is: settled bulk list',
+      'The server notes what the options select now, at most 10 000, and works through it in the background.',
+      'It starts at once: look first with --dry-run. `settled bulk list` shows how far it is.',
     ],
-    examples: [`settled bulk ${name} ${example} --preview`, `settled bulk ${name} ${example}`],
+    examples: [`settled bulk ${name} ${example} --dry-run`, `settled bulk ${name} ${example}`],
     options: { ...options, ...COMMON },
-    async run({ options: { preview, reason, ...filters }, server }) {
+    async run({ options: { 'dry-run': preview, reason, ...filters }, server }) {
       const filter = queryOf(filters);
       if (Object.keys(filter).length === 0) {
         throw new UsageError(`\`settled bulk ${name}\` needs at least one of: ${optionNames(options)}.`);
@@ -87,7 +87,7 @@ export const bulkCheck = startCommand({
 export const bulkEnd = startCommand({
   name: 'end',
   action: 'end_attention',
-  about: 'say that all matters of a kind are over',
+  about: 'end all matters of a kind',
   options: {
     kind: { value: 'KIND', choices: ATTENTION_KINDS, needed: true, about: 'only matters of this kind' },
     since: SINCE,
@@ -98,13 +98,13 @@ export const bulkEnd = startCommand({
 
 export const bulkList = defineCommand({
   usage: 'bulk list',
-  about: 'list work on many rows, the newest first, and how far it is',
+  about: 'list bulk runs, the newest first, and how far they are',
   options: PAGE_OPTIONS,
   async run({ options, server }) {
     const { rows, more } = await listRows<BulkRunDocument>(server(), 'bulk', {}, options);
     return {
       data: { runs: rows, more },
-      lines: [...table(rows, COLUMNS, { nothing: 'No such work.' }), ...moreLine(more)],
+      lines: [...table(rows, COLUMNS, { nothing: 'There are no bulk runs.' }), ...moreLine(more)],
     };
   },
 });
@@ -116,7 +116,7 @@ const COLUMNS: Columns<BulkRunDocument> = {
   filter: ({ filter }) => filterWords(filter),
   by: 'by',
   status: 'status',
-  'had their turn': ({ done, total }) => `${done} of ${total}`,
+  done: ({ done, total }) => `${done} of ${total}`,
   'ends about': 'expectedEndAt',
 };
 
@@ -128,13 +128,15 @@ function filterWords(filter: BulkRunDocument['filter']): string {
 
 export const bulkShow = defineCommand({
   usage: 'bulk show ID',
-  about: 'show how far work on many rows is',
+  about: 'show how far a bulk run is',
+  examples: ['settled bulk show 12'],
   run: async ({ first, server }) => report(await server().get<RunAnswer>(runPath(first))),
 });
 
 export const bulkCancel = defineCommand({
   usage: 'bulk cancel ID',
-  about: 'stop work on many rows; what it did stays',
+  about: 'stop a bulk run; what it did stays',
+  examples: ['settled bulk cancel 12'],
   run: async ({ first, server }) => report(await server().post<RunAnswer>(`${runPath(first)}/cancel`, {})),
 });
 
@@ -153,8 +155,8 @@ function report(answer: RunAnswer): Report {
     'started by': run.by,
     started: run.startedAt,
     status: run.detail === null ? run.status : `${run.status}: ${WHY_CANCELLED[run.detail]}`,
-    rows: run.isMore ? `${inNumber(total, 'row')}; there are more: start it again for them` : inNumber(total, 'row'),
-    'had their turn': `${done}: ${changed} ${BULK_CHANGED[run.action]}, ${skipped} skipped, ${failed} failed`,
+    done: `${done} of ${total}: ${changed} ${BULK_CHANGED[run.action]}, ${skipped} skipped, ${failed} failed`,
+    'not selected': run.isMore ? 'there are more: start it again for them' : undefined,
     ended: run.endedAt,
     'ends about': run.expectedEndAt ?? undefined,
   });

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts';
 import { type Environment, nearest } from '../config/environment.ts';
 import type { Clock } from '../work/clock.ts';
 import type { ServerApi } from './connection.ts';
-import { type ExitCode, UsageError } from './exit.ts';
+import { type ExitCode, Refusal, UsageError, whyUnreadable } from './exit.ts';
 import type { Block } from './output.ts';
 import { COLOUR_CHOICES, type Screen } from './screen.ts';
 import { TARGET_OPTIONS } from './target.ts';
@@ -120,9 +120,9 @@ export function readArguments(command: Command, args: readonly string[]): Argume
     const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
     if (option === undefined) {
       const list = Object.keys(known).map((name) => `--${name}`);
-      throw new UsageError(
-        `\`settled ${command.name}\` has no option ${token.rawName}.${didYouMean(token.rawName, list)} It has: ${list.join(', ')}.`,
-      );
+      const guess = didYouMean(token.rawName, list);
+      const advice = guess === '' ? ` It has: ${list.join(', ')}.` : `${guess} See: settled help ${command.name}`;
+      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}.${advice}`);
     }
     if (read.options[token.name] !== undefined) throw new UsageError(`--${token.name} is given twice. Give it once.`);
     read.options[token.name] = readValue(option, token);
@@ -161,12 +161,32 @@ export function didYouMean(given: string, names: readonly string[]): string {
   return meant === null ? '' : ` Did you mean ${/[ -]/.test(meant) ? `\`${meant}\`` : meant}?`;
 }
 
-function checkPositionals({ name, positionals }: Command, given: readonly string[]): void {
+/** What the server says of a field of the request, said of the option or the argument that gave it. */
+export function inWordsOf(command: Command, error: unknown): unknown {
+  if (!(error instanceof Refusal) || error.code !== 'invalid_request') return error;
+  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z]+): /g, (field, before, name: string) => {
+    const option = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    if (Object.hasOwn(command.options, option)) return `${before}--${option} `;
+    return command.positionals === name.toUpperCase() ? `${before}${command.positionals} ` : field;
+  });
+  return new Refusal(error.code, message);
+}
+
+/** How a command is written, with all that it cannot do without. */
+export function usageOf({ name, positionals, options }: Command): string {
+  const needed = Object.entries(options).filter(([, { needed }]) => needed !== undefined);
+  return ['settled', name, positionals, ...needed.map(([option, { value }]) => `--${option} ${value}`)]
+    .filter((word) => word !== '')
+    .join(' ');
+}
+
+function checkPositionals(command: Command, given: readonly string[]): void {
+  const { name, positionals } = command;
   const isOptional = positionals.startsWith('[');
   const isMany = /\.\.\.\]?$/.test(positionals);
   const word = positionals.replace(/[[\].]/g, '');
   if (given.length === 0 && positionals !== '' && !isOptional) {
-    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: settled ${name} ${positionals}`);
+    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: ${usageOf(command)}`);
   }
   if (given.includes('')) throw new UsageError(`${word || 'An argument'} must not be empty.`);
   const most = positionals === '' ? 0 : isMany ? Number.POSITIVE_INFINITY : 1;
@@ -177,10 +197,13 @@ function checkPositionals({ name, positionals }: Command, given: readonly string
 }
 
 function checkNeeded({ name, options }: Command, given: Arguments['options']): void {
-  for (const [option, { value, needed }] of Object.entries(options)) {
-    if (needed === undefined || given[option] !== undefined) continue;
-    throw new UsageError(`\`settled ${name}\` needs --${option} ${value}.${needed === true ? '' : ` ${needed}`}`);
-  }
+  const lacking = Object.entries(options).filter(
+    ([option, { needed }]) => needed !== undefined && given[option] === undefined,
+  );
+  if (lacking.length === 0) return;
+  const list = lacking.map(([option, { value }]) => `--${option} ${value}`).join(' and ');
+  const advice = lacking.flatMap(([, { needed }]) => (typeof needed === 'string' ? [` ${needed}`] : []));
+  throw new UsageError(`\`settled ${name}\` needs ${list}.${advice.join('')}`);
 }
 
 /** An option's value as a whole number from `min` on. */
@@ -195,6 +218,6 @@ export function readGivenFile(option: string, path: string): Buffer {
   try {
     return readFileSync(path === '-' ? 0 : path);
   } catch (error) {
-    throw new UsageError(`--${option} ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    throw new UsageError(`--${option} ${path} ${whyUnreadable(error)}.`);
   }
 }

@@ -4,7 +4,15 @@ import { releaseVersion } from '../release.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
 import { attention, attentionEnd } from './attention.ts';
 import { bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
-import { type Command, defineCommand, didYouMean, LEADING_OPTIONS, type Report, readArguments } from './command.ts';
+import {
+  type Command,
+  defineCommand,
+  didYouMean,
+  inWordsOf,
+  LEADING_OPTIONS,
+  type Report,
+  readArguments,
+} from './command.ts';
 import { completionScript, SHELLS } from './completion.ts';
 import { showConfig } from './config.ts';
 import { connect, connectElsewhere } from './connection.ts';
@@ -28,7 +36,7 @@ import {
   ordersShow,
   why,
 } from './orders.ts';
-import { failureText, reportText } from './output.ts';
+import { failureText, reportText, verbatim } from './output.ts';
 import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
 import { reconcile } from './reconcile.ts';
 import { COLOUR_CHOICES, type ColourChoice, PIPE, type Screen, screenOf } from './screen.ts';
@@ -109,7 +117,7 @@ async function dispatch(all: readonly string[], surroundings: Surroundings): Pro
   const around = targetEnvironment(environment);
   const target = options as ElsewhereOptions;
   const isElsewhere = () => hasTarget(target, around);
-  return command.run({
+  const call: Parameters<Command['run']>[0] = {
     positionals,
     first: positionals[0] ?? '',
     // A list makes filters of all that it is given.
@@ -123,7 +131,12 @@ async function dispatch(all: readonly string[], surroundings: Surroundings): Pro
     screen,
     clock,
     print,
-  });
+  };
+  try {
+    return await command.run(call);
+  } catch (error) {
+    throw inWordsOf(command, error);
+  }
 }
 
 /** Options that every command takes may also stand before it. `--json` counts wherever it is. */
@@ -181,7 +194,7 @@ const completion = defineCommand({
       throw new UsageError(`There is no completion for "${first}".${guess} There is one for: ${SHELLS.join(', ')}.`);
     }
     const lines = completionScript(shell, { commands: COMMANDS, programs: PROGRAMS });
-    return { data: { shell, script: `${lines.join('\n')}\n` }, lines };
+    return { data: { shell, script: `${lines.join('\n')}\n` }, lines: lines.map(verbatim) };
   },
 });
 

@@ -2,7 +2,7 @@ import { type Environment, TARGET_NAMES, targetEnvironment } from '../config/env
 import { type ShownSetting, showConfig as settingsOf } from '../config/shown.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
-import { type Block, prose } from './output.ts';
+import type { Block } from './output.ts';
 import { type Columns, table } from './table.ts';
 
 export const showConfig = defineCommand({
@@ -25,7 +25,7 @@ export const showConfig = defineCommand({
         ...table(shown, COLUMNS, { nothing: 'Every setting is left to its default.' }),
         ...envFileLines(settings),
         ...elsewhereLines(targetEnvironment(environment)),
-        ...(fault === null ? [] : ['', prose(fault)]),
+        ...(fault === null ? [] : ['', fault]),
       ],
       exit: fault === null ? EXIT.ok : EXIT.configuration,
     };
@@ -42,12 +42,12 @@ const COLUMNS: Columns<ShownSetting> = {
 
 function envFileLines(settings: readonly ShownSetting[]): Block[] {
   const { file = null } = settings.find(({ source }) => source === '.env') ?? {};
-  return file === null ? [] : ['', prose(`.env is ${file}.`)];
+  return file === null ? [] : ['', `.env is ${file}.`];
 }
 
 /** The environment that tells commands of a server elsewhere: the settings above then say nothing of that one. */
 function elsewhereLines(environment: Environment): Block[] {
   const given = TARGET_NAMES.filter((name) => environment[name]);
   if (given.length === 0) return [];
-  return ['', prose(`Commands ask a server elsewhere, for which the environment has: ${given.join(', ')}.`)];
+  return ['', `Commands ask a server elsewhere, for which the environment has: ${given.join(', ')}.`];
 }

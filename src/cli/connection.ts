@@ -57,8 +57,8 @@ type Server = {
   address: ListenAddress & { isSecure: boolean; prefix: string };
   url: string;
   token: string | Fault;
-  /** The settings with which a person may give the token. */
-  tokenPlaces: string;
+  /** What to do if it does not know the token. */
+  tokenAdvice: string;
   /** What to do if it cannot be reached. */
   advice: string;
 };
@@ -77,10 +77,10 @@ function serverOf({ operatorListen, operatorToken, store }: Config): Server {
     address: { ...reachable(operatorListen), isSecure: false, prefix: '' },
     url: urlOf(operatorListen),
     token: operatorToken ?? readToken(storeFile(store)),
-    tokenPlaces:
+    tokenAdvice:
       store.engine === 'postgres'
-        ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
-        : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept',
+        ? 'Set SETTLED_OPERATOR_TOKEN to that of its replicas.'
+        : 'Set SETTLED_OPERATOR_TOKEN to its own, or SETTLED_STORE to its database: the token file is kept beside it.',
     advice: 'Start it with `settled serve`; if it runs, give this command its SETTLED_OPERATOR_LISTEN.',
   };
 }
@@ -99,7 +99,9 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
     },
     url,
     token,
-    tokenPlaces: '--token-file, or SETTLED_AT_TOKEN_FILE. `settled tokens add NAME --role viewer` makes one there',
+    tokenAdvice:
+      'Give --token-file, or SETTLED_AT_TOKEN_FILE, a token of that server: `settled tokens add NAME --role viewer` makes ' +
+      'one on its machine.',
     advice:
       'Check --at or SETTLED_AT: it must lead to the private listener, which is best reached through a tunnel or a proxy with ' +
       'TLS. For a certificate of your own authority, set NODE_EXTRA_CA_CERTS to its file.',
@@ -171,7 +173,7 @@ async function* follow<T>(server: Server, sent: Sent, read: (line: string) => T 
 
 /** Sends a request as the operator; resolves when an answer of success begins. */
 async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
-  const { url, token, tokenPlaces } = server;
+  const { url, token, tokenAdvice } = server;
   if (token instanceof Fault) {
     // Without a server no token would help, so that is said first.
     await exchange(server, '', { path: '/livez' });
@@ -183,11 +185,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
   const answer = await readAnswer(server, response);
   if (typeof answer?.detail !== 'string') throw notSettled(server, response);
   if (statusCode !== 401) throw new Refusal(String(answer.title), answer.detail);
-  throw new Fault(
-    'terminal',
-    'not_authorized',
-    `The server at ${url} does not know this token. Give the server's own: ${tokenPlaces}.`,
-  );
+  throw new Fault('terminal', 'not_authorized', `The server at ${url} does not know this token. ${tokenAdvice}`);
 }
 
 /** Resolves when an answer begins, whatever it is. */

@@ -9,7 +9,7 @@ import { EXIT, UsageError } from './exit.ts';
 import { EVENT_OPTIONS, LIST_OPTIONS, REJECTION_OPTIONS } from './filters.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { orderPath } from './orders.ts';
-import { type Block, printableLines, prose } from './output.ts';
+import { type Block, verbatim } from './output.ts';
 import { bulkCommand, faultWords, list, statusWords } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 
@@ -44,6 +44,7 @@ function eventTable(events: readonly EventDocument[]): Block[] {
 export const eventsShow = defineCommand({
   usage: 'events show ID',
   about: 'show one event with its body, as it came',
+  examples: ['settled events show 12'],
   async run({ first, server }) {
     const answer = await server().get<{ event: EventWithBody }>(`/v1/events/${encodeURIComponent(first)}`);
     const { event } = answer;
@@ -70,9 +71,9 @@ export const eventsShow = defineCommand({
   },
 });
 
-function bodyLines({ id, bodyText, bodyDropped }: EventWithBody): string[] {
+function bodyLines({ id, bodyText, bodyDropped }: EventWithBody): Block[] {
   if (bodyDropped) return ['Its body was dropped when it was old: SETTLED_KEEP_BODIES says when.'];
-  if (bodyText !== null) return printableLines(bodyText);
+  if (bodyText !== null) return [verbatim(bodyText)];
   return [`The body is not UTF-8 text. Its bytes are in: settled events show ${id} --json`];
 }
 
@@ -171,7 +172,7 @@ export const verifyDelivery = defineCommand({
         : verifyHere(secret, captured, toleranceSeconds());
     return {
       data: found,
-      lines: [`${found.verdict}: ${found.answer}`, ...found.advice].map((line) => prose(line)),
+      lines: [`${found.verdict}: ${found.answer}`, ...found.advice],
       exit: found.authentic ? EXIT.ok : EXIT.notAuthentic,
     };
   },

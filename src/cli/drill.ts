@@ -11,6 +11,7 @@ import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { type DrilledWithKeys, drillReport, type Living } from './drill_report.ts';
 import { Refusal, UsageError } from './exit.ts';
+import { inBytes } from './output.ts';
 
 /** `settled drill`: what a restore from a backup would give, found out on copies of it in a folder that is removed again. */
 
@@ -156,7 +157,7 @@ function copyStore(from: string, to: string, folder: string): number {
     throw new Fault(
       'transient',
       'store_full',
-      `The drill copies ${from}, ${bytes} bytes, and ${tmpdir()} has room for ${bavail * bsize}. Free some, or name another ` +
+      `The drill copies ${from}, ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}. Free some, or name another ` +
         'folder: TMPDIR=/path settled drill …',
     );
   }

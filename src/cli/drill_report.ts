@@ -8,7 +8,7 @@ import { inWords } from '../work/clock.ts';
 import type { Report } from './command.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { type Block, prose } from './output.ts';
+import { type Block, inBytes } from './output.ts';
 import { table } from './table.ts';
 
 /** What a drill found, in words. */
@@ -56,7 +56,7 @@ export function drillReport(found: DrillFound): Report {
   };
   const verdict = isFit ? `${backup} can be put to use.` : `${backup} cannot be put to use as it is.`;
   const lines = [
-    prose(`${verdict} ${from}`),
+    `${verdict} ${from}`,
     '',
     ...checkLines(checks),
     '',
@@ -83,7 +83,7 @@ function checksOf(found: DrillFound): Finding[] {
     ? 'settled wrote it: a start knows that it is a copy'
     : 'it does not say that it is a copy: after the restore, and before the start, run `settled migrate --restored`';
   return [
-    ok('file', `${inNumber(bytes, 'byte')}; every page and every index is whole`),
+    ok('file', `${inBytes(bytes)}; every page and every index is whole`),
     ok('schema', schema),
     saysThatItIsACopy ? ok('origin', origin) : { name: 'origin', status: 'warning', detail: origin },
     checkKey(drilled),

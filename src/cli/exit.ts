@@ -137,6 +137,13 @@ export function failure(error: unknown): Failure {
   return new CommandError('bug', `This is a bug in settled. Please report it.\n${stack}`);
 }
 
+/** Completes a sentence about a file or folder that could not be read. */
+export function whyUnreadable(error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT') return 'does not exist';
+  return code === 'EACCES' ? 'may not be read by this user' : `cannot be read (${code})`;
+}
+
 /** Requests that can hang in a system call on a thread: looking a name up, reading or writing a file. */
 const MAY_HANG = /^(GetAddrInfo|FS)Req/;
 

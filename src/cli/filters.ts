@@ -29,24 +29,24 @@ export const ORDER_OPTIONS = {
   q: {
     value: 'TEXT',
     about:
-      'only orders with this reference or one that begins so, this id or address of a link, this id of a payment, event or ' +
-      'notice, this number of an event, a customer whose e-mail address or a word of whose name begins so, or this amount, like 150,00 or "BRL 150"',
+      'search: a reference or its beginning; the id or address of a link; the id of a payment, event or notice; the ' +
+      'number of an event; the beginning of a customer\'s e-mail or of a word of the name; or an amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
   flag: { value: 'FLAG', choices: FLAGS, about: 'only orders with this flag' },
-  overpaid: { value: 'true', choices: ['true'], about: 'only orders on which more is left than they ask' },
-  attention: { value: 'KIND', choices: MATTER_KINDS, about: 'only orders that an open matter of this kind is about' },
+  overpaid: { value: 'true', choices: ['true'], about: 'only orders that have more money than they ask for' },
+  attention: { value: 'KIND', choices: MATTER_KINDS, about: 'only orders with an open matter of this kind' },
   hold: { value: 'REASON', choices: HOLD_REASONS, about: 'only orders with an open hold for this reason' },
-  since: { value: 'TIME', about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z' },
+  since: {
+    value: 'TIME',
+    about: 'only orders created since then: how long ago, like 90m, 2h or 3d, or 2030-01-31T12:00:00Z',
+  },
   until: { value: 'TIME', about: 'only orders created until then' },
   'paid-since': { value: 'TIME', about: 'only orders paid since then' },
   'paid-until': { value: 'TIME', about: 'only orders paid until then' },
-  'amount-from': { value: 'AMOUNT', about: 'only orders that ask this or more, like 100.50' },
-  'amount-to': { value: 'AMOUNT', about: 'only orders that ask this or less' },
-  currency: {
-    value: 'CODE',
-    about: 'only orders that ask in this currency; of the amounts, SETTLED_CURRENCY if left out',
-  },
+  'amount-from': { value: 'AMOUNT', about: 'only orders of this amount or more, like 100.50' },
+  'amount-to': { value: 'AMOUNT', about: 'only orders of this amount or less' },
+  currency: { value: 'CODE', about: 'only orders in this currency; SETTLED_CURRENCY if an amount is given without it' },
 } as const;
 
 const WITH_STATUS = (what: 'events' | 'notices') =>
@@ -60,7 +60,7 @@ const WITH_STATUS = (what: 'events' | 'notices') =>
 export const EVENT_OPTIONS = {
   ...WITH_STATUS('events'),
   type: { value: 'TYPE', about: 'only events of this type, as the service names it' },
-  outcome: { value: 'OUTCOME', choices: OUTCOMES, about: 'only events of which this became' },
+  outcome: { value: 'OUTCOME', choices: OUTCOMES, about: 'only events with this outcome' },
 } as const;
 
 export const NOTICE_OPTIONS = {

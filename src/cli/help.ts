@@ -1,6 +1,14 @@
-import { type Command, commonOptionsOf, LEADING_OPTIONS, type Options, optionsOf, type Report } from './command.ts';
+import {
+  type Command,
+  commonOptionsOf,
+  LEADING_OPTIONS,
+  type Options,
+  optionsOf,
+  type Report,
+  usageOf,
+} from './command.ts';
 import { EXIT_MEANINGS } from './exit.ts';
-import { type Block, prose, width, wrap } from './output.ts';
+import { type Block, verbatim, width, wrap } from './output.ts';
 import { paint, type Screen } from './screen.ts';
 
 /** What `settled help` says, made from the table of commands. */
@@ -21,7 +29,7 @@ export function overview(groups: Groups): Report {
   return {
     data: { commands: commands.map(describe), exitCodes: Object.fromEntries(exits) },
     lines: [
-      prose('settled marks the orders of a shop paid: once, durably, and for the right money.'),
+      'settled marks the orders of a shop paid: once, durably, and for the right money.',
       '',
       'Usage: settled COMMAND [OPTION...]',
       ...Object.entries(groups).flatMap(([heading, group]) => [
@@ -39,12 +47,8 @@ export function overview(groups: Groups): Report {
       strong('With every command that asks the server:'),
       columnLines(optionRows(withoutLocal())),
       '',
-      prose(
-        '`settled help COMMAND` says more about one command; `settled completion SHELL` lets your shell complete them.',
-      ),
-      prose(
-        "Settings are in the environment, SETTLED_*: `settled config` shows them. A command needs the server's, or --at.",
-      ),
+      '`settled help COMMAND` says more about one command; `settled completion SHELL` lets your shell complete them.',
+      "Settings are in the environment, SETTLED_*: `settled config` shows them. A command needs the server's, or --at.",
       '',
       strong('Exit codes:'),
       columnLines(exits.map(([code, meaning]) => [code.padStart(2), meaning])),
@@ -69,15 +73,23 @@ export function commandHelp(command: Command): Report {
   return {
     data: describe(command),
     lines: [
-      prose(`settled ${name}: ${about}`),
+      `settled ${name}: ${about}`,
       '',
-      prose(`Usage: ${usageOf(command)} [OPTION...]`),
+      usageLine(command),
       '',
       ...(own.length === 0 ? [] : [columnLines(own, all), '']),
       columnLines(common, all),
       ...(details.length === 0 ? [] : ['', paragraphs(details)]),
-      ...(examples.length === 0 ? [] : ['', strong('Examples:'), ...examples.map((line) => `  ${line}`)]),
+      ...(examples.length === 0 ? [] : ['', strong('Examples:'), ...examples.map((line) => verbatim(`  ${line}`))]),
     ],
+  };
+}
+
+function usageLine(command: Command): Block {
+  const name = 'Usage: ';
+  return ({ columns }) => {
+    const room = (columns ?? COLUMNS) - name.length;
+    return wrap(`${usageOf(command)} [OPTION...]`, room).map((line, at) => (at === 0 ? name : ' '.repeat(7)) + line);
   };
 }
 
@@ -115,14 +127,11 @@ function optionRows(options: Options): Row[] {
   });
 }
 
-function usageOf({ name, positionals }: Command): string {
-  return `settled ${name} ${positionals}`.trimEnd();
-}
-
 type Row = readonly [left: string, right: string];
 
 function usageRow(command: Command): Row {
-  return [usageOf(command), command.about];
+  const { name, positionals, about } = command;
+  return [`settled ${name} ${positionals}`.trimEnd(), about];
 }
 
 const COLUMNS = 116;

@@ -11,8 +11,6 @@ import { ENV_FILE, type InitPlan, planFiles, refuseForeignFiles, type WrittenFil
 import { answerQuestions, givenAnswers, type InitOptions } from './init_questions.ts';
 import type { Terminal } from './init_terminal.ts';
 import { consultDoctor, type DoctorVerdict, playFirstOrder, type TestOrder } from './init_trial.ts';
-import { wrap } from './output.ts';
-import type { Screen } from './screen.ts';
 import { table } from './table.ts';
 
 /** Runs `settled init`: questions, files, doctor, a first test order. */
@@ -138,10 +136,5 @@ function nextSteps({ environment, settings }: InitPlan): string[] {
 }
 
 function nextLines(steps: readonly string[]): ReportLine[] {
-  const indent = ' '.repeat('  1. '.length);
-  const numbered = steps.map((step, at) => ({ columns }: Screen) => {
-    const [first = '', ...more] = wrap(indent + step, columns ?? Number.POSITIVE_INFINITY);
-    return [`  ${at + 1}. ${first.trimStart()}`, ...more];
-  });
-  return ['Next:', ...numbered];
+  return ['Next:', ...steps.map((step, at) => `  ${at + 1}. ${step}`)];
 }

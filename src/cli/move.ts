@@ -16,6 +16,7 @@ import { defineCommand, type Report, readGivenFile } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
 import { UsageError } from './exit.ts';
+import { inBytes } from './output.ts';
 import { openProgress } from './progress.ts';
 import type { Screen } from './screen.ts';
 
@@ -159,7 +160,7 @@ async function checked(
       'source',
       source,
       ({ bytes }) =>
-        `${address.path} has ${inMegabytes(bytes)}; ${isServed ? 'a process serves it' : 'no process serves it'}`,
+        `${address.path} has ${inBytes(bytes)}; ${isServed ? 'a process serves it' : 'no process serves it'}`,
     ),
     finding('target', target, ({ version, holds }) => `${to.name} is PostgreSQL ${version} and ${HOLDS[holds]}`),
     ...(source instanceof Fault ? [] : needs(source)),
@@ -188,7 +189,7 @@ function needs({ bytes }: { bytes: number }): Finding[] {
     {
       name: 'room',
       status: 'ok',
-      detail: `the database needs about ${inMegabytes(bytes * ROOM)}: see that its server has it`,
+      detail: `the database needs about ${inBytes(bytes * ROOM)}: see that its server has it`,
     },
     { name: 'time', status: 'ok', detail: `about ${time} on one machine; intake stops for about ${stopTime} of it` },
   ];
@@ -196,10 +197,6 @@ function needs({ bytes }: { bytes: number }): Finding[] {
 
 function serverFound(): Finding {
   return { name: 'server', status: 'ok', detail: 'settled answers, and will let go of the file' };
-}
-
-function inMegabytes(bytes: number): string {
-  return `${Math.max(1, Math.round(bytes / 1_000_000))} MB`;
 }
 
 type Reported = { to: PostgresAddress; settings: Config; isRehearsal: boolean };

@@ -4,7 +4,7 @@ import { inARow } from '../explain/shop_status.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
-import { type Block, printable, printableLines, prose } from './output.ts';
+import { type Block, printable, verbatim } from './output.ts';
 import { bulkCommand, countLine, faultWords, listRows, moreLine, statusWords } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 
@@ -64,15 +64,13 @@ function keyOf({ id }: NoticeDocument): number {
 /** In the words of `settled doctor`. */
 function shopLines(shop: ShopDocument): Block[] {
   if (shop === null) {
-    return [
-      prose('Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'),
-    ];
+    return ['Nothing is sent: SETTLED_SHOP_URL is not set. These notices are for the feed only, which the shop reads.'];
   }
   const { url, failures } = shop;
-  const sent = prose(`They are sent to ${url}`);
+  const sent = `They are sent to ${url}`;
   if (failures === null) return [sent];
   const failed = inARow({ ...failures, sinceMs: Date.parse(failures.since) });
-  return [sent, prose(`The shop takes none: ${failed}. What to do: settled doctor`)];
+  return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
 }
 
 /** `shop`: undefined if the answer did not name it. */
@@ -114,6 +112,7 @@ function nextAttempt({ dueAt, reference }: NoticeDocument, shown: readonly Notic
 export const noticesShow = defineCommand({
   usage: 'notices show ID',
   about: "show one notice: its content, the number of attempts, and the shop's last answer",
+  examples: ['settled notices show msg_12_0aae395a-25ca-41e5-9885-56c31030382d'],
   details: ['After a notice was sent again, only the attempts since then count.'],
   async run({ first, server }) {
     const answer = await server().get<{ notice: NoticeWithBody }>(`/v1/notices/${encodeURIComponent(first)}`);
@@ -131,9 +130,9 @@ export const noticesShow = defineCommand({
       'shop answered': notice.answer?.status ?? null,
       fault: faultWords(notice),
     });
-    const body = JSON.stringify(notice.body, null, 2).split('\n').map(printable);
-    const said = notice.answer?.body ? ['', 'The shop answered:', ...printableLines(notice.answer.body)] : [];
-    return { data: answer, lines: [...lines, '', ...body, ...said] };
+    const body = verbatim(JSON.stringify(notice.body, null, 2));
+    const said = notice.answer?.body ? ['', 'The shop answered:', verbatim(notice.answer.body)] : [];
+    return { data: answer, lines: [...lines, '', body, ...said] };
   },
 });
 

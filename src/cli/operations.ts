@@ -5,7 +5,7 @@ import { inWords } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { jsonLine, padded, printable, prose, width } from './output.ts';
+import { inBytes, jsonLine, padded, printable, width, wrap } from './output.ts';
 import { hereTime, paint, type Screen, toneOf } from './screen.ts';
 import { record } from './table.ts';
 
@@ -82,6 +82,15 @@ function stopping({ url }: ServerApi): Fault {
 }
 
 const WHAT_COLUMNS = 11;
+const ORDER_COLUMNS_MAX = 40;
+/** A narrower terminal shows only the time of day, in UTC. */
+const WIDE_COLUMNS = 100;
+/** A detail that is given fewer columns is left for the terminal to break. */
+const DETAIL_COLUMNS_MIN = 16;
+
+function timeOfDay(at: string): string {
+  return at.replace(/^[\d-]+T/, '');
+}
 
 /**
  * Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. A
@@ -91,11 +100,20 @@ function columns(screen: Screen): (line: Line) => string {
   let orderColumns = 12;
   let isFirst = true;
   const isLocal = screen.columns !== null && hereTime(screen.nowMs()) !== null;
+  const isNarrow = screen.columns !== null && screen.columns < WIDE_COLUMNS;
   const row = ([at, here]: readonly [string, string], what: string, order: string, detail: string) => {
-    orderColumns = Math.max(orderColumns, width(order));
-    const shown = paint(screen, toneOf('what', what), padded(what, WHAT_COLUMNS));
-    const times = isLocal ? [padded(at, 24), padded(here, 8)] : [padded(at, 24)];
-    return `${[...times, shown, padded(order, orderColumns), detail].join('  ').trimEnd()}\n`;
+    orderColumns = Math.max(orderColumns, Math.min(width(order), ORDER_COLUMNS_MAX));
+    const times = isNarrow
+      ? [padded(timeOfDay(at), 13)]
+      : isLocal
+        ? [padded(at, 24), padded(here, 8)]
+        : [padded(at, 24)];
+    const before = [...times, padded(what, WHAT_COLUMNS), padded(order, orderColumns)].join('  ');
+    const indent = width(before) + 2;
+    const room = (screen.columns ?? Number.POSITIVE_INFINITY) - indent;
+    const [first = '', ...more] = room < DETAIL_COLUMNS_MIN ? [detail] : wrap(detail, room);
+    const shown = before.replace(what, paint(screen, toneOf('what', what), what));
+    return `${[`${shown}  ${first}`.trimEnd(), ...more.map((line) => ' '.repeat(indent) + line)].join('\n')}\n`;
   };
   return (line) => {
     const heading = isFirst
@@ -155,7 +173,7 @@ export const backup = defineCommand({
   async run({ server }) {
     const answer = await server().post<BackupAnswer>('/v1/admin/backup', undefined, LONG_TIMEOUT_MS);
     const { path, bytes, notIncluded } = answer.backup;
-    return { data: answer, lines: [`${path} was written, ${bytes} bytes.`, prose(notIncluded)] };
+    return { data: answer, lines: [`${path} was written, ${inBytes(bytes)}.`, notIncluded] };
   },
 });
 
@@ -177,8 +195,9 @@ export const rotateKey = defineCommand({
     );
     const { keyId, previousKeyId, secrets, resealed, keyPlace, note } = answer.rotation;
     const lines = record({ key: keyId, 'key before': previousKeyId, 'kept in': keyPlace });
-    const which = secrets === resealed ? 'all of them' : `${resealed} of them now, the others before`;
-    const done = `The secrets key is a new one. Re-encrypted with it: ${inNumber(secrets, 'signing secret')}, ${which}.`;
-    return { data: answer, lines: [prose(done), prose(note), '', ...lines] };
+    const earlier = secrets === resealed ? '' : `, ${resealed} of them now and the others before`;
+    const all = `${inNumber(secrets, 'signing secret')}${earlier}`;
+    const done = `The secrets key was replaced. Re-encrypted with the new one: ${all}.`;
+    return { data: answer, lines: [done, note, '', ...lines] };
   },
 });

@@ -6,7 +6,7 @@ import { parseJsonText } from '../json.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
-import { type Block, printable, prose } from './output.ts';
+import { type Block, printable } from './output.ts';
 import { list } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 import { timelineLines } from './timeline.ts';
@@ -133,6 +133,7 @@ export function capturedWords({ paymentsTotal }: OrderDocument): string {
 export const ordersShow = defineCommand({
   usage: 'orders show REFERENCE',
   about: 'show one order; `settled why` explains how it got there',
+  examples: ['settled orders show order-8001', 'settled orders show order-8001 --json'],
   run: async ({ first, server }) => report(await server().get<OrderAnswer>(orderPath(first))),
 });
 
@@ -140,9 +141,11 @@ export const why = defineCommand({
   usage: 'why ORDER',
   about: "explain an order's state: how it got there and what happens next",
   details: [
-    'First the answer; then everything that is known of the order, in order of time;',
+    'ORDER is the reference of an order.',
+    'First comes the answer, then everything that is known of the order, in order of time,',
     'then what settled does next, and what a person should do.',
   ],
+  examples: ['settled why order-8001'],
   async run({ first, server }) {
     const explained = await server().get<Explanation>(`${orderPath(first)}/timeline`);
     return { data: explained, lines: timelineLines(explained) };
@@ -159,6 +162,7 @@ export const ordersCheck = defineCommand({
     'with 75 if the service cannot be asked now, the link is still being opened, or the service has none;',
     'with 78 if no API is configured.',
   ],
+  examples: ['settled orders check order-8001'],
   async run({ first, server }) {
     const answer = await server().post<CheckAnswer>(`${orderPath(first)}/check`);
     const { linkStatus, paymentStatus } = answer.service;
@@ -178,6 +182,7 @@ export const ordersCancel = defineCommand({
     'with 75 if the service cannot be asked now, or may have a link that is still being opened;',
     'with 78 if no API is configured.',
   ],
+  examples: ['settled orders cancel order-8001'],
   async run({ first, server }) {
     const answer = await server().post<OrderAnswer>(`${orderPath(first)}/cancel`);
     const { link } = answer.order;
@@ -219,6 +224,7 @@ export const ordersAdopt = defineCommand({
     'It ends with 0 once the order has the link, with 1 if it cannot have it, with 66 if there is no such order,',
     'with 75 if the service cannot be asked now, and with 78 if no API is configured.',
   ],
+  examples: ['settled orders adopt order-8001 --id pl_8001'],
   options: { id: { value: 'ID', needed: true, about: "the link's id at the service" } },
   async run({ first, options: { id }, server }) {
     const answer = await server().post<OrderAnswer & { note: string }>(`${orderPath(first)}/adopt`, { id });
@@ -233,7 +239,7 @@ export function orderPath(reference: string): string {
 /** An order for a person, a fact a line, below what is said first. */
 function report(answer: OrderAnswer, before: readonly string[] = []): Report {
   const lines = orderLines(answer.order);
-  return { data: answer, lines: before.length === 0 ? lines : [...before.map((line) => prose(line)), '', ...lines] };
+  return { data: answer, lines: before.length === 0 ? lines : [...before, '', ...lines] };
 }
 
 function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): Block[] {

@@ -6,7 +6,10 @@ import { PIPE, paint, type Screen } from './screen.ts';
 
 /** What a command prints, as text: lines for a person, a line of JSON for a program. */
 
-/** A line, or lines that depend on what they are shown on. Those must be `printable`; a plain line is made so. */
+/**
+ * A sentence, which a terminal shows broken between words, or lines that depend on what they are shown on. Those must be
+ * `printable`; a sentence is made so.
+ */
 export type Block = string | ((screen: Screen) => readonly string[]);
 
 /** A report as it is printed on standard output. */
@@ -20,21 +23,30 @@ export function reportText(
 
 /** Lines as they are shown on a screen. */
 export function shownLines(lines: readonly Block[], screen: Screen = PIPE): string[] {
-  return lines.flatMap((part) => (typeof part === 'string' ? printableLines(part) : part(screen)));
+  return lines.flatMap((part) => (typeof part === 'string' ? prose(part) : part)(screen));
 }
 
 /** A failure as it is printed on standard error. */
 export function failureText({ code, message, exit }: Failure, json: boolean, screen = PIPE): string {
   if (json) return jsonLine({ error: { code, message, exit } });
-  return `${paint(screen, 'bad', 'settled:')} ${printableLines(message).join('\n')}\n`;
+  const name = 'settled:';
+  const text = `${name} ${message}`;
+  // The stack of a bug stays as it is.
+  const lines = shownLines([code === 'bug' ? verbatim(text) : text], screen);
+  return `${lines.join('\n').replace(name, paint(screen, 'bad', name))}\n`;
 }
 
 export function jsonLine(data: unknown): string {
   return `${escapeMarks(JSON.stringify(data))}\n`;
 }
 
-/** A sentence, or several. On a terminal its lines are broken between words, below `indent` spaces. */
-export function prose(text: string, indent = 0): Block {
+/** Lines that a person copies, or that came from outside, such as a body: the terminal alone breaks them. */
+export function verbatim(text: string): Block {
+  return () => printableLines(text);
+}
+
+/** A sentence, or several, below `indent` spaces. */
+export function prose(text: string, indent = 0): Exclude<Block, string> {
   const space = ' '.repeat(indent);
   return ({ columns }) =>
     printableLines(text).flatMap((line) =>
@@ -44,12 +56,13 @@ export function prose(text: string, indent = 0): Block {
 
 /** What stays on one line if it fits on one, for a person who copies it: what is in backquotes, and commands at an end. */
 const UNBROKEN =
-  /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|$)|\S+/g;
+  /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|,(?= settled )|(?= \()|$)|\S+/g;
 
 /** As much on a line as fits. What does not fit on a line of its own is left for the terminal to break. */
 export function wrap(text: string, columns: number): string[] {
   if (width(text) <= columns) return [text];
-  const [, indent = '', rest = ''] = /^( *)(.*)$/s.exec(text) ?? [];
+  const [, space = '', mark = '', rest = ''] = /^( *)((?:- |\d\. )?)(.*)$/s.exec(text) ?? [];
+  const indent = ' '.repeat(space.length + mark.length);
   const lines: string[] = [];
   let line = '';
   for (const [piece] of rest.matchAll(UNBROKEN)) {
@@ -59,7 +72,20 @@ export function wrap(text: string, columns: number): string[] {
       line = indent + piece;
     } else line = longer;
   }
-  return [...lines, line];
+  return [...lines, line].map((one, at) => (at === 0 ? space + mark + one.slice(indent.length) : one));
+}
+
+const SIZES = [
+  ['GB', 1e9],
+  ['MB', 1e6],
+  ['KB', 1e3],
+] as const;
+
+/** `569 KB`, `1.2 MB`: three digits at most say enough. */
+export function inBytes(bytes: number): string {
+  const [unit, size] = SIZES.find(([, size]) => bytes >= size) ?? ['bytes', 1];
+  const n = bytes / size;
+  return `${n < 10 && size > 1 ? n.toFixed(1) : Math.round(n)} ${bytes === 1 ? 'byte' : unit}`;
 }
 
 /** Text with spaces up to a width; wider text as it is. */

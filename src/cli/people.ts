@@ -29,7 +29,7 @@ export const tokensAdd = defineCommand({
   examples: ['settled tokens add ana --role operator --expires 90d'],
   options: {
     role: { value: 'ROLE', choices: PERSON_ROLES, needed: true, about: 'what it may do' },
-    expires: { value: 'DAYS', about: 'when it ends, like 90d; it never does if this is left out' },
+    expires: { value: 'DAYS', about: 'when it ends, from 1d to 999d; it never does if this is left out' },
   },
   async run({ first: name, options: { role, expires }, server }) {
     const body = { name, role, ...(expires === undefined ? {} : { expires }) };

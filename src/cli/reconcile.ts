@@ -5,7 +5,7 @@ import { type Clock, inWords, stayAlive } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT, UsageError } from './exit.ts';
-import { type Block, prose } from './output.ts';
+import { type Block, shownLines } from './output.ts';
 import { openProgress, type Progress } from './progress.ts';
 import { type Columns, table } from './table.ts';
 
@@ -39,11 +39,11 @@ export const reconcile = defineCommand({
     const before = wait && reference === undefined ? await newestEvent(connection) : 0;
     const answer = await connection.post<ReconcileAnswer>('/v1/admin/reconcile', { dryRun, reference }, ASK_TIMEOUT_MS);
     if (!wait || reference !== undefined || answer.links === 0) {
-      return { data: answer, lines: [prose(sentence(answer, reference))] };
+      return { data: answer, lines: [sentence(answer, reference)] };
     }
     const progress = openProgress(print, screen, clock);
     const show = json ? async () => {} : progress.show;
-    if (!json) await print(`${sentence(answer, undefined)}\n`);
+    if (!json) await print(`${shownLines([sentence(answer, undefined)], screen).join('\n')}\n`);
     const waited = await untilAsked(connection, answer, { clock, before, show });
     if (!json) await progress.end();
     return reportOf(answer, waited);
@@ -180,9 +180,7 @@ function reportOf(answer: ReconcileAnswer, { answers, unanswered, seconds }: Wai
     unanswered === 0
       ? []
       : [
-          prose(
-            `${inNumber(unanswered, 'link')} ${wasOrWere(unanswered)} left without an answer: settled continues to ask. See: settled doctor`,
-          ),
+          `${inNumber(unanswered, 'link')} ${wasOrWere(unanswered)} left without an answer: settled continues to ask. See: settled doctor`,
         ];
   const more = news.length - NEWS_SHOWN_MAX;
   return {
@@ -194,7 +192,7 @@ function reportOf(answer: ReconcileAnswer, { answers, unanswered, seconds }: Wai
       news: news.map(({ reference, outcome, rule }) => ({ reference, outcome, rule })),
     },
     lines: [
-      prose(first),
+      first,
       ...rest,
       ...(news.length === 0 ? [] : ['', ...table(news.slice(0, NEWS_SHOWN_MAX), NEWS)]),
       ...(more > 0 ? ['', `And ${inNumber(more, 'order')} more: settled events list`] : []),

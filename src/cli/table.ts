@@ -196,16 +196,24 @@ function folded(screen: Screen, columns: readonly Column[], { most, rows, firstC
   return { headings, lines: lines.map((line, row) => [...line, ...details(row)]) };
 }
 
-/** Names and values, a pair a line, the values aligned. A list has a line for each value; undefined has none. */
+/**
+ * Names and values, a pair a line, the values aligned. A list has a line for each value; undefined has none. If most are
+ * counts, those are aligned to the right.
+ */
 export function record(facts: Readonly<Record<string, Cell | readonly Cell[] | undefined>>): Block[] {
   const pairs = Object.entries(facts).flatMap(([name, value]) =>
     value === undefined ? [] : [value].flat().map((one) => [name, one as Cell] as const),
   );
   const indent = Math.max(0, ...pairs.map(([name]) => width(name))) + GAP;
+  const counts = pairs.flatMap(([, value]) => (typeof value === 'number' ? [String(value).length] : []));
+  const countColumns = counts.length * 2 > pairs.length ? Math.max(...counts) : 0;
   return [
     (screen) =>
       pairs.flatMap(([name, value]) => {
-        const text = value === null || value === '' ? '-' : printable(String(value));
+        const text =
+          value === null || value === ''
+            ? '-'
+            : printable(String(value)).padStart(typeof value === 'number' ? countColumns : 0);
         const isFitted = screen.columns !== null;
         const shown = isFitted && isTime(text) ? exactTime(screen, text) : text;
         const tone = text === '-' ? 'quiet' : toneOf(name, text);

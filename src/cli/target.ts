@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { isLoopback } from '../config/addresses.ts';
 import { type Environment, TARGET_NAMES } from '../config/environment.ts';
 import { Fault } from '../fault.ts';
-import { UsageError } from './exit.ts';
+import { UsageError, whyUnreadable } from './exit.ts';
 
 /** A server on another machine: its address and the token for it, from options or the environment. */
 
@@ -47,7 +47,7 @@ export function readTarget(options: ElsewhereOptions, environment: Environment):
         '`settled tokens add NAME --role viewer` makes one.',
     );
   }
-  return { url, token: readToken(file) };
+  return { url, token: readToken(file, url) };
 }
 
 /** The text is never shown: it may hold a password, or be a token in the wrong place. */
@@ -69,13 +69,13 @@ function readUrl(text: string, mayUseHttp: boolean, wrong: (why: string) => Erro
 }
 
 /** What is no path may be the token itself, and is not shown. */
-function readToken(file: string): string {
+function readToken(file: string, url: string): string {
   const shown = isAbsolute(file) || file.startsWith('.') ? file : 'the token file';
   let token: string;
   try {
     token = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw notAuthorized(`The token cannot be read from ${shown}: ${(error as NodeJS.ErrnoException).code}.`);
+    throw notAuthorized(`There is no token for ${url}: ${shown} ${whyUnreadable(error)}.`);
   }
   if (/^[\x21-\x7e]{1,512}$/.test(token)) return token;
   throw notAuthorized(`There is no token in ${shown}: write the token alone into it, on one line.`);

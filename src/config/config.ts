@@ -84,11 +84,13 @@ function keyOrNone(config: Config): string {
 function unknownNames(environment: Environment): string[] {
   const names = Object.values(SETTINGS).map(({ name }) => name);
   const known = new Set(names.flatMap((name) => [name, `${name}_FILE`]));
+  // All begin alike, which would make them similar.
+  const ending = (name: string) => name.replace(/^SETTLED_/, '');
   return ownNames(environment)
     .filter((name) => !known.has(name))
     .map((name) => {
-      const meant = nearest(name, [...known]);
-      const guess = meant === null ? '' : ` Did you mean ${meant}?`;
+      const meant = nearest(ending(name), [...known].map(ending));
+      const guess = meant === null ? '' : ` Did you mean SETTLED_${meant}?`;
       return `${name} is not a setting of this version.${guess} There are: ${names.join(', ')}`;
     });
 }

@@ -6,7 +6,6 @@ import {
   type MatterGroup,
   type UnreadableList,
 } from '../domain/matter.ts';
-import { formatAmount } from '../domain/money.ts';
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -55,10 +54,10 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
 function withMoney({ orders, sums, isWhole }: Matters['money']): string {
   const captured = sums
     .filter(({ balance }) => balance !== 0n)
-    .map(({ balance, currency }) => `${currency} ${formatAmount({ amountMinor: balance, currency })}`);
+    .map(({ balance, currency }) => inMoney({ amountMinor: balance, currency }));
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
   if (captured.length > 0) return `Money: ${count}, ${captured.join(' and ')} captured in all.`;
-  const asked = sums.map(({ asked, currency }) => `${currency} ${formatAmount({ amountMinor: asked, currency })}`);
+  const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
   return `Money: ${count} of ${asked.join(' and ')}, nothing captured.`;
 }
 

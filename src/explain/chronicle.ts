@@ -97,8 +97,7 @@ function readingEntry({ key, reading, type, status, outcome, rule, fault, receiv
     pending:
       fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and will be tried again',
     leased: 'its answer is being settled',
-    done:
-      rule === null ? 'it said nothing of a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+    done: rule === null ? 'it said nothing of a payment' : `its answer: ${words.rule(rule)} (${outcome}, rule ${rule})`,
     dead: 'its answer could not be settled (dead)',
   };
   const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;

@@ -34,7 +34,7 @@ export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
 ]);
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment brings less than the order asks, or an amount that cannot be right',
+  amount_mismatch: 'the payment brings less than the order asks for, or an amount that cannot be right',
   currency_mismatch: 'the payment is in another currency',
   reference_mismatch: "the payment names another order's reference",
   status_unclear: 'the service contradicts itself about the payment',
@@ -50,7 +50,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   already_pending: 'it was known that the customer has begun to pay',
   changes_nothing: 'nothing new for this order',
   paid: 'the payment is completed and agrees with the order',
-  paid_more: 'the payment is completed and brings more than the order asks',
+  paid_more: 'the payment is completed and brings more than the order asks for',
   paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
   asks_before_deciding: 'settled asks the service before it counts the money',
   money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
@@ -78,7 +78,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   expired: 'the payment link has expired',
   already_expired: 'it was known that the payment link has expired',
   link_disabled: 'the payment link is switched off, and was not paid',
-  older_reading: 'something newer is known',
+  older_reading: 'it is older than what settled knew by then',
   cancelled: 'a person cancelled the order',
   already_cancelled: 'it was cancelled before',
   not_cancellable: 'an order that is paid, being paid or held cannot be cancelled',
@@ -92,8 +92,8 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
 const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after the link had expired (late).',
   money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
-  overpaid: 'An earlier version of settled counted more than the order asks; it may be instalment interest (overpaid).',
-  underpaid: 'A person marked it paid, although settled counted less than it asks, or only other money (underpaid).',
+  overpaid: 'An earlier version of settled counted more than its amount; it may be instalment interest (overpaid).',
+  underpaid: 'A person marked it paid, although settled counted less than its amount, or only other money (underpaid).',
   duplicate_payment:
     'It was paid more than once: all payments but one are owed back to the customer (duplicate_payment).',
   refund_due: 'Its captured money is owed back to the customer (refund_due).',
@@ -294,7 +294,7 @@ function mismatchWords(order: Order, reason: HoldReason): string | null {
   if (other === undefined || others.length > 1) return null;
   const how =
     other.captured.amountMinor < amountMinor
-      ? `less than the ${formatAmount(order.amount)} that the order asks`
-      : `and the order asks ${formatAmount(order.amount)}: that cannot be right`;
-  return `the payment is of ${inMoney(other.captured)}, ${how} (${reason})`;
+      ? `less than the ${formatAmount(order.amount)} that the order asks for`
+      : `and the order asks for ${formatAmount(order.amount)}: that cannot be right`;
+  return `the payment is ${inMoney(other.captured)}, ${how} (${reason})`;
 }

@@ -98,7 +98,7 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
     return `The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`;
   }
   if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
-  return `The service says ${inMoney(captured)} of ${name}, and the order asks ${inMoney(order.amount)}.`;
+  return `The service says ${inMoney(captured)} of ${name}, and the order asks for ${inMoney(order.amount)}.`;
 }
 
 function isSame(one: Money, other: Money): boolean {

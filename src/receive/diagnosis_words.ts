@@ -177,7 +177,9 @@ function timestampWords(found: TimestampFault): string {
 
 function filled(words: string, found: object): string {
   const values = new Map(Object.entries(found));
-  return words.replace(/\{(\w+)\}/g, (_braces, name) => String(values.get(name)));
+  return words
+    .replace(/\{(\w+)\}/g, (_braces, name) => String(values.get(name)))
+    .replace(/\b1 ((?:hexadecimal )?(?:digit|byte))s\b/, '1 $1');
 }
 
 type Of<Code> = Extract<Diagnosis, { code: Code }>;

@@ -73,7 +73,9 @@ describe('api: why an order is in its state', () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
     expect(found.answer).toMatch(/100\.00 BRL.*held.*person.*less.*60\.00 BRL/);
-    expect(found.answer).toContain('is of 60.00 BRL, less than the 100.00 that the order asks (amount_mismatch)');
+    expect(found.answer).toContain(
+      'the payment is 60.00 BRL, less than the 100.00 that the order asks for (amount_mismatch)',
+    );
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
@@ -242,7 +244,7 @@ describe('api: why an order is in its state', () => {
     await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'held');
     const { answer, next } = await explained(link.reference);
     expect(answer).toMatch(/cannot be right \(amount_mismatch\)\. Reported as paid: 101\.00 BRL/);
-    expect(answer).toContain('is of 101.00 BRL, and the order asks 100.00');
+    expect(answer).toContain('the payment is 101.00 BRL, and the order asks for 100.00');
     expect(next.join('\n')).toMatch(/A person decides/);
   });
 

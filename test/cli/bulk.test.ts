@@ -16,8 +16,8 @@ beforeAll(async () => {
 });
 
 describe('cli: bulk', () => {
-  it('previews, starts and shows work on all that its options select', async () => {
-    const { text, data } = await say(['bulk', 'replay', '--status', 'dead', '--preview'], environment());
+  it('counts, starts and shows work on all that its options select', async () => {
+    const { text, data } = await say(['bulk', 'replay', '--status', 'dead', '--dry-run'], environment());
     expect(text).toBe('There is 1 event. Nothing was done.\n');
     expect(data).toEqual({ count: { n: 1, isMore: false } });
     const started = await say(['bulk', 'replay', '--status', 'dead', '--reason', 'seen'], environment());
@@ -29,10 +29,10 @@ describe('cli: bulk', () => {
       const shown = await say(['bulk', 'show', id], environment());
       expect(shown.data.run).toMatchObject({ action: 'replay_events', status: 'done' });
       expect(shown.text).toMatch(/\nstatus +done\n/);
-      expect(shown.text).toMatch(/\nhad their turn +1: 1 put back to be settled, 0 skipped, 0 failed\n/);
+      expect(shown.text).toMatch(/\ndone +1 of 1: \d put back to be settled, \d skipped, 0 failed\n/);
     });
     const listed = await say(['bulk', 'list'], environment());
-    expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +HAD THEIR TURN +ENDS ABOUT\n/);
+    expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +DONE +ENDS ABOUT\n/);
     expect(listed.data.runs).toHaveLength(2);
   });
 
@@ -49,9 +49,9 @@ describe('cli: bulk', () => {
   });
 
   it('needs something that selects', async () => {
-    expect(await misunderstood(['bulk', 'replay', '--preview'])).toMatch(/needs at least one of: --status, --order/);
+    expect(await misunderstood(['bulk', 'replay', '--dry-run'])).toMatch(/needs at least one of: --status, --order/);
     expect(await misunderstood(['bulk', 'end'])).toMatch(/needs --kind KIND/);
     const unexplained = await failing(['bulk', 'end', '--kind', 'refund_due'], environment());
-    expect(unexplained.message).toBe('reason: is needed to end matters');
+    expect(unexplained.message).toBe('--reason is needed to end matters');
   });
 });

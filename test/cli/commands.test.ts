@@ -186,7 +186,7 @@ describe('cli: the state of the installation', () => {
     const human = await runSettled(['rotate-key'], environmentOf(app));
     expect(human).toMatchObject({ code: 0, stderr: '' });
     expect(human.stdout).toMatch(
-      /^The secrets key is a new one\. Re-encrypted with it: 1 signing secret, all of them\.\n.*copy/,
+      /^The secrets key was replaced\. Re-encrypted with the new one: 1 signing secret\.\n.*copy/,
     );
     expect(human.stdout).toMatch(new RegExp(`^key before +${rotation.keyId}$`, 'm'));
   });
@@ -214,7 +214,7 @@ describe('cli: the state of the installation', () => {
     expect(existsSync(JSON.parse(machine.stdout).backup.path)).toBe(true);
     const human = await runSettled(['backup'], environmentOf(settled()));
     expect(human).toMatchObject({ code: 0, stderr: '' });
-    expect(human.stdout).toMatch(/settled-\S+\.db was written, \d+ bytes\.\n.*secrets key is not in the backup/);
+    expect(human.stdout).toMatch(/settled-\S+\.db was written, \d+ KB\.\n.*secrets key is not in the backup/);
   });
 });
 

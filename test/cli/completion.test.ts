@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { COMMANDS as SANDBOX_COMMANDS } from '../../sandbox/cli/commands.ts';
 import { optionsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
+import { WORDS_OF_PROGRAMS } from '../../src/cli/completion.ts';
 import { testFolder } from '../support/app.ts';
 import { runSettled } from '../support/process.ts';
 
@@ -21,6 +23,12 @@ const TYPED = [
   ['settled sand', 'settled sandbox '],
   ['settled drill a-ba', 'settled drill a-backup.db '],
   ['settled verify --body a-b', 'settled verify --body a-backup.db '],
+  ['settled --json orders li', 'settled --json orders list '],
+  ['settled --color never orders li', 'settled --color never orders list '],
+  ['settled --at http://a orders li', 'settled --at http://a orders list '],
+  ['settled --color nev', 'settled --color never '],
+  ['settled help orders li', 'settled help orders list '],
+  ['settled sandbox cl', 'settled sandbox clock '],
   ['settled stats --tok', 'settled stats --token-file'],
 ] as const;
 
@@ -80,6 +88,17 @@ describe('cli: completion', () => {
     const options = lines(COMMANDS.map(({ name }) => `settled ${name} --`));
     const sorted = options.map((line) => line.split(' ').sort().join(' '));
     expect(COMMANDS.map(({ name }, at) => [name, sorted[at]])).toEqual(OPTIONS);
+  });
+
+  it('bash offers options only to who begins one, and takes no word for a folder of its name', async () => {
+    await completionIn('bash');
+    const words = (typed: string) => `COMP_WORDS=(settled ${typed} ''); COMP_CWORD=2; COMPREPLY=(); _settled`;
+    const script = ['source ./completion', words('completion'), `echo "\${COMPREPLY[*]}"`, 'complete -p settled'];
+    expect(inShell('bash', script.join('\n'))).toEqual(['bash zsh fish', 'complete -F _settled settled']);
+  });
+
+  it('knows the commands of the sandbox', () => {
+    expect(WORDS_OF_PROGRAMS.sandbox).toEqual(SANDBOX_COMMANDS.map(({ name }) => name));
   });
 
   it('bash completes a value behind an equals sign, which it takes for a word', async () => {

@@ -257,6 +257,6 @@ describe('cli: verify', () => {
     const given = ['--signature', hex(), '--timestamp', TIMESTAMP, '--secret', SECRET];
     const end = await runSettled(['verify', '--body', '/nowhere/body', ...given]);
     expect(end).toMatchObject({ code: EXIT.usage, stdout: '' });
-    expect(end.stderr).toBe('settled: --body /nowhere/body cannot be read: ENOENT.\n');
+    expect(end.stderr).toBe('settled: --body /nowhere/body does not exist.\n');
   });
 });

@@ -323,7 +323,7 @@ describe('cli: drill', () => {
     const { code, stderr } = await spawnSettled(['drill', backup, '--json'], environment, disk).finished;
     const { error } = JSON.parse(stderr);
     expect([code, error.code]).toEqual([EXIT.diskFailed, 'store_full']);
-    expect(error.message).toContain(`${statSync(backup).size} bytes, and ${temporary} has room for`);
+    expect(error.message).toContain(`${Math.round(statSync(backup).size / 1_000)} KB, and ${temporary} has room for `);
     expect(error.message).toContain('TMPDIR=/path');
   });
 

@@ -117,7 +117,7 @@ describe('cli: move', () => {
       expect.arrayContaining([
         expect.stringMatching(/^\[=* *\] copying ahead: \d+ of about \d+ rows, \d+ copied$/),
         // The report takes the place of the line that changed.
-        expect.stringMatching(/^Rehearsed: /),
+        expect.stringMatching(/^Rehearsed:\s/),
       ]),
     ]);
     await runIn(to, 'UPDATE instance SET moving = NULL');

@@ -68,6 +68,15 @@ describe('settled orders open', () => {
     expect(await misunderstood(args)).toContain(word);
   });
 
+  it.each([
+    [['orders', 'open', 'a', '--title', 'A', '--amount', '1'], '--amount must be more than 25: the service makes '],
+    [['orders', 'list', '--amount-from', 'x'], '--amount-from must be an amount in digits, like 100.50'],
+    [['tokens', 'add', 'a,b', '--role', 'viewer'], 'NAME must be letters and digits, '],
+  ])('%j is refused by the server in the words of the command', async (args, says) => {
+    const { message, exit } = await failing(args, environmentOf(shared().settled));
+    expect([message.slice(0, says.length), exit]).toEqual([says, 1]);
+  });
+
   it('ends with the exit code of the problem', async () => {
     const environment = environmentOf(shared().settled);
     const open = (...more: string[]) =>

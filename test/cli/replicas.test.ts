@@ -41,7 +41,7 @@ describe('cli: with PostgreSQL', () => {
     expect(backup).toMatchObject({ code: 'backup_not_ours_to_make', exit: EXIT.configuration });
     expect(backup.message).toMatch(/Use pg_dump, .* see Back up in docs\/postgres\.md/);
     expect(rotation.message).toMatch(/to every replica as SETTLED_SECRETS_KEY_PREVIOUS, .* in docs\/postgres\.md/);
-    expect(stranger.message).toMatch(/Give the server's own: SETTLED_OPERATOR_TOKEN, the same for all replicas\.$/);
+    expect(stranger.message).toMatch(/Set SETTLED_OPERATOR_TOKEN to that of its replicas\.$/);
     expect(rotation).toMatchObject({ code: 'key_not_ours_to_change', exit: EXIT.configuration });
     expect(migration.text).toMatch(/^postgres:\/\/localhost:5432\/test_\S+ has the newest schema already\.\n$/);
     expect(migration.data).toEqual({ store: expect.stringMatching(/^postgres:/), applied: [] });

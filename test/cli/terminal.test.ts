@@ -209,6 +209,24 @@ describe('cli: colours', () => {
     },
   );
 
+  it('of 60 columns, an error is broken between words, and what continues a point of its list stands below it', async () => {
+    let text = '';
+    const code = await run(['stats'], {
+      environment: { SETTLED_STORE: 'mysql:x' },
+      errorScreen: { columns: 60, colours: false, nowMs: () => 0 },
+      print: async () => true,
+      printError: (error) => {
+        text += error;
+      },
+    });
+    expect(code).toBe(78);
+    expect(lines(text).slice(0, 3)).toEqual([
+      'settled: The configuration cannot be used:',
+      '  - SETTLED_STORE names no store that settled knows; write',
+      '    sqlite: and the path of a file, like',
+    ]);
+  });
+
   it('an error begins in red', async () => {
     const ended = await runSettled(['frobnicate', '--color=always']);
     expect(ended.stderr).toBe('settled: There is no command "frobnicate". See: settled help\n');

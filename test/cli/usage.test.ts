@@ -59,6 +59,13 @@ describe('cli: the command line', () => {
     expect(await misunderstood(['orders', 'delete'])).toBe(`There is no command \`settled orders delete\`. ${list}`);
   });
 
+  it('with an option that is nearly right: names that one, and no others', async () => {
+    const error = await failing(['events', 'list', '--statsu', 'dead']);
+    expect(error.message).toBe(
+      '`settled events list` has no option --statsu. Did you mean `--status`? See: settled help events list',
+    );
+  });
+
   it('with an unknown option: lists the options', async () => {
     const error = await failing(['events', 'list', '--shade', 'red']);
     expect(error.message).toBe(
@@ -154,6 +161,7 @@ describe('cli: arguments', () => {
 
   it.each<[string, string[], RegExp]>([
     ['orders show', [], /needs REFERENCE\. Usage: settled orders show REFERENCE/],
+    ['orders open', [], /needs REFERENCE\. Usage: settled orders open REFERENCE --title TEXT --amount AMOUNT$/],
     ['orders show', [''], /REFERENCE must not be empty/],
     ['orders show', ['a', 'b'], /takes one REFERENCE, so "b" is too much/],
     ['stats', ['a'], /takes no argument, so "a" is too much/],
@@ -174,6 +182,7 @@ describe('cli: arguments', () => {
     [['orders', 'resolve', 'a', '--accept', '--reject', '--reason', 'x'], /either --accept or --reject/],
     [['orders', 'resolve', 'a', '--accept'], /needs --reason/],
     [['links', 'reserve', 'a'], /needs --amount/],
+    [['orders', 'open', 'a'], /needs --title TEXT and --amount AMOUNT\.$/],
     [['links', 'add', 'a', '--amount', '1'], /needs --id.*links reserve/],
     [['events', 'replay'], /needs ID\.\.\., or --failed, --order or --since/],
     [['events', 'replay', '1', '--failed'], /not both/],

@@ -56,7 +56,7 @@ describe('console: an order', () => {
     expect(text.indexOf(answer)).toBeLessThan(text.indexOf('The service says'));
     expect(body.service.says).toEqual([`the payment is completed (pay_${reference}): 60.00 BRL`]);
     expect(body.differences).toEqual([
-      `The service says 60.00 BRL of pay_${reference}, and the order asks 100.00 BRL.`,
+      `The service says 60.00 BRL of pay_${reference}, and the order asks for 100.00 BRL.`,
     ]);
     for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(shown(words, reference));
     for (const { summary } of body.entries) expect(text).toContain(shown(summary, reference));

@@ -24,10 +24,10 @@ describe('the sentence of what needs a person', () => {
   it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
     const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
     expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
-      / Money: 2 orders, BRL 0\.01 and USD -2\.50 captured in all\.$/,
+      / Money: 2 orders, 0\.01 BRL and -2\.50 USD captured in all\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: 1 order of EUR 100\.00, nothing captured\.$/,
+      / Money: 1 order of 100\.00 EUR, nothing captured\.$/,
     );
   });
 

@@ -96,7 +96,7 @@ describe('why: what the service answered when it was asked', () => {
         at: '2026-01-02T11:59:00.000Z',
         kind: 'reading',
         summary:
-          'settled asked the service, on schedule; it answered: the payment is completed and agrees with the ' +
+          'settled asked the service, on schedule; its answer: the payment is completed and agrees with the ' +
           'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
         about: { what: 'event', id: '7', status: 'done' },

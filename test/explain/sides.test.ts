@@ -72,7 +72,7 @@ describe('how service, settled and shop differ', () => {
   it('says what the order asks if less came', () => {
     const facts = [aFact('completed', { linkMoney: stated('60.00') })];
     expect(differing(orderIn('held'), facts)).toEqual([
-      'The service says 60.00 BRL of pay_1, and the order asks 100.00 BRL.',
+      'The service says 60.00 BRL of pay_1, and the order asks for 100.00 BRL.',
     ]);
   });
 
