@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
-import type { ListenAddress } from '../config/settings.ts';
+import { type ListenAddress, SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
@@ -55,6 +55,8 @@ function connection(server: Server) {
 type Server = {
   /** Where to connect to, and what comes before the path of a request. */
   address: ListenAddress & { isSecure: boolean; prefix: string };
+  /** Whether it must be of this machine: a `.env` names it, and may be a stranger's. */
+  mustBeHere: boolean;
   url: string;
   token: string | Fault;
   /** The settings with which a person may give the token. */
@@ -72,9 +74,11 @@ type Sent = {
   stop?: AbortSignal;
 };
 
-function serverOf({ operatorListen, operatorToken, store }: Config): Server {
+function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Server {
+  const { name } = SETTINGS.operatorListen;
   return {
     address: { ...reachable(operatorListen), isSecure: false, prefix: '' },
+    mustBeHere: [name, `${name}_FILE`].some((one) => envFile?.names.includes(one)),
     url: urlOf(operatorListen),
     token: operatorToken ?? readToken(storeFile(store)),
     tokenPlaces:
@@ -97,6 +101,7 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
       isSecure,
       prefix: pathname.replace(/\/+$/, ''),
     },
+    mustBeHere: false,
     url,
     token,
     tokenPlaces: '--token-file, or SETTLED_AT_TOKEN_FILE. `settled tokens add NAME --role viewer` makes one there',
@@ -191,7 +196,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
 }
 
 /** Resolves when an answer begins, whatever it is. */
-function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
+async function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
   const { method = 'GET', path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
@@ -200,9 +205,10 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
     'content-length': Buffer.byteLength(payload),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
+  const { isSecure, prefix, host: named, port } = server.address;
+  const host = server.mustBeHere ? await addressHere(server) : named;
   return new Promise((resolve, reject) => {
-    const { isSecure, prefix, ...address } = server.address;
-    const options = { ...address, method, path: prefix + path, headers, agent: false, timeout: timeoutMs };
+    const options = { host, port, method, path: prefix + path, headers, agent: false, timeout: timeoutMs };
     const send = isSecure ? process.getBuiltinModule('node:https').request : request;
     const sending = send(stop === undefined ? options : { ...options, signal: stop });
     sending.on('timeout', () => sending.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)));
@@ -211,6 +217,21 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
     sending.end(payload);
   });
 }
+
+/** The address of this machine that the server's host means. Faults: `server_unreachable` if it is of another one. */
+async function addressHere(server: Server): Promise<string> {
+  const { host } = server.address;
+  const { lookup } = process.getBuiltinModule('node:dns/promises');
+  const { address } = await lookup(host).catch(({ code }: NodeJS.ErrnoException) => {
+    throw unreachable(server, String(code));
+  });
+  const ours = Object.values(process.getBuiltinModule('node:os').networkInterfaces()).flat();
+  if (isLoopbackIp(address) || ours.some((one) => one?.address === address)) return address;
+  const why = 'which is another machine, and the .env of this folder alone names it. Ask another machine with --at';
+  throw new Fault('terminal', 'server_unreachable', `No token was sent to ${server.url}, ${why}.`);
+}
+
+const isLoopbackIp = (ip: string) => ip === '::1' || /^(::ffff:)?127\.\d+\.\d+\.\d+$/.test(ip);
 
 /** The whole answer; null if it is no JSON object, or too long for one of settled's. */
 async function readAnswer(server: Server, response: IncomingMessage): Promise<Record<string, unknown> | null> {

@@ -68,12 +68,15 @@ export function refuseForeignFiles(): void {
   const ownId = process.geteuid?.();
   for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES)]) {
     const found = statIfThere(path);
-    if (found === undefined || ownId === undefined) continue;
-    const isForeign = found.uid !== ownId && found.uid !== 0;
+    const link = statIfThere(path, lstatSync);
+    if (found === undefined || link === undefined || ownId === undefined) continue;
+    // Who made a link has chosen where it leads.
+    const foreign = [found, link].find(({ uid }) => uid !== ownId && uid !== 0);
+    const isForeign = foreign !== undefined;
     // Who may write into the folder is corrected when the files are written.
     const mayBeWritten = found.isFile() && (found.mode & OTHERS_WRITE) !== 0;
     if (!isForeign && !mayBeWritten) continue;
-    const why = isForeign ? `It belongs to user ${found.uid}` : `Its mode is ${(found.mode & 0o777).toString(8)}`;
+    const why = isForeign ? `It belongs to user ${foreign.uid}` : `Its mode is ${(found.mode & 0o777).toString(8)}`;
     const advice = isForeign
       ? `run the command as that user, or give it to user ${ownId}`
       : 'take that away (chmod go-w)';
@@ -87,9 +90,9 @@ export function refuseForeignFiles(): void {
 const OTHERS_WRITE = constants.S_IWGRP | constants.S_IWOTH;
 
 /** Undefined also if it cannot be looked at: then it can be neither read nor written. */
-function statIfThere(path: string): Stats | undefined {
+function statIfThere(path: string, look: (path: string) => Stats = statSync): Stats | undefined {
   try {
-    return statSync(path);
+    return look(path);
   } catch {
     return undefined;
   }

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -39,5 +39,17 @@ describe('cli: init among other users', () => {
       'data/secrets-key',
       'data/shop-token',
     ]);
+  });
+
+  it.runIf(isRoot)('follows no link of another user to a folder of secrets', async () => {
+    const [folder, target] = [testFolder(), testFolder()];
+    chmodSync(target, 0o755);
+    symlinkSync(target, join(folder, 'data'));
+    lchownSync(join(folder, 'data'), ANOTHER_USER, ANOTHER_USER);
+    const given = '--service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
+    const { code, stderr } = await spawnSettled(['init', '--yes', '--json', ...given], {}, { cwd: folder }).finished;
+    expect(code).toBe(EXIT.configuration);
+    expect(JSON.parse(stderr).error.message).toMatch(/^Another user can write .*data, .*It belongs to user 65534/);
+    expect([readdirSync(target), statSync(target).mode & 0o777]).toEqual([[], 0o755]);
   });
 });
