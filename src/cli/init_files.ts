@@ -10,6 +10,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -66,7 +67,7 @@ export type InitPlan = {
  */
 export function refuseForeignFiles(): void {
   const ownId = process.geteuid?.();
-  for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES)]) {
+  for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES), ...filesOfStores()]) {
     const found = statIfThere(path);
     const link = statIfThere(path, lstatSync);
     if (found === undefined || link === undefined || ownId === undefined) continue;
@@ -85,6 +86,12 @@ export function refuseForeignFiles(): void {
       `${advice}; otherwise remove it. Nothing was changed.`;
     throw new CommandError('answer_refused', message);
   }
+}
+
+/** The key and the token beside a database in the folder: settled uses those that it finds. */
+function filesOfStores(): string[] {
+  const names = statIfThere(FOLDER)?.isDirectory() ? readdirSync(FOLDER) : [];
+  return names.filter((name) => /\.(key|operator-token)$/.test(name)).map((name) => `${FOLDER}/${name}`);
 }
 
 const OTHERS_WRITE = constants.S_IWGRP | constants.S_IWOTH;
