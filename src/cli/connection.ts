@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { isLoopback } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { type ListenAddress, SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
@@ -114,7 +115,11 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
 /** The address under which this machine reaches a listener of its own. */
 export function urlOf(listen: ListenAddress): string {
   const { host, port } = reachable(listen);
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `http://${inUrl(host)}:${port}`;
+}
+
+function inUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** A server may listen on every address, but a client connects to one. */
@@ -226,12 +231,10 @@ async function addressHere(server: Server): Promise<string> {
     throw unreachable(server, String(code));
   });
   const ours = Object.values(process.getBuiltinModule('node:os').networkInterfaces()).flat();
-  if (isLoopbackIp(address) || ours.some((one) => one?.address === address)) return address;
+  if (isLoopback(inUrl(address)) || ours.some((one) => one?.address === address)) return address;
   const why = 'which is another machine, and the .env of this folder alone names it. Ask another machine with --at';
   throw new Fault('terminal', 'server_unreachable', `No token was sent to ${server.url}, ${why}.`);
 }
-
-const isLoopbackIp = (ip: string) => ip === '::1' || /^(::ffff:)?127\.\d+\.\d+\.\d+$/.test(ip);
 
 /** The whole answer; null if it is no JSON object, or too long for one of settled's. */
 async function readAnswer(server: Server, response: IncomingMessage): Promise<Record<string, unknown> | null> {
