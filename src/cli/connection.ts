@@ -188,7 +188,9 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
     throw token;
   }
   const response = await exchange(server, token, sent);
-  const { statusCode = 0 } = response;
+  const { statusCode = 0, headers } = response;
+  // Every answer of settled has it. Other programs answer in JSON, too.
+  if (headers['x-request-id'] === undefined) throw notSettled(server, response);
   if (statusCode >= 200 && statusCode < 300) return response;
   const answer = await readAnswer(server, response);
   if (typeof answer?.detail !== 'string') throw notSettled(server, response);

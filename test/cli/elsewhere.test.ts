@@ -48,9 +48,10 @@ async function proxyWithTls() {
   return { url: `https://localhost:${(server.address() as AddressInfo).port}/ops`, cert, tokens };
 }
 
-/** The address of a server that answers every request alike. */
+/** The address of a server that answers every request alike, and at first like settled. */
 async function answering(answer: (response: ServerResponse) => void): Promise<string> {
-  const server = createPlain((_, response) => answer(response)).listen(0, '127.0.0.1');
+  const server = createPlain((_, response) => answer(response.setHeader('x-request-id', '1')));
+  server.listen(0, '127.0.0.1');
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
@@ -205,6 +206,20 @@ describe('cli: a server on another machine', () => {
     const error = await failing([command, '--at', at, '--token-file', tokenFile()]);
     expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
     expect(error.message).toContain('what answers there is not settled (status 200)');
+  });
+
+  it.each([
+    ['stats', 200],
+    ['tail', 200],
+    ['stats', 401],
+  ])('of which %s gets the JSON of another program with %i is not settled', async (command, status) => {
+    const at = await answering((answer) => {
+      answer.removeHeader('x-request-id');
+      answer.writeHead(status).end('{"status": "ok", "detail": "Hello"}');
+    });
+    const error = await failing([command, '--at', at, '--token-file', tokenFile()]);
+    expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
+    expect(error.message).toContain(`what answers there is not settled (status ${status})`);
   });
 
   it('cannot be named to a command that works on this machine', async () => {
