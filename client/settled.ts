@@ -330,8 +330,8 @@ function noAnswer(url: string, cause: unknown): SettledError {
 }
 
 function readUrl(url: string): string {
-  const { protocol, username, password, search, hash } = URL.canParse(url) ? new URL(url) : new URL('none:');
-  if (/^https?:$/.test(protocol) && username + password + search + hash === '') return url.replace(/\/+$/, '');
+  const { href, protocol, username, password, search, hash } = new URL(URL.canParse(url) ? url : 'none:');
+  if (/^https?:$/.test(protocol) && username + password + search + hash === '') return href.replace(/[/?#]+$/, '');
   // Not what was given: it may have a password.
   const what = "give the address of settled's private API, such as http://127.0.0.1:8788";
   throw new TypeError(`url: ${what}, without a user name, a password, a query or a fragment`);

@@ -48,8 +48,9 @@ const NEEDED = ['dependencies', 'optionalDependencies'] as const;
 function makePackage(to: string): string {
   const staging = mkdtempSync(join(tmpdir(), 'settled-package-'));
   try {
-    for (const file of ownFiles().filter(isCopied)) cpSync(join(ROOT, file), join(staging, file));
-    emit(staging);
+    const files = ownFiles();
+    for (const file of files.filter(isCopied)) cpSync(join(ROOT, file), join(staging, file));
+    emit(staging, files);
     writeFileSync(join(staging, 'package.json'), `${JSON.stringify(descriptionOf(staging), null, 2)}\n`);
     levelModes(staging);
     mkdirSync(to, { recursive: true });
@@ -86,10 +87,13 @@ function isCopied(file: string): boolean {
   return isIn(COPIED) || (isIn(EMITTED) && !file.endsWith('.ts'));
 }
 
-function emit(staging: string): void {
+function emit(staging: string, files: readonly string[]): void {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   const project = join(ROOT, 'release/tsconfig.json');
   execFileSync(process.execPath, [compiler, '--project', project, '--outDir', staging], { stdio: 'inherit' });
+  // The compiler takes all that it finds in the folders.
+  const known = new Set(files.flatMap((file) => [file, file.replace(/\.ts$/, '.js'), file.replace(/\.ts$/, '.d.ts')]));
+  for (const file of filesOf(staging).filter((one) => !known.has(one))) rmSync(join(staging, file));
   const emitted = filesOf(staging).filter((file) => EMITTED.some((place) => file.startsWith(`${place}/`)));
   for (const file of emitted.filter((name) => name.endsWith('.js'))) nameEmittedFiles(join(staging, file));
 }

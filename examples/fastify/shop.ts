@@ -58,9 +58,10 @@ const html = { onSend: async (_request: unknown, reply: FastifyReply) => void re
 app.get('/', html, async () => `<h1>A lamp for the desk</h1>${payButton(`lamp-${randomBytes(8).toString('hex')}`)}`);
 
 /** Opens an order at settled and sends the customer to pay. Pressed twice it is one order: the page has named it. */
-app.post<{ Body?: { reference?: string } }>('/buy', async (request, reply) => {
-  const reference = request.body?.reference ?? '';
-  if (!REFERENCE.test(reference)) return reply.code(400).send('Please begin at the first page.');
+app.post<{ Body?: { reference?: unknown } }>('/buy', async (request, reply) => {
+  const reference = request.body?.reference;
+  if (typeof reference !== 'string' || !REFERENCE.test(reference))
+    return reply.code(400).send('Please begin at the first page.');
   // Known here before anybody can pay it.
   await db.query("INSERT INTO orders VALUES ($1, 'new', 0) ON CONFLICT DO NOTHING", [reference]);
   const callbackUrl = `${SHOP_URL}/orders/${reference}`;
@@ -74,8 +75,7 @@ app.post<{ Body?: { reference?: string } }>('/buy', async (request, reply) => {
 
 app.get<{ Params: { reference: string } }>('/orders/:reference', html, async (request, reply) => {
   const { reference } = request.params;
-  const found = await db.query<Row>('SELECT reference, state, version FROM orders WHERE reference = $1', [reference]);
-  const order = REFERENCE.test(reference) ? found.rows[0] : undefined;
+  const order = REFERENCE.test(reference) ? await findOrder(reference) : undefined;
   return order === undefined ? reply.code(404).send('There is no such page.') : orderPage(order);
 });
 
@@ -155,6 +155,11 @@ async function inTransaction(work: (tx: PoolClient) => Promise<string[]>): Promi
 }
 
 type Row = { reference: string; state: string; version: string };
+
+async function findOrder(reference: string): Promise<Row | undefined> {
+  const found = await db.query<Row>('SELECT reference, state, version FROM orders WHERE reference = $1', [reference]);
+  return found.rows[0];
+}
 
 function orderPage({ reference, state, version }: Row): string {
   if (state === 'paid') return `<h1>Paid. Thank you!</h1><p>${reference}</p>`;

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
+import { isLoopback } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
-import type { ListenAddress } from '../config/settings.ts';
+import { type ListenAddress, SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
@@ -55,6 +56,8 @@ function connection(server: Server) {
 type Server = {
   /** Where to connect to, and what comes before the path of a request. */
   address: ListenAddress & { isSecure: boolean; prefix: string };
+  /** Whether it must be of this machine: a `.env` names it, and may be a stranger's. */
+  mustBeHere: boolean;
   url: string;
   token: string | Fault;
   /** What to do if it does not know the token. */
@@ -72,9 +75,11 @@ type Sent = {
   stop?: AbortSignal;
 };
 
-function serverOf({ operatorListen, operatorToken, store }: Config): Server {
+function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Server {
+  const { name } = SETTINGS.operatorListen;
   return {
     address: { ...reachable(operatorListen), isSecure: false, prefix: '' },
+    mustBeHere: [name, `${name}_FILE`].some((one) => envFile?.names.includes(one)),
     url: urlOf(operatorListen),
     token: operatorToken ?? readToken(storeFile(store)),
     tokenAdvice:
@@ -97,6 +102,7 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
       isSecure,
       prefix: pathname.replace(/\/+$/, ''),
     },
+    mustBeHere: false,
     url,
     token,
     tokenAdvice:
@@ -111,7 +117,11 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
 /** The address under which this machine reaches a listener of its own. */
 export function urlOf(listen: ListenAddress): string {
   const { host, port } = reachable(listen);
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  return `http://${inUrl(host)}:${port}`;
+}
+
+function inUrl(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** A server may listen on every address, but a client connects to one. */
@@ -180,7 +190,9 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
     throw token;
   }
   const response = await exchange(server, token, sent);
-  const { statusCode = 0 } = response;
+  const { statusCode = 0, headers } = response;
+  // Every answer of settled has it. Other programs answer in JSON, too.
+  if (headers['x-request-id'] === undefined) throw notSettled(server, response);
   if (statusCode >= 200 && statusCode < 300) return response;
   const answer = await readAnswer(server, response);
   if (typeof answer?.detail !== 'string') throw notSettled(server, response);
@@ -189,7 +201,7 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
 }
 
 /** Resolves when an answer begins, whatever it is. */
-function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
+async function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMessage> {
   const { method = 'GET', path, body, timeoutMs = ANSWER_TIMEOUT_MS, stop } = sent;
   const payload = body === undefined ? '' : JSON.stringify(body);
   const headers = {
@@ -198,9 +210,10 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
     'content-length': Buffer.byteLength(payload),
     ...(body === undefined ? {} : { 'content-type': 'application/json' }),
   };
+  const { isSecure, prefix, host: named, port } = server.address;
+  const host = server.mustBeHere ? await addressHere(server) : named;
   return new Promise((resolve, reject) => {
-    const { isSecure, prefix, ...address } = server.address;
-    const options = { ...address, method, path: prefix + path, headers, agent: false, timeout: timeoutMs };
+    const options = { host, port, method, path: prefix + path, headers, agent: false, timeout: timeoutMs };
     const send = isSecure ? process.getBuiltinModule('node:https').request : request;
     const sending = send(stop === undefined ? options : { ...options, signal: stop });
     sending.on('timeout', () => sending.destroy(new Error(`no answer in ${timeoutMs / 1000} s`)));
@@ -208,6 +221,19 @@ function exchange(server: Server, token: string, sent: Sent): Promise<IncomingMe
     sending.on('response', resolve);
     sending.end(payload);
   });
+}
+
+/** The address of this machine that the server's host means. Faults: `server_unreachable` if it is of another one. */
+async function addressHere(server: Server): Promise<string> {
+  const { host } = server.address;
+  const { lookup } = process.getBuiltinModule('node:dns/promises');
+  const { address } = await lookup(host).catch(({ code }: NodeJS.ErrnoException) => {
+    throw unreachable(server, String(code));
+  });
+  const ours = Object.values(process.getBuiltinModule('node:os').networkInterfaces()).flat();
+  if (isLoopback(inUrl(address)) || ours.some((one) => one?.address === address)) return address;
+  const why = 'which is another machine, and the .env of this folder alone names it. Ask another machine with --at';
+  throw new Fault('terminal', 'server_unreachable', `No token was sent to ${server.url}, ${why}.`);
 }
 
 /** The whole answer; null if it is no JSON object, or too long for one of settled's. */

@@ -10,6 +10,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -66,14 +67,17 @@ export type InitPlan = {
  */
 export function refuseForeignFiles(): void {
   const ownId = process.geteuid?.();
-  for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES)]) {
+  for (const path of [ENV_FILE, FOLDER, ...Object.values(SECRET_FILES), ...filesOfStores()]) {
     const found = statIfThere(path);
-    if (found === undefined || ownId === undefined) continue;
-    const isForeign = found.uid !== ownId && found.uid !== 0;
+    const link = statIfThere(path, lstatSync);
+    if (found === undefined || link === undefined || ownId === undefined) continue;
+    // Who made a link has chosen where it leads.
+    const foreign = [found, link].find(({ uid }) => uid !== ownId && uid !== 0);
+    const isForeign = foreign !== undefined;
     // Who may write into the folder is corrected when the files are written.
     const mayBeWritten = found.isFile() && (found.mode & OTHERS_WRITE) !== 0;
     if (!isForeign && !mayBeWritten) continue;
-    const why = isForeign ? `It belongs to user ${found.uid}` : `Its mode is ${(found.mode & 0o777).toString(8)}`;
+    const why = isForeign ? `It belongs to user ${foreign.uid}` : `Its mode is ${(found.mode & 0o777).toString(8)}`;
     const advice = isForeign
       ? `run the command as that user, or give it to user ${ownId}`
       : 'take that away (chmod go-w)';
@@ -84,12 +88,18 @@ export function refuseForeignFiles(): void {
   }
 }
 
+/** The key and the token beside a database in the folder: settled uses those that it finds. */
+function filesOfStores(): string[] {
+  const names = statIfThere(FOLDER)?.isDirectory() ? readdirSync(FOLDER) : [];
+  return names.filter((name) => /\.(key|operator-token)$/.test(name)).map((name) => `${FOLDER}/${name}`);
+}
+
 const OTHERS_WRITE = constants.S_IWGRP | constants.S_IWOTH;
 
 /** Undefined also if it cannot be looked at: then it can be neither read nor written. */
-function statIfThere(path: string): Stats | undefined {
+function statIfThere(path: string, look: (path: string) => Stats = statSync): Stats | undefined {
   try {
-    return statSync(path);
+    return look(path);
   } catch {
     return undefined;
   }

@@ -8,7 +8,7 @@ export function timelineLines({ answer, entries, next }: Explanation): Block[] {
     answerLines(answer),
     '',
     heading('What happened:'),
-    (screen) => entryLines(screen, entries),
+    (screen) => entryLines(screen, entries.map(printableEntry)),
     '',
     heading('What happens next:'),
     ...next.map((line) => prose(line, INDENT)),
@@ -29,16 +29,21 @@ function heading(text: string): Block {
 
 const painted = (screen: Screen) => (line: string) => paint(screen, 'strong', line);
 
-type Entries = Explanation['entries'];
+type Entry = { at: string; kind: string; summary: string; details: readonly string[] };
+
+/** All of it: what answers may not be settled. */
+function printableEntry({ at, kind, summary, details }: Entry): Entry {
+  return { at: printable(at), kind: printable(kind), summary: printable(summary), details: details.map(printable) };
+}
 
 /** In a pipe the times are exact; on a terminal they are as full as there is room for, and never without UTC. */
-function entryLines(screen: Screen, entries: Entries): string[] {
+function entryLines(screen: Screen, entries: readonly Entry[]): string[] {
   const kinds = Math.max(0, ...entries.map(({ kind }) => kind.length));
   const { columns } = screen;
   if (columns === null) {
     return entries.flatMap(({ at, kind, summary, details }) => [
-      `  ${at}  ${kind.padEnd(kinds)}  ${printable(summary)}`,
-      ...details.map((detail) => `${' '.repeat(at.length + kinds + 8)}${printable(detail)}`),
+      `  ${at}  ${kind.padEnd(kinds)}  ${summary}`,
+      ...details.map((detail) => `${' '.repeat(at.length + kinds + 8)}${detail}`),
     ]);
   }
   const forms = entries.map(({ at }) => [...timeForms(screen, at).slice(0, 2), at.replace(/\.\d+Z$/, 'Z')]);
@@ -48,7 +53,7 @@ function entryLines(screen: Screen, entries: Entries): string[] {
   const level = beside ?? LEVELS.find((one) => before(one) <= columns) ?? 2;
   const indent = beside === undefined ? INDENT * 2 : before(level);
   const text = (one: string, more: number) =>
-    wrap(printable(one), columns - indent - more).map((line) => ' '.repeat(indent + more) + line);
+    wrap(one, columns - indent - more).map((line) => ' '.repeat(indent + more) + line);
   return entries.flatMap(({ kind, summary, details }, at) => {
     const time = paint(screen, 'quiet', padded(forms[at]?.[level] ?? '', timesOf(level)));
     const head = `${' '.repeat(INDENT)}${time}${' '.repeat(GAP)}${kind.padEnd(kinds)}`;

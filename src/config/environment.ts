@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { constants, readFileSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { Fault } from '../fault.ts';
 
@@ -41,14 +41,27 @@ export function processEnvironment(): { environment: Environment; inherited: Env
 /** The names and values in a file like `.env`; none if there is no file. Faults: `configuration_invalid`. */
 export function readEnvFile(path: string): Environment {
   try {
-    return parseEnv(readFileSync(path, 'utf8'));
+    const text = readFileSync(path, 'utf8');
+    refuseOfStranger(path);
+    return parseEnv(text);
   } catch (error) {
+    if (error instanceof Fault) throw error;
     const { code } = error as NodeJS.ErrnoException;
     // A folder of this name belongs to another program.
     if (code === 'ENOENT' || code === 'EISDIR') return {};
     const told = `The settings in ${path} cannot be read (${code}): let this user read the file, or take it away.`;
     throw new Fault('terminal', 'configuration_invalid', told);
   }
+}
+
+/** In a folder like /tmp anyone can leave a `.env` for others, which would say where their tokens are sent. */
+function refuseOfStranger(path: string): void {
+  const { uid } = statSync(path);
+  const isForeign = process.geteuid !== undefined && uid !== process.geteuid() && uid !== 0;
+  if (!isForeign || (statSync(dirname(path)).mode & constants.S_IWOTH) === 0) return;
+  const why = `${path} belongs to user ${uid}, in a folder that every user can write`;
+  const told = `${why}, and may be a trap. Run settled in another folder, or remove the file.`;
+  throw new Fault('terminal', 'configuration_invalid', told);
 }
 
 /** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, as documented. */

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -28,6 +28,20 @@ const SECRETS = {
 type Shown = { name: string; value: string | null; source: string; file: string | null; hidden: boolean };
 
 describe('cli: config', () => {
+  it.runIf(process.getuid?.() === 0).for([
+    ['refuses what another user left in a folder that all can write', 0o1777, EXIT.configuration],
+    ["reads another user's .env in a folder of that user", 0o755, EXIT.ok],
+  ] as const)('%s', async ([_, mode, exit]) => {
+    const folder = testFolder();
+    writeFileSync(join(folder, '.env'), 'SETTLED_CURRENCY=EUR\n');
+    for (const path of [folder, join(folder, '.env')]) chownSync(path, 65_534, 65_534);
+    chmodSync(folder, mode);
+    const { code, stdout, stderr } = await spawnSettled(['config', '--json'], {}, { cwd: folder }).finished;
+    expect(code).toBe(exit);
+    if (exit === EXIT.ok) expect(stdout).toContain('"EUR"');
+    else expect(JSON.parse(stderr).error.message).toMatch(/\.env belongs to user 65534, in a folder that every user/);
+  });
+
   it('shows every setting with its value and its source', async () => {
     const folder = testFolder();
     writeFileSync(join(folder, 'key'), `${KEY}\n`);

@@ -48,9 +48,10 @@ async function proxyWithTls() {
   return { url: `https://localhost:${(server.address() as AddressInfo).port}/ops`, cert, tokens };
 }
 
-/** The address of a server that answers every request alike. */
+/** The address of a server that answers every request alike, and at first like settled. */
 async function answering(answer: (response: ServerResponse) => void): Promise<string> {
-  const server = createPlain((_, response) => answer(response)).listen(0, '127.0.0.1');
+  const server = createPlain((_, response) => answer(response.setHeader('x-request-id', '1')));
+  server.listen(0, '127.0.0.1');
   onTestFinished(() => {
     server.close();
     server.closeAllConnections();
@@ -161,14 +162,26 @@ describe('cli: a server on another machine', () => {
     expect(stdout).toMatch(/\.env gave SETTLED_OPERATOR_LISTEN$/m);
   });
 
+  it.each(['192.0.2.255:9', '[2001:db8::1]:9'])('is not asked at %s because a .env says so', async (listen) => {
+    const cwd = testFolder();
+    writeFileSync(join(cwd, '.env'), `SETTLED_OPERATOR_LISTEN=${listen}\n`);
+    const environment = { SETTLED_OPERATOR_TOKEN: 'the-token-of-this-machine' };
+    const { stderr } = await spawnSettled(['stats', '--json'], environment, { cwd }).finished;
+    const { code, message } = JSON.parse(stderr).error;
+    expect(code).toBe('server_unreachable');
+    expect(message).toMatch(/^No token was sent to http:\/\/.*:9, which is another machine, .*\.env.* --at\.$/);
+  });
+
   it('cannot make the terminal do anything by what it answers', async () => {
     const name = 'ana\u001b]0;title\u0007\u001b[2J\u202e';
-    const what = { at: name, what: name, reference: name, detail: name };
+    const entries = [{ at: name, kind: name, summary: name, details: [name] }];
+    const what = { at: name, what: name, reference: name, detail: name, answer: name, entries, next: [name] };
     const at = await answering((answer) => answer.end(`${JSON.stringify({ session: { name }, ...what })}\n`));
     const { stdout } = await runSettled(['sessions', 'end', '1', '--at', at, '--token-file', tokenFile()]);
     expect(stdout).toBe('Session 1 of ana\\u001b]0;title\\u0007\\u001b[2J\\u202e has ended.\n');
     const told = await runSettled(['tail', '--at', at, '--token-file', tokenFile()]);
     expectNothingToObey(told.stdout);
+    expectNothingToObey((await runSettled(['why', 'o', '--at', at, '--token-file', tokenFile()])).stdout);
   });
 
   it('cannot make the terminal do anything by a CSV file, which is as it came in a pipe', async () => {
@@ -193,6 +206,20 @@ describe('cli: a server on another machine', () => {
     const error = await failing([command, '--at', at, '--token-file', tokenFile()]);
     expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
     expect(error.message).toContain('what answers there is not settled (status 200)');
+  });
+
+  it.each([
+    ['stats', 200],
+    ['tail', 200],
+    ['stats', 401],
+  ])('of which %s gets the JSON of another program with %i is not settled', async (command, status) => {
+    const at = await answering((answer) => {
+      answer.removeHeader('x-request-id');
+      answer.writeHead(status).end('{"status": "ok", "detail": "Hello"}');
+    });
+    const error = await failing([command, '--at', at, '--token-file', tokenFile()]);
+    expect(error).toMatchObject({ code: 'server_unreachable', exit: EXIT.unreachable });
+    expect(error.message).toContain(`what answers there is not settled (status ${status})`);
   });
 
   it('cannot be named to a command that works on this machine', async () => {

@@ -1,4 +1,13 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -6,12 +15,18 @@ import { testFolder } from '../support/app.ts';
 import { spawnSettled } from '../support/process.ts';
 
 const ANOTHER_USER = 65_534;
+const FILES = [
+  '.env',
+  ...['secrets-key', 'shop-token', 'shop.db.key', 'shop.db.operator-token'].map((name) => `data/${name}`),
+];
 const isRoot = process.getuid?.() === 0;
 
 describe('cli: init among other users', () => {
   it.for([
     ['a secret that the group can write', 'data/shop-token', 0o620, null],
     ['a secret that all can write', 'data/secrets-key', 0o602, null],
+    ['a key beside a database that all can write', 'data/shop.db.key', 0o602, null],
+    ["another user's token beside a database", 'data/shop.db.operator-token', 0o600, ANOTHER_USER],
     ['settings that all can write', '.env', 0o646, null],
     ["another user's secret", 'data/shop-token', 0o644, ANOTHER_USER],
     ["another user's folder of secrets", 'data', 0o755, ANOTHER_USER],
@@ -20,9 +35,7 @@ describe('cli: init among other users', () => {
     skip(owner !== null && !isRoot, 'only root can give a file to another user');
     const folder = testFolder();
     mkdirSync(join(folder, 'data'));
-    for (const file of ['.env', 'data/shop-token', 'data/secrets-key']) {
-      writeFileSync(join(folder, file), '', { mode: 0o600 });
-    }
+    for (const file of FILES) writeFileSync(join(folder, file), '', { mode: 0o600 });
     chmodSync(join(folder, path), mode);
     if (owner !== null) chownSync(join(folder, path), owner, owner);
     const given = '--service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
@@ -33,11 +46,18 @@ describe('cli: init among other users', () => {
       code: 'answer_refused',
       message: expect.stringContaining(`Another user can write ${join(folder, path)}`),
     });
-    expect(readdirSync(folder, { recursive: true }).sort()).toEqual([
-      '.env',
-      'data',
-      'data/secrets-key',
-      'data/shop-token',
-    ]);
+    expect(readdirSync(folder, { recursive: true }).sort()).toEqual([...FILES, 'data'].sort());
+  });
+
+  it.runIf(isRoot)('follows no link of another user to a folder of secrets', async () => {
+    const [folder, target] = [testFolder(), testFolder()];
+    chmodSync(target, 0o755);
+    symlinkSync(target, join(folder, 'data'));
+    lchownSync(join(folder, 'data'), ANOTHER_USER, ANOTHER_USER);
+    const given = '--service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
+    const { code, stderr } = await spawnSettled(['init', '--yes', '--json', ...given], {}, { cwd: folder }).finished;
+    expect(code).toBe(EXIT.configuration);
+    expect(JSON.parse(stderr).error.message).toMatch(/^Another user can write .*data, .*It belongs to user 65534/);
+    expect([readdirSync(target), statSync(target).mode & 0o777]).toEqual([[], 0o755]);
   });
 });

@@ -78,9 +78,11 @@ describe('cli: tail', () => {
 
   it('ends with 69 when the connection breaks', async () => {
     const server = createServer((_request, response) => {
-      response.write('{"at":"2030-01-31T12:00:00.000Z","what":"alive","reference":null}\n', () => {
-        response.destroy();
-      });
+      response
+        .setHeader('x-request-id', '1')
+        .write('{"at":"2030-01-31T12:00:00.000Z","what":"alive","reference":null}\n', () => {
+          response.destroy();
+        });
     }).listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once('listening', resolve));

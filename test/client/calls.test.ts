@@ -170,7 +170,8 @@ describe("the client's retries", () => {
     const { url, asked } = await scripted(step, found);
     const retried: SettledError[] = [];
     const settled = settledClient({
-      url: `${url}/`,
+      // With what an environment or a file may have around it.
+      url: ` ${url}/?\n`,
       token: 't',
       attemptMsMax: 500,
       onRetry: (one) => retried.push(one),

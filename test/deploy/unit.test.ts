@@ -36,6 +36,8 @@ describe('deploy/settled.service', () => {
   });
 
   it('gives settled little of the machine', (context) => {
+    const held = { NoNewPrivileges: 'yes', CapabilityBoundingSet: '', ProtectSystem: 'strict', PrivateUsers: 'yes' };
+    for (const [key, value] of Object.entries(held)) expect([key, valuesOf(key)]).toEqual([key, [value]]);
     if (!hasSystemd) return context.skip(NO_SYSTEMD);
     const args = ['security', '--offline=true', '--no-pager', `--threshold=${EXPOSURE_MAX * 10}`, unitFile()];
     const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });

@@ -237,6 +237,11 @@ describe.each(SHOPS)('the example with $name, among strangers', ({ missing, serv
       const { status, text } = await send(listen, method, path, { ...headers }, body);
       expect([method, path, headers, status >= 400, leaks(text)]).toEqual([method, path, headers, true, []]);
     }
+    // What is no reference is refused, and never reaches the store.
+    const list = '{"reference": ["lamp-0123456789abcdef"]}';
+    const { status } = await send(listen, 'POST', '/buy', { 'content-type': 'application/json' }, list);
+    const { status: ofPage } = await send(listen, 'GET', '/orders/%00', {}, '');
+    expect([status, ofPage]).toEqual([expect.toBeOneOf([400, 403]), 404]);
   });
 });
 

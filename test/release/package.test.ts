@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -20,16 +20,18 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const own = JSON.parse(read('package.json'));
 
 /** Files that a checkout may have beside settled's, and no package. */
-const STRANGERS = ['.env', 'shop.db', 'secret.yaml'].map((name) => `deploy/of-a-test-${process.pid}/${name}`);
+const STRANGERS = ['deploy/.env', 'deploy/shop.db', 'deploy/secret.yaml', 'demo/secret.mts'];
 
 function withStrangers(work: () => void): void {
-  const folder = join(ROOT, STRANGERS[0] as string, '..');
-  mkdirSync(folder);
+  const placed = STRANGERS.map((file) => join(ROOT, dirname(file), `of-a-test-${process.pid}`, basename(file)));
   try {
-    for (const file of STRANGERS) writeFileSync(join(ROOT, file), 'canary');
+    for (const file of placed) {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, "export const secret = 'canary';\n");
+    }
     work();
   } finally {
-    rmSync(folder, { recursive: true });
+    for (const file of placed) rmSync(dirname(file), { recursive: true, force: true });
   }
 }
 
@@ -112,6 +114,22 @@ describe.skipIf(!canPack)(`the package that npm run package makes${WHY_NOT}`, ()
     const files = readdirSync(installed, { recursive: true, encoding: 'utf8' });
     expect(files.filter((file) => file.includes('of-a-test'))).toEqual([]);
     expect(files).toContain('examples/express/shop.ts');
+  });
+
+  it('is of the same bytes wherever git writes line ends of its own', ({ skip }) => {
+    skip(!existsSync(join(ROOT, '.git')), 'this is no checkout');
+    const asked = {
+      cwd: ROOT,
+      encoding: 'utf8',
+      input: ['README.md', 'bin/settled.mjs', 'src/fault.ts'].join('\n'),
+    } as const;
+    const said = execFileSync('git', ['-c', 'safe.directory=*', 'check-attr', '--stdin', 'text'], asked);
+    expect(
+      said
+        .trim()
+        .split('\n')
+        .map((line) => line.split(': ').at(-1)),
+    ).toEqual(['unset', 'unset', 'unset']);
   });
 
   it('plays the demo below node_modules: settled, the sandbox and their threads', () => {
