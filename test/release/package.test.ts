@@ -134,6 +134,16 @@ describe.skipIf(!canPack)(`the package that npm run package makes${WHY_NOT}`, ()
   });
 });
 
+it.skipIf(!existsSync(join(ROOT, '.git')))('says in one sentence that packing a checkout needs git', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['release/package.ts'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { PATH: join(ROOT, 'release') },
+  });
+  expect([status, stdout]).toEqual([69, '']);
+  expect(stderr).toMatch(/^In a checkout git says .* Install git\.\n$/);
+});
+
 describe('what an installation for production takes', () => {
   it('has the licenses that docs/operations.md lists', () => {
     type Locked = { license?: string; dev?: boolean; link?: boolean };
