@@ -80,7 +80,8 @@ function serverOf({ operatorListen, operatorToken, store }: Config): Server {
     tokenPlaces:
       store.engine === 'postgres'
         ? 'SETTLED_OPERATOR_TOKEN, the same for all replicas'
-        : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept',
+        : 'SETTLED_OPERATOR_TOKEN, or the SETTLED_STORE beside which its token file is kept. ' +
+          'Or stop it, if it is the settled of a demo or of another folder',
     advice: 'Start it with `settled serve`; if it runs, give this command its SETTLED_OPERATOR_LISTEN.',
   };
 }
