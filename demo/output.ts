@@ -40,11 +40,14 @@ export function addressData(demo: Demo, folder: Folder): object {
   return { ...demo.addresses, folder: folder.path, store: demo.storePath, notice: 'No money here is real.' };
 }
 
-/** In a checkout the commands are npm's, which names its script in the environment. */
+/** In a checkout the commands are npm's, which names its script in the environment. The launcher says what npx runs. */
 function commands(): [settled: string, sandbox: string] {
-  return process.env.npm_lifecycle_event === undefined
-    ? ['settled', 'settled sandbox']
-    : ['npm run -s settled --', 'npm run -s sandbox --'];
+  const { CALLED_AS, npm_lifecycle_event } = process.env;
+  if (CALLED_AS === undefined && npm_lifecycle_event !== undefined) {
+    return ['npm run -s settled --', 'npm run -s sandbox --'];
+  }
+  const settled = CALLED_AS ?? 'settled';
+  return [settled, `${settled} sandbox`];
 }
 
 /** Quoted for a shell. */

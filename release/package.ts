@@ -44,6 +44,9 @@ const PROGRAM = 'bin/settled.mjs';
 const SAME = ['name', 'version', 'description', 'license', 'type', 'engines', 'bin'] as const;
 const NEEDED = ['dependencies', 'optionalDependencies'] as const;
 
+class MissingGit extends Error {}
+const EXIT_NO_GIT = 69;
+
 /** Makes the package in a folder. Returns its path. Throws if the TypeScript cannot be emitted, or npm cannot pack. */
 function makePackage(to: string): string {
   const staging = mkdtempSync(join(tmpdir(), 'settled-package-'));
@@ -71,7 +74,7 @@ function ownFiles(): string[] {
     // The checkout may belong to somebody else.
     const { stdout: listed, error, status } = spawnSync('git', ['-c', 'safe.directory=*', 'ls-files', '-z'], options);
     if (error !== undefined || status !== 0) {
-      throw new Error('In a checkout git says which files are packed, and it does not run. Install git.');
+      throw new MissingGit('In a checkout git says which files are packed, and git does not run. Install git.');
     }
     return listed.split('\0').filter((file) => file !== '' && existsSync(join(ROOT, file)));
   }
@@ -149,7 +152,13 @@ function npm(args: readonly string[]): string {
 const { values } = parseArgs({ options: { to: { type: 'string', default: '.' }, help: { type: 'boolean' } } });
 if (values.help) process.stdout.write(HELP);
 else {
-  const path = makePackage(resolve(values.to));
-  const digest = createHash('sha256').update(readFileSync(path)).digest('hex');
-  process.stdout.write(`${digest}  ${relative(process.cwd(), path)}\n`);
+  try {
+    const path = makePackage(resolve(values.to));
+    const digest = createHash('sha256').update(readFileSync(path)).digest('hex');
+    process.stdout.write(`${digest}  ${relative(process.cwd(), path)}\n`);
+  } catch (error) {
+    if (!(error instanceof MissingGit)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = EXIT_NO_GIT;
+  }
 }

@@ -77,7 +77,7 @@ describe('the README', () => {
       SETTLED_HOOKS_LISTEN: hooks,
       SETTLED_PUBLIC_URL: `http://${hooks}`,
     });
-    const [lose = ''] = blocksOf('When webhooks are lost');
+    const lose = blocksOf('When webhooks are lost').join('');
     const [readFeed = ''] = blocksOf('Tell your shop');
     const at = (commands: string) =>
       paste(atTest(commands, served).replaceAll(/( sandbox .*)$/gm, `$1 --url ${url}`), served.environment);
@@ -128,16 +128,20 @@ describe('the README', () => {
   it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {
     skipWithout(skip, ['bash', 'curl', 'openssl']);
     const served = await plain();
-    const [block = ''] = blocksOf('Deliver by hand');
-    const script = atTest(block, served).replace(
-      'curl -i "$WEBHOOK_URL"',
-      `curl -i "\${WEBHOOK_URL/8787/${served.hooks.port}}"`,
-    );
-    const output = paste(script, served.environment);
-    expect(output).toContain('HTTP/1.1 200 OK');
-    expect(output).toContain('{"received":true,"duplicate":false}');
-    expect(output).toContain('"state":"paid"');
-    expect(output).toMatch(/Order order-2001 .*is paid/);
+    const [name = '', reserve = '', deliver = '', look = ''] = blocksOf('Deliver by hand');
+    const at = (commands: string) =>
+      paste(
+        atTest(commands, served).replace('"$WEBHOOK_URL"', `"\${WEBHOOK_URL/8787/${served.hooks.port}}"`),
+        served.environment,
+      );
+    const delivered = at(`${name}${reserve}${deliver}`);
+    expect(delivered).toContain('HTTP/1.1 200 OK');
+    expect(delivered).toContain('{"received":true,"duplicate":false}');
+    await eventually(() => {
+      const looked = at(`${name}${look}`);
+      expect(looked).toContain('"state":"paid"');
+      expect(looked).toMatch(/Order order-2001 .*is paid/);
+    });
   });
 });
 

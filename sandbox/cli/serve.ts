@@ -214,8 +214,7 @@ function unusual({ switches, merchantInactive, rateLimit }: SandboxOptions, plan
 }
 
 function howToGoOn({ url, apiKey }: Sandbox, { environment }: SandboxOptions): string[] {
-  // In a checkout the command is npm's, which names its script in the environment.
-  const command = process.env.npm_lifecycle_event === undefined ? 'settled sandbox' : 'npm run -s sandbox --';
+  const command = ownCommand();
   const other = url === DEFAULT_URL ? '' : ` --url ${url}`;
   const creation = [
     `    curl -s ${url}/api/v1/payment-links -H 'x-api-key: ${apiKey}' -H 'Content-Type: application/json' \\`,
@@ -234,4 +233,11 @@ function howToGoOn({ url, apiKey }: Sandbox, { environment }: SandboxOptions): s
           ...creation,
         ];
   return [...ways, `  More: ${command} help, and sandbox/README.md. Stop with Ctrl+C.`];
+}
+
+/** In a checkout the command is npm's, which names its script in the environment. The launcher says what npx runs. */
+function ownCommand(): string {
+  const { CALLED_AS, npm_lifecycle_event } = process.env;
+  const isByNpm = CALLED_AS === undefined && npm_lifecycle_event !== undefined;
+  return isByNpm ? 'npm run -s sandbox --' : `${CALLED_AS ?? 'settled'} sandbox`;
 }

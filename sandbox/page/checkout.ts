@@ -18,7 +18,7 @@ ${side(view)}
 </div>
 ${environment === 'sandbox' && panel(view)}
 </main>
-<footer>Environment <code>${environment}</code> · a local twin of a payment-link service · link <code>${link.id}</code></footer>`;
+<footer>A local twin of a payment-link service, in its environment <code>${environment}</code> · link <code>${link.id}</code></footer>`;
   const goesTo = state === 'receipt' && environment === 'production' ? safeHref(link.callbackUrl) : null;
   return page({ title: `${TITLES[state]} · ${merchantName}`, body, goesTo });
 }

@@ -85,7 +85,8 @@ function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Se
     tokenAdvice:
       store.engine === 'postgres'
         ? 'Set SETTLED_OPERATOR_TOKEN to that of its replicas.'
-        : 'Set SETTLED_OPERATOR_TOKEN to its own, or SETTLED_STORE to its database: the token file is kept beside it.',
+        : 'Set SETTLED_OPERATOR_TOKEN to its own, or SETTLED_STORE to its database: the token file is kept beside it. ' +
+          'Or stop it, if it is the settled of a demo or of another folder.',
     advice: 'Start it with `settled serve`; if it runs, give this command its SETTLED_OPERATOR_LISTEN.',
   };
 }

@@ -103,9 +103,12 @@ export function givenAnswers({ options, before, terminal }: Source): ReadonlyMap
   const missing = ANSWERS.filter((name) => !given.has(name)).map((name) => `--${name}`);
   if (terminal === null && options.yes !== true) missing.push('--yes');
   if (terminal !== null || missing.length === 0) return given;
+  const [why, instead] =
+    options.yes === true
+      ? ['With --yes `settled init` asks nothing', 'leave out --yes on a terminal']
+      : ['`settled init` asks on a terminal only', 'run it on a terminal'];
   throw new UsageError(
-    `\`settled init\` asks on a terminal only. Here it lacks: ${missing.join(', ')}. Give these, or run it on a terminal. ` +
-      'See: settled help init',
+    `${why}. Here it lacks: ${missing.join(', ')}. Give these, or ${instead}. See: settled help init`,
   );
 }
 

@@ -238,6 +238,7 @@ describe('cli: a server that cannot be used', () => {
     const environment = { ...environmentOf(settled()), SETTLED_OPERATOR_TOKEN: 'of-quite-another-server' };
     const error = await failing(['stats'], environment);
     expect(error).toMatchObject({ code: 'not_authorized', exit: EXIT.notAllowed });
+    expect(error.message).toMatch(/SETTLED_STORE .* Or stop it, if it is the settled of a demo /);
   });
 
   it('whose token file is not here: names its path, and makes none', async () => {

@@ -197,7 +197,11 @@ describe('cli: init refuses an answer, and writes nothing', () => {
     const { code, stderr } = await spawnSettled(['init', '--public-url', 'https://pay.example.com'], {}, { cwd })
       .finished;
     expect(code).toBe(EXIT.usage);
-    expect(stderr).toContain('lacks: --service-url, --api-key-file, --yes. ');
+    expect(stderr).toMatch(
+      /asks on a terminal only\. .*lacks: --service-url, --api-key-file, --yes\. .* run it on a terminal/,
+    );
+    const told = await spawnSettled(['init', '--yes'], {}, { cwd }).finished;
+    expect(told.stderr).toMatch(/^settled: With --yes .* lacks: --service-url, .*, or leave out --yes on a terminal\./);
     expect(readdirSync(cwd)).toEqual([]);
   });
 

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { spawnProgram } from '../support/process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -137,6 +138,28 @@ describe.skipIf(!canPack)(`the package that npm run package makes${WHY_NOT}`, ()
     expect(steps).toHaveLength(7);
     expect(steps.at(-1)).toMatchObject({ state: 'paid' });
   });
+
+  it('prints commands that call it again as npx did', async () => {
+    const nextCommand = async () => {
+      const sandbox = [process.execPath, join(installed, 'bin/settled.mjs'), 'sandbox', '--listen', '127.0.0.1:0'];
+      return await spawnProgram(sandbox, { npm_lifecycle_event: 'npx' }).line(/^ {2}More: /);
+    };
+    expect(await nextCommand()).toContain('More: npx settled sandbox help,');
+    const noted = join(folder, 'package.json');
+    writeFileSync(noted, JSON.stringify({ _npx: { packages: [`./settled-${own.version}.tgz`] } }));
+    expect(await nextCommand()).toContain(`More: npx --yes ./settled-${own.version}.tgz sandbox help,`);
+    rmSync(noted);
+  });
+});
+
+it.skipIf(!existsSync(join(ROOT, '.git')))('says in one sentence that packing a checkout needs git', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['release/package.ts'], {
+    cwd: ROOT,
+    encoding: 'utf8',
+    env: { PATH: join(ROOT, 'release') },
+  });
+  expect([status, stdout]).toEqual([69, '']);
+  expect(stderr).toMatch(/^In a checkout git says .* Install git\.\n$/);
 });
 
 describe('what an installation for production takes', () => {
