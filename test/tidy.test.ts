@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 292,
-  lines: 45_450,
+  lines: 45_550,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
