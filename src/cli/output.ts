@@ -114,7 +114,7 @@ export function printable(text: string): string {
 }
 
 /** As `printable`, but keeps line ends and tabs. */
-export function printableLines(text: string): string[] {
+function printableLines(text: string): string[] {
   return text.split(/\r?\n/).map((line) => line.replace(UNPRINTABLE, (c) => (c === '\t' ? c : escaped(c))));
 }
 
