@@ -180,7 +180,7 @@ function reportOf(answer: ReconcileAnswer, { answers, unanswered, seconds }: Wai
     unanswered === 0
       ? []
       : [
-          `${inNumber(unanswered, 'link')} ${wasOrWere(unanswered)} left without an answer: settled continues to ask. See: settled doctor`,
+          `${inNumber(unanswered, 'link')} ${wasOrWere(unanswered)} left without an answer: settled continues to ask. \`settled attention\` and \`settled doctor\` say why.`,
         ];
   const more = news.length - NEWS_SHOWN_MAX;
   return {

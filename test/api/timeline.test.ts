@@ -367,7 +367,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/settled last asked the service at .*, and it knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /a person asked; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
+      /a person asked; its answer: nothing new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
       /asks the service at 20.*, in .*, on schedule\..*settled orders check order-\d/,
@@ -396,7 +396,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await post(shop.settled, `${orderPath(reference)}/check`, {});
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when settled asked/);
-    expect(linesOf(found, 'reading')).toMatch(/answered: .* \(applied, rule paid\)/);
+    expect(linesOf(found, 'reading')).toMatch(/its answer: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
     expect(linesOf(found, 'drift')).toMatch(/here awaiting_payment.*there paid.*100\.00 BRL.*service was right/);
     expect(found.next).toEqual([

@@ -93,7 +93,9 @@ it('ends with 75 if the service has no answer about a link, and says how many', 
   await plan(shop.sandbox, { fault: 'server-error', count: null });
   const { code, text } = await waiting(shop, [], null);
   expect(code).toBe(EXIT.tryAgain);
-  expect(text).toMatch(/^1 link was left without an answer: settled continues to ask\. See: settled doctor$/m);
+  expect(text).toMatch(
+    /^1 link was left without an answer: settled continues to ask\. `settled attention` and `settled doctor` say why\.$/m,
+  );
 });
 
 it('asks about one order at once, or says why it cannot', async () => {

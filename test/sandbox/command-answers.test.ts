@@ -123,7 +123,7 @@ describe('command: what it does at a running sandbox', () => {
     await sandbox.control('/faults', { body: { fault: 'server-error' } });
     await sandbox.control('/faults', { body: { fault: 'slow' } });
     expect((await sandbox.call('/merchant/profile')).status).toBe(503);
-    expect(await say(sandbox, 'faults')).toMatch(/1 +server-error .* spent +1\n2 +slow .* 1 +0\n/);
+    expect(await say(sandbox, 'faults')).toMatch(/1 +server-error .* spent +1\n +2 +slow .* 1 +0\n/);
     expect(await say(sandbox, 'faults', '--remove', '1')).not.toContain('server-error');
   });
 
