@@ -111,6 +111,12 @@ const SELDOM_ON_POSTGRES = [
   'test/flow/order-of-events.test.ts',
 ];
 
+const GLOBAL_SETUP = [
+  'test/support/one_file_thread.ts',
+  'test/support/one_file_programs.ts',
+  'test/support/postgres_setup.ts',
+];
+
 export default defineConfig(({ mode }) => ({
   plugins: [oneFileThread()],
   test: {
@@ -132,7 +138,7 @@ export default defineConfig(({ mode }) => ({
           name: 'shared',
           include: mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
           exclude: mode === 'long' ? MOCKING : [...MOCKING, ...LONG_ONLY],
-          globalSetup: ['test/support/one_file_thread.ts', 'test/support/postgres_setup.ts'],
+          globalSetup: GLOBAL_SETUP,
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,
         },
@@ -143,7 +149,7 @@ export default defineConfig(({ mode }) => ({
           name: 'postgres',
           include: mode === 'postgres' ? [...ON_POSTGRES, ...SELDOM_ON_POSTGRES] : ON_POSTGRES,
           env: { SETTLED_TEST_ENGINE: 'postgres' },
-          globalSetup: ['test/support/one_file_thread.ts', 'test/support/postgres_setup.ts'],
+          globalSetup: GLOBAL_SETUP,
           isolate: false,
         },
       },

@@ -84,11 +84,22 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
   }
 
   async function idle(): Promise<void> {
+    if (!stopped && isAhead()) return;
     const last = stopped ? 0 : store.lastDeliveryNumber();
     const isBusy = (nowMs: number) => (stopped ? inFlight.size > 0 : store.isDue(nowMs, last));
     pump();
     // Every attempt that ends pumps before it resolves attemptEnd().
     while (isBusy(pumpedMs)) await attemptEnd();
+  }
+
+  /** Whether all that waits is due later, for which this sets the timer. A turn asks this before each of its moves. */
+  function isAhead(): boolean {
+    const nowMs = clock.nowMs();
+    const nextMs = store.nextDueMs(0);
+    if (nextMs === null) return true;
+    if (nextMs <= nowMs) return false;
+    setTimer(nextMs);
+    return true;
   }
 
   function attemptEnd(): Promise<void> {

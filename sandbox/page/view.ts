@@ -28,13 +28,27 @@ export function pageState({ link, payments, payment }: Pick<View, 'link' | 'paym
   return link.status === 'EXPIRED' ? 'expired' : 'closed';
 }
 
+const FIGURE = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
 /** `R$ 149.90`; an unknown currency is written by its code. */
 export function money(amount: number, currency: string): string {
-  const figure = new Intl.NumberFormat('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-  return `${symbolOf(currency)}\u00a0${figure.format(amount)}`;
+  return `${symbolOf(currency)}\u00a0${FIGURE.format(amount)}`;
 }
 
+/** Those of the currencies that were asked for last: to make a format takes longer than the rest of a page. */
+const symbols = new Map<string, string>();
+const SYMBOLS_MAX = 100;
+
 function symbolOf(currency: string): string {
+  const known = symbols.get(currency);
+  if (known !== undefined) return known;
+  if (symbols.size === SYMBOLS_MAX) symbols.clear();
+  const symbol = findSymbol(currency);
+  symbols.set(currency, symbol);
+  return symbol;
+}
+
+function findSymbol(currency: string): string {
   try {
     const options = { style: 'currency', currency } as const;
     const parts = new Intl.NumberFormat('en', options).formatToParts(0);
@@ -44,10 +58,11 @@ function symbolOf(currency: string): string {
   }
 }
 
+const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
+
 /** `18 November 2026, 14:05 UTC` */
 export function time(ms: number): string {
-  const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'long', timeStyle: 'short', timeZone: 'UTC' });
-  return `${format.format(ms).replace(' at ', ', ')}\u00a0UTC`;
+  return `${TIME.format(ms).replace(' at ', ', ')}\u00a0UTC`;
 }
 
 export function methodName({ method, installments }: Pick<Payment, 'method' | 'installments'>): string {

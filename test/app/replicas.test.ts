@@ -195,7 +195,8 @@ describe('a database that is away', () => {
     const { log, lines } = readableLog();
     const clock: Clock = { ...systemClock, after: (ms, work) => systemClock.after(ms === 1_000 ? 10 : ms, work) };
     const app = await startTestApp({ engine: 'postgres', clock, log });
-    const { url, calls } = app.database as NonNullable<TestApp['database']>;
+    const { url } = app.database as NonNullable<TestApp['database']>;
+    const { calls } = app;
     await shutDatabase(url);
     const claims = () => lines.filter(({ msg }) => String(msg).includes('cannot be claimed'));
     await eventually(() => expect(claims()).toHaveLength(1));

@@ -51,7 +51,7 @@ const SHOPS: Example[] = [
   { name: 'Fastify', missing: () => null, serve: () => typescript('fastify'), feed: null, store: blankDatabase },
   {
     name: 'Python',
-    missing: () => (runs(['python3', '--version']) ? null : 'python3'),
+    missing: once(() => (runs(['python3', '--version']) ? null : 'python3')),
     serve: () => ['python3', `${EXAMPLES}/python/shop.py`],
     feed: null,
     store: file,
@@ -65,7 +65,7 @@ const SHOPS: Example[] = [
   },
   {
     name: 'PHP',
-    missing: () => (runs(['php', '-r', 'new PDO("sqlite::memory:");']) ? null : 'php with pdo_sqlite'),
+    missing: once(() => (runs(['php', '-r', 'new PDO("sqlite::memory:");']) ? null : 'php with pdo_sqlite')),
     serve: (listen: string) => ['php', '-S', listen, `${EXAMPLES}/php/shop.php`],
     feed: ['php', `${EXAMPLES}/php/shop.php`, 'feed'],
     store: file,
@@ -266,6 +266,18 @@ async function answering(answer: (response: ServerResponse) => void): Promise<{ 
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
 }
 
+/** Rejects until something listens there. To ask it with `fetch` until then would take most of the test's time. */
+function connects(listen: string): Promise<void> {
+  const [host = '', port] = listen.split(':');
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), host, () => {
+      socket.destroy();
+      resolve();
+    });
+    socket.once('error', reject);
+  });
+}
+
 /** Sends what no browser would: the path as it is. Returns the answer. */
 async function send(listen: string, method: string, path: string, headers: Record<string, string>, body: string) {
   const [host = '', port] = listen.split(':');
@@ -371,7 +383,7 @@ async function open({ command, listen, settled, store }: Opening) {
   const shop = spawnProgram(command, settings(settled, listen, store));
   onTestFinished(() => void shop.child.kill('SIGKILL'));
   const url = `http://${listen}`;
-  await eventually(() => fetch(url));
+  await eventually(() => connects(listen));
   const said = keepAll(shop);
   /** What a browser keeps of the first page, and sends with its form. */
   let kept = { cookie: '', fields: {} as Record<string, string> };

@@ -6,12 +6,12 @@ import { onTestFinished, type TestContext } from 'vitest';
 import { type App, startApp } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
-import { openStore } from '../../src/store/open.ts';
+import { type OpenedStore, openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
 import { ask } from './http.ts';
-import { type TestDatabase, testDatabase } from './test_database.ts';
+import { type Calls, counted, type TestDatabase, testDatabase } from './test_database.ts';
 
 /** The engine of this vitest project. */
 const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
@@ -25,6 +25,7 @@ export type TestApp = {
   storePath: string;
   /** The PostgreSQL database; null with SQLite. */
   database: TestDatabase | null;
+  calls: Calls;
   hooksUrl: string;
   apiUrl: string;
   /** Calls the private API as the operator, or with another token. Expects the answer to be documented. */
@@ -76,10 +77,12 @@ export async function startTestApp(
   const storePath = options.storePath ?? join(testFolder(), 'settled.db');
   const { engine = ENGINE } = options;
   const { clock = systemClock } = options;
+  const calls: Calls = { made: 0, underWay: new Set() };
   const database =
     engine === 'sqlite'
       ? null
       : await testDatabase(storePath, {
+          calls,
           clock: options.clock === undefined ? undefined : passing(clock),
           isOfTest: options.storePath === undefined,
         });
@@ -99,7 +102,7 @@ export async function startTestApp(
     newId: randomUUID,
     log: options.log ?? openLog(config.logLevel),
     ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
-    open: database?.open ?? (async (...given) => ({ ...(await openStore(...given)), clock: passing(clock) })),
+    open: database?.open ?? (async (...given) => noting(await openStore(...given), { calls, clock: passing(clock) })),
   });
   // Stopping takes a second of grace, for which the next test need not wait.
   (options.atEnd ?? onTestFinished)(() => void app.stop());
@@ -129,6 +132,7 @@ export async function startTestApp(
     app,
     storePath,
     database,
+    calls,
     hooksUrl,
     apiUrl,
     api,
@@ -142,6 +146,10 @@ export async function startTestApp(
       ask(link.webhookUrl, { method: 'POST', body, headers: headers ?? signedHeaders(link.webhookSecret, body) }),
     order: async (reference) => (await api(`/v1/orders/${encodeURIComponent(reference)}`)).body.order,
   };
+}
+
+function noting(opened: OpenedStore, { calls, clock }: { calls: Calls; clock: Clock }): OpenedStore {
+  return { ...opened, store: counted(opened.store, calls), clock };
 }
 
 /**

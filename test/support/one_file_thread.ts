@@ -7,8 +7,8 @@ import type { Plugin } from 'vitest/config';
 
 /**
  * Bundles the eighty files of a database thread into one for the apps of tests, and runs it in threads that are reused
- * (pooled_worker.ts). Each app of a test starts two threads, which took most of its processor time. Separate processes,
- * as in test/process, read the files as they are.
+ * (pooled_worker.ts). Each app of a test starts two threads, which took most of its processor time. one_file_programs.ts
+ * does the same for separate processes, as in test/process.
  */
 
 const CLIENT = fileURLToPath(new URL('../../src/store/sqlite/client.ts', import.meta.url));

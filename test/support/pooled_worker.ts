@@ -93,17 +93,3 @@ const isPooled = process.env.SETTLED_TEST_THREAD !== undefined;
 const Exported = isPooled ? PooledWorker : Worker;
 
 export { Exported as Worker };
-
-let posted = 0;
-
-// Every call of a store is posted to its thread. Reading its metrics instead takes a hundred times as long.
-const { postMessage } = Exported.prototype;
-Exported.prototype.postMessage = function (this: Worker, ...message: Parameters<typeof postMessage>) {
-  posted++;
-  postMessage.apply(this, message);
-};
-
-/** How many messages this process has posted to threads so far. */
-export function postedToThreads(): number {
-  return posted;
-}

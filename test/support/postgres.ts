@@ -168,7 +168,9 @@ export function serverAt(address: string): Databases {
   return {
     url,
     create: async (database, template) => {
-      await run(`CREATE DATABASE "${database}"${template === undefined ? '' : ` TEMPLATE "${template}"`}`);
+      // By default the server writes every page of the copy to its log, which takes twice the time.
+      const copy = template === undefined ? '' : ` TEMPLATE "${template}" STRATEGY FILE_COPY`;
+      await run(`CREATE DATABASE "${database}"${copy}`);
       return url(database);
     },
     drop: (database) => run(`DROP DATABASE IF EXISTS "${database}" WITH (FORCE)`),

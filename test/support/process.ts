@@ -1,16 +1,22 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/commands.ts';
 
 export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-/** `settled sandbox`, as the launcher runs it. */
-const SANDBOX_MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
 
-/** The launcher's own cache; it halves the processor time of a start. */
+/** The launcher's own cache. It halves the processor time of a start. */
 export const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
+
+/** `settled` and its sandbox, each bundled (one_file_programs.ts). */
+const PROGRAMS = process.env.SETTLED_TEST_PROGRAMS ?? '';
+const SETTLED = join(PROGRAMS, 'settled.mjs');
+const SANDBOX = join(PROGRAMS, 'sandbox.mjs');
+/** Of the bundles, which every run makes anew. */
+const CACHE_OF_PROGRAMS = join(PROGRAMS, 'compile');
 
 export type Finished = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
@@ -55,10 +61,11 @@ export type SpawnOptions = {
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { through = [], script = MAIN, cwd = tmpdir(), atEnd = onTestFinished }: SpawnOptions = {},
+  { through = [], script = SETTLED, cwd = tmpdir(), atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
   const command = [...through, process.execPath, script, ...args];
-  return spawnProgram(command, { NODE_COMPILE_CACHE: COMPILE_CACHE, ...environment }, { cwd, atEnd });
+  const cache = dirname(script) === PROGRAMS ? CACHE_OF_PROGRAMS : COMPILE_CACHE;
+  return spawnProgram(command, { NODE_COMPILE_CACHE: cache, ...environment }, { cwd, atEnd });
 }
 
 /** Starts a program found by PATH, with only PATH and the given environment. */
@@ -132,7 +139,7 @@ export async function runSettled(args: readonly string[], environment: Record<st
 
 /** Starts `settled sandbox` as a process. */
 export function spawnSandbox(args: readonly string[], environment: Record<string, string> = {}): RunningProcess {
-  return spawnSettled(args, environment, { script: SANDBOX_MAIN });
+  return spawnSettled(args, environment, { script: SANDBOX });
 }
 
 /**

@@ -13,9 +13,10 @@ export type TestDatabase = {
   /** The settings that a shared store needs. */
   environment: Record<string, string>;
   open: NonNullable<AppOptions['open']>;
-  /** Calls of the store so far, and those of them without an answer. */
-  calls: { made: number; underWay: number };
 };
+
+/** Calls of a store: how many were made so far, and those of them that have no answer yet. */
+export type Calls = { made: number; readonly underWay: Set<Promise<unknown>> };
 
 type Known = { url: string; key: string; open: number; isOver: boolean };
 
@@ -23,20 +24,19 @@ type Known = { url: string; key: string; open: number; isOver: boolean };
 const databases = new Map<string, Known>();
 
 /**
+ * @param calls notes those of the store
  * @param clock turned by the test; the store then uses it instead of the database's clock, which cannot be turned
  * @param isOfTest whether the database is removed at the end of the test
  */
 export async function testDatabase(
   name: string,
-  { clock, isOfTest }: { clock?: Clock | undefined; isOfTest: boolean },
+  { calls, clock, isOfTest }: { calls: Calls; clock?: Clock | undefined; isOfTest: boolean },
 ): Promise<TestDatabase> {
   const known = databases.get(name) ?? (await newKnown(isOfTest));
   databases.set(name, known);
-  const calls = { made: 0, underWay: 0 };
   return {
     url: known.url,
     environment: { SETTLED_STORE: known.url, SETTLED_SECRETS_KEY: known.key },
-    calls,
     open: async (address, options) => {
       const opened = await openStore(address, { ...options, clock: systemClock });
       const heartbeat = 'advance' in (clock ?? {}) ? seldomAlive(opened.store) : opened.store.heartbeat;
@@ -99,17 +99,17 @@ function seldomAlive({ heartbeat }: Pick<Store, 'heartbeat'>): Store['heartbeat'
   };
 }
 
-function counted(store: Store, calls: TestDatabase['calls']): Store {
+/** The store, which notes its calls. */
+export function counted(store: Store, calls: Calls): Store {
   const verbs = Object.entries(store) as [string, (...args: unknown[]) => Promise<unknown>][];
   return Object.fromEntries(
     verbs.map(([name, verb]) => [
       name,
       (...args: unknown[]) => {
         calls.made++;
-        calls.underWay++;
-        return verb(...args).finally(() => {
-          calls.underWay--;
-        });
+        const answer = verb(...args).finally(() => calls.underWay.delete(answer));
+        calls.underWay.add(answer);
+        return answer;
       },
     ]),
   ) as unknown as Store;
