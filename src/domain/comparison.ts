@@ -21,7 +21,7 @@ export type Agreement = {
   /** Whether the service named `captured`: a readable amount, and its currency. */
   readonly isNamed: boolean;
   /**
-   * What the customer paid, by the quote of a link whose money equals the order's. Null if it names less, or nothing.
+   * What the customer paid, by the quote of a link whose money equals the order's. Null if it names less or nothing.
    */
   readonly customerPaid: CustomerPaid | null;
 };

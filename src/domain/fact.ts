@@ -27,9 +27,7 @@ export type FactKind = (typeof FACT_KINDS)[number];
 /** Kinds that say that a payment was completed at some time. */
 export const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'disputed', 'refunded']);
 
-/**
- * The source of a fact. A reading takes its number from the API budget before its request leaves: it orders readings.
- */
+/** The source of a fact. A reading's number, taken from the API budget before its request leaves, orders readings. */
 export type Authority =
   | { readonly by: 'event' }
   | { readonly by: 'reading'; readonly number: number }
