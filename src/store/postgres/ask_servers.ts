@@ -25,9 +25,8 @@ type AskOptions = {
 };
 
 /**
- * Asks every server, and returns what each said, in their order. Asks again until a primary is found and the others had
- * time to answer, or until all have answered: a standby may be promoted while another server is silent. A silent server
- * counts as unreachable.
+ * Returns what each server said, in their order. Asks again until a primary is found and the others had time to answer,
+ * or until all have answered: a standby may be promoted while another server is silent, which is unreachable.
  */
 export async function askServers(servers: readonly ServerAddress[], options: AskOptions): Promise<Found[]> {
   const { clock, durability, waitsForAll, onSaid } = options;

@@ -190,10 +190,9 @@ export function ask(server: ServerAddress, durability: Durability): Promise<Insp
 }
 
 /**
- * Marks the database of a server as replaced by another one on this timeline, and ends the connections of all replicas
- * to it, so that each new one sees the mark. The mark is the comment of a table that settled's role owns, because only
- * superusers may add a setting to a database (PostgreSQL, section 20.16). It names the cluster, because a dump contains
- * it too.
+ * Marks a server's database as replaced by another server, on this timeline, and ends all replicas' connections to it:
+ * each new one sees the mark. The mark is a comment on a table that settled's role owns: only superusers may give a
+ * database a setting of our own (PostgreSQL, section 20.16). It names the cluster, because dumps contain it.
  */
 export function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
   return onConnection(server, async (client) => {
