@@ -30,7 +30,7 @@ export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofCl
   return Math.max(0, Math.min(byShare, slots - used));
 }
 
-/** Requests that the service accepts in a window (spec §8). For a key with a higher limit, raise settled's budget. */
+/** Requests that the service accepts in a window (spec §8). A key with a higher limit changes nothing for settled. */
 const SERVICE_LIMIT = 60;
 
 /** How much of the service's limit other programs use: what an answer shows as used, less settled's own use. */

@@ -20,9 +20,7 @@ export type Agreement = {
   readonly captured: Money;
   /** Whether the service named `captured`: a readable amount, and its currency. */
   readonly isNamed: boolean;
-  /**
-   * What the customer paid, by the quote of a link whose money equals the order's. Null if it names less or nothing.
-   */
+  /** What the customer paid, by the quote of a link whose money equals the order's. Null if it is less, or unnamed. */
   readonly customerPaid: CustomerPaid | null;
 };
 type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;

@@ -93,9 +93,7 @@ export function startOpener(options: OpenerOptions) {
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }
 
-  /**
-   * Waits for the end of an opening. Null if it has not ended, or ended at another replica: the order then shows how.
-   */
+  /** Waits for the end of an opening. Null if it goes on, or ended at another replica: the order shows how. */
   async function untilEnded(linkKey: number, reference: string, withinMs: number): Promise<End | null> {
     if (!isShared) return waiters.waitFor(linkKey, withinMs);
     for (let leftMs = withinMs; ; leftMs -= LOOK_EVERY_MS) {

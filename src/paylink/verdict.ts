@@ -127,10 +127,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
   return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
 }
 
-/**
- * The service's sandbox refuses the list (spec §1), and a key may not see one link. Otherwise the merchant is inactive
- * (spec §7).
- */
+/** The service's sandbox refuses the list (spec §1), a key may not see one link, or the merchant is inactive (§7). */
 function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
   const forbidden = { kind: 'transient', code: 'service_forbidden', standing: 'unknown', pause: null } as const;
   if (of === 'list') {
@@ -148,8 +145,7 @@ function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
 const RESET_MS_MAX = 60_000;
 const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
 /**
- * The spec does not explain `X-RateLimit-Reset`: below the first value it is seconds from now, below the second epoch
- * seconds, otherwise epoch milliseconds.
+ * The spec does not explain `X-RateLimit-Reset`. Below the first it is seconds to wait, below the second epoch seconds.
  */
 const EPOCH_SECONDS_MIN = 1_000_000_000;
 const EPOCH_MS_MIN = 100_000_000_000;

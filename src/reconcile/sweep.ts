@@ -112,10 +112,7 @@ function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
   return false;
 }
 
-/**
- * Further pages would show the same links. Older links are left to their schedule; after a restore a person must look
- * for them.
- */
+/** Further pages would show the same. The schedule covers older links; after a restore a person must look for them. */
 async function stopRepeated(options: SweepOptions, number: number): Promise<void> {
   options.log.warn({ page: number }, "the service's list of links repeats its pages; it is read no further");
   const { restoredFromMs } = await compare(options, []);

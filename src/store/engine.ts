@@ -106,8 +106,8 @@ export type MigrateOptions = {
   /** Reads the keys. `makesFile` makes the current key if its file is lost. */
   readKeys: (how: { makesFile: boolean }) => KeysRead;
   /**
-   * Treats the database as a copy that replaced another. Feed positions and order versions then continue above the
-   * other's, and settled looks for what happened since the copy was made.
+   * Treats the database as a copy that replaced another: begins a new generation of the feed, continues order versions
+   * above the other's, and looks for what happened since the copy was made.
    */
   isRestored: boolean;
   /** Accepts the given key as the database's own, and makes one if its file is lost. */

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 
-/**
- * PostgreSQL's COPY, which `pg` does not offer:
- * https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY
- */
+/** PostgreSQL's COPY, which `pg` lacks: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
 
 /** The parts of `pg`'s connection that carry COPY. */
 type Wire = { sendCopyFromChunk(bytes: Buffer): void; endCopyFrom(): void };
