@@ -11,7 +11,7 @@ import type { Log } from '../observe/log.ts';
 import { type ProblemCode, sendProblem } from './problem.ts';
 
 /**
- * Makes an Express application that reveals little about itself, with its own answers for unknown addresses and faults.
+ * Makes an Express application that reveals little about itself and answers unknown addresses and faults in one form.
  */
 export function createApp(options: { routers: readonly RequestHandler[]; log: Log; newId: () => string }): Express {
   const app = express();

@@ -145,7 +145,8 @@ function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
 const RESET_MS_MAX = 60_000;
 const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
 /**
- * The spec does not explain `X-RateLimit-Reset`. Below the first it is seconds to wait, below the second epoch seconds.
+ * `X-RateLimit-Reset` is unexplained in the spec: below the first it is seconds to wait, below the second epoch
+ * seconds.
  */
 const EPOCH_SECONDS_MIN = 1_000_000_000;
 const EPOCH_MS_MIN = 100_000_000_000;
