@@ -13,7 +13,7 @@ const BODY_KEPT_BYTES = 1_024;
 const BODY_READ_BYTES_MAX = 65_536;
 /** Shorter texts in an address's query are not taken as secrets: they occur in any answer. */
 const QUERY_TEXT_MIN = 4;
-/** Interim answers (RFC 9110 §15.2), like 103, that may come before the one that counts. */
+/** The most interim answers (RFC 9110 §15.2), like 103, before the final one. */
 const INTERIM_MAX = 10;
 
 export type TargetOptions = {

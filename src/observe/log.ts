@@ -104,7 +104,7 @@ export function logChange(log: Log, change: Change): void {
 }
 
 const COUNT_EVERY_MS = 1_000;
-/** The most refusals a second with a line of their own. */
+/** The most refusals a second that get a separate line. */
 const SEPARATE_MAX = 10;
 /** The most further orders that the shared line names. */
 const NAMED_MAX = 40;

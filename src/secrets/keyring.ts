@@ -97,7 +97,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
 
 type SecretsKey = {
   keyId: string;
-  /** Key objects are prepared once: Node would prepare plain bytes again for every secret. */
+  /** Key objects, prepared once: Node would prepare plain bytes again for every secret. */
   key: KeyObject;
   probe: Probe;
   digest(text: string): string;

@@ -154,7 +154,7 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   }
 }
 
-/** Matters with a log line of their own. All others share one. */
+/** Matters with a separate log line. All others share one. */
 const MATTERS: Partial<Record<AttentionKind, string>> = {
   duplicate_payment: 'the order was paid again: a refund is due',
   event_not_understood: 'the event is authentic, and was not understood',

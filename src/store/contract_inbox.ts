@@ -57,7 +57,7 @@ export type Delivery = {
 };
 
 export type Recorded = {
-  /** `conflict`: this event id came before with other content. The delivery is recorded as a row of its own. */
+  /** `conflict`: this event id came before with other content. The delivery is recorded as a separate row. */
   outcome: 'recorded' | 'duplicate' | 'conflict';
   eventKey: number;
 };

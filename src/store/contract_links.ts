@@ -140,7 +140,7 @@ export type Intent = {
 
 export type Intended =
   | { outcome: 'created' | 'same'; order: Order; linkKey: number; opening: OpeningState }
-  /** `request`: the one that the reference is in use with; null if the shop registered its link itself. */
+  /** `request`: the one with which the reference is in use; null if the shop registered its link itself. */
   | { outcome: 'conflict'; order: Order; request: string | null };
 
 export type OpeningRef = { linkKey: number; attempt: number };
@@ -192,7 +192,7 @@ export type Checks = {
   sweepBounds(at: { nowMs: number }): Promise<SweepBounds>;
   /** Ends the search after a restore: the list was read back to the time of the copy. */
   endRestore(ended: { nowMs: number }): Promise<void>;
-  /** Records that the service's list is unreadable. After a restore, a person is told once where to look instead. */
+  /** Records that the service's list is unreadable. After a restore, tells a person once where to look instead. */
   noteNoList(noted: { why: string; nowMs: number }): Promise<void>;
   /** Makes every link that can still be paid due now, also those of cancelled orders. `dryRun` only counts them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;

@@ -28,7 +28,7 @@ export type Statement = { readonly id: number; readonly sql: string };
 
 const known = new Map<string, Statement>();
 
-/** Makes a statement of a constant text. It is kept for good, and prepared on every connection that uses it. */
+/** Makes a statement of a constant text. It is kept permanently, and prepared on every connection that uses it. */
 export function statement(text: string): Statement {
   const sql = text.trim();
   const before = known.get(sql);

@@ -224,7 +224,8 @@ export class Database {
   }
 
   async #onConnection<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    // A call refused while it waited is not begun: closing the store would wait for an end that nobody hears of.
+    // A call refused while it waited is not begun: closing the store would wait for it although nobody needs the
+    // result.
     if (call.isOver) throw this.#refusal ?? stopped();
     const client = await this.#connect();
     let isUsable = true;

@@ -12,8 +12,8 @@ import { type Census, type Counters, countStatuses, readStats, takeCensus } from
 import type { Database } from './database.ts';
 
 /**
- * The verbs with a text of their own on PostgreSQL: replicas claim rows that others do not hold, the feed gets
- * positions in commit order, and old rows are counted once.
+ * The verbs whose text is PostgreSQL's alone: replicas claim rows that others do not hold, the feed gets positions in
+ * commit order, and old rows are counted once.
  */
 
 // Skips a row that is locked because it is being settled. Its lease lapses after that transaction.
@@ -145,7 +145,7 @@ type CountedTable = 'inbox' | 'outbox';
 
 const rowsOf = (table: CountedTable) =>
   `(SELECT n + (SELECT count(*) FROM ${table} WHERE key > to_key) FROM counted WHERE name = '${table}')`;
-/** The most notices without a position that are counted. If nobody reads the feed, no notice has one. */
+/** The most notices without a position that are counted. While the feed has no reader, no notice has one. */
 const FRESH_MAX = 10_000;
 const COUNTERS: Counters = {
   events: countStatuses('inbox', rowsOf('inbox')),

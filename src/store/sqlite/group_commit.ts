@@ -146,7 +146,7 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
   }
 }
 
-/** An unlinked file accepts commits that nobody will ever read, so none of them may be acknowledged. */
+/** An unlinked file accepts commits that can never be read, so none of them may be acknowledged. */
 function placeOf(path: string): () => void {
   const { dev, ino } = statSync(path);
   return () => {

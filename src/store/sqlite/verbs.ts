@@ -20,8 +20,8 @@ import {
 } from '../verbs/stats.ts';
 
 /**
- * The verbs with a text of their own on SQLite: one process writes, so claims lock no rows, keys are in commit order,
- * and triggers keep counts.
+ * The verbs whose text is SQLite's alone: one process writes, so claims lock no rows, keys are in commit order, and
+ * triggers keep counts.
  */
 
 const BY_TOKEN = statement(`${SEALED_CREDENTIALS} WHERE l.token = @token`);

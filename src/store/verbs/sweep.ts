@@ -52,7 +52,7 @@ const OLDEST = statement(`
 const HAS_LINKS = statement('SELECT EXISTS (SELECT 1 FROM link WHERE link_id IS NOT NULL) AS hasLinks');
 const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
 
-/** The processes that may be using a shared database, the one that started first in front. */
+/** The processes that may be using a shared database; the one that started first comes first. */
 export function* aliveReplicas(tx: Transaction, nowMs: number): Work<string[]> {
   const rows = yield* tx.all<{ name: string }>(LIST_ALIVE, { sinceMs: nowMs - ALIVE_MS });
   return rows.map(({ name }) => name);

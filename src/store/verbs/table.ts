@@ -27,7 +27,7 @@ import { upkeepVerbs } from './upkeep.ts';
 
 /**
  * The verbs that are written once, by lane. To add one, put its type into a contract, its text into a file of this
- * folder, and its name here. An engine adds the verbs of which it has a text of its own.
+ * folder, and its name here. An engine adds the verbs that need a text for that engine.
  */
 
 /** Verbs that change something. They wait behind deliveries. */
