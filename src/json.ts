@@ -76,8 +76,7 @@ function reviver(number: (characters: string) => unknown) {
 }
 
 /**
- * Builds the value of a text that `JSON.parse` accepts. V8 reads single strings correctly; only memory bounds the
- * nesting.
+ * Builds the value of a text that `JSON.parse` accepts. V8 reads single strings correctly; memory bounds the nesting.
  */
 function build(text: string, number: (characters: string) => unknown): unknown {
   const whole: unknown[] = [];

@@ -28,5 +28,5 @@ export type KeptReason = (typeof KEPT_REASONS)[number];
 /** Reasons that come from one setting for all links. An authentic delivery of any link ends their matter. */
 export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
 
-/** settled counts links whose deliveries it refused for one reason together if they came within this time. */
+/** Rejections of several links for one reason count together if they came within this time. */
 export const REFUSED_WITHIN_MS = 3_600_000;

@@ -10,9 +10,7 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { type ProblemCode, sendProblem } from './problem.ts';
 
-/**
- * Makes an Express application that reveals little about itself and answers unknown addresses and faults in one form.
- */
+/** Makes an Express application that reveals little about itself, with its own answers for unknown pages and faults. */
 export function createApp(options: { routers: readonly RequestHandler[]; log: Log; newId: () => string }): Express {
   const app = express();
   app.disable('x-powered-by');
