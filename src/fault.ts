@@ -1,7 +1,6 @@
 /**
- * Something that went wrong for a known reason. `code` is from the closed vocabulary in docs/errors.md; `message` says
- * what happened, to what, and what to do next. Trying again may help against a transient fault, and never against a
- * terminal one.
+ * Something that went wrong for a known reason. `code` is from the closed vocabulary in docs/errors.md. `message` says
+ * what happened to what, and what to do next. A retry may help after a transient fault, never after a terminal one.
  */
 export class Fault extends Error {
   readonly code: FaultCode;
@@ -15,7 +14,7 @@ export class Fault extends Error {
   }
 }
 
-/** What a row of the store keeps of an error. */
+/** The fields of an error that a row of the store keeps. */
 export function noteOf(error: unknown): { code: string; message: string } {
   if (error instanceof Fault) return { code: error.code, message: error.message };
   return { code: 'bug', message: error instanceof Error ? error.message : String(error) };
@@ -24,7 +23,7 @@ export function noteOf(error: unknown): { code: string; message: string } {
 /** A fault of one link. */
 export class LinkFault extends Fault {
   readonly linkKey: number;
-  /** Of its order. */
+  /** The reference of its order. */
   readonly reference: string;
 
   constructor({ linkKey, reference }: { linkKey: number; reference: string }, { kind, code, message, cause }: Fault) {

@@ -1,7 +1,7 @@
-/** Nesting beyond this is refused before parsing: a reviver recurses as deep. */
+/** Deeper nesting is refused before parsing, because a reviver recurses as deep. */
 const DEPTH_MAX = 32;
 
-/** A number of a JSON text by its own characters: amounts must lose nothing. */
+/** A number in JSON by its own characters, so that amounts lose nothing. */
 export class ExactNumber {
   readonly text: string;
   constructor(text: string) {
@@ -12,7 +12,7 @@ export class ExactNumber {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Parses bytes as JSON; undefined if they are not UTF-8, not JSON, nested more than 32 deep, or of more values than
+ * Parses bytes as JSON. Undefined if they are not UTF-8, not JSON, nested more than 32 deep, or of more values than
  * `valuesMax`.
  */
 export function parseBody(body: Uint8Array, valuesMax = Number.POSITIVE_INFINITY): unknown {
@@ -20,8 +20,8 @@ export function parseBody(body: Uint8Array, valuesMax = Number.POSITIVE_INFINITY
 }
 
 /**
- * As `parseBody`, with every number kept so that its own characters can be had again: as an `ExactNumber`, or as a number
- * whose `String` they are.
+ * As `parseBody`, but keeps the characters of every number: as an `ExactNumber`, or as a number whose `String` they
+ * are.
  */
 export function parseBodyExactly(body: Uint8Array): unknown {
   return parseText(decode(body), { exact: true });
@@ -36,7 +36,7 @@ function decode(body: Uint8Array): string {
   }
 }
 
-/** As `parseBody` or `parseBodyExactly`, of text: an event may hold such text in place of an object. */
+/** As `parseBody` or `parseBodyExactly`, for text: an event may hold JSON text in place of an object. */
 export function parseText(
   text: string,
   { exact, valuesMax = Number.POSITIVE_INFINITY }: { exact: boolean; valuesMax?: number },
@@ -44,7 +44,7 @@ export function parseText(
   try {
     const surveyed = survey(text, DEPTH_MAX, valuesMax);
     if (!surveyed.isBounded) return undefined;
-    // A reviver costs five times the parsing, and few texts need one.
+    // A reviver takes five times as long as parsing, and few texts need one.
     return parseSurveyed(text, surveyed, exact && !surveyed.spellsNumbersPlainly ? keepNumber : undefined);
   } catch {
     return undefined;
@@ -56,10 +56,9 @@ function keepNumber(characters: string): ExactNumber {
 }
 
 /**
- * `JSON.parse`, and right if V8's own is not: after certain other texts V8 takes a name that is written with a backslash
+ * `JSON.parse`, also right where V8's own is wrong: after certain other texts V8 takes a name written with a backslash
  * for another name, and anyone may send such texts. https://github.com/nodejs/node/issues/63785
- *
- * @param number makes a value of a number's own characters; without it, numbers are as `JSON.parse` makes them
+ * @param number makes a value of a number's characters; without it, numbers are as `JSON.parse` makes them
  * @throws {SyntaxError} if the text is not JSON (RFC 8259)
  */
 export function parseJsonText(text: string, number?: (characters: string) => unknown): unknown {
@@ -76,7 +75,9 @@ function reviver(number: (characters: string) => unknown) {
     typeof value === 'number' ? number(context?.source ?? String(value)) : value;
 }
 
-/** What a text is that `JSON.parse` takes. V8 reads a string that stands alone rightly; only memory bounds the nesting. */
+/**
+ * Builds the value of a text that `JSON.parse` accepts. V8 reads single strings correctly; memory bounds the nesting.
+ */
 function build(text: string, number: (characters: string) => unknown): unknown {
   const whole: unknown[] = [];
   const open: object[] = [whole];
@@ -84,7 +85,7 @@ function build(text: string, number: (characters: string) => unknown): unknown {
   const add = (value: unknown) => {
     const into = open.at(-1) as object;
     if (Array.isArray(into)) into.push(value);
-    // Assigned, a field of the name `__proto__` would be no field.
+    // Plain assignment to the name `__proto__` would add no field.
     else Object.defineProperty(into, name ?? '', { value, writable: true, enumerable: true, configurable: true });
     name = null;
   };
@@ -101,7 +102,7 @@ function build(text: string, number: (characters: string) => unknown): unknown {
   return whole[0];
 }
 
-/** A number; or its own characters, if JavaScript has no number that is the same. */
+/** A number, or its own characters if no JavaScript number is equal to it. */
 export function numberOrExact(characters: string): number | ExactNumber {
   const number = Number(characters);
   const spelled = String(number);
@@ -112,7 +113,7 @@ export function numberOrExact(characters: string): number | ExactNumber {
 
 const DECIMAL = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** The digits that count, and the power of ten of the last of them. */
+/** The significant digits, and the power of ten of the last one. */
 function normalised(text: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(text) ?? ['', text];
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -121,7 +122,7 @@ function normalised(text: string): string {
   return `${sign}${kept}e${Number(exponent) - fraction.length + digits.length - kept.length}`;
 }
 
-/** A name that stands twice in one object of a text that `JSON.parse` takes; null if none does. */
+/** The first name that occurs twice in one object of a text that `JSON.parse` accepts; null if there is none. */
 export function repeatedName(text: string): string | null {
   const open: Set<string>[] = [];
   let before = '';
@@ -141,9 +142,9 @@ export function repeatedName(text: string): string | null {
 type Survey = { isBounded: boolean; spellsNumbersPlainly: boolean; hasEscapedName: boolean };
 
 /**
- * Reads JSON text and builds nothing: whether it is nested no deeper and holds no more values than is allowed, whether
- * JavaScript would spell every number as it is spelled there, and whether a name is written with a backslash. Of a text that
- * is not JSON it says nothing.
+ * Scans JSON text without building values: whether nesting and number of values are within the limits, whether
+ * JavaScript would write every number in the same characters, and whether a name contains a backslash. The result means
+ * nothing for text that is not JSON.
  */
 function survey(text: string, depthMax: number, valuesMax: number): Survey {
   const hasBackslash = text.includes('\\');
@@ -179,14 +180,14 @@ function survey(text: string, depthMax: number, valuesMax: number): Survey {
 const PARTS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * The parts of a text that `JSON.parse` takes, in their order, without white space: strings, brackets, commas, colons, numbers
- * and words. Of any other text the time may grow with the square of its length.
+ * The parts of a text that `JSON.parse` accepts, in order and without white space: strings, brackets, commas, colons,
+ * numbers and words. For any other text the time may grow with the square of its length.
  */
 export function jsonParts(text: string): readonly string[] {
   return text.match(PARTS) ?? [];
 }
 
-/** The index at which the string that begins at `start` ends: at its closing quote, or with the text if it has none. */
+/** The index at which the string beginning at `start` ends: at its closing quote, or at the end of the text. */
 function stringEnd(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end > 0; end = text.indexOf('"', end + 1)) {
     let before = end - 1;
@@ -197,14 +198,14 @@ function stringEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** One beyond the last character of the number that begins at `start`. */
+/** The index after the last character of the number that begins at `start`. */
 function numberEnd(text: string, start: number): number {
   let end = start + 1;
   while (isInNumber(text.charCodeAt(end))) end++;
   return end;
 }
 
-/** A digit, or one of `-+.eE`. */
+/** Whether a character is a digit, or one of `-+.eE`. */
 function isInNumber(code: number): boolean {
   return isDigit(code) || code === 0x2d || code === 0x2b || code === 0x2e || code === 0x65 || code === 0x45;
 }
@@ -215,7 +216,7 @@ function isDigit(code: number): boolean {
 
 export type JsonLayout = { depth: number; lines: number; levels: number };
 
-/** How deep JSON is nested; and, written with a line for each value, how many lines it has, and the sum of their levels. */
+/** The depth of JSON, and for a layout with one line a value, the number of lines and the sum of their levels. */
 export function layoutOf(parts: readonly string[]): JsonLayout {
   let [depth, level, levels, lines] = [0, 0, 0, 0];
   for (const part of parts) {
@@ -228,7 +229,7 @@ export function layoutOf(parts: readonly string[]): JsonLayout {
   return { depth, lines, levels };
 }
 
-/** JSON text with these commas and colons, its strings and numbers as they are. */
+/** JSON text with these commas and colons, and its strings and numbers unchanged. */
 export function withSeparators(parts: readonly string[], comma: string, colon: string): string {
   return parts.map((part) => (part === ',' ? comma : part === ':' ? colon : part)).join('');
 }
@@ -238,10 +239,10 @@ export function escapeNonAscii(json: string): string {
   return json.replace(/[\u0080-\uFFFF]/g, escapeCharacter);
 }
 
-/** What a terminal would obey and JSON leaves as it is: C1 controls, and marks that turn the direction of writing. */
+/** Characters that steer a terminal and that JSON leaves unescaped: C1 controls, and marks of the writing direction. */
 const MARKS = /[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
-/** The same JSON with such characters escaped: they stand in strings alone. */
+/** The same JSON with such characters escaped. They occur only in strings. */
 export function escapeMarks(json: string): string {
   return json.replace(MARKS, escapeCharacter);
 }

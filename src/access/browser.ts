@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** What settled asks of a request without a bearer token, which a browser may have been made to send. */
+/** Checks of requests without a bearer token, which another site may have made a browser send. */
 
-/** Whether a request names a bearer token. A proxy may pass on credentials of another scheme, which are its own. */
+/** Whether a request has a bearer token. Credentials of another scheme may be a proxy's own. */
 export function hasBearer({ authorization }: IncomingMessage['headers']): boolean {
   return authorization !== undefined && /^bearer\b/i.test(authorization);
 }
 
-/** Where people open the console; null if only on this machine, at the address on which settled listens. */
+/** Where people open the console; null if only on this machine, at settled's listen address. */
 export type ConsoleAddress = { readonly origin: string; readonly host: string; readonly path: string } | null;
 
 /** `url`: SETTLED_CONSOLE_URL, without a slash at its end. */
@@ -21,8 +21,8 @@ export function consoleAddress(url: string | null): ConsoleAddress {
 const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]'];
 
 /**
- * Why a request may not have come from the console's own address: a name that an attacker points at this machine would pass
- * for the same origin (DNS rebinding). Null if it did.
+ * Why a request may not have come to the console's own address; null if it did. A name that an attacker points at this
+ * machine would pass for the same origin (DNS rebinding).
  */
 export function hostFault({ headers, socket }: IncomingMessage, address: ConsoleAddress): string | null {
   const { host = '' } = headers;
@@ -32,7 +32,7 @@ export function hostFault({ headers, socket }: IncomingMessage, address: Console
   return `The console is at ${own.join(', ')}, and this request names another host. ${set}`;
 }
 
-/** A proxy may write the usual port of https. */
+/** A proxy may add the default port of https. */
 function ownHosts({ host, origin }: NonNullable<ConsoleAddress>): string[] {
   return origin === `https://${host}` && !/:\d+$/.test(host) ? [host, `${host}:443`] : [host];
 }
@@ -50,8 +50,8 @@ export function crossSiteFault({ method, headers }: IncomingMessage, address: Co
 }
 
 /**
- * The name of the session's cookie. Over https it has the prefix that binds it to the host. Instances that share a host
- * have distinct names.
+ * The name of the session cookie. Over https it has the prefix that binds it to the host. Instances that share a host
+ * get distinct names.
  */
 export function cookieName(address: ConsoleAddress, port: number | undefined): string {
   if (address === null) return `settled-${port}`;
@@ -62,14 +62,14 @@ export function cookieName(address: ConsoleAddress, port: number | undefined): s
   return address.origin.startsWith('https:') ? `__Host-${name}` : name;
 }
 
-/** The value of a cookie; null if there is none, or more than one of the name. */
+/** The value of a cookie; null if it is absent or repeated. */
 export function readCookie({ headers }: IncomingMessage, name: string): string | null {
   const pairs = (headers.cookie ?? '').split(';').map((pair) => pair.trim());
   const values = pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
   return values.length === 1 ? (values[0] as string) : null;
 }
 
-/** A `Set-Cookie` header for a session, or to take it back if `value` is null. */
+/** A `Set-Cookie` header for a session; a null `value` removes it. */
 export function sessionCookie(name: string, value: string | null, { isSecure }: { isSecure: boolean }): string {
   const life = value === null ? '; Max-Age=0' : '';
   return `${name}=${value ?? ''}; Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}${life}`;
@@ -77,12 +77,12 @@ export function sessionCookie(name: string, value: string | null, { isSecure }: 
 
 const NO_HOST = 'http://console.invalid';
 
-/** An address of the console below `prefix` to go back to, or its first page if what was asked for leads elsewhere. */
+/** The console's address below `prefix` to return to, or its first page if the given address leads elsewhere. */
 export function safeBack(given: unknown, prefix: string): string {
   const first = `${prefix}/`;
   if (typeof given !== 'string' || given.length > 2_000 || !/^\/[\x21-\x7e]*$/.test(given)) return first;
   const url = URL.parse(given, NO_HOST);
-  // Compared as it is resolved: dots and a second slash lead elsewhere.
+  // Compared after resolving it, because dots and a second slash lead elsewhere.
   const isOwn = url?.origin === NO_HOST && url.pathname.startsWith(first) && !url.pathname.startsWith('//');
   return isOwn ? url.pathname + url.search : first;
 }

@@ -7,14 +7,14 @@ import type { Clock } from '../work/clock.ts';
 import { type ConsoleAddress, cookieName, hasBearer, readCookie } from './browser.ts';
 import { type ProxyAuth, proxyName, proxyPerson } from './proxy.ts';
 
-/** Who asks. `author` is null for the shop, whose changes are in the history of its orders. */
+/** The sender of a request. `author` is null for the shop, whose changes are in the history of its orders. */
 export type Caller = {
   readonly role: Role;
   readonly name: string;
   readonly author: Author | null;
-  /** Of a browser that signed in here. */
+  /** The session of a browser that signed in here. */
   readonly session: SessionSummary | null;
-  /** Of the bearer token; null if the request has none. */
+  /** Of the request's bearer token; null if it has none. */
   readonly tokenSha256: Uint8Array | null;
 };
 
@@ -24,7 +24,7 @@ export type CallersOptions = {
     'findToken' | 'findSession' | 'touchSession' | 'beginSession' | 'consumeSignInLink' | 'endSession'
   >;
   clock: Clock;
-  /** The bootstrap token and the shop's. */
+  /** The bootstrap token and the shop's token. */
   tokens: { operator: string; shop: string | null };
   address: ConsoleAddress;
   proxyAuth: ProxyAuth | null;
@@ -33,14 +33,14 @@ export type CallersOptions = {
 
 export type Callers = ReturnType<typeof openCallers>;
 
-/** Whom SETTLED_OPERATOR_TOKEN stands for. */
+/** The name of the bearer of SETTLED_OPERATOR_TOKEN. */
 const BOOTSTRAP_NAME = 'operator';
 
-/** A session that is used is noted this often. */
+/** How often the use of a session is recorded. */
 const TOUCH_EVERY_MS = 300_000;
 const FAILURES = { max: 5, withinMs: 60_000, addressesMax: 10_000 } as const;
 
-/** Tells who sends a request, and signs browsers in and out. */
+/** Identifies the senders of requests, and signs browsers in and out. */
 export function openCallers(options: CallersOptions) {
   const { store, clock, tokens, address, proxyAuth, auditKey } = options;
   const bootstrapSha256 = digest(tokens.operator);
@@ -85,20 +85,20 @@ export function openCallers(options: CallersOptions) {
   function byProxy(request: IncomingMessage): Caller | null {
     const person = proxyAuth === null ? null : proxyPerson(request, proxyAuth);
     if (person === null) return null;
-    // A named token, or the bootstrap token, may have the same name.
+    // The prefix tells this person from a token of the same name.
     const who = { name: `proxy:${person.name}`, role: person.role };
     return { ...who, author: authorOf(request, who, true, null), session: null, tokenSha256: null };
   }
 
   return {
     address,
-    /** The path under which the console is: empty, or like `/ops/pay`. */
+    /** The console's path prefix: empty, or like `/ops/pay`. */
     prefix: address?.path ?? '',
-    /** SHA-256 of the bootstrap token, by which the store knows sessions that it opened. */
+    /** SHA-256 of the bootstrap token, by which the store recognises its sessions. */
     bootstrapSha256,
     /**
-     * By a bearer token alone, if the request has one; else by proxy or session. Null if the caller is unknown.
-     * `isUse`: whether the request keeps a session from ending of idleness.
+     * Identifies a caller by the bearer token alone, if there is one; otherwise by proxy or session. Null if the caller
+     * is unknown. `isUse`: whether the request keeps an idle session alive.
      */
     identify: async (request: IncomingMessage, { isUse = true } = {}): Promise<Caller | null> => {
       const { headers } = request;
@@ -106,7 +106,7 @@ export function openCallers(options: CallersOptions) {
       const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headers.authorization ?? '')?.[1];
       return given === undefined ? null : byToken(request, given);
     },
-    /** Whom a proxy signed in although none of the person's groups has a role, and the groups that have one; null if it did not. */
+    /** A person whom a proxy signed in, but whose groups have no role, and the groups that have one; otherwise null. */
     proxyStranger: (request: IncomingMessage): { name: string; roles: ProxyAuth['roles'] } | null => {
       const name = proxyAuth === null ? null : proxyName(request, proxyAuth);
       return proxyAuth === null || name === null ? null : { name, roles: proxyAuth.roles };
@@ -123,7 +123,7 @@ export function openCallers(options: CallersOptions) {
         await store.beginSession({ ...session, by: caller.author, atMs: clock.nowMs() });
         return { id };
       }),
-    /** Signs a browser in with a link's secret, which works once. */
+    /** Signs a browser in with the secret of a sign-in link, which works once. */
     useLink: async (request: IncomingMessage, secret: string): Promise<NewSession | 'limited' | 'unknown'> =>
       failures.attempt(request, async () => {
         const id = randomSecret();
@@ -134,17 +134,17 @@ export function openCallers(options: CallersOptions) {
   };
 }
 
-/** `id`: what the browser's cookie holds; the store has only its SHA-256. */
+/** `id`: the value of the browser's cookie. The store keeps only its SHA-256. */
 export type NewSession = { id: string };
 
 const SECRET_BYTES = 32;
 
-/** A token, a session id or the secret of a link: 256 random bits. */
+/** A token, a session id or a sign-in link's secret: 256 random bits. */
 export function randomSecret(): string {
   return randomBytes(SECRET_BYTES).toString('base64url');
 }
 
-/** SHA-256 of a secret. Digests have one length, so that comparing them tells nothing of the secret's. */
+/** SHA-256 of a secret. Digests have equal lengths, so comparing them does not reveal the secret's length. */
 export function digest(secret: string): Buffer {
   return hash('sha256', secret, 'buffer');
 }
@@ -160,7 +160,7 @@ function addressOf({ socket }: IncomingMessage): string {
   return socket.remoteAddress ?? '';
 }
 
-/** Counts sign-ins that failed, by the address of the peer. One that is under way counts as failed until it has ended. */
+/** Counts failed sign-ins by the peer's address. An attempt under way counts as failed until it ends. */
 function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
   const timesByAddress = new Map<string, number[]>();
 
@@ -184,7 +184,7 @@ function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
   }
 
   return {
-    /** Makes an attempt, unless too many failed; one that is not `unknown` does not count. */
+    /** Makes an attempt, unless too many failed. Only the result `unknown` counts as a failure. */
     attempt: async <T>(request: IncomingMessage, make: () => Promise<T>): Promise<T | 'limited'> => {
       const address = networkOf(addressOf(request));
       const begunMs = begin(address);
@@ -196,7 +196,7 @@ function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
   };
 }
 
-/** The address of a peer; of IPv6 its network, because one machine has all of its addresses. */
+/** A peer's address; for IPv6 its network, because one machine may use all addresses in it. */
 function networkOf(address: string): string {
   return address.includes(':') && !address.includes('.') ? address.split(':').slice(0, 4).join(':') : address;
 }

@@ -3,22 +3,22 @@ import type { IncomingMessage } from 'node:http';
 import ipaddr from 'ipaddr.js';
 import { PERSON_ROLES, type PersonRole } from '../domain/access.ts';
 
-/** How a proxy says who signed in, as SETTLED_PROXY_AUTH has it. Header names are in lower case. */
+/** How a proxy says who signed in, from SETTLED_PROXY_AUTH. Header names are in lower case. */
 export type ProxyAuth = {
   readonly user: string;
   readonly groups: string | null;
-  /** What shows that the request came from the proxy: a header with a secret, or the address of its peer. */
+  /** Proof that a request came from the proxy: a header with a secret, or the peer's address. */
   readonly secret: { readonly header: string; readonly value: string } | null;
   readonly from: readonly string[];
-  /** The groups whose members have a role. */
+  /** The group for each role. */
   readonly roles: Readonly<Partial<Record<PersonRole, string>>>;
 };
 
 const NAME_MAX = 128;
 
 /**
- * The person that the proxy signed in; null if the request did not come from it, if it names none, or if none of the
- * person's groups has a role. A header that comes twice counts as forged.
+ * The person that the proxy signed in. Null if the request did not come from it, if it names nobody, or if none of the
+ * person's groups has a role. A repeated header counts as forged.
  */
 export function proxyPerson(request: IncomingMessage, auth: ProxyAuth): { name: string; role: PersonRole } | null {
   const name = proxyName(request, auth);
@@ -26,7 +26,7 @@ export function proxyPerson(request: IncomingMessage, auth: ProxyAuth): { name: 
   return name === null || role === null ? null : { name, role };
 }
 
-/** Whom the proxy signed in, whether that person has a role or not. */
+/** The name that the proxy signed in, with a role or without. */
 export function proxyName(request: IncomingMessage, auth: ProxyAuth): string | null {
   if (!isFromProxy(request, auth)) return null;
   const name = single(request, auth.user);
@@ -41,7 +41,7 @@ function isFromProxy(request: IncomingMessage, { secret, from }: ProxyAuth): boo
   return from.length === 0 || from.some((range) => isWithin(request.socket.remoteAddress ?? '', range));
 }
 
-/** The greatest role that one of the groups has. */
+/** The highest role of the person's groups. */
 function roleOf(request: IncomingMessage, { groups, roles }: ProxyAuth): PersonRole | null {
   const own = groups === null ? [] : (single(request, groups) ?? '').split(',').map((group) => group.trim());
   const held = PERSON_ROLES.filter((role) => {
@@ -51,7 +51,7 @@ function roleOf(request: IncomingMessage, { groups, roles }: ProxyAuth): PersonR
   return held.at(-1) ?? null;
 }
 
-/** The value of a header that came exactly once. */
+/** The value of a header that occurs exactly once. */
 function single({ rawHeaders }: IncomingMessage, name: string): string | null {
   const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === name);
   return values.length === 1 && values[0] !== '' ? (values[0] as string) : null;
@@ -65,7 +65,7 @@ function isWithin(address: string, range: string): boolean {
   return network instanceof ipaddr.IPv6 && peer.match(network, bits);
 }
 
-/** Compares digests, which have one length: how long it takes tells nothing of the secret. */
+/** Compares digests, whose equal lengths hide the secret's length from timing. */
 function isSame(given: string, secret: string): boolean {
   return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', secret, 'buffer'));
 }

@@ -24,7 +24,7 @@ import { type Stages, startStages, stopStages } from './stages.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
-/** Puts settled together: store, then stages, then servers. */
+/** Starts settled: store, then stages, then servers. */
 export async function startApp(options: AppOptions) {
   const context = await openContext(options);
   const { clockSteps, health, replica, store } = context;
@@ -49,18 +49,18 @@ export async function startApp(options: AppOptions) {
       operatorAddress: servers[1].address,
       /** The name of this process among the replicas of its store; null if it is alone. */
       replica,
-      /** Rejects when the store fails so that the process must end. Never resolves. */
+      /** Rejects when the store fails in a way that must end the process. Never resolves. */
       failed: health.failed,
-      /** Resolves when a mover asks this process to let go of its file. */
+      /** Resolves when a mover asks this process to release its file. */
       letGoAsked: context.letGoAsked.promise,
-      /** Lets a mover have the file: see `letGo`. Afterwards only `close` is left to do. */
+      /** Releases the file to a mover; see `letGo`. Afterwards only `close` remains to be called. */
       letGo: (signal: AbortSignal) => letGo(context, running, signal),
-      /** Closes the listeners of an app that let go of its file. */
+      /** Closes the listeners of an app that released its file. */
       close: async () => {
         for (const server of servers) server.startDraining();
         await Promise.all(servers.map((server) => server.close()));
       },
-      /** Answers every accepted request, then ends, within 5 s. */
+      /** Answers every accepted request, then stops, within 5 s. */
       stop: () => stopApp(context, running),
     };
   } catch (error) {
@@ -103,7 +103,7 @@ async function openServers(
   }
 }
 
-/** Deliveries that are no refusals; and those that were refused unread, which `onUnread` gets once their link is known. */
+/** Outcomes that are no refusals, and those of deliveries refused unread, which `onUnread` logs with their link. */
 const LOGGED_ELSEWHERE: ReadonlySet<EndedDelivery['outcome']> = new Set([
   ...(['recorded', 'duplicate', 'conflict', 'unreadable', 'probe'] as const),
   ...(['too_large', 'encoded', 'other_method'] as const),
@@ -161,7 +161,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     onRequeued: stages.settler.wake,
     onLetGo: () => context.letGoAsked.resolve('let go'),
     canTell: config.shopUrl !== null,
-    // Its path or its query may be a secret.
+    // Its path and query may hold a secret.
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
     publicUrlReaches: config.publicUrlReaches,
     keepBodiesMs: config.keepBodiesMs,
@@ -175,14 +175,14 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
   return { routers, endLive: pages.end };
 }
 
-/** Faults: `configuration_invalid` if the shop's token is the operator's, which a file may hold. */
+/** Faults: `configuration_invalid` if the shop's token equals the operator's, which may be in a file. */
 function tokensOf({ operatorToken, shopToken, store }: Config): { operator: string; shop: string | null } {
   const operator = operatorToken ?? operatorTokenFile(storeFile(store));
   if (operator === shopToken) throw new Fault('terminal', 'configuration_invalid', `${SAME_TOKENS}.`);
   return { operator, shop: shopToken };
 }
 
-/** Milliseconds after the signal to stop. */
+/** Times after the signal to stop. */
 const STOP = {
   closeMs: 1_000,
   refuseBodiesMs: 3_000,
@@ -211,6 +211,6 @@ async function stopApp(context: Context, { servers, endLive, rejections, stages,
   await Promise.all([...servers.map((server) => server.close()), clockSteps.stop(), stopStages(stages)]);
   await rejections.flush();
   refusals.flush();
-  // A database on another machine may not answer, and this process need not end anything there.
+  // A database on another machine may not answer, and this process has nothing to finish there.
   await (isShared ? Promise.race([store.close(), left]) : store.close());
 }

@@ -6,14 +6,14 @@ import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';
 
-/** Rows that are worked on together. */
+/** Rows carried out in one batch. */
 const BATCH = 10;
-/** The pause between two batches is for deliveries: at least this, and twice what the batch took. */
+/** The pause between two batches leaves time for deliveries: at least this, and twice what the batch took. */
 const REST_MS = 20;
 const REST_SHARE = 2;
-/** A run of a replica that is gone is taken over after this time. */
+/** After this time another replica takes over the run of one that is gone. */
 const LEASE_MS = 30_000;
-/** Runs that were started on another replica, or left by one, are found this often. */
+/** How often this replica looks for runs that another one started or left. */
 const POLL_MS = 30_000;
 
 export type BulkOptions = {
@@ -21,7 +21,7 @@ export type BulkOptions = {
   clock: Clock;
   log: Log;
   auditKey: Uint8Array;
-  /** Called when events wait to be settled again. */
+  /** Called when events are to be settled again. */
   events: Pick<Signal, 'raise'>;
   checks: Pick<Signal, 'raise'>;
   onNotices: () => void;
@@ -29,11 +29,11 @@ export type BulkOptions = {
   onAudited: () => Promise<void>;
 };
 
-/** Carries out what people start for all rows of a filter, a few rows at a time. */
+/** Carries out bulk runs, a few rows at a time. */
 export function startBulk(options: BulkOptions): BackgroundWorker {
   const { store, clock, log } = options;
 
-  /** Works on one batch; returns the milliseconds until the next turn. */
+  /** Carries out one batch. Returns the milliseconds until the next turn. */
   async function turn(may: LoopTurn): Promise<number> {
     const run = await store.claimBulk({ limit: BATCH, nowMs: clock.nowMs(), leaseMs: LEASE_MS });
     if (run === null) return POLL_MS;
@@ -57,7 +57,7 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
       const ended = await store.carryOutBulk(item);
       return ended === 'lost' ? ended : ended.outcome;
     } catch (error) {
-      // The store may work again: the row is tried again. Any other error would only come again.
+      // The store may recover, so the row is retried. Any other error would only repeat.
       if (error instanceof Fault && error.kind === 'transient') throw error;
       const { code } = noteOf(error);
       log.error({ bulk: String(run.key), item: itemKey, fault: error }, 'bulk work failed for a row');
@@ -65,7 +65,7 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
     }
   }
 
-  /** Wakes the stage whose work there is now. */
+  /** Wakes the stage that now has work. */
   function announce({ action }: ClaimedBulk): void {
     if (action === 'replay_events') options.events.raise();
     if (action === 'check_orders') options.checks.raise();

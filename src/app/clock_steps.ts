@@ -3,29 +3,23 @@ import type { Store } from '../store/contract.ts';
 import { type Clock, inWords } from '../work/clock.ts';
 import { type LoopTurn, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 
-/** A jump of the store's clock against the monotonic one. A smaller one delays nothing for longer than itself. */
+/** The smallest step of the store's clock, against the monotonic one, that counts. Smaller ones delay little. */
 const STEP_MS_MIN = 30_000;
 const LOOK_EVERY_MS = 1_000;
-/**
- * For this long after a step, and after the start of the process, settled gives nothing up and drops nothing because of
- * its age.
- */
+/** For this long after a step or the start of the process, settled gives up and drops nothing because of its age. */
 const DOUBT_MS = 3_600_000;
-/**
- * After a step back, settled makes everything due at once that is due later than this; what is due sooner comes in
- * time.
- */
+/** After a step back, settled makes everything due that is due later than this. The rest becomes due in time. */
 const SOON_MS = 60_000;
-/** Longer than anything waits for its next attempt. Used at a start, when what the clock did before is unknown. */
+/** Longer than any wait for a next attempt. Used at the start, when earlier steps of the clock are unknown. */
 const WAIT_MS_MAX = 2 * 3_600_000;
-/** Each call takes a few milliseconds of the store's time; the pause between two is for deliveries. */
+/** Each call takes a few milliseconds of the store's time. The pause between two leaves time for deliveries. */
 const MEND_ROWS = 1_000;
 const REST_MS = 20;
 const RETRY_MS = 30_000;
 
 export type ClockStepsOptions = {
   store: Pick<Store, 'hastenDue' | 'mendTimes'>;
-  /** The store's time: this machine's clock, or the database's. */
+  /** The store's clock: this machine's, or the database's. */
   clock: Clock;
   log: Log;
   onStep: () => void;
@@ -34,15 +28,15 @@ export type ClockStepsOptions = {
 export type ClockSteps = ReturnType<typeof watchClock>;
 
 /**
- * Watches the clock for steps: set by a person or by NTP, or slept through by a suspended machine. Repairs the rows
- * that a step delayed or made old, including those of a step before the start of the process.
+ * Watches for steps of the clock: set by a person or NTP, or slept through by a suspended machine. Repairs the rows
+ * that a step delayed or aged, including a step before the start of the process.
  */
 export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   const offsetMs = () => clock.nowMs() - clock.monotonicMs();
   const startedMs = clock.monotonicMs();
   let lastMs = offsetMs();
   let latest: { byMs: number; atMs: number } | null = null;
-  /** The repairs to make, the oldest first. */
+  /** Pending repairs, oldest first. */
   const mends: ((may: LoopTurn) => Promise<void>)[] = [(may) => hasten(WAIT_MS_MAX, may)];
   const mending = startLoop({ clock, turn: mendNext });
 
@@ -93,18 +87,18 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
 
   const cancel = clock.every(LOOK_EVERY_MS, look);
   return {
-    /** Whether ages can be trusted. Looks at the clock first, so read the time before you call it. */
+    /** Whether ages can be trusted. Checks the clock first, so read the time before you call it. */
     isTrusted: () => {
       look();
       return clock.monotonicMs() - (latest?.atMs ?? startedMs) >= DOUBT_MS;
     },
-    /** Notes that the clock was this far ahead at the last sign of life before this process. */
+    /** Records that the last heartbeat before this process was this far in the future. */
     wasAhead: (byMs: number) => {
       if (byMs < STEP_MS_MIN) return;
       log.warn({ by: inWords(byMs) }, 'the clock was ahead before this start; rows that it delayed are made due');
       mendStep(-byMs);
     },
-    /** The latest step that this process saw, and how long ago; null before the first. */
+    /** The latest step seen by this process, and how long ago it was; null if there was none. */
     latest: () => {
       look();
       return latest === null ? null : { byMs: latest.byMs, agoMs: clock.monotonicMs() - latest.atMs };

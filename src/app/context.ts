@@ -18,10 +18,10 @@ import { openSignal } from '../work/signal.ts';
 import { watchClock } from './clock_steps.ts';
 import { Health, watchIntake } from './health.ts';
 
-/** A delivery whose commit takes longer is answered 503; the service gives up after 20 s. */
+/** A delivery whose commit takes longer is answered 503. The service gives up after 20 s. */
 const COMMIT_TIMEOUT_MS = 10_000;
 
-/** After this time this process knows a signing secret that another replica corrected. */
+/** How soon this process uses a signing secret that another replica corrected. */
 const SECRETS_FRESH_MS = 2_000;
 
 export type AppOptions = {
@@ -30,16 +30,16 @@ export type AppOptions = {
   random: () => number;
   newId: () => string;
   log: Log;
-  /** In place of the store that the configuration names. */
+  /** Replaces the store that the configuration names. */
   open?: typeof openStore;
-  /** In place of the number of files that the system lets this process open. */
+  /** Replaces the number of files that the system allows this process to open. */
   openFiles?: number;
 };
 
-/** What every part of settled gets: the configuration, the open store, and what all parts share. */
+/** What every part of settled uses: the configuration, the open store, and shared state. */
 export type Context = Awaited<ReturnType<typeof openContext>>;
 
-/** Opens the store, and what all parts share. */
+/** Opens the store and makes the shared state. */
 export async function openContext(options: AppOptions) {
   const { config, log, open = openStore } = options;
   const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
@@ -75,22 +75,22 @@ export async function openContext(options: AppOptions) {
   return {
     ...options,
     store,
-    /** Time as the store has it. */
+    /** The store's clock. */
     clock,
-    /** Real time, for the deadlines of requests to others. */
+    /** Real time, for the deadlines of outgoing requests. */
     deadlineClock: systemClock,
-    /** Whether other processes use the store as well. */
+    /** Whether other processes use the store too. */
     isShared,
     /** The name of this process among those; null if it is alone. */
     replica,
-    /** The same in all copies of the store. */
+    /** Equal in all copies of the store. */
     storeId: opened.instanceId,
-    /** If the store is a restored copy: when that was made, until the links made since were looked for. */
+    /** When the copy was made, while settled searches a restored store for links made since; otherwise null. */
     restoredFromMs: opened.restoredFromMs,
-    /** Refuses every call of the store that waits for an answer. */
+    /** Refuses every store call that waits for an answer. */
     abandon,
     keys,
-    /** The ids of the keys that, as the store says, its secrets are sealed under. */
+    /** Ids of the keys that the store says its secrets are sealed under. */
     restUnder: opened.secretsKeyIds,
     keyring,
     auditKey,
@@ -99,12 +99,12 @@ export async function openContext(options: AppOptions) {
     health,
     metrics,
     activity: openActivity(clock, credentials),
-    /** Resolved when a mover asks this process to let go of its file. */
+    /** Resolved when a mover asks this process to release its file. */
     letGoAsked: Promise.withResolvers<'let go'>(),
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
-    /** Of the public listener. */
+    /** The connections of the public listener. */
     connections,
     bodies: bodyReader(),
     /** Raised when another replica recorded an event. */
@@ -121,7 +121,7 @@ export async function openContext(options: AppOptions) {
   };
 }
 
-/** The settings that all replicas must share, as digests: some are secrets. */
+/** Digests of the settings that all replicas must share; some of the settings are secrets. */
 function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
   const settings = Object.entries(commonSettings(config));
   return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
@@ -148,8 +148,8 @@ async function sharingOf({ store, clock, skewMs }: OpenedStore) {
 }
 
 /**
- * Logs the head of the audit chain each time it moved: a chain that was cut at its end no longer has the head that was
- * logged last. What was changed stays changed if the head cannot be read.
+ * Logs the head of the audit chain each time it moves: a chain cut at its end lacks the head that was logged last. A
+ * change stays made even if the head cannot be read.
  */
 function auditLog(store: Pick<Store, 'auditHead'>, log: Log): () => Promise<void> {
   let logged = 0;

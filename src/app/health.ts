@@ -9,16 +9,13 @@ import { type Cancel, type Clock, inWords } from '../work/clock.ts';
 /** A heartbeat is overdue after this time. */
 const HEARTBEAT_OVERDUE_MS = 6_000;
 
-/**
- * A delivery that could not be recorded counts for this long, unless a later one is recorded: a proxy may send none
- * meanwhile.
- */
+/** A delivery that could not be recorded counts this long, unless a later one is recorded: a proxy may send none. */
 const INTAKE_FAILED_MS = 15_000;
 
-/** The event loop is blocked if a timer of this period is this late, this many times in a row. */
+/** The event loop counts as blocked if a timer of this period is this late, this many times in a row. */
 const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
 
-/** What the process knows of its own health. */
+/** The health of the process, as it sees it. */
 export class Health {
   readonly failed: Promise<never>;
   readonly fail: (fault: Error) => void;
@@ -32,7 +29,7 @@ export class Health {
   readonly #clock: Clock;
   readonly #trouble: () => string | null;
 
-  /** `trouble`: another reason why requests cannot be taken; null while there is none. */
+  /** `trouble`: another reason to refuse requests; null if there is none. */
   constructor(clock: Clock, trouble: () => string | null = () => null) {
     this.#clock = clock;
     this.#trouble = trouble;
@@ -46,7 +43,7 @@ export class Health {
     };
   }
 
-  /** Watches for a blocked event loop, until it is cancelled. */
+  /** Watches for a blocked event loop until cancelled. */
   watchLoop(): Cancel {
     let lastTickMs = this.#clock.monotonicMs();
     return this.#clock.every(LOOP.tickMs, () => {
@@ -56,7 +53,7 @@ export class Health {
     });
   }
 
-  /** A heartbeat was written (null), or could not be. */
+  /** Records a written heartbeat (null), or why it failed. */
   beat(fault: Error | null): void {
     // A store that failed as a whole and recovered accepts deliveries again.
     if (fault === null && this.#beatFault !== null) this.#intakeFault = null;
@@ -64,7 +61,7 @@ export class Health {
     if (fault === null) this.#lastBeatMs = this.#clock.monotonicMs();
   }
 
-  /** The latest delivery was recorded (null), or the store refused it. */
+  /** Records that the latest delivery was recorded (null), or why the store refused it. */
   intake(fault: Fault | null): void {
     const untilMs = this.#clock.monotonicMs() + INTAKE_FAILED_MS;
     this.#intakeFault = fault === null ? null : { message: fault.message, untilMs };
@@ -90,8 +87,8 @@ export class Health {
 }
 
 /**
- * The same store, which also tells whether each delivery could be recorded. A heartbeat is small: it may find room on the
- * disk, or a connection, when a delivery does not.
+ * Wraps a store to note whether each delivery is recorded. A heartbeat is small, so it may find disk space or a
+ * connection when a delivery does not.
  */
 export function watchIntake(store: Store, health: Pick<Health, 'intake'>): Store {
   function refused(fault: unknown): never {
@@ -113,7 +110,7 @@ export function watchIntake(store: Store, health: Pick<Health, 'intake'>): Store
 }
 
 const HEARTBEAT_EVERY_MS = 2_000;
-/** After a failed catch-up. */
+/** The delay after a failed catch-up. */
 const CATCH_UP_AGAIN_MS = 30_000;
 
 export type HeartbeatOptions = {
@@ -123,23 +120,23 @@ export type HeartbeatOptions = {
   log: Log;
   /** Makes every open link due; undefined if no API is configured. */
   catchUp: () => Promise<unknown> | undefined;
-  /** The store is a copy: what it lacks is asked for even if the copy is of a moment ago. */
+  /** Whether the store is a copy. settled then asks for what it lacks, even if the copy is only moments old. */
   isRestored: boolean;
-  /** The clock was this far ahead at the last heartbeat of a process before this one. */
+  /** Called with how far in the future the last heartbeat of an earlier process was. */
   onWasAhead: (byMs: number) => void;
 };
 
-/** Writes a heartbeat every two seconds, which detects a store that cannot be written even while no delivery comes. */
+/** Writes a heartbeat every two seconds, to detect a store that cannot be written even when no delivery comes. */
 export function startHeartbeat(options: HeartbeatOptions): Cancel {
   const { store, clock, health, log, catchUp: catchUpAll, isRestored, onWasAhead } = options;
   let wasWell = true;
   let isFirst = true;
-  /** The shared store reports an outage until the catch-up is done; one catch-up is enough. */
+  /** A shared store reports an outage until the catch-up is done, and one catch-up is enough. */
   let isTold = false;
   function beat(): void {
     store.heartbeat(clock.nowMs()).then(
       ({ gapMs, aheadMs }) => {
-        // `watchClock` sees later steps of the clock.
+        // `watchClock` detects later steps of the clock.
         if (isFirst) onWasAhead(aheadMs);
         if ((gapMs > OUTAGE_MS && !isTold) || (isFirst && isRestored)) catchUp(gapMs);
         isFirst = false;
@@ -169,10 +166,10 @@ export function startHeartbeat(options: HeartbeatOptions): Cancel {
   return clock.every(HEARTBEAT_EVERY_MS, beat);
 }
 
-/** A share of a shorter time shows chance rather than load. */
+/** A load measured over less time shows chance. */
 const LOAD_WINDOW_MS_MIN = 100;
 
-/** Returns a function that says how busy the event loop of this thread was lately, from 0 (idle) to 1. */
+/** Returns a function that says how busy this thread's event loop was lately, from 0 (idle) to 1. */
 export function eventLoopLoad(): () => number {
   let before = performance.eventLoopUtilization();
   let utilization = 0;

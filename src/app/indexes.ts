@@ -3,14 +3,14 @@ import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, NOT_BEFORE_WAKE, startLoop } from '../work/loop.ts';
 
-/** While another replica builds them, this one looks this often whether it still does: if that one is gone, this one goes on. */
+/** How often this replica checks whether another is still building them. If that one is gone, this one continues. */
 const LOOK_AGAIN_MS = 10_000;
-/** After a failure that may last, such as a full disk. */
+/** The delay after a failure that may last, such as a full disk. */
 const TRY_AGAIN_MS = 600_000;
 
 type IndexingOptions = { store: Pick<Store, 'buildIndexes'>; clock: Clock; log: Log };
 
-/** Builds the indexes that a migration left for later. Lists answer without them as well, and take longer. */
+/** Builds the indexes that a migration left for later. Until then lists work, but more slowly. */
 export function startIndexing({ store, clock, log }: IndexingOptions): BackgroundWorker {
   const stopping = new AbortController();
 
@@ -22,7 +22,7 @@ export function startIndexing({ store, clock, log }: IndexingOptions): Backgroun
       log.debug({ indexes: missing }, 'another replica builds indexes');
       return LOOK_AGAIN_MS;
     } catch (fault) {
-      // The stop itself ends what is under way.
+      // A stop ends the build under way.
       if (!stopping.signal.aborted) log.warn({ fault }, 'indexes could not be built; trying again in ten minutes');
       return TRY_AGAIN_MS;
     }

@@ -8,7 +8,7 @@ import type { Cancel } from '../work/clock.ts';
 import type { Context } from './context.ts';
 import { type Stages, stopStages } from './stages.ts';
 
-/** What of a running settled ends when it lets go of its database. */
+/** What a running settled must stop before it releases its database. */
 export type Held = {
   servers: readonly [hooks: HttpServer, operator: HttpServer];
   endLive: () => void;
@@ -17,10 +17,10 @@ export type Held = {
   watches: readonly Cancel[];
 };
 
-/** Work that is in hand gets this long; then its calls of the database are refused, and it is carried out again later. */
+/** How long work under way may take. Then its database calls are refused, and the work is repeated later. */
 const END_WITHIN_MS = 4_000;
 
-/** To strangers. */
+/** For strangers. */
 const AWAY = 'settled cannot take requests now. Try again later.';
 const MOVING = 'settled moves its database to another server. Nothing is taken meanwhile: try again.';
 const MOVED =
@@ -28,8 +28,8 @@ const MOVED =
   'database: see From SQLite in docs/postgres.md. Until then, try again later.';
 
 /**
- * Answers every new request with 503, ends what is in hand, and closes the database, so that a mover can take it. Resolves
- * when the mover is done or gone: with the place to which the store was moved, or with null if this process may serve it again.
+ * Answers new requests with 503, finishes the work under way, and closes the database for a mover. Resolves when the
+ * mover is done or gone: with the store's new address, or with null if this process may serve the file again.
  */
 export async function letGo(context: Context, held: Held, signal: AbortSignal): Promise<string | null> {
   const { activity, bodies, clock, clockSteps, config, health, log, newId, notices, refusals, store } = context;
@@ -61,7 +61,7 @@ export async function letGo(context: Context, held: Held, signal: AbortSignal): 
 
 type Refusing = { health: Router; why: string; log: Log; newId: () => string };
 
-/** Answers whether the process lives, and everything else with 503 and `Retry-After`. */
+/** Makes a server answer liveness checks, and everything else with 503 and `Retry-After`. */
 function answerBy(server: HttpServer, { health, why, log, newId }: Refusing): void {
   const refuse = express.Router();
   refuse.use((_request, response) => sendProblem(response, { status: 503, code: 'unavailable', detail: why }));

@@ -4,9 +4,9 @@ import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
 import type { ClockSteps } from './clock_steps.ts';
 
-/** settled keeps bodies for at most this much longer than configured. */
+/** settled keeps bodies at most this much longer than configured. */
 const ROUND_EVERY_MS = 3_600_000;
-/** Each batch takes a few milliseconds of the store's time; the pause between two is for deliveries. */
+/** Each batch takes a few milliseconds of the store's time. The pause between two leaves time for deliveries. */
 const BATCH_ROWS = 256;
 const REST_MS = 250;
 
@@ -15,15 +15,15 @@ export type RetentionOptions = {
   clock: Clock;
   log: Log;
   keepBodiesMs: number;
-  /** Whether the shop has a callback: then a notice that it has not taken is owed. */
+  /** Whether the shop has a callback. Only then is a notice that it has not accepted owed. */
   canTell: boolean;
-  /** While the clock may be wrong about ages, settled drops nothing: bytes do not come back. */
+  /** While ages may be wrong, settled drops nothing: dropped bytes do not come back. */
   clockSteps: Pick<ClockSteps, 'isTrusted'>;
 };
 
 /**
- * Drops the bodies of old hints, and of events that were settled long ago, in hourly rounds; and the customers' names and
- * addresses that came as long ago.
+ * Drops old bodies of hints and settled events in hourly rounds, and erases equally old names and addresses of
+ * customers.
  */
 export function startRetention(options: RetentionOptions): BackgroundWorker {
   const { store, clock, log, keepBodiesMs, canTell, clockSteps } = options;
@@ -42,7 +42,7 @@ export function startRetention(options: RetentionOptions): BackgroundWorker {
     if (bodies > 0) log.info({ bodies }, 'the bodies of old events were dropped');
   }
 
-  /** The same for customers, who are dropped in the order in which they came. */
+  /** The same for customers, oldest first. */
   async function dropOldCustomers(may: LoopTurn): Promise<void> {
     let customers = 0;
     for (let isMore = true; isMore && !may.isStopping() && clockSteps.isTrusted(); ) {

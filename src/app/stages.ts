@@ -16,10 +16,7 @@ import { startRetention } from './retention.ts';
 
 export type Stages = ReturnType<typeof startStages>;
 
-/**
- * Starts what works in the background. The stages know nothing of each other: they meet in rows, and by the signals of the
- * context.
- */
+/** Starts the background stages. They know nothing of each other: they meet in rows, and by signals of the context. */
 export function startStages(context: Context) {
   const { config, events, checks, notices } = context;
   announceRestore(context);
@@ -58,7 +55,7 @@ function announceRestore(context: Context): void {
   });
 }
 
-/** What follows after an event was settled or failed. */
+/** The callbacks after an event was settled or failed. */
 function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'onFailed'> {
   const { metrics, activity, checks, onNotices } = context;
   return {
@@ -77,7 +74,7 @@ function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'on
   };
 }
 
-/** Starts what needs the service's API: to open links, and to ask about them. */
+/** Starts the stages that need the service's API: opening links and checking them. */
 function startAsking(context: Context, { settleNow }: Settler) {
   const { config, store, clock, deadlineClock, metrics, activity, log } = context;
   const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
@@ -132,14 +129,14 @@ function startNotifying(context: Context): BackgroundWorker | null {
   });
 }
 
-/** A callback that was taken away refuses nothing any more. */
+/** A callback that was removed refuses nothing any more. */
 function endOldCallback({ store, clock, log }: Context): void {
   store.stopTelling({ nowMs: clock.nowMs() }).catch((fault: unknown) => {
     log.warn({ fault }, 'the matter of a shop that had a callback could not be ended; the next start tries again');
   });
 }
 
-/** Ends every stage after its current work; the settler last, because other stages give it readings. */
+/** Stops every stage after its current work; the settler last, because other stages give it readings. */
 export async function stopStages({
   settler,
   asking,

@@ -10,17 +10,17 @@ type Settings = {
 };
 
 export type Config = Settings & {
-  /** Whether the service can deliver to `publicUrl`. A sandbox on this machine can. */
+  /** Whether the service can deliver to `publicUrl`. A sandbox on this machine always can. */
   readonly publicUrlReaches: boolean;
-  /** The file that the API key came from; null if it came from the environment. */
+  /** The file of the API key; null if the key came from the environment. */
   readonly apiKeyFile: string | null;
-  /** The settings that came from a file in the working folder; null if there are none. */
+  /** The settings from a `.env` file in the working directory; null if there are none. */
   readonly envFile: EnvFile | null;
 };
 
 /**
- * Reads every SETTLED_* setting, each also as NAME_FILE, the path of a file that holds the value. Throws one fault that
- * lists everything that is wrong. Without an environment it reads that of this process, and its `.env`.
+ * Reads every SETTLED_* setting. Each may also be given as NAME_FILE, the path of a file with its value. Throws one
+ * fault that lists everything wrong. By default reads the environment of this process, and its `.env`.
  */
 export function readConfig(given?: Environment): Config {
   const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
@@ -47,13 +47,13 @@ export function readConfig(given?: Environment): Config {
   return Object.freeze(values) as Config;
 }
 
-/** The API key as it is now: one that is kept in a file may have changed since the start. */
+/** The current API key: one in a file may have changed since the start. */
 export function currentApiKey({ apiKey, apiKeyFile }: Pick<Config, 'apiKey' | 'apiKeyFile'>): string {
   if (apiKeyFile === null) return apiKey ?? '';
   return parseApiKey(readFileSync(apiKeyFile, 'utf8').trim());
 }
 
-/** Settings that may differ between replicas. The id of the secrets key tells whether that differs. */
+/** Settings that may differ between replicas. The id of the secrets key shows whether that differs. */
 const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
   'store',
   'storeDirect',
@@ -65,7 +65,7 @@ const OF_ONE_REPLICA: ReadonlySet<string> = new Set([
   'logFormat',
 ]);
 
-/** The settings that all replicas must share, as they are now, by name. Never show them: some are secrets. */
+/** The settings that all replicas must share, by name, as they are now. Never show them: some are secrets. */
 export function commonSettings(config: Config): Record<string, string> {
   const common = Object.entries(SETTINGS).filter(([key]) => !OF_ONE_REPLICA.has(key));
   const value = (key: string) => (key === 'apiKey' ? keyOrNone(config) : config[key as keyof Config]);
@@ -76,7 +76,7 @@ function keyOrNone(config: Config): string {
   try {
     return currentApiKey(config);
   } catch {
-    // Its file is being replaced, or wrong. Requests to the service report that.
+    // The file is being replaced, or wrong. Requests to the service report that.
     return '';
   }
 }
@@ -95,10 +95,10 @@ function unknownNames(environment: Environment): string[] {
     });
 }
 
-/** A longer value may be a token in the wrong place, and is not shown. */
+/** A longer value may be a misplaced token, so it is not shown. */
 const SHOWN_MAX = 15;
 
-/** Throws a sentence without its subject. It quotes at most a short text that is no secret. */
+/** Throws a sentence without a subject. It quotes at most a short text that is no secret. */
 export function readSetting<T>(environment: Environment, { name, fallback, parse }: Setting<T>): T | null {
   const given = environment[name] || undefined;
   const file = environment[`${name}_FILE`] || undefined;
@@ -112,7 +112,7 @@ export function readSetting<T>(environment: Environment, { name, fallback, parse
   } catch (error) {
     const { message } = error as Error;
     const from = file === undefined ? '' : `from ${file} `;
-    // A space is not visible in a value that is shown.
+    // A space is invisible in the shown value.
     const around = text === text.trim() ? '' : ', and has a space or a line end before or after it';
     if (!(error instanceof Unfit)) throw new Error(from + message + around);
     const isShown = file === undefined && text.length <= SHOWN_MAX;
@@ -131,7 +131,7 @@ function readValue(file: string): string {
     return readFileSync(file, 'utf8').trim();
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    // The operator may have given the value itself in place of its file.
+    // The operator may have given the value itself instead of its file.
     const shown = isAbsolute(file) || file.startsWith('.') || file.length <= SHOWN_MAX ? file : 'its file';
     throw new Error(`cannot be read from ${shown}: ${UNREADABLE[code] ?? code}`);
   }
@@ -139,7 +139,7 @@ function readValue(file: string): string {
 
 export const SAME_TOKENS = "SETTLED_SHOP_TOKEN must not be the operator's token: the shop may do less";
 
-/** Faults between settings that are valid on their own. An invalid setting is undefined here. */
+/** Faults between settings that are valid alone. An invalid setting is undefined here. */
 function faultsBetween(values: Partial<Config>): string[] {
   const faults: string[] = [];
   const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;
@@ -156,7 +156,7 @@ function faultsBetween(values: Partial<Config>): string[] {
   return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values)];
 }
 
-/** Replicas share no folder in which a key or a token could be made for all of them. */
+/** Replicas share no directory in which settled could make a key or token for all of them. */
 function faultsOfSharing({ store, secretsKey, operatorToken, ...more }: Partial<Config>): string[] {
   if (store?.engine === 'sqlite') return faultsOfFile(more);
   if (store === undefined) return [];
@@ -166,7 +166,7 @@ function faultsOfSharing({ store, secretsKey, operatorToken, ...more }: Partial<
   return [...(secretsKey === null ? [key] : []), ...(operatorToken === null ? [token] : [])];
 }
 
-/** settled syncs its own file, and reaches it without a pooler. */
+/** settled syncs its own file, and uses no pooler. */
 function faultsOfFile({ storeDirect, storeDurability }: Partial<Config>): string[] {
   const durability =
     'SETTLED_STORE_DURABILITY is for PostgreSQL alone: settled itself has SQLite sync each commit. Remove it';
@@ -190,7 +190,7 @@ function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config
   ];
 }
 
-/** Whether only one of two that belong together is given. A wrong one counts as given. */
+/** Whether only one of two settings that belong together is given. An invalid one counts as given. */
 function isHalf(one: unknown, other: unknown): boolean {
   return one !== undefined && other !== undefined && (one === null) !== (other === null);
 }

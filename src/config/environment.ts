@@ -5,24 +5,24 @@ import { Fault } from '../fault.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The names of the settings that came from a file `.env`, because the environment of the process lacks them. */
+/** The settings that came from a `.env` file, because the environment of the process lacks them. */
 export type EnvFile = { readonly path: string; readonly names: readonly string[] };
 
 const PREFIX = 'SETTLED_';
 
-/** What tells commands of a server on another machine; no settings of a server, and never taken from `.env`. */
+/** Settings of commands for a server on another machine. A server has no use for them; `.env` never gives them. */
 export const TARGET_NAMES = ['SETTLED_AT', 'SETTLED_AT_TOKEN_FILE', 'SETTLED_AT_ALLOW_HTTP'] as const;
 const isTargetName = (name: string): boolean => (TARGET_NAMES as readonly string[]).includes(name);
 
-/** What tells commands of a server elsewhere, in the given environment or in that of this process. */
+/** The settings of commands for a remote server, from the given environment or that of this process. */
 export function targetEnvironment(given?: Environment): Environment {
   const { env } = process;
   return given ?? Object.fromEntries(TARGET_NAMES.map((name) => [name, env[name]]));
 }
 
 /**
- * The environment of this process, `inherited`, and with settings that it lacks from `.env` in the working folder, if there
- * is one; other names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
+ * The environment of this process, as `inherited` and with missing settings filled from `.env` in the working
+ * directory. Other names in that file are ignored. Nothing else reads `process.env`. Faults: `configuration_invalid`.
  */
 export function processEnvironment(): { environment: Environment; inherited: Environment; envFile: EnvFile | null } {
   const path = resolve('.env');
@@ -38,7 +38,7 @@ export function processEnvironment(): { environment: Environment; inherited: Env
   };
 }
 
-/** The names and values in a file like `.env`; none if there is no file. Faults: `configuration_invalid`. */
+/** The names and values in a file like `.env`; empty if the file does not exist. Faults: `configuration_invalid`. */
 export function readEnvFile(path: string): Environment {
   try {
     const text = readFileSync(path, 'utf8');
@@ -47,7 +47,7 @@ export function readEnvFile(path: string): Environment {
   } catch (error) {
     if (error instanceof Fault) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    // A folder of this name belongs to another program.
+    // A directory of this name belongs to another program.
     if (code === 'ENOENT' || code === 'EISDIR') return {};
     const told = `The settings in ${path} cannot be read (${code}): let this user read the file, or take it away.`;
     throw new Fault('terminal', 'configuration_invalid', told);
@@ -64,17 +64,17 @@ function refuseOfStranger(path: string): void {
   throw new Fault('terminal', 'configuration_invalid', told);
 }
 
-/** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, as documented. */
+/** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, by its documentation. */
 const OF_A_SERVICE = /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const PORT_OF_A_SERVICE = /^(?:tcp|udp|sctp):\/\//;
 
-/** Names that begin like ours but belong to others: to Kubernetes, to `settled sandbox`, and to commands. */
+/** Names with our prefix that belong to others: to Kubernetes, to `settled sandbox`, and to commands. */
 function isForOthers(name: string, value: string): boolean {
   if (name.startsWith('SETTLED_SANDBOX_') || isTargetName(name) || OF_A_SERVICE.test(name)) return true;
   return name.endsWith('_PORT') && PORT_OF_A_SERVICE.test(value);
 }
 
-/** The names in an environment that can only be meant for settled. */
+/** The names in an environment that are meant for settled. */
 export function ownNames(environment: Environment): string[] {
   return Object.entries(environment)
     .filter(([name, value = '']) => name.startsWith(PREFIX) && !isForOthers(name, value))
@@ -93,16 +93,14 @@ export function nearest(given: string, names: readonly string[]): string | null 
   return found;
 }
 
-/** Shorter texts begin too many names. */
+/** Shorter texts are the beginning of too many names. */
 const BEGINNING_LENGTH_MIN = 4;
 
 function isBeginning(given: string, name: string): boolean {
   return given.length >= BEGINNING_LENGTH_MIN && name.startsWith(given);
 }
 
-/**
- * How many characters must be added, left out, changed, or exchanged with their neighbour (optimal string alignment).
- */
+/** How many characters to add, leave out, change, or swap with a neighbour (optimal string alignment). */
 function editsBetween(one: string, other: string): number {
   let before: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, at) => at);

@@ -11,10 +11,10 @@ const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
 const SECRET_MIN = 16;
 
 /**
- * How a proxy says who signed in: parts with a semicolon between two. `user` and `groups` name headers; `secret` names a
- * header and its value, `from` the addresses of the proxy; `viewer`, `operator` and `admin` name a group each, or `*` for
- * everyone who signed in. Throws unless something shows that a request came from the proxy: it never shows the text, which
- * holds a secret.
+ * Reads how a proxy says who signed in: parts separated by semicolons. `user` and `groups` name headers; `secret` names
+ * a header and its value; `from` lists the proxy's addresses; `viewer`, `operator` and `admin` each name a group, or
+ * `*` for everyone signed in. Throws unless something proves that a request came from the proxy. Never shows the text,
+ * which holds a secret.
  */
 export function parseProxyAuth(text: string): ProxyAuth {
   const given = readParts(text);

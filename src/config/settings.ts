@@ -7,7 +7,7 @@ import { parseProxyAuth } from './proxy_auth.ts';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const LOG_FORMATS = ['json', 'pretty'] as const;
 
-/** `fallback`: what it is if it is left out; null if it may be missing. */
+/** `fallback`: the default; null if the setting may be absent. */
 export type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
 
 const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
@@ -16,23 +16,23 @@ const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 
 /** Every setting, by its name in the configuration. */
 export const SETTINGS = {
   store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
-  /** The same database without a pooler: for wake-ups, migrations and indexes; null: `store` serves for those too. */
+  /** The same database without a pooler, for wakeups, migrations and indexes; null if `store` serves for these too. */
   storeDirect: optional('SETTLED_STORE_DIRECT', parseStoreDirect),
-  /** Why a server that shows fsync as off keeps what it commits, as the operator declares it; null: it is refused. */
+  /** The operator's declaration why a server that shows fsync off is durable; null: settled refuses such a server. */
   storeDurability: optional('SETTLED_STORE_DURABILITY', parseDeclaration),
   /** Without a trailing slash. */
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
   hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
   operatorListen: setting('SETTLED_OPERATOR_LISTEN', '127.0.0.1:8788', parseListen),
-  /** Null: kept in a file next to the database. Never null with a shared store; nor is `secretsKey`. */
+  /** Null if it is in a file beside the database. Never null with a shared store; neither is `secretsKey`. */
   operatorToken: optional('SETTLED_OPERATOR_TOKEN', parseToken),
   shopToken: optional('SETTLED_SHOP_TOKEN', parseToken),
-  /** 32 bytes; null: kept in a file next to the database. */
+  /** 32 bytes; null if it is in a file beside the database. */
   secretsKey: optional('SETTLED_SECRETS_KEY', parseSecretsKey),
-  /** The key that `secretsKey` replaces; some secrets may still be sealed under it. */
+  /** The key that `secretsKey` replaces. Some secrets may still be sealed under it. */
   secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
   toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
-  /** The service's API with its path, like https://links.example.com/api/v1; null: settled only receives. */
+  /** The service's API with its path, for example https://links.example.com/api/v1; null: settled only receives. */
   apiUrl: optional('SETTLED_API_URL', parseApiUrl),
   apiKey: optional('SETTLED_API_KEY', parseApiKey),
   apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
@@ -40,9 +40,9 @@ export const SETTINGS = {
   linkLifetimeMs: setting('SETTLED_LINK_LIFETIME', '3d', duration('5m', '365d')),
   /** Whether links send the customer back through settled. */
   customerReturn: setting('SETTLED_RETURN', 'off', flag),
-  /** Codes, separated by spaces; the first is that of an order that names none. */
+  /** Codes, separated by spaces. The first is the default for an order. */
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
-  /** The beginning of the names of a delivery's two headers, in lower case. */
+  /** The prefix of the names of a delivery's two headers, in lower case. */
   headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
   hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
   /** The address for notices; null: the shop reads the feed. */
@@ -51,13 +51,13 @@ export const SETTINGS = {
   shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
   /** Whether notices may go to addresses that only this network knows. */
   shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
-  /** Where people open the console, without a trailing slash; null: only on this machine. */
+  /** Where people open the console, without a trailing slash; null if only on this machine. */
   consoleUrl: optional('SETTLED_CONSOLE_URL', parseConsoleUrl),
-  /** A word beside the console's name, such as "sandbox"; null: none. */
+  /** A word beside the console's name, such as "sandbox"; null for none. */
   consoleBadge: optional('SETTLED_CONSOLE_BADGE', parseBadge),
-  /** How a proxy says who signed in; null: people sign in with tokens. */
+  /** How a proxy says who signed in; null if people sign in with tokens. */
   proxyAuth: optional('SETTLED_PROXY_AUTH', parseProxyAuth),
-  /** How long the bodies of settled events are kept. */
+  /** How long settled keeps the bodies of settled events. */
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
   /** Null: `pretty` on a terminal, `json` elsewhere. */
@@ -75,12 +75,12 @@ function optional<T>(name: string, parse: Parser<T>): Setting<T | null> {
 export type ListenAddress = { readonly host: string; readonly port: number };
 
 /**
- * Reads a setting's text. Throws a sentence without its subject that says what is wrong, and never quotes the text: it may
- * be a secret in the wrong place.
+ * Reads a setting's text. Throws a sentence without a subject that says what is wrong. Never quotes the text, which may
+ * be a misplaced secret.
  */
 type Parser<T> = (text: string) => T;
 
-/** Its sentence says what to write instead. `readConfig` may show the text before it, if the text is short. */
+/** Its message says what to write instead. `readConfig` may put the text before it, if the text is short. */
 export class Unfit extends Error {}
 
 const TOKEN_LENGTH = { min: 16, max: 512 } as const;
@@ -91,7 +91,7 @@ function parseStore(text: string): StoreAddress {
   if (isPostgresUrl(text)) return postgresAddress(text);
   if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
   if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
-  // The driver drops spaces at both ends, and would open another file than the one that was checked.
+  // The driver trims spaces, and would open another file than the one that was checked.
   const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);
   if (match?.[1] === undefined || match[1] === ':memory:') {
     throw new Error(
@@ -109,7 +109,7 @@ function parseStoreDirect(text: string): ReturnType<typeof postgresAddress> {
 
 const DECLARATION_LENGTH_MAX = 200;
 
-/** `declared:` and a sentence of the operator, which doctor, console and log show as it is. Returns the sentence. */
+/** `declared:` and a sentence by the operator, which doctor, console and log show unchanged. Returns the sentence. */
 function parseDeclaration(text: string): string {
   const why = /^declared:(.*)$/s.exec(text)?.[1]?.trim() ?? '';
   if (why === '') {
@@ -150,7 +150,7 @@ function parseUrl(text: string, example: string): URL {
 
 function parseBaseUrl(text: string, example: string): string {
   const url = parseUrl(text, example);
-  // A password with a slash ends the host, and the rest would be taken for the path.
+  // A slash in a password ends the host, and the rest would be taken as the path.
   const isCutShort = url.pathname.includes('@');
   if (url.search !== '' || url.hash !== '' || url.username + url.password !== '' || isCutShort) {
     throw new Error('must be an origin and perhaps a path, without a query, a fragment or credentials');
@@ -194,8 +194,8 @@ function wholeNumber({ min, max }: { min: number; max: number }, advice: string)
 const OTHER_CURRENCY = /^([A-Z][A-Z0-9]{2,11}):([0-9]+)$/;
 
 /**
- * Currencies, separated by spaces: `BRL`, or `BRL USDT:2`. One that is not in ISO 4217 has its decimals, which are always
- * two (decision 0040). Returns the codes, separated by spaces.
+ * Currencies, separated by spaces: `BRL`, or `BRL USDT:2`. One that is not in ISO 4217 names its decimals, which are
+ * always two (decision 0040). Returns the codes, separated by spaces.
  */
 function parseCurrency(text: string): string {
   return text.split(' ').map(currencyCode).join(' ');
@@ -223,7 +223,7 @@ function parseOrigin(text: string): string {
   return text;
 }
 
-/** The beginning of the names of a delivery's two headers: a token of RFC 9110 §5.6.2. Returns it in lower case. */
+/** The prefix of the names of a delivery's two headers: a token of RFC 9110 §5.6.2. Returns it in lower case. */
 function parseHeaderPrefix(text: string): string {
   const isWhole = /-(?:signature|timestamp)?$/i.test(text);
   if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/.test(text) && !isWhole) return text.toLowerCase();
@@ -260,7 +260,7 @@ export function parseApiKey(text: string): string {
   throw new Error('must be 1 to 512 printable ASCII characters without spaces');
 }
 
-/** A length of time in minutes, hours or days, as milliseconds. */
+/** A duration in minutes, hours or days, as milliseconds. */
 export function duration(min: string, max: string): Parser<number> {
   return (text) => {
     const ms = durationMs(text);

@@ -3,28 +3,28 @@ import { readConfig, readSetting } from './config.ts';
 import { type Environment, processEnvironment } from './environment.ts';
 import { SETTINGS, type Setting } from './settings.ts';
 
-/** What each setting is and where it comes from, for a person who looks for why settled does what it does. */
+/** Shows each setting and its source, for a person who wants to know why settled does what it does. */
 
 export type ShownSetting = {
   readonly name: string;
-  /** Null if it is not set, hidden or cannot be used. */
+  /** Null if it is not set, hidden or invalid. */
   readonly value: string | null;
   readonly source: 'environment' | '.env' | 'file' | 'default' | 'not set';
-  /** The file that it comes from: a `.env`, or the one that NAME_FILE names; null otherwise. */
+  /** The file that it comes from: a `.env`, or the one that NAME_FILE names; otherwise null. */
   readonly file: string | null;
-  /** Whether there is a value that is not shown because it is, or holds, a secret. */
+  /** Whether it has a value that is not shown because it is, or holds, a secret. */
   readonly hidden: boolean;
-  /** Why it cannot be used; null if it can. */
+  /** Why it is invalid; null if it is valid. */
   readonly fault: string | null;
 };
 
 export type ShownConfig = {
   readonly settings: readonly ShownSetting[];
-  /** Everything that is wrong, between settings too; null if the configuration can be used. */
+  /** Everything that is wrong, also between settings; null if the configuration is valid. */
   readonly fault: string | null;
 };
 
-/** Settings that hold no secret. All others are hidden, so that a new one is hidden until it is named here. */
+/** Settings without a secret. All others are hidden, so that a new one is hidden until it is listed here. */
 const SHOWN: ReadonlySet<keyof typeof SETTINGS> = new Set([
   'store',
   'storeDirect',
@@ -50,7 +50,7 @@ const SHOWN: ReadonlySet<keyof typeof SETTINGS> = new Set([
   'logFormat',
 ]);
 
-/** Every setting, in the order of `SETTINGS`. Without an environment it reads that of this process, and its `.env`. */
+/** Every setting, in the order of `SETTINGS`. By default of the environment of this process, and its `.env`. */
 export function showConfig(given?: Environment): ShownConfig {
   const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
   const ofEnvFile = new Set(envFile?.names ?? []);
@@ -100,8 +100,8 @@ function shownValue(key: keyof typeof SETTINGS, setting: Setting<unknown>, envir
 }
 
 /**
- * Addresses without what may be a secret: passwords, queries, and the path of the shop's callback. Anything else as it was
- * written, or as it was read.
+ * A setting's value without what may be a secret: passwords, queries, and the path of the shop's callback. Other values
+ * as written, or as read.
  */
 function inWords(key: keyof typeof SETTINGS, value: unknown, written: string | null): string {
   if (typeof value === 'object' && value !== null && 'engine' in value) return nameOf(value as StoreAddress);

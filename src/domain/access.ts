@@ -1,17 +1,17 @@
-/** What people and named tokens may do: each role may do all that the roles before it may. */
+/** Roles of people and named tokens. Each may do all that the roles before it may. */
 export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const;
 export type PersonRole = (typeof PERSON_ROLES)[number];
 
-/** The shop's role stands apart: a broken shop must not accept its own holds. */
+/** The shop's role is not in that order: a broken shop must not be able to accept its own holds. */
 export type Role = PersonRole | 'shop';
 
-/** How a person reached settled. */
+/** The surface that a person used. */
 type Origin = 'console' | 'api' | 'cli';
 
-/** Who asks for a change: a person or a named token, never the shop. `address` is the peer's. */
+/** A person or a named token that requests a change; never the shop. `address` is the peer's. */
 export type Actor = { name: string; role: PersonRole; origin: Origin; address: string };
 
-/** Who may use a route: people and tokens of the role `least` or of one above it, and perhaps the shop. */
+/** Who may use a route: people and tokens with role `least` or a higher one, and the shop if `shop` is true. */
 export type Access = { readonly least: PersonRole; readonly shop: boolean };
 
 export function mayUse(role: Role, { least, shop }: Access): boolean {
@@ -28,13 +28,13 @@ export function hasRole(role: PersonRole, least: PersonRole): boolean {
   return PERSON_ROLES.indexOf(role) >= PERSON_ROLES.indexOf(least);
 }
 
-/** A session ends after this time without a request, and this long after it began. */
+/** How long a session lasts without a request, and at most. */
 export const SESSION_MS = { idle: 12 * 3_600_000, most: 7 * 86_400_000 } as const;
 
-/** A link that signs in can be used this long. */
+/** How long a sign-in link can be used. */
 export const SIGN_IN_LINK_MS = 60_000;
 
-/** What people and named tokens do that the audit chain keeps. */
+/** The actions of people and named tokens that the audit chain records. */
 export const AUDIT_ACTIONS = [
   'open_order',
   'register_link',
@@ -61,20 +61,20 @@ export const AUDIT_ACTIONS = [
 ] as const;
 type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
-/** One change: what was done to what, why in the person's words, and what it was before and is after it. */
+/** One audited change: the action, its subject, the person's reason, and the values before and after. */
 export type Change = {
   action: AuditAction;
-  /** A reference, or the id of an event, a notice, a matter, a token or a session; empty if it concerns all of them. */
+  /** A reference, or the id of an event, notice, matter, token or session. Empty if the action concerns all of them. */
   subject: string;
   reason?: string | null;
   before?: Readonly<Record<string, unknown>> | null;
   after?: Readonly<Record<string, unknown>> | null;
 };
 
-/** The end of the chain: the number of its last row, and that row's MAC. The number is 0 if there is no row. */
+/** The head of the audit chain: the number and the MAC of its last row. The number is 0 if the chain is empty. */
 export type AuditHead = { number: number; mac: Uint8Array };
 
-/** A row of the chain. `before` and `after` are JSON texts. */
+/** A row of the audit chain. `before` and `after` are JSON texts. */
 export type AuditRow = AuditHead & {
   atMs: number;
   actor: string;
@@ -88,5 +88,5 @@ export type AuditRow = AuditHead & {
   after: string | null;
 };
 
-/** What is wrong with a chain, and at which number. */
+/** The first fault of a chain: a row removed or changed, and its number. */
 export type ChainFault = { number: number; what: 'removed' | 'changed' };

@@ -1,27 +1,27 @@
-/** What a request to the service's API is for. Each class may fill the budget up to its own cap. */
+/** Purposes of requests to the service's API, most urgent first. Each class may fill the budget up to its own cap. */
 export const REQUEST_CLASSES = ['create', 'confirm', 'hint', 'janitor'] as const;
 export type RequestClass = (typeof REQUEST_CLASSES)[number];
 
-/** The service counts requests in sliding windows of a minute (spec §8); the second is for clocks that round and drift. */
+/** The service counts requests in sliding windows of a minute (spec §8); the second allows for clocks that drift. */
 export const BUDGET_WINDOW_MS = 61_000;
 
-/** Shares of all slots: a customer at checkout never waits behind the janitor. */
+/** Each class's cap, as a share of all slots. A customer at checkout never waits behind the janitor. */
 const SHARES: Readonly<Record<RequestClass, number>> = { create: 1, confirm: 0.8, hint: 0.6, janitor: 0.4 };
 
-/** Shares that are reserved for a class: the busiest shop must not stop the other classes from asking. */
+/** The share of slots reserved for each class, so that even the busiest shop leaves every class some requests. */
 const FLOORS: Readonly<Record<RequestClass, number>> = { create: 0, confirm: 0.2, hint: 0.1, janitor: 0.1 };
 
-/** A class may send while fewer of all `slots` than this are in use. */
+/** A class may send a request while fewer slots than this are in use; `slots` is the size of the budget. */
 export function slotsFor(requestClass: RequestClass, slots: number): number {
   return Math.max(1, Math.floor(slots * SHARES[requestClass]));
 }
 
-/** Slots in use: by all classes, by this class, and by other programs within the same limit. */
+/** Slots in use: by all classes, by this class, and by other programs that share the service's limit. */
 export type SlotUse = { readonly own: number; readonly ofClass: number; readonly foreign: number };
 
 /**
- * How many more requests of a class are admitted now: while all slots in use stay below its cap, or its own below its
- * floor; never more than there are slots.
+ * How many more requests of a class may be sent now. A class is admitted while all slots in use are below its cap, or
+ * its own are below its floor. The result never exceeds the free slots.
  */
 export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofClass, foreign }: SlotUse): number {
   const used = own + foreign;
@@ -30,28 +30,28 @@ export function slotsLeft(requestClass: RequestClass, slots: number, { own, ofCl
   return Math.max(0, Math.min(byShare, slots - used));
 }
 
-/** Requests that the service takes in a window (spec §8). A key with a higher limit changes nothing: settled sets the budget. */
+/** Requests that the service accepts in a window (spec §8). A key with a higher limit changes nothing for settled. */
 const SERVICE_LIMIT = 60;
 
-/** How much of the service's limit other programs use: what an answer shows, less our own use. */
+/** How much of the service's limit other programs use: what an answer shows as used, less settled's own use. */
 export function foreignUse({ remaining }: RateSeen, own: number): number {
   return Math.max(0, SERVICE_LIMIT - remaining - own);
 }
 
-/** No pause is longer: the bound of `Retry-After`. */
+/** The longest pause, which bounds `Retry-After`. */
 export const PAUSE_MS_MAX = 3_600_000;
 
 /** A request for a slot. */
 export type BudgetAsk = {
   readonly class: RequestClass;
-  /** Size of the budget. */
+  /** The size of the budget. */
   readonly slots: number;
-  /** How long the request may take. */
+  /** The longest that the request may take. */
   readonly deadlineMs: number;
   readonly nowMs: number;
 };
 
-/** A slot given back, with what the answer said of the limit, a pause that follows from it, and how our key was taken. */
+/** A slot given back, with the answer's rate limit, the pause that follows, and whether the API key was accepted. */
 export type BudgetReturn = {
   readonly number: number;
   readonly seen: RateSeen | null;
@@ -60,24 +60,24 @@ export type BudgetReturn = {
   readonly nowMs: number;
 };
 
-/** A slot, or when to ask for one again, even if only a pause is in the way. A slot's number also numbers what is read. */
+/** A slot, whose number also orders readings; or when to ask again, and the end of the pause if one is the cause. */
 export type BudgetTaken =
   | { readonly outcome: 'taken'; readonly number: number }
   | { readonly outcome: 'spent'; readonly retryAtMs: number; readonly pausedUntilMs: number | null };
 
 /**
- * What an answer says of the limit: requests in the window, and how many of them are left (spec §8). If none is left,
- * `resetAtMs` says when that ends, if that is before the window does.
+ * What an answer says about the rate limit: the requests in the window, and how many remain (spec §8). `resetAtMs` is
+ * set if none remain and the limit resets before the window ends.
  */
 export type RateSeen = { readonly limit: number; readonly remaining: number; readonly resetAtMs?: number };
 
-/** settled sends nothing until then; the class in `spares` is exempt. */
+/** settled sends nothing before `untilMs`, except requests of the class `spares`. */
 export type ApiPause = { readonly untilMs: number; readonly spares: 'create' | null };
 
-/** How the service takes our key: `unknown` if the answer does not show it. */
+/** How the service accepts the API key; `unknown` if the answer does not show it. */
 export type ApiStanding = 'well' | 'api_key_refused' | 'merchant_inactive' | 'unknown';
 
-/** What is known of the API as a whole, but for the slots in use. */
+/** What settled knows about the API as a whole, apart from the slots in use. */
 export type ApiState = {
   pausedUntilMs: number;
   askingPausedUntilMs: number;
@@ -85,18 +85,18 @@ export type ApiState = {
   foreignUntilMs: number;
 };
 
-/** A slot in use, until when. */
+/** A slot in use, and when it becomes free. */
 export type SlotInUse = { requestClass: RequestClass; freeAtMs: number };
 
-/** How the budget is used at a moment. */
+/** The use of the budget at one moment. */
 export type BudgetUse = {
   slotsInUse: number;
   pausedUntilMs: number | null;
-  /** Until when nothing of a class is sent; null if there is no pause. */
+  /** When the pause of a class ends; null if it is not paused. */
   pauseOf(requestClass: RequestClass): number | null;
   /** Slots that a class may still take now. */
   left(requestClass: RequestClass, slots: number): number;
-  /** When a request of a class may be sent: now, or at the first moment at which something ends that is in its way. */
+  /** When a request of a class may be sent: now, or when enough slots or a pause have ended. */
   admitsAtMs(requestClass: RequestClass, slots: number): number;
 };
 

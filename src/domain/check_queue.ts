@@ -3,14 +3,13 @@ import { firstCheckAtMs } from './check_schedule.ts';
 import { isSettled, type OrderState } from './order.ts';
 
 /**
- * Why settled should ask the service about a link now, the weakest reason first. A link may have several; the strongest
- * gives it its place in the queue. One answer ends all that were heard before its request left.
- *
+ * Why settled should ask the service about a link now, weakest reason first. A link may have several reasons; the
+ * strongest decides its place in the queue. One answer ends all reasons that came before its request left.
  * - `registered`: the link is new here
- * - `listed`: the service's list shows another status than ours
+ * - `listed`: the service's list shows another status than settled has
  * - `person`: a person asks about many orders at once
  * - `link_changed`: an event says that the link's status changed
- * - `rejected`: deliveries were refused as not authentic
+ * - `rejected`: settled rejected deliveries as not authentic
  * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
  * - `returned`: the customer came back from the service's page
  * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
@@ -31,7 +30,7 @@ const RANKS = {
 export type CheckReason = keyof typeof RANKS;
 export const CHECK_REASONS = Object.keys(RANKS) as readonly CheckReason[];
 
-/** Why a link was asked about: a queued reason, the schedule, or a person who asks now. */
+/** Why settled asked about a link: a queued reason, or the schedule. */
 export type AskReason = CheckReason | 'scheduled';
 
 export function checkRank(reason: CheckReason): number {
@@ -39,8 +38,8 @@ export function checkRank(reason: CheckReason): number {
 }
 
 /**
- * The ranks of each class that asks about links, the strongest class first; `from` and `to` are inclusive. Customers come back as
- * often as they like, so what they cause must not use up the slots of doubts about money, nor of people who ask.
+ * The ranks of each class that asks about links, strongest class first; `from` and `to` are inclusive. Customers may
+ * return as often as they like, so their checks must not use up the slots for doubtful money and for people.
  */
 export const CHECK_CLASSES = [
   { class: 'confirm', from: 6, to: 6 },
@@ -48,42 +47,42 @@ export const CHECK_CLASSES = [
   { class: 'janitor', from: 0, to: 1 },
 ] as const satisfies readonly { class: RequestClass; from: number; to: number }[];
 
-/** Reasons that say nothing new once money was counted: the schedule asks for its reading. */
+/** Reasons that tell nothing new once money was counted. The schedule asks about such links. */
 export const MOOT_ONCE_SETTLED: readonly CheckReason[] = ['registered', 'listed', 'link_changed', 'returned'];
 
-/** Whether asking for this reason tells nothing new while the order is in this state. */
+/** Whether a check for this reason would tell nothing new in this state. */
 export function isMoot(reason: CheckReason, state: OrderState): boolean {
   return isSettled(state) && MOOT_ONCE_SETTLED.includes(reason);
 }
 
-/** Whether anyone who knows a link's token can cause checks of this rank; such checks have a limit of their own. */
+/** Whether anyone who knows a link's token can cause checks of this rank. Such checks have their own limit. */
 export function canBeForged(rank: number): boolean {
   return rank >= RANKS.link_changed && rank <= RANKS.link_mismatch;
 }
 
-/** Forgers can send hints. Hints cause at most one check of a link in this time, and this many checks in a minute. */
+/** Anyone can forge hints, so they cause at most one check of a link in this time, and at most this many a minute. */
 export const HINT_EVERY_MS = 300_000;
 const HINTS_PER_MINUTE_MAX = 10;
-/** Over which hints are counted. */
+/** The window in which hints are counted. */
 export const HINT_WINDOW_MS = 60_000;
-/** The customer's return queues one check per link in this time. */
+/** A customer's return queues at most one check of a link in this time. */
 const RETURN_EVERY_MS = 60_000;
 
 /**
- * What becomes of a customer's return: it asks for a check; it is only noted, if the clock was set back since the last
- * one; or nothing, because the last one was less than a minute ago.
+ * What settled does about a customer's return: `check` queues a check; `note` only stores the time, because the clock
+ * was set back since the last return; `nothing`, because the last return was less than a minute ago.
  */
 export function turnOfReturn(returnedAtMs: number | null, nowMs: number): 'check' | 'note' | 'nothing' {
   if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) return 'check';
   return returnedAtMs > nowMs ? 'note' : 'nothing';
 }
 
-/** A completion that the API does not confirm is held after this time; until then settled asks again after these times. */
+/** settled holds a completion that the API does not confirm after this time. Until then it asks at these intervals. */
 export const UNCONFIRMED_AFTER_MS = 600_000;
 const CONFIRM_AGAIN_MS = [5_000, 15_000, 30_000] as const;
 const CONFIRM_AGAIN_MS_MAX = 60_000;
 
-/** When to ask again for a completion that waits since `sinceMs`: always later than `nowMs`. */
+/** When to ask again about a completion that has waited since `sinceMs`. Always later than `nowMs`. */
 export function confirmAgainAtMs(sinceMs: number, nowMs: number): number {
   const waitedMs = nowMs - sinceMs;
   const stepMs = CONFIRM_AGAIN_MS.find((ms) => waitedMs < ms * 2) ?? CONFIRM_AGAIN_MS_MAX;
@@ -91,7 +90,7 @@ export function confirmAgainAtMs(sinceMs: number, nowMs: number): number {
   return nowMs < endMs ? Math.min(nowMs + stepMs, endMs) : nowMs + stepMs;
 }
 
-/** A check of a link that settled is still opening waits for this long, or until it is opened. */
+/** A check of a link that settled is still opening waits this long, or until the link is open. */
 const OPENING_WAIT_MS = 60_000;
 
 export type WatchedLink = {
@@ -99,35 +98,35 @@ export type WatchedLink = {
   reference: string;
   token: string;
   linkId: string | null;
-  /** Whether settled opens it and does not have its address yet. */
+  /** Whether settled is opening the link and does not have its address yet. */
   isOpening: boolean;
 };
 
 export type ClaimedCheck = WatchedLink & { class: RequestClass; reason: AskReason; failures: number };
 
-/** A check whose turn has come in the queue. */
+/** A check that is due in the queue. */
 export type QueuedCheck = WatchedLink & {
   rank: number;
   reason: CheckReason;
-  /** The strongest of its reasons that stays if its order is settled. */
+  /** The strongest of its reasons that remains once the order is settled; null if none does. */
   lastingReason: CheckReason | null;
-  /** Of its order. */
+  /** The state of the link's order. */
   state: OrderState;
   dueAtMs: number;
   failures: number;
-  /** When a hint to the link was followed last. */
+  /** When settled last followed a hint about the link. */
   hintedAtMs: number | null;
 };
 
-/** A link whose scheduled time has come. */
+/** A link that is due in the schedule. */
 export type ScheduledCheck = WatchedLink & { failures: number; settledAtMs: number | null; plannedMs: number };
 
 type CheckClass = (typeof CHECK_CLASSES)[number]['class'];
 
-/** How many may be claimed in all once those of each class are; `forged`: how many of them may be forged. */
+/** How many checks may be claimed in all after each class's turn. `forged`: how many of them may be forgeable. */
 export type ClaimRooms = Record<CheckClass, number> & { forged: number };
 
-/** @param followed how many hints were followed lately */
+/** @param followed how many hints settled followed lately */
 export function claimRooms(
   { left }: BudgetUse,
   { limit, slots }: { limit: number; slots: number },
@@ -140,10 +139,10 @@ export function claimRooms(
 
 type PutOff = { linkKey: number; untilMs: number };
 
-/** What one claim does. */
+/** The changes that one claim makes. */
 export type ClaimPlan = {
   claimed: ClaimedCheck[];
-  /** Claimed links of hints. */
+  /** Links claimed because of a hint. */
   followed: number[];
   putOff: PutOff[];
   putOffInSchedule: PutOff[];
@@ -152,9 +151,8 @@ export type ClaimPlan = {
 };
 
 /**
- * Plans which of the checks that are due are claimed, the strongest first, and which are put off. Changes nothing.
- *
- * @param bySchedule in the order in which they came to be due
+ * Plans which due checks a claim takes, strongest first, and which it puts off. Pure.
+ * @param bySchedule oldest due time first
  */
 export function planClaim(
   inQueue: readonly QueuedCheck[],
@@ -187,24 +185,24 @@ export function planClaim(
   return plan;
 }
 
-/** A check as it is without its moot reasons: none, if it has no other. Their failures do not count against the others. */
+/** The check without its moot reasons; empty if it has no other. Failures of moot reasons do not count for the rest. */
 function withoutMoot(check: QueuedCheck): QueuedCheck[] {
   const { lastingReason: reason } = check;
   return reason === null ? [] : [{ ...check, reason, rank: checkRank(reason), failures: 0 }];
 }
 
-/** The links that a claim changes anything of. */
+/** The links that a claim changes. */
 export function linksOf({ claimed, putOff, putOffInSchedule, moot }: ClaimPlan): Set<number> {
   const rows = [...claimed, ...putOff, ...putOffInSchedule];
   return new Set([...rows.map(({ linkKey }) => linkKey), ...moot]);
 }
 
-/** @param left room in the class of the rank; `forged`: for what can be forged */
+/** @param left free places of the rank's class; `forged`: free places for checks that anyone could forge */
 function hasRoomFor(rank: number, left: number, forged: number): boolean {
   return left > 0 && (!canBeForged(rank) || forged > 0);
 }
 
-/** The ranks of which a claim may take anything. */
+/** The ranks that a claim has room for. */
 export function ranksWithRoom(rooms: ClaimRooms): number[] {
   return CHECK_CLASSES.flatMap(({ class: requestClass, from, to }) => {
     const ranks = Array.from({ length: to - from + 1 }, (_, n) => to - n);
@@ -233,7 +231,7 @@ function watchedLink({ linkKey, reference, token, linkId, isOpening }: WatchedLi
   return { linkKey, reference, token, linkId, isOpening };
 }
 
-/** What becomes of a check whose turn has come in the queue: settled asks now, or later. */
+/** What to do with a check that is due in the queue: ask now, or put it off. */
 function turnInQueue({ rank, isOpening, hintedAtMs }: QueuedCheck, nowMs: number): 'ask' | { untilMs: number } {
   if (isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
   if (!canBeForged(rank) || hintedAtMs === null) return 'ask';
@@ -241,10 +239,10 @@ function turnInQueue({ rank, isOpening, hintedAtMs }: QueuedCheck, nowMs: number
   return againAtMs > nowMs ? { untilMs: againAtMs } : 'ask';
 }
 
-/** What becomes of a link whose scheduled time has come. One that was paid meanwhile has the schedule of paid orders. */
+/** What to do with a link that is due in the schedule. If it was paid meanwhile, that of paid orders applies. */
 function turnInSchedule(check: ScheduledCheck, nowMs: number): 'ask' | { untilMs: number } {
   if (check.isOpening) return { untilMs: nowMs + OPENING_WAIT_MS };
-  // Money of the future was counted while the clock was ahead: that says nothing of when to ask.
+  // A payment time in the future was written while the clock was ahead, and says nothing about when to ask.
   const isAhead = check.settledAtMs !== null && check.settledAtMs > nowMs;
   const atMs = isAhead ? nowMs : firstCheckAtMs(check, check.plannedMs);
   return atMs > nowMs ? { untilMs: atMs } : 'ask';

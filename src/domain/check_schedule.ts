@@ -2,30 +2,30 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Checks of a new link, after its creation; then daily until it expires. */
+/** When to check a new link, counted from its creation. After these, settled checks it daily until it expires. */
 const FRESH_MS = [2 * MINUTE_MS, 10 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS] as const;
-/** A check after the expiry: the service's clock and ours need not agree to the second. */
+/** settled checks a link this long after its expiry, because the service's clock and ours may differ by seconds. */
 const PAST_EXPIRY_MS = 30_000;
 const DAYS_PAST_EXPIRY = 7;
-/** How long the schedule asks about a link whose expiry is unknown. */
+/** How many days the schedule covers a link whose expiry is unknown. */
 const DAYS_WITHOUT_EXPIRY = 120;
-/** After an order was paid: refunds and disputes have no documented event (spec §3, §6). */
+/** When to check a paid order: no event is documented for refunds and disputes (spec §3, §6). */
 const TAIL_DAYS = [1, 7, 30, 60, 90, 120] as const;
 
 export type Watched = {
   readonly createdAtMs: number;
-  /** When the link expires, as far as it is known. */
+  /** When the link expires; null if unknown. */
   readonly expiresAtMs: number | null;
-  /** When its order became paid, if it did. */
+  /** When its order became paid; null if it did not. */
   readonly settledAtMs: number | null;
-  /** Whether the last reading says that the link can still be paid, with any expiry. */
+  /** Whether the last reading says that the link can still be paid, whatever its expiry. */
   readonly mayBePaid: boolean;
 };
 
 /**
- * The next time at which the schedule asks about a link, after `afterMs`; null if the schedule has ended. Times follow
- * from the link and its order alone, so one check makes up for all that were missed. While a link can be paid the
- * schedule of an open order does not end: an expiry may be wrong, and so may the clock by which it seems to be past.
+ * The next time after `afterMs` at which the schedule asks about a link; null if the schedule has ended. Times depend
+ * on the link and its order alone, so one check makes up for all that were missed. The schedule of an open order does
+ * not end while its link can be paid: the recorded expiry, or the clock, may be wrong.
  */
 export function nextCheckAtMs(
   { createdAtMs, expiresAtMs, settledAtMs, mayBePaid }: Watched,
@@ -44,9 +44,8 @@ export function nextCheckAtMs(
 }
 
 /**
- * The next time after now. If a time of the link is in the future, it was written while the clock was ahead, and the
- * schedule does not wait for it: settled asks about the link every hour while its order is open, and every day after
- * it was paid.
+ * The next scheduled time after now. A creation or payment time in the future was written while the clock was ahead, so
+ * the schedule does not wait for it. settled then checks an open order hourly and a paid one daily.
  */
 export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | null {
   const { createdAtMs, settledAtMs } = watched;
@@ -55,13 +54,13 @@ export function nextCheckFromNowMs(watched: Watched, nowMs: number): number | nu
   return nextCheckAtMs(watched, nowMs);
 }
 
-/** The next scheduled time after `afterMs` of an order that was paid; null if its schedule is over. */
+/** The next scheduled time of a paid order after `afterMs`; null if its schedule has ended. */
 export function firstTailAfter(afterMs: number, settledAtMs: number): number | null {
   return firstAfter(afterMs, settledAtMs, TAIL_DAYS.map(days));
 }
 
 /**
- * When settled asks about a link whose scheduled time is `plannedMs`: then, unless its order was paid meanwhile. The
+ * When to ask about a link planned for `plannedMs`: at that time, or later if its order was paid meanwhile. The planned
  * time of an open order comes before the first one of a paid order.
  */
 export function firstCheckAtMs({ settledAtMs }: Pick<Watched, 'settledAtMs'>, plannedMs: number): number {
@@ -74,7 +73,7 @@ function firstAfter(afterMs: number, originMs: number, offsetsMs: readonly numbe
   return offsetMs === undefined ? null : originMs + offsetMs;
 }
 
-/** The first whole day since the origin after `afterMs`. */
+/** The first whole day, counted from the origin, after `afterMs`. */
 function nextDaily(afterMs: number, originMs: number): number {
   return originMs + days(Math.floor(Math.max(0, afterMs - originMs) / DAY_MS) + 1);
 }

@@ -4,30 +4,33 @@ import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney } f
 import type { HoldReason, Order } from './order.ts';
 
 /**
- * How what a completion says compares with the order's claim, and the money that it captured. The service fixes a link's
- * amount when it makes the link, so a link for other money is misread or is not the order's, and never pays it.
- *
- * - `equal`: the link's own money is the order's, or only the quote names money and that is the order's
- * - `unnamed`: no money, or the order's amount in a currency that is not named
+ * How the money in a completion compares with the order's claim, and the money that it captured. The service fixes a
+ * link's amount when it makes the link, so a link for other money is misread or another order's, and never pays this
+ * one.
+ * - `equal`: the link's own money equals the order's, or only the quote names money and that equals it
+ * - `unnamed`: the fact names no money, or the order's amount without a currency
  * - a hold reason: other money than the order's, unreadable or contradictory; another currency; another reference
  */
 export type Agreement = {
   readonly verdict: 'equal' | 'unnamed' | MismatchReason;
-  /** The link's money if that is the order's and the quote does not name less; otherwise what the quote names. */
+  /**
+   * The link's money if it equals the order's and the quote does not name less; otherwise the money that the quote
+   * names.
+   */
   readonly captured: Money;
-  /** Whether `captured` was named: an amount that can be read, and its currency. */
+  /** Whether the service named `captured`: a readable amount, and its currency. */
   readonly isNamed: boolean;
-  /** What the quote of a link whose money is the order's says that the customer paid; null if it says less, or nothing. */
+  /** What the customer paid, by the quote of a link whose money equals the order's. Null if it is less, or unnamed. */
   readonly customerPaid: CustomerPaid | null;
 };
 type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;
 
-/** Compares the reference, the link's own money and the payment's quote with the order. Pure; never throws. */
+/** Compares the fact's reference, its link's money and its payment's quote with the order. Pure; never throws. */
 export function agreement(order: Order, fact: PaymentFact): Agreement {
   const currency = fact.quoteMoney?.currency ?? fact.linkMoney?.currency ?? null;
   const link = compare(order.amount, fact.linkMoney, currency);
   const quote = compare(order.amount, fact.quoteMoney, currency);
-  // Instalment interest, or the service converted: the link says what the merchant gets.
+  // The quote may name instalment interest or a converted amount. The link says what the merchant gets.
   const quoteMayDiffer =
     link.verdict === 'equal' && isCurrencyNamed(fact) && (quote.verdict === 'more' || isConverted(quote));
   const money = quoteMayDiffer ? link.money : (quote.money ?? link.money);
@@ -50,9 +53,9 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
 }
 
 /**
- * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or
- * cannot be read as money. Null if there is nothing to compare, or if the quote names more or another currency:
- * interest and conversion are not misreadings.
+ * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or is
+ * unreadable. Null if there is nothing to compare. Null too if the quote names more or another currency, because
+ * interest and conversion are no misreadings.
  */
 export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
   if (fact.quoteMoney === null) return null;
@@ -65,14 +68,14 @@ export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
 }
 
 /**
- * In a currency that exists. `R$`, `986` or an object may be a misreading of the order's own currency, so money in them
- * is doubtful.
+ * Whether the quote is in another real currency. `R$`, `986` or an object may be a misreading of the order's own
+ * currency, so money in them is doubtful.
  */
 function isConverted({ verdict, money }: Comparison): boolean {
   return verdict === 'currency_mismatch' && money !== null && isCurrency(money.currency);
 }
 
-/** Whether the link itself names its currency, or neither the link nor the quote does. */
+/** Whether the link names its currency, or neither link nor quote does. */
 function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
   return (linkMoney?.currency ?? null) !== null || (quoteMoney?.currency ?? null) === null;
 }
@@ -80,7 +83,7 @@ function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
 type Comparison = {
   verdict: 'absent' | 'equal' | 'more' | 'amount_mismatch' | 'currency_mismatch';
   money: Money | null;
-  /** The amount that is kept as `customerPaid`; null if there is none. */
+  /** The amount to store as `customerPaid`; null if there is none. */
   said: CustomerPaid | null;
 };
 
@@ -95,11 +98,11 @@ function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: stri
   }
   const amount = parseAmount(stated.amount, currency);
   if (!amount.ok) {
-    // Currencies of which ISO 4217 knows nothing may have more decimals than are assumed here.
+    // A currency that ISO 4217 does not list may have more decimals than settled assumes.
     if (amount.fault === 'too_many_decimals' && currency !== claim.currency) {
       return { verdict: 'currency_mismatch', money: nothing, said: { amount: stated.amount, currency } };
     }
-    // This money cannot be counted: the entry says zero, the hold and the event say why.
+    // This money cannot be counted, so the ledger entry says zero. The hold and the event say why.
     return { verdict: 'amount_mismatch', money: nothing, said: null };
   }
   const money = { amountMinor: amount.amountMinor, currency };

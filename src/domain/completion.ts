@@ -24,7 +24,7 @@ import { covers, isWorth, nextEntry, type Payment, payments, UNNAMED } from './l
 import { isSameMoney, type Money } from './money.ts';
 import type { HoldReason, Order, OrderState } from './order.ts';
 
-/** What a completed payment means, state by state. */
+/** Decides a completed payment, state by state. */
 export const completed: Record<OrderState, Cell> = {
   awaiting_payment: knownOr(completeOpen),
   payment_pending: knownOr(completeOpen),
@@ -37,8 +37,8 @@ export const completed: Record<OrderState, Cell> = {
 };
 
 /**
- * The counted payment that a fact is about. If a payment was first reported without an id, an id that arrives later is
- * its id. A fact without an id is about a counted payment, if there is one: preferably one with the same status.
+ * The counted payment that a fact is about, or undefined. A payment first reported without an id takes the id that
+ * arrives later. A fact without an id is about any counted payment, preferably one with the same status.
  */
 export function countedPayment(
   order: Order,
@@ -57,8 +57,8 @@ export function countedPayment(
 }
 
 /**
- * The money that a fact names for a payment and the ledger does not have: nothing was counted, or other money. Null if it was
- * counted as it was said, or if the fact tells of no money.
+ * Money that a fact names for a payment and the ledger lacks: settled counted nothing, or other money. Null if the
+ * ledger has it, or if the fact names no money.
  */
 export function uncounted(order: Order, fact: PaymentFact): Money | null {
   if (!MONEY_CAME.has(fact.kind) && fact.kind !== 'unclear') return null;
@@ -67,7 +67,7 @@ export function uncounted(order: Order, fact: PaymentFact): Money | null {
   return known !== undefined && isSameMoney(known.captured, captured) ? null : captured;
 }
 
-/** The effect by which an unnamed payment gets the id that a fact brings. */
+/** The effect that gives an unnamed payment the id of a fact; empty if there is nothing to adopt. */
 export function adoption(known: Payment, { paymentId }: PaymentFact): Effect[] {
   return known.id === null && paymentId !== null ? [{ do: 'adopt_payment_id', paymentId }] : [];
 }
@@ -83,14 +83,14 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   if (policy.asks === 'always' && canBeAsked(fact, policy)) return ask(order);
   const said = agreement(order, fact);
   const { verdict } = said;
-  // A reading always names the link's money; one that does not cannot be trusted to mark an order paid.
+  // A reading always names the link's money. settled does not trust one that does not to mark an order paid.
   const doubt = verdict === 'unnamed' && fact.authority.by !== 'event' ? 'amount_mismatch' : verdict;
   if (doubt === 'equal' || doubt === 'unnamed') {
     const late: Effect[] = order.state === 'expired' ? [{ do: 'flag', flag: 'late' }] : [];
     return decision(order, 'applied', doubt === 'equal' ? 'paid' : 'paid_money_unnamed', {
       state: 'paid',
       effects: [
-        // Not marked as assumed: the flag `money_unnamed` says so already.
+        // Not marked as assumed, because the flag `money_unnamed` already says it.
         capture(order, fact, said, false),
         ...settleOnce(order, fact.authority, paymentKey(fact)),
         ...late,
@@ -103,19 +103,19 @@ function completeOpen(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   return hold(order, 'money_does_not_agree', doubt, [capture(order, fact, said, !said.isNamed)]);
 }
 
-/** Without an API to ask, a person must say what money it was. */
+/** Without an API to ask, a person must find out what was paid. */
 function moneyUnnamed({ asks }: SettlementPolicy): Effect[] {
   const attention: Effect[] = asks === 'never' ? [{ do: 'attention', kind: 'money_unnamed' }] : [];
   return [{ do: 'flag', flag: 'money_unnamed' }, { do: 'check' }, ...attention];
 }
 
-/** Counts a payment that does not itself make the order paid. If its money was not named, the service is asked. */
+/** Counts a payment that does not itself make the order paid. If its money was not named, queues a check. */
 function count(order: Order, fact: PaymentFact): Effect[] {
   const said = agreement(order, fact);
   return [capture(order, fact, said, !said.isNamed), ...(said.isNamed ? [] : ([{ do: 'check' }] as const))];
 }
 
-/** The shop gets a notice for each of this many payments of one order. All further ones are one matter for a person, with their sum. */
+/** The shop gets notices for this many payments of one order. The rest are one matter for a person, with their sum. */
 const PAYMENTS_TOLD_MAX = 50;
 
 function isTold(before: readonly Payment[]): boolean {
@@ -131,7 +131,7 @@ function completePaid(order: Order, fact: PaymentFact): Decision {
   });
 }
 
-/** This is the payment that a person saw when they accepted a hold before any payment was counted. */
+/** A person accepted the hold before any payment was counted. This is the payment that they saw. */
 function completeAccepted(order: Order, fact: PaymentFact): Decision {
   const { verdict } = agreement(order, fact);
   const agrees = verdict === 'equal' || verdict === 'unnamed';
@@ -154,18 +154,18 @@ function moneyNeedsAPerson(order: Order, fact: PaymentFact, reason: HoldReason &
 function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decision {
   const adopted = adoption(known, fact);
   if (known.status === 'completed') return completeCounted(order, fact, known, adopted);
-  // `decide` lets only newer readings through.
+  // `decide` has already ignored older readings.
   if (fact.authority.by === 'reading') {
     return known.status === 'disputed' ? winAndName(order, fact, known, adopted) : disagree(order, adopted);
   }
   if (adopted.length > 0) {
-    // The id may also be a second payment's: only the API can tell.
+    // The id may also belong to a second payment. Only the API can tell.
     return decision(order, 'applied', 'payment_id_adopted', { effects: [...adopted, { do: 'check' }] });
   }
   return decision(order, 'already_applied', 'payment_moves_forward_only');
 }
 
-/** A reading that says that a dispute was won may also name its money for the first time: both are one decision. */
+/** A reading that shows a dispute as won may also be the first to name its money. Both make one decision. */
 function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const won = winDispute(order, fact, known, adopted);
   const after = apply(order, won, 0);
@@ -174,7 +174,7 @@ function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: re
   return { ...won, effects: [...won.effects, ...effects] };
 }
 
-/** The disputed money is back: it pays the order again, or needs a person if the order no longer wants it. */
+/** The disputed money came back. It pays the order again, or needs a person if the order no longer needs it. */
 function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const { isAssumed } = known;
   const effects = [...adopted, enter(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed })];
@@ -198,7 +198,7 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
   return decision(order, 'applied', 'dispute_won', { effects: [...effects, ...(owed[order.state] ?? [])] });
 }
 
-/** The same completion again: nothing is counted twice, but it may bring the id or the money that was missing. */
+/** The same completion again. Nothing is counted twice, but it may bring a missing id or missing money. */
 function completeCounted(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const named = nameMoney(order, fact, known, adopted);
   if (named !== null) return named;
@@ -212,11 +212,6 @@ function completeCounted(order: Order, fact: PaymentFact, known: Payment, adopte
   return decision(order, 'already_applied', 'completion_already_counted');
 }
 
-/*
- * What a later fact says about the money of a counted payment: it may name what was assumed, say what the customer
- * paid, or differ.
- */
-
 /** Whether a completion names other money than was counted. The link's amount alone does not say what was captured. */
 function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
   if (verdict === 'unnamed') return false;
@@ -227,7 +222,7 @@ function differs(known: Payment, { verdict, captured, customerPaid }: Agreement,
   return isSaid && captured.amountMinor !== known.captured.amountMinor;
 }
 
-/** An event tells what the customer paid if that is not known; a reading corrects it. */
+/** Records what the customer paid: from an event if it is unknown, from a reading also if it differs. */
 function learnCustomerPaid(
   order: Order,
   { authority }: PaymentFact,
@@ -248,8 +243,8 @@ function learnCustomerPaid(
 }
 
 /**
- * Corrects the ledger when a fact names the money of a completed payment that was assumed until now. Null if it was
- * known, or is still not named.
+ * Corrects the ledger when a fact names money of a completed payment that was assumed so far. Null if the money was
+ * known, or still is not named.
  */
 export function nameMoney(
   order: Order,
@@ -269,14 +264,14 @@ export function nameMoney(
       ...(isFlagged ? clear('money_unnamed') : []),
       ...corrected,
       ...(pays && said.verdict !== 'equal' ? ([{ do: 'attention', kind: 'amount_mismatch' }] as const) : []),
-      // These matters name what is to be refunded.
+      // These matters name the money to refund, so they are raised again with the corrected sums.
       ...(changes && order.flags.includes('duplicate_payment') ? raise('duplicate_payment') : []),
       ...(changes && order.flags.includes('refund_due') ? raise('refund_due') : []),
     ],
   });
 }
 
-/** The entries that correct the assumed money of a payment. If no flag ends the assumption, an entry of zero does. */
+/** The entries that correct assumed money. If no flag marks the assumption, an entry of zero ends it. */
 function correct(order: Order, known: Payment, { captured, customerPaid }: Agreement): Effect[] {
   const of = { paymentKey: known.key, kind: 'captured' } as const;
   const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;

@@ -24,7 +24,7 @@ export const NOTICE_TYPES = [
 ] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
-/** One thing that a decision does, in addition to changing the order's state. */
+/** One thing that a decision does besides changing the order's state. */
 export type Effect =
   | { readonly do: 'entry'; readonly entry: LedgerEntry }
   | { readonly do: 'settle'; readonly paymentKey: string | null; readonly learnedBy: LearnedBy }
@@ -39,7 +39,7 @@ export type Effect =
 export const OUTCOMES = ['applied', 'already_applied', 'ignored', 'held', 'ask'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
-/** The result of `decide`: what became of a fact, by which rule, the state after it, and its effects in order. */
+/** The result of `decide`: what became of the fact, the rule that decided, the new state, and the effects in order. */
 export type Decision = {
   readonly outcome: Outcome;
   readonly rule: Rule;
@@ -47,10 +47,10 @@ export type Decision = {
   readonly effects: readonly Effect[];
 };
 
-/** The state that an order left, and by which rule. */
+/** The state that an order left, and the rule that changed it. */
 export type StateChange = { from: OrderState; rule: Rule };
 
-/** Every rule by which `decide` decides. docs/states.md explains each; a test holds the two lists equal. */
+/** Every rule of `decide`. docs/states.md explains each; a test holds the two lists equal. */
 export const RULES = [
   'payment_pending',
   'already_pending',
@@ -95,25 +95,26 @@ export const RULES = [
 ] as const;
 export type Rule = (typeof RULES)[number];
 
-/** Rules by which earlier versions decided. Stored history and events still name them. */
+/** Rules of earlier versions. Stored history and events still name them. */
 export const PAST_RULES = ['paid_more'] as const;
 export type PastRule = (typeof PAST_RULES)[number];
 
-/** What a decision needs in addition to the order and the fact. */
+/** What a decision depends on besides the order and the fact. */
 export type SettlementPolicy = {
   /**
-   * When settled asks about an event's completion before it pays an open order. On any other order it pays nothing,
-   * and is counted at once. `never`: the API cannot be asked, and doubts about money are held for a person.
+   * When settled asks the service about an event's completion before it marks an open order paid. On any other order a
+   * completion marks nothing paid, and settled counts it at once. `never`: there is no API to ask, so settled holds
+   * doubtful money for a person.
    */
   readonly asks: 'never' | 'in-doubt' | 'always';
-  /** Whether settled ignores quotes that differ from their link's own money, as misread. */
+  /** Whether settled treats quotes that disagree with their link's own money as misread, and ignores them. */
   readonly quoteIsDoubtful: boolean;
 };
 
 /** One cell of the settlement table: what a kind of fact means in one state. */
 export type Cell = (order: Order, fact: PaymentFact, policy: SettlementPolicy) => Decision;
 
-/** Builds a decision; without a `state` the order keeps its own. */
+/** Builds a decision. Without `state` the order keeps its own. */
 export function decision(
   order: Order,
   outcome: Outcome,
@@ -123,20 +124,20 @@ export function decision(
   return { outcome, rule, state, effects };
 }
 
-/** The decision to ask the service's API first. */
+/** The decision to ask the service's API before deciding. */
 export function ask(order: Order): Decision {
   return decision(order, 'ask', 'asks_before_deciding', { effects: [{ do: 'check' }] });
 }
 
-/** Whether the API's answer can lift a doubt: a reading is that answer already, and asking again would never end. */
+/** Whether a reading can resolve a doubt. A reading is that answer already, and asking again would never end. */
 export function canBeAsked({ authority }: PaymentFact, { asks }: SettlementPolicy): boolean {
   return asks !== 'never' && authority.by === 'event';
 }
 
-/** What an order is flagged for while the matter of the same name is open. */
+/** A flag that an order has while the matter of the same name is open. */
 type FlaggedMatter = Flag & DecidedAttention;
 
-/** The effects that flag an order, and raise the matter. */
+/** The effects that flag an order and raise the matter. */
 export function raise(matter: FlaggedMatter): Effect[] {
   return [
     { do: 'flag', flag: matter },
@@ -144,7 +145,7 @@ export function raise(matter: FlaggedMatter): Effect[] {
   ];
 }
 
-/** The effects that end both. */
+/** The effects that remove the flag and end the matter. */
 export function clear(matter: FlaggedMatter): Effect[] {
   return [
     { do: 'unflag', flag: matter },
@@ -152,21 +153,21 @@ export function clear(matter: FlaggedMatter): Effect[] {
   ];
 }
 
-/** The order after a decision. The only place where an order changes. Throws on a move the table does not allow. */
+/** Applies a decision. Nothing else changes an order. Throws if the transition table does not allow the move. */
 export function apply(order: Order, made: Decision, atMs: number): Order {
   assertTransition(order.state, made.state);
   const after = made.effects.reduce((before, effect) => applyEffect(before, effect, atMs), order);
-  // A shop ignores a notice whose version is not above the one before: each of a decision needs its own.
+  // A shop ignores a notice whose version is not above the one before, so each notice of a decision needs its own.
   const versions = changesOrder(order, made) ? Math.max(1, noticesOf(made).length) : 0;
   return { ...after, state: made.state, version: order.version + versions };
 }
 
-/** What the shop is told of a decision, in order. */
+/** The notices of a decision, in order. */
 export function noticesOf({ effects }: Decision): NoticeType[] {
   return effects.flatMap((effect) => (effect.do === 'notice' ? [effect.type] : []));
 }
 
-/** How settled learned that the order is paid, if this decision made it so for the first time. */
+/** How settled learned that the order is paid, if this decision marks it paid for the first time; otherwise null. */
 export function learnedBy({ effects }: Decision): LearnedBy | null {
   return effects.find((effect) => effect.do === 'settle')?.learnedBy ?? null;
 }
@@ -202,12 +203,12 @@ function applyEffect(order: Order, effect: Effect, atMs: number): Order {
   }
 }
 
-/** The key under which a fact's payment is counted. */
+/** The key under which the ledger counts a fact's payment. */
 export function paymentKey(fact: PaymentFact): string {
   return fact.paymentId ?? UNNAMED;
 }
 
-/** The effect that counts the money that a completion says was captured, for the fact's payment. */
+/** The effect that counts the captured money of a completion. */
 export function capture(
   order: Order,
   fact: PaymentFact,
@@ -219,12 +220,12 @@ export function capture(
   return enter(order, { ...of, isAssumed, customerPaid: said });
 }
 
-/** The effect that adds the next entry for a payment. */
+/** The effect that adds an entry to the ledger. */
 export function enter(books: Books, entry: NewEntry): Effect {
   return { do: 'entry', entry: nextEntry(books, entry) };
 }
 
-/** The effects that open a hold. Its id is the number of the version that it makes, so it never repeats. */
+/** The effects that open a hold. Its id is the number of the order version that it makes, so it never repeats. */
 export function openHold(order: Order, reason: HoldReason): Effect[] {
   return [
     { do: 'hold', hold: { id: `hold_${order.version + 1}`, reason } },
@@ -232,18 +233,18 @@ export function openHold(order: Order, reason: HoldReason): Effect[] {
   ];
 }
 
-/** The decision to hold an order for a person. `effects` come first. */
+/** The decision to hold an order for a person, after `effects`. */
 export function hold(order: Order, rule: Rule, reason: HoldReason, effects: readonly Effect[] = []): Decision {
   return decision(order, 'held', rule, { state: 'held', effects: [...effects, ...openHold(order, reason)] });
 }
 
-/** The decision that the service contradicts what was counted: a person must look. `effects` come first. */
+/** The decision that the service contradicts what was counted, so that a person must look, after `effects`. */
 export function disagree(order: Order, effects: readonly Effect[] = []): Decision {
   const attention: Effect = { do: 'attention', kind: 'service_disagrees' };
   return decision(order, 'ignored', 'service_disagrees', { effects: [...effects, attention] });
 }
 
-/** The effect of the order's first entry into `paid`; none if it has been paid before. */
+/** The effect of entering `paid` for the first time; empty if the order has been paid before. */
 export function settleOnce(order: Order, { by }: Authority, key: string | null): Effect[] {
   if (order.settlement !== null) return [];
   const learnedBy = by === 'event' ? 'webhook' : by === 'reading' ? 'reconciliation' : 'person';

@@ -1,9 +1,8 @@
 import type { StatedMoney } from './money.ts';
 
 /**
- * What happened, according to the service or a person. The service says all but the last three, in an event or in a reading
- * of its API; those are a person's instructions.
- *
+ * What happened, according to the service or a person. The last three are a person's instructions; the service states
+ * the others in an event or a reading.
  * - `unclear`: the service contradicts itself about a completion
  * - `unpaid`: a reading shows no completed payment
  * - `disabled`: a reading shows the link inactive and unpaid
@@ -28,25 +27,25 @@ export type FactKind = (typeof FACT_KINDS)[number];
 /** Kinds that say that a payment was completed at some time. */
 export const MONEY_CAME: ReadonlySet<FactKind> = new Set(['completed', 'disputed', 'refunded']);
 
-/** Who says it. A reading's number is taken from the API budget before its request leaves, so it orders readings. */
+/** The source of a fact. A reading's number, taken from the API budget before its request leaves, orders readings. */
 export type Authority =
   | { readonly by: 'event' }
   | { readonly by: 'reading'; readonly number: number }
   | { readonly by: 'person' };
 
-/** What a webhook or an answer of the API says, in one form for both. What it did not say is null. */
+/** What a webhook or a reading says, in one form. Null means that it was not said. */
 export type PaymentFact = {
   readonly kind: FactKind;
   readonly authority: Authority;
   readonly paymentId: string | null;
   readonly linkMoney: StatedMoney | null;
-  /** What the payment's quote says; never the total with instalment interest. */
+  /** The money of the payment's quote, never the total with instalment interest. */
   readonly quoteMoney: StatedMoney | null;
   /** The link's `externalReference`. */
   readonly reference: string | null;
 };
 
-/** A fact that says nothing but its kind. */
+/** A fact with nothing but its kind. */
 export function bareFact(kind: FactKind, authority: Authority): PaymentFact {
   return { kind, authority, paymentId: null, linkMoney: null, quoteMoney: null, reference: null };
 }

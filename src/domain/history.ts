@@ -4,12 +4,12 @@ import { inSum, type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger
 import { formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 
-/** Why an order changed: an event with its key, a reading with its number, or a person with the reason. */
+/** Why an order changed. `id` is the event's key, the reading's number, or the person's reason. */
 export type Cause = { kind: 'event' | 'reading' | 'person'; id: string | null };
 
-/** Effects in a person's words, one line each, for the order's history. */
+/** Effects in words, one line each, for the order's history. */
 export function describeEffects(effects: readonly Effect[]): string {
-  // An id that the service gave must not look like a further effect.
+  // A line break in an id from the service must not look like a further effect.
   return effects.map((effect) => describe(effect).replaceAll('\n', ' ')).join('\n');
 }
 
@@ -47,7 +47,7 @@ function describeEntry(entry: LedgerEntry): string {
   return `ledger: ${kind} ${formatAmount(entry)} ${currency}, payment ${paymentKey}${assumed}${paid}`;
 }
 
-/** A decision about a reading's fact, with the order before and after it. */
+/** A decision about a fact from a reading, with the order before and after it. */
 export type ReadingDecided = {
   before: { orderKey: number; order: Order };
   after: Order;
@@ -58,8 +58,8 @@ export type ReadingDecided = {
 };
 
 /**
- * The difference that a reading showed to what was known. The service was right if the order followed the reading; if a
- * person must decide, it is undecided. Null if there is no difference; a link that expired in its time is none.
+ * The drift that a reading showed. `rightSide` is `service` if the order followed the reading, and `undecided` if a
+ * person must decide. Null if service and order agree; a link's expiry is no drift.
  */
 export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: ReadingDecided) {
   const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');

@@ -3,43 +3,43 @@ import { assertAmountMinor, formatAmount } from './money.ts';
 
 type EntryKind = 'captured' | 'refunded' | 'disputed';
 
-/** The key of a payment that the service reported without an id. An order has at most one such payment. */
+/** The key of a payment that the service reported without an id. An order has at most one. */
 export const UNNAMED = 'unnamed';
 
 /**
- * One line of an order's ledger. Entries are only ever added; `captured` adds money (or corrects an earlier capture),
- * `refunded` and `disputed` take it away, so the balance is the sum. Unique on (order, paymentKey, kind, occurrence).
+ * One line of an order's ledger. Entries are only added. `captured` adds money or corrects an earlier capture;
+ * `refunded` and `disputed` subtract it; so the balance is the sum. Unique by order, paymentKey, kind and occurrence.
  */
 export type LedgerEntry = {
   readonly paymentKey: string;
   readonly kind: EntryKind;
-  /** 1 for the first entry of this kind for this payment, then 2, … */
+  /** Counts from 1 for each payment and kind. */
   readonly occurrence: number;
   readonly amountMinor: number;
   readonly currency: string;
   /**
-   * The service did not name this money: it is the order's, or zero if it could not be read. The next capture may
-   * correct it.
+   * Whether the service did not name this money. The entry then has the order's amount, or zero if the money was
+   * unreadable; the next capture may correct it.
    */
   readonly isAssumed: boolean;
-  /** What the customer paid, if this entry is the first to say it; see `Payment`. */
+  /** What the customer paid, if this entry is the first to record it; see `Payment`. */
   readonly customerPaid: CustomerPaid | null;
 };
 
-/** What the payment's quote says the customer paid: a decimal number in the quote's own currency. */
+/** What the customer paid, from the payment's quote: a decimal number in the quote's own currency. */
 export type CustomerPaid = { readonly amount: string; readonly currency: string };
 
 export type Payment = {
   readonly key: string;
   readonly id: string | null;
   readonly status: 'completed' | 'refunded' | 'disputed';
-  /** The money that it brought when it was completed. */
+  /** The money captured when it was completed. */
   readonly captured: Money;
-  /** What is left of it: captures less refunds and disputes. */
+  /** Captures less refunds and disputes. */
   readonly balance: Money;
-  /** Whether what was captured is assumed: the service did not name it. */
+  /** Whether `captured` is assumed, because the service did not name it. */
   readonly isAssumed: boolean;
-  /** What the customer paid if that is not what was captured: with instalment interest, or in another currency. */
+  /** What the customer paid if it differs from `captured`: with instalment interest, or in another currency. */
   readonly customerPaid: CustomerPaid | null;
 };
 
@@ -50,7 +50,7 @@ export function payments(books: Books): Payment[] {
   const found = new Map<string, Payment>();
   for (const entry of books.entries) {
     const before = found.get(entry.paymentKey);
-    // A correction into another currency first takes all of the former one away.
+    // A correction into another currency first removes all money of the former one.
     const left = before?.balance.currency === entry.currency ? before.balance.amountMinor : 0;
     const balance = { amountMinor: left + entry.amountMinor, currency: entry.currency };
     const isCapture = entry.kind === 'captured';
@@ -73,10 +73,10 @@ export function completedPayments(books: Books): Payment[] {
   return payments(books).filter(({ status }) => status === 'completed');
 }
 
-/** How many payments a document or a sentence names one by one; one order may have any number. */
+/** The most payments that a document or a sentence lists. An order may have any number. */
 export const PAYMENTS_LISTED_MAX = 20;
 
-/** The most important payment and the newest, as many as are listed, in the order in which they were counted. */
+/** The payments to list: `first` and the newest, in the order in which they were counted. */
 export function listed(counted: readonly Payment[], first?: Payment): readonly Payment[] {
   if (counted.length <= PAYMENTS_LISTED_MAX) return counted;
   const newest = counted.slice(-PAYMENTS_LISTED_MAX);
@@ -85,7 +85,7 @@ export function listed(counted: readonly Payment[], first?: Payment): readonly P
 
 export type Sum = { readonly currency: string; readonly captured: bigint; readonly balance: bigint };
 
-/** Exact sums of payments in each of their currencies: `first` before the others, then as they were counted. */
+/** Exact sums of payments by currency: the currency `first`, then the others in the order of their first payment. */
 export function sums(counted: readonly Payment[], first: string): Sum[] {
   const found = new Map<string, Sum>();
   const add = (currency: string, captured: number, balance: number) => {
@@ -98,7 +98,7 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
   return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
 }
 
-/** How many payments there are, and what they brought, in words. */
+/** The number of payments and their sums, in words. */
 export function inSum(counted: readonly Payment[]): string {
   const brought = sums(counted, '').map(
     ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
@@ -108,14 +108,14 @@ export function inSum(counted: readonly Payment[]): string {
 
 const CURRENCIES_SAID = 5;
 
-/** Whether what the customer paid is the same money. */
+/** Whether what the customer paid equals this money. */
 export function isWorth(money: Money, { amount, currency }: CustomerPaid): boolean {
   return currency === money.currency && amount === formatAmount(money);
 }
 
 type Claim = { readonly amount: Money; readonly settlement: { readonly paymentKey: string | null } | null };
 
-/** Whether a completed payment is worth the claim, or made it paid: a person may have accepted less. */
+/** Whether a completed payment is worth the claim or made the order paid; a person may have accepted less. */
 export function covers({ key, status, balance }: Payment, { amount, settlement }: Claim): boolean {
   if (status !== 'completed') return false;
   const isWorthIt = balance.currency === amount.currency && balance.amountMinor >= amount.amountMinor;
@@ -125,7 +125,7 @@ export function covers({ key, status, balance }: Payment, { amount, settlement }
 export type NewEntry = Pick<LedgerEntry, 'paymentKey' | 'kind' | 'amountMinor' | 'currency'> &
   Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid'>>;
 
-/** The next entry for a payment: numbered after those of its kind, its amount checked. */
+/** The next entry for a payment, numbered after those of its kind. Throws if its amount is not allowed. */
 export function nextEntry(books: Books, entry: NewEntry): LedgerEntry {
   assertAmountMinor(entry.amountMinor);
   const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);

@@ -4,12 +4,11 @@ import type { ShopFailures } from './notice.ts';
 import type { DecidedAttention, HoldReason, Order } from './order.ts';
 
 /**
- * What matters may mean, the most urgent first, and their kinds in the order in which lists show them.
- *
+ * What matters are about, most urgent first. The kinds of each are in the order in which lists show them.
  * - `money`: money is in a wrong state, or may be
- * - `unsettled`: something authentic, which may be about money, came and was not counted
+ * - `unsettled`: something authentic came that may be about money, and was not counted
  * - `shop`: the shop does not know the state of its orders
- * - `service`: the service cannot be asked or heard as it should be
+ * - `service`: settled cannot ask or hear the service as it should
  * - `link`: an order has no link that can be paid
  */
 const KINDS_OF = {
@@ -30,7 +29,7 @@ const KINDS_OF = {
 
 export type Concern = keyof typeof KINDS_OF;
 
-/** What needs a person: an order that is held for a decision about its money, or an open matter of attention. */
+/** Something that needs a person: an order held for a decision about its money, or an open matter of attention. */
 export type MatterKind = (typeof KINDS_OF)[Concern][number];
 
 /** Matters for a person that do not change an order's state. docs/states.md explains each. */
@@ -40,67 +39,67 @@ export const CONCERNS = Object.keys(KINDS_OF) as readonly Concern[];
 export const MATTER_KINDS: readonly MatterKind[] = Object.values(KINDS_OF).flat();
 export const ATTENTION_KINDS = MATTER_KINDS.filter((kind) => kind !== 'hold').toSorted();
 
-/** Kinds about money: what was captured on their orders is summed. */
+/** Kinds about money. settled sums what was captured on their orders. */
 export const MONEY_KINDS: readonly MatterKind[] = KINDS_OF.money;
 
 /** Matters that end when a newer reading does not raise them again. */
 export const ENDED_BY_READINGS = ['event_not_understood', 'link_disabled', 'service_disagrees'] as const;
 
-/** Undefined for a kind that a later version wrote. */
+/** The concern of a kind; undefined for a kind that a later version wrote. */
 export function concernOf(kind: string): Concern | undefined {
   return CONCERNS.find((concern) => KINDS_OF[concern].some((known) => known === kind));
 }
 
-/** Matters that are alike: of one kind and, for holds, of one reason (that of the order's oldest hold). */
+/** Matters of one kind and, for holds, one reason: that of the order's oldest hold. */
 export type MatterGroup = {
   readonly kind: MatterKind;
   readonly reason: HoldReason | null;
   readonly count: number;
-  /** When the oldest of them began to wait. */
+  /** When the oldest of them was raised. */
   readonly oldestAtMs: number;
-  /** What their orders ask and hold if they are about money; empty otherwise. */
+  /** What their orders ask for and hold, for kinds about money; otherwise empty. */
   readonly sums: readonly MoneySum[];
 };
 
-/** Matters that are alike, before their money is summed. */
+/** A group of matters before its money is summed. */
 export type CountedMatters = Omit<MatterGroup, 'sums'>;
 
-/** The order of kinds in lists. A kind that a later version wrote comes last. */
+/** Compares kinds for lists. A kind that a later version wrote comes last. */
 export function compareKinds(a: MatterKind, b: MatterKind): number {
   const rank = (kind: MatterKind) => MATTER_KINDS.indexOf(kind) + 1 || MATTER_KINDS.length + 1;
   return rank(a) - rank(b) || (a < b ? -1 : Number(a > b));
 }
 
-/** Sorted as lists show them: by kind, then the oldest first. */
+/** Sorts groups as lists show them: by kind, then oldest first. */
 export function inOrder<G extends Pick<MatterGroup, 'kind' | 'oldestAtMs'>>(groups: readonly G[]): G[] {
   return groups.toSorted((a, b) => compareKinds(a.kind, b.kind) || a.oldestAtMs - b.oldestAtMs);
 }
 
-/** What orders ask in one currency, and what was captured on them and has not gone back. */
+/** What orders ask for in one currency, and what was captured on them less what went back. */
 export type MoneySum = { readonly currency: string; readonly asked: bigint; readonly balance: bigint };
 
-/** Orders whose money needs a person. */
+/** The money of orders that need a person for it. */
 export type MatterMoney = {
   readonly orders: number;
   readonly sums: readonly MoneySum[];
-  /** Whether `sums` covers all these orders, or only the oldest because there are too many to read. */
+  /** False if there are too many orders to read; `sums` then covers only the oldest. */
   readonly isWhole: boolean;
 };
 
-/** Sums cover at most this many held orders, and as many matters about money: reading more would take too long. */
+/** Sums cover at most this many held orders, and as many matters about money. Reading more would take too long. */
 export const SUMMED_MAX = 10_000;
 
 /**
- * What orders of one kind and reason ask and hold in one currency. Rows with `isFirst` have each order once, even if several
- * matters are about it. Sums are in two parts, each of which stays exact: millions of minor units, and the rest. They are
- * null if nothing was added.
+ * What orders of one kind and reason ask for and hold in one currency. Rows with `isFirst` have each order once, even
+ * if several matters are about it. Each sum has two parts, millions of minor units and the rest, so that each part is
+ * exact. Null if nothing was added.
  */
 export type SummedMoney = {
   kind: MatterKind;
   reason: HoldReason | null;
   isFirst: boolean;
   currency: string;
-  /** That ask in this currency. */
+  /** Orders that ask in this currency. */
   orders: number;
   askedMillions: number | null;
   askedRest: number | null;
@@ -108,7 +107,7 @@ export type SummedMoney = {
   balanceRest: number | null;
 };
 
-/** Groups with what their orders ask and hold. */
+/** Adds to each group what its orders ask for and hold. */
 export function withSums(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterGroup[] {
   return groups.map((group) => {
     const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
@@ -116,7 +115,7 @@ export function withSums(groups: readonly CountedMatters[], rows: readonly Summe
   });
 }
 
-/** The money of all orders that need a person for money. */
+/** The total money of all orders that need a person for it. */
 export function totalMoney(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterMoney {
   const all = rows.filter(({ isFirst }) => isFirst);
   const count = (isCounted: (kind: MatterKind) => boolean) =>
@@ -149,17 +148,17 @@ function whole(millions: number | null, rest: number | null): bigint {
 }
 
 /**
- * What a matter of attention keeps beside its subject, by kind: plain JSON and never a sentence for people, which
- * src/explain makes of it when a person reads the matter. Stored rows keep the form in which they were written, so a field
- * may be added, and none may change its meaning.
+ * What a matter of attention keeps besides its subject, by kind: plain JSON, never a sentence. src/explain writes the
+ * sentence when a person reads the matter. Stored rows keep their form, so a field may be added, but none may change
+ * its meaning.
  */
 export type AttentionParams = {
   amount_mismatch: { readonly payments: PaymentList };
   api_key_refused: Nothing;
-  /** `diagnosis`: of the last delivery that was looked at, as src/receive makes it. The subject is the reason. */
+  /** `diagnosis`: of the last delivery that settled examined, in the form of src/receive. The subject is the reason. */
   deliveries_refused: { readonly diagnosis: object | null };
   duplicate_payment: RefundOwed;
-  /** Two events of one id with different contents. */
+  /** Two events with one id and different contents. */
   event_conflict: { readonly eventId: string; readonly beforeKey: number; readonly eventKey: number };
   event_dead: NotedFault;
   event_not_understood: NotUnderstood;
@@ -169,13 +168,13 @@ export type AttentionParams = {
   link_not_known: UnknownLink | UnreadableList;
   /** `needsId`: the service may have made the link, and only a person can find its id. */
   link_not_opened: NotedFault & { readonly needsId: boolean };
-  /** `why`: how the link differs from what was asked. */
+  /** `why`: how the link differs from what settled asked for. */
   link_withheld: { readonly linkId: string; readonly why: string };
   merchant_inactive: Nothing;
   money_unnamed: { readonly amount: Money };
-  /** The notice that died last. */
+  /** The notice that was given up last. */
   notices_dead: { readonly notice: string; readonly message: string };
-  /** `count`: so many quotes in a row. */
+  /** `count`: misread quotes in a row. */
   quote_reading_doubtful: { readonly count: number };
   reference_taken: NotedFault & { readonly foreignId: string | null };
   refund_due: { readonly payments: PaymentList };
@@ -188,7 +187,7 @@ export type AttentionParams = {
 type Nothing = Readonly<Record<string, never>>;
 type NotedFault = { readonly code: string; readonly message: string };
 
-/** Payments to name one by one. Of many: the newest, with the count and the exact sums of all (minor units, as digits). */
+/** Payments to list. Of too many: the newest, with the count and exact sums of all (minor units, as digits). */
 export type PaymentList = {
   readonly named: readonly NamedPayment[];
   readonly count: number;
@@ -196,23 +195,23 @@ export type PaymentList = {
 };
 type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'>;
 
-/** `kept`: the payment that pays the order. While the order is held, `owed` is every payment, and a person decides first. */
+/** `kept`: the payment that pays the order. While the order is held, `owed` lists all, and a person decides first. */
 type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };
 
-/** `event`: null if an older version of settled wrote the row, whose sentence stands in `attention.detail`. */
+/** `event` is null if an older version wrote the row; its sentence is then in `attention.detail`. */
 type NotUnderstood = {
   readonly event: {
     readonly key: number;
-    /** Null: it is no JSON that can be read. */
+    /** Null if the event is not JSON that settled can read. */
     readonly why: string | null;
-    /** Whether the service was asked about the link, and its answer did not help. */
+    /** Whether settled asked the service about the link, and its answer did not help. */
     readonly isUnanswered: boolean;
   } | null;
-  /** The event that made the order paid since. */
+  /** The event that has made the order paid since; null if none has. */
   readonly paidByEvent: number | null;
 };
 
-/** A link that the service lists and a restored store does not know. The subject is its id. `otherId`: its order's link here. */
+/** A link that the service lists and a restored store does not know. The subject is its id; `otherId`: its order's. */
 type UnknownLink = {
   readonly reference: string | null;
   /** A decimal number, as the service wrote it. */
@@ -222,28 +221,28 @@ type UnknownLink = {
   readonly otherId: string | null;
 };
 
-/** The service's list, in which links made since the copy would be found, cannot be read. */
+/** Links made since the copy would be in the service's list, and settled cannot read that list. */
 export type UnreadableList = { readonly restoredFromMs: number; readonly why: string };
 
 /**
- * Whether a row's `detail` is a sentence that an older version stored, which then says more than the row's params. One that
- * begins with a space is only an addition to them.
+ * Whether a row's `detail` is a whole sentence that an older version stored. It then replaces the params. A detail that
+ * begins with a space only adds to them.
  */
 export function isWholeSentence(detail: string): boolean {
   return detail !== '' && !detail.startsWith(' ');
 }
 
-/** The subject of the matter that links made since a restored copy cannot be looked for. */
+/** The subject of the matter that settled cannot search for links made since a restored copy. */
 export function searchSubject(restoredFromMs: number): string {
   return `since ${new Date(restoredFromMs).toISOString()}`;
 }
 
-/** The time in that subject, for a row that an older version wrote without params; NaN if it is another subject. */
+/** Reads the time from that subject, for a row that an older version wrote without params. NaN for another subject. */
 export function readSearchSubject(subject: string): number {
   return Date.parse(subject.replace(/^since /, ''));
 }
 
-/** What a decision raised a matter for. `order` is as it stands after the decision. */
+/** The params of a matter that a decision raised. `order` is the order after the decision. */
 export function decidedParams<K extends DecidedAttention>(kind: K, order: Order): AttentionParams[K] {
   return DECIDED[kind](order);
 }
@@ -260,7 +259,7 @@ const DECIDED: { readonly [K in DecidedAttention]: (order: Order) => AttentionPa
   status_unclear: ofAll,
 };
 
-/** The payment that pays the order stays; if its money counts as gone, none of them does. */
+/** The payment that pays the order is kept. If the order's money counts as gone, no payment is. */
 function refundOwed(order: Order): RefundOwed {
   const { state, settlement } = order;
   const there = completedPayments(order);
@@ -275,7 +274,7 @@ function refundOwed(order: Order): RefundOwed {
   return { isHeld: false, owed, kept: kept === undefined ? null : listPayments([kept]) };
 }
 
-/** Currencies of which a list keeps the sum. */
+/** The most currencies whose sums a list keeps. */
 const CURRENCIES_MAX = 5;
 
 export function listPayments(counted: readonly Payment[]): PaymentList {

@@ -1,16 +1,16 @@
 /** An amount of money: a whole number of the currency's minor units (BRL 10050 is 100.50). */
 export type Money = { readonly amountMinor: number; readonly currency: string };
 
-/** Money as it was written: the amount's own characters and the currency, each null if it was not named. */
+/** Money as it was written: the characters of the amount, and the currency; each null if it was not named. */
 export type StatedMoney = { readonly amount: string | null; readonly currency: string | null };
 
 export type AmountFault = 'not_a_number' | 'not_positive' | 'too_many_decimals' | 'too_large';
 
-/** 15 digits of minor units: every sum of nine such amounts is still an exact JavaScript number. */
+/** 15 digits of minor units, so that the sum of nine such amounts is still an exact JavaScript number. */
 const AMOUNT_MINOR_MAX = 999_999_999_999_999;
 const AMOUNT_TEXT_MAX = 64;
 
-// ISO 4217 minor units that are not 2 (list one, 2024).
+// Currencies whose ISO 4217 minor unit is not 2 (list one, 2024).
 const CODES_BY_EXPONENT = {
   0: 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
   3: 'BHD IQD JOD KWD LYD OMR TND',
@@ -29,7 +29,7 @@ export function isCurrency(code: string): boolean {
   return CURRENCIES.has(code);
 }
 
-/** Digits after the point in `currency` (ISO 4217 minor unit). */
+/** The number of digits after the point in `currency` (ISO 4217 minor unit). */
 export function currencyExponent(currency: string): number {
   return EXPONENTS.get(currency) ?? 2;
 }
@@ -37,8 +37,8 @@ export function currencyExponent(currency: string): number {
 const DECIMAL = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /**
- * Reads a decimal in JSON's number grammar (RFC 8259 §6) into minor units, exactly: no floating point on the way.
- * `100`, `100.50`, `1e2` and `100.500` are fine for BRL; `100.505` has too many decimals.
+ * Reads a decimal in JSON's number grammar (RFC 8259 §6) into minor units, exactly, without floating point. For BRL it
+ * accepts `100`, `100.50`, `1e2` and `100.500`; `100.505` has too many decimals.
  */
 export function parseAmount(
   text: string,
@@ -59,8 +59,8 @@ export function parseAmount(
 }
 
 /**
- * Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. Sums of any number of amounts
- * come as `bigint`.
+ * Writes minor units as a decimal string with the currency's digits: 10050 BRL is `100.50`. Takes sums of any number of
+ * amounts as `bigint`.
  */
 export function formatAmount({ amountMinor, currency }: { amountMinor: number | bigint; currency: string }): string {
   const exponent = currencyExponent(currency);

@@ -6,7 +6,7 @@ import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './orde
 import { detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
-/** An order as the shop and a person see it: in the API's answers and in notices alike. */
+/** An order as the shop and people see it, in API answers and in notices. */
 export type OrderDocument = {
   reference: string;
   state: OrderState;
@@ -18,9 +18,9 @@ export type OrderDocument = {
   createdAt: string;
   paidAt: string | null;
   learnedBy: LearnedBy | null;
-  /** The payment by which the order became paid, or the first that was counted. */
+  /** The payment that made the order paid, or the first that was counted. */
   payment: PaymentDocument | null;
-  /** At most 20: the one of `payment`, and the newest. */
+  /** At most 20: that of `payment`, and the newest. */
   payments: PaymentDocument[];
   paymentsTotal: PaymentsTotal;
   holds: Hold[];
@@ -30,7 +30,7 @@ export type OrderDocument = {
   version: number;
 };
 
-/** What follows `customerPaid` is what the service says; null if it did not say it. */
+/** The fields after `customerPaid` repeat what the service says; null if it did not say it. */
 type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & {
   amount: string;
   currency: string;
@@ -47,10 +47,10 @@ type CustomerDocument = { name: string | null; email: string | null };
 
 type LinkDocument = Omit<OrderLink, 'expiresAtMs'> & { expiresAt: string | null };
 
-/** All counted payments, listed or not: how many, and their sum in each currency. */
+/** The number of all counted payments, listed or not, and their sum in each currency. */
 type PaymentsTotal = { count: number; sums: { currency: string; captured: string; balance: string }[] };
 
-/** Far more than any shop takes; the order's own is the first. */
+/** Far more than any shop accepts. The order's own currency comes first. */
 const CURRENCIES_MAX = 20;
 
 /** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
@@ -113,7 +113,7 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** An order's flags, and `underpaid` if it is paid because a person accepted less of its own money than it asks. */
+/** An order's flags, with `underpaid` if it is paid because a person accepted less of its currency than it asks for. */
 export function shownFlags(order: Order, totals?: readonly Sum[]): readonly Flag[] {
   if (order.state !== 'paid') return order.flags;
   const { amountMinor, currency } = order.amount;
@@ -135,7 +135,7 @@ function totalOf(count: number, totals: readonly Sum[]): PaymentsTotal {
   };
 }
 
-/** The body of a notice: what happened, when, and the order right after it. */
+/** The body of a notice: its type, its time, and the order right after the change. */
 export function noticeBody(type: NoticeType, order: Order, atMs: number): string {
   return JSON.stringify({
     type,
@@ -144,12 +144,9 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
   });
 }
 
-/**
- * The body of a notice without the customers of some payments, named by the ids that it has for them; null if it names none
- * of them.
- */
+/** The body of a notice without the customers of the payments with these ids. Null if it names no such customer. */
 export function withoutCustomers(body: string, ids: ReadonlySet<string | null>): string | null {
-  // Most bodies name no customer, and need not be parsed.
+  // Most bodies name no customer, so parsing them is not needed.
   if (!body.includes('"customer":{')) return null;
   const notice = parseJsonText(body) as { data: { order: Pick<OrderDocument, 'payment' | 'payments'> } };
   const { payment, payments } = notice.data.order;
@@ -163,8 +160,8 @@ export function withoutCustomers(body: string, ids: ReadonlySet<string | null>):
 }
 
 /**
- * The id of a notice, the same for all attempts: the key of its row, by which settled finds it, and a random part,
- * because a restored store gives out the same keys again.
+ * The id of a notice, the same for all its attempts. It holds the key of the row, by which settled finds it, and a
+ * random part, because a restored store gives out the same keys again.
  */
 export function noticeName(key: number, random: string): string {
   return `msg_${key}_${random}`;
@@ -175,19 +172,19 @@ export function readNoticeName(id: string): { key: number; random: string } | nu
   return match === null ? null : { key: Number(match[1]), random: match[2] as string };
 }
 
-/** Attempts to tell the shop that failed in a row, over all notices: none was taken between them. */
+/** Failed attempts to send notices to the shop, in a row and over all notices, without a success between them. */
 export type ShopFailures = ShopRefusal & { attempts: number; sinceMs: number; lastAtMs: number };
 
-/** What came of an attempt that failed; `answer` is null if there was none. */
+/** The result of a failed attempt; `answer` is null if the shop did not answer. */
 export type ShopRefusal = { fault: FaultNote; answer: ShopAnswer | null };
 
-/** What the shop answered: its status, and the beginning of its body as text. */
+/** The shop's answer: its status, and the beginning of its body as text. */
 export type ShopAnswer = { status: number; body: string };
 
-/** settled tells a person after this many attempts in a row, or this long after the first of them. */
+/** settled tells a person after this many failed attempts in a row, or this long after the first of them. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
 
-/** Whether the shop refuses notices, and did not only stumble once. */
+/** Whether the shop refuses notices, rather than having failed once. */
 export function refusesNotices(failures: ShopFailures, nowMs: number): boolean {
   const { attempts, sinceMs } = failures;
   return attempts >= REFUSES_AFTER.attempts || nowMs - sinceMs >= REFUSES_AFTER.ageMs;
@@ -195,7 +192,7 @@ export function refusesNotices(failures: ShopFailures, nowMs: number): boolean {
 
 const ANSWER_SHOWN = 120;
 
-/** The beginning of a shop's answer in one line. */
+/** The beginning of a shop's answer, on one line. */
 export function shortAnswer(body: string): string {
   return body.replace(/\s+/g, ' ').trim().slice(0, ANSWER_SHOWN);
 }

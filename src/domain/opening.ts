@@ -2,21 +2,21 @@ import type { AttentionKind } from './matter.ts';
 import type { OrderState } from './order.ts';
 import type { FaultNote } from './retry.ts';
 
-/** How far settled is with opening a link itself. */
+/** The progress of a link that settled opens itself. */
 export type OpeningState = {
   status: 'pending' | 'leased' | 'done' | 'taken';
-  /** Why the link is not shown, if it was not made as asked. */
+  /** Why settled does not show the link, if the service did not make it as asked. */
   withheld: string | null;
   fault: FaultNote | null;
-  /** Of a parked opening: the service's link of this reference, if settled did not make it. */
+  /** For a parked opening: the id of the service's link with this reference, if settled did not make that link. */
   foreignId: string | null;
   /** Whether the service may have made the link, and only a person can find its id. */
   needsId: boolean;
 };
 
-/** Matters of an order's link that are over once the order is cancelled. */
+/** Matters about an order's link that end when the order is cancelled. */
 export const ENDED_BY_CANCEL: readonly AttentionKind[] = ['link_not_opened', 'link_withheld', 'reference_taken'];
-/** And once a person named its link. */
+/** Matters that end when a person names the order's link. */
 export const ENDED_BY_ADOPTION: readonly AttentionKind[] = ['reference_taken', 'link_not_opened'];
 
 /** An opening with its order. `mayExist`: whether a request for the link may have reached the service. */
@@ -31,18 +31,17 @@ export type FoundOpening = {
 };
 
 /**
- * Whether a person may name the link of an order: the opening is parked, or the service may have a link that settled did
- * not find. References are unique there, so an attempt under way makes no second link.
+ * Whether a person may name the link of an order: its opening is parked, or the service may have a link that settled
+ * did not find. The service keeps references unique, so an attempt under way makes no second link.
  */
 export function isAdoptable({ status, mayExist }: FoundOpening): boolean {
   return status === 'taken' || (status !== 'done' && mayExist);
 }
 
 /**
- * Why an order's link cannot be the one that the service names; null if it can.
- *
+ * Why the service's link cannot be this order's; null if it can.
  * @param id of the service's link
- * @param owner the reference of the order that has that link here
+ * @param owner the reference of the order that has this link here
  */
 export function bindingRefusal({ linkId }: FoundOpening, id: string, owner: string | undefined): string | null {
   if (linkId !== null && linkId !== id) return `authentic events named link ${linkId}`;
@@ -55,7 +54,7 @@ export function notItsLink({ reference }: FoundOpening, id: string, why: string)
   return { code: 'service_conflict', message };
 }
 
-/** What the history says of the secret that the service named for a link: never the secret itself. */
+/** The line in the order's history about a secret that the service named for a link. Never contains the secret. */
 export function secretNote(flaw: string | null): string {
   return flaw === null
     ? 'the service named a signing secret of its own: deliveries are verified with either'
@@ -64,15 +63,15 @@ export function secretNote(flaw: string | null): string {
 
 const UNUSABLE_SECRET = 'the service named a signing secret that cannot be used: ';
 
-/** The flaw in that note, for a link whose row an older version wrote without it; null if the note says something else. */
+/** Reads the flaw from that line, for a link whose row an older version wrote without it. Null for any other line. */
 export function readSecretFlaw(note: string): string | null {
   return note.startsWith(UNUSABLE_SECRET) ? note.slice(UNUSABLE_SECRET.length) : null;
 }
 
 /**
- * What cancelling its order does to an opening. `ends`: no request for the link can have reached the service. `stays`: the
- * opening has ended, or its link is known, and settled goes on asking about it. `waits`: the service may have the link.
- *
+ * What cancelling the order does to its opening. `ends`: no request for the link can have reached the service. `stays`:
+ * the opening has ended, or its link is known and settled goes on asking about it. `waits`: the service may have the
+ * link.
  * @param isHeard whether an authentic delivery came for the link
  */
 export function openingAtCancel(

@@ -3,8 +3,8 @@ import type { Money } from './money.ts';
 import type { KnownDetails } from './payment_details.ts';
 
 /**
- * The states that may follow each state. A payment first heard of as refunded or disputed passes through `paid` inside
- * one decision, so the open states reach those two as well.
+ * The states that may follow each state. A payment first reported as refunded or disputed passes through `paid` within
+ * one decision, so open states lead to those two as well.
  */
 const NEXT_STATES = {
   awaiting_payment: ['payment_pending', 'paid', 'held', 'expired', 'cancelled', 'refunded', 'disputed'],
@@ -58,7 +58,7 @@ export type DecidedAttention =
 export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;
 export type LearnedBy = (typeof LEARNED_BY)[number];
 
-/** When and by which payment the order became paid. Made once, never changed. */
+/** When the order became paid, and by which payment. Written once, never changed. */
 export type Settlement = {
   readonly paidAtMs: number;
   readonly paymentKey: string | null;
@@ -78,34 +78,34 @@ export type OrderLink = {
 export type Order = {
   readonly reference: string;
   readonly amount: Money;
-  /** As the shop gave them when settled opened the order; null if the shop makes its link itself. */
+  /** From the shop's request to open the order; null if the shop makes the link itself. */
   readonly title: string | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
-  /** Raised with every change that a shop can see: by one for each of its notices, at least by one; after a restore above every earlier version. */
+  /** Rises with every change that a shop can see, by one for each notice and at least by one. A restore exceeds all. */
   readonly version: number;
   readonly createdAtMs: number;
   readonly settlement: Settlement | null;
   readonly entries: readonly LedgerEntry[];
-  /** The id adopted by a payment that was first reported without one. */
+  /** The id that a payment reported without one got later. */
   readonly adoptedPaymentId: string | null;
   /** Open holds, oldest first. */
   readonly holds: readonly Hold[];
   readonly resolution: 'accept' | 'reject' | null;
   /**
-   * The highest number of a reading that was applied, or of the last request that left before an event changed the order:
-   * readings up to it know nothing newer. The store raises it after all facts of a reading are decided.
+   * The highest number of an applied reading, or of the last request that left before an event changed the order.
+   * Readings up to this number know nothing newer. The store raises it after all facts of a reading are decided.
    */
   readonly lastReading: number | null;
   readonly link: OrderLink | null;
-  /** What the service says of its payments beside their status and money, counted or not. It decides nothing. */
+  /** What the service says about payments besides status and money, counted or not. Decides nothing. */
   readonly details: readonly KnownDetails[];
 };
 
 /**
- * Whether a completion that no reading shows needs a person. A person may have cancelled the order meanwhile, when the API
- * knew of no payment.
+ * Whether a completion that no reading shows needs a person in this state. A person may have cancelled the order while
+ * the API knew of no payment.
  */
 export function mayBeUnconfirmed(state: OrderState): boolean {
   return isOpen(state) || state === 'cancelled';
@@ -116,13 +116,13 @@ export function isOpen(state: OrderState): boolean {
   return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
 }
 
-/** Whether the order's money was counted and no person need decide about it. */
+/** Whether the order's money was counted and needs no decision by a person. */
 export function isSettled(state: OrderState): boolean {
   return state === 'paid' || state === 'refunded' || state === 'disputed';
 }
 
 /**
- * The order after a person ended this matter. Ending one about a refund says that the refund was made, so the order
+ * The order after a person ended a matter. Ending a matter about a refund means that the refund was made, so the order
  * loses that flag. Null if the matter does not change the order.
  */
 export function debtEnded(order: Order, kind: string): Order | null {

@@ -1,14 +1,13 @@
 import { type Books, type Payment, UNNAMED } from './ledger.ts';
 
 /**
- * What the service says of a payment beside its status and its money. It decides nothing: what was not said, or could not be
- * read, is null.
+ * What the service says about a payment besides its status and money. Decides nothing. Null: not said, or unreadable.
  */
 export type PaymentDetails = {
-  /** As the service calls it, in capitals. */
+  /** The service's own name for it, in capitals. */
   readonly method: string | null;
   readonly installments: number | null;
-  /** What the customer pays in all, instalment interest included, in centavos. */
+  /** What the customer pays in all, with instalment interest, in centavos. */
   readonly totalBrlMinor: number | null;
   readonly customerName: string | null;
   readonly customerEmail: string | null;
@@ -29,22 +28,22 @@ export const NO_DETAILS: PaymentDetails = {
 };
 const NAMES = Object.keys(NO_DETAILS) as readonly (keyof PaymentDetails)[];
 
-/** What one event or reading says of a payment. */
+/** What one event or reading says about a payment. */
 export type SaidDetails = PaymentDetails & { readonly paymentId: string | null };
 
-/** What is known of a payment, counted or not; `key` as in the ledger. */
+/** What is known about a payment, counted or not; `key` as in the ledger. */
 export type KnownDetails = PaymentDetails & {
   readonly key: string;
-  /** When the newest of it came. */
+  /** When the newest of these details came. */
   readonly saidAtMs: number;
-  /** Whether the customer's name and e-mail address were dropped: they are not kept again. */
+  /** Whether the customer's name and e-mail address were erased. They are then not stored again. */
   readonly isForgotten: boolean;
 };
 
 /** The currency of `totalBrlMinor`. */
 export const TOTAL_CURRENCY = 'BRL';
 
-/** Payments of one order whose details are kept. An order has a handful: each attempt to pay makes one. */
+/** The most payments of one order whose details are kept. Each attempt to pay makes one, and an order has a handful. */
 const DETAILS_MAX = 100;
 
 export function saysAnything(said: PaymentDetails): boolean {
@@ -52,10 +51,9 @@ export function saysAnything(said: PaymentDetails): boolean {
 }
 
 /**
- * What is known of a payment after something was said of it: the newer word counts, and nothing takes back what was said.
- * Null if there is nothing to write.
- *
- * @param saidAtMs when it was said; older words only fill what is not known
+ * Merges new details into the known ones: the newer value wins, and a missing value erases nothing. Null if nothing
+ * changes.
+ * @param saidAtMs when the service said it; older details only fill gaps
  */
 export function learnDetails(
   known: readonly KnownDetails[],
@@ -75,12 +73,12 @@ export function learnDetails(
   return { ...after, key, saidAtMs: Math.max(saidAtMs, before.saidAtMs), isForgotten };
 }
 
-/** The first details, and of the others what those leave out. */
+/** The first details, with gaps filled from the others. */
 function filled(first: PaymentDetails, others: PaymentDetails): PaymentDetails {
   return Object.fromEntries(NAMES.map((name) => [name, first[name] ?? others[name]])) as unknown as PaymentDetails;
 }
 
-/** What is known of a counted payment. One that was counted without an id may have got its id later. */
+/** The details of a counted payment. A payment counted without an id may have got its id later. */
 export function detailsOf(
   { details }: { readonly details: readonly KnownDetails[] },
   { key, id }: Pick<Payment, 'key' | 'id'>,
@@ -90,7 +88,7 @@ export function detailsOf(
   return filled(details.find((one) => one.key === id) ?? NO_DETAILS, ofKey);
 }
 
-/** The ids by which documents name the payments of these keys; null: without an id. */
+/** The ids by which documents name the payments with these keys; null for a payment without an id. */
 export function idsOfKeys(
   keys: readonly string[],
   { adoptedPaymentId }: Pick<Books, 'adoptedPaymentId'>,
@@ -98,12 +96,12 @@ export function idsOfKeys(
   return new Set(keys.flatMap((key) => (key === UNNAMED ? [null, adoptedPaymentId] : [key])));
 }
 
-/** `Ana Souza <ana@example.com>`, or what of it is known; null if neither is. */
+/** `Ana Souza <ana@example.com>`, or the known part of it; null if neither part is known. */
 export function customerWords({ customerName: name, customerEmail: email }: PaymentDetails): string | null {
   return name !== null && email !== null ? `${name} <${email}>` : (name ?? email);
 }
 
-/** The words under which a text is searched: without case and accents, in one spelling of each character. */
+/** A text in the form in which it is searched: without case and accents, with one spelling of each character. */
 export function searchWords(text: string): string {
   const plain = /^[ -~]*$/.test(text) ? text : text.normalize('NFKD').replace(/\p{M}/gu, '');
   return plain.toLowerCase();

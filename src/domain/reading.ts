@@ -7,7 +7,7 @@ import { isSettled, type LearnedBy, mayBeUnconfirmed, type Order } from './order
 import type { FaultNote } from './retry.ts';
 import { decide } from './settlement.ts';
 
-/** Whether something that is newer was settled before a reading: another reading, or an event. */
+/** Whether a newer reading, or an event, was settled before this reading. */
 export function isOvertaken({ lastReading }: Order, reading: number): boolean {
   return lastReading !== null && reading <= lastReading;
 }
@@ -18,22 +18,22 @@ export function isUnconfirmed(order: Order, facts: readonly PaymentFact[]): bool
 }
 
 /**
- * Whether a reading that was applied leaves nothing to learn from an event that could not be settled and came before its
- * request left: settled learned the order's payment from it, and it raised no attention. If the order was paid before, the
- * event may have told of another payment, or of another link's.
+ * Whether an applied reading makes an unsettled event redundant. The event must have come before the reading's request
+ * left, and the reading must have made the order paid and raised no attention. If the order was paid before, the event
+ * may have been about another payment, or another link's.
  */
 export function tellsAll({ loaded, learnedBy, raised }: AppliedReading): boolean {
   return isSettled(loaded.order.state) && learnedBy !== null && raised.length === 0;
 }
 
-/** What a reading left: the order, how settled learned that it is paid if this reading said so, and attention. */
+/** The result of a reading: the order, how settled learned from it that the order is paid (or null), and attention. */
 type AppliedReading = { loaded: { order: Order }; learnedBy: LearnedBy | null; raised: readonly AttentionKind[] };
 
-/** A completion that waits for the API since `sinceMs`, and what did not confirm it: a reading, or no link at all. */
+/** A completion unconfirmed since `sinceMs`, and the reading that did not confirm it; null if there is no link. */
 export type Unconfirmed = { linkKey: number; sinceMs: number; reading: number | null; nowMs: number };
 
 /**
- * Goes on with a completion that the service does not show: settled asks again, and holds the order after
+ * Continues with a completion that the service does not show: settled asks again, and holds the order after
  * `UNCONFIRMED_AFTER_MS`.
  */
 export function whileUnconfirmed(
@@ -49,10 +49,10 @@ export function whileUnconfirmed(
   };
 }
 
-/** Whether a row was understood, and if not, why; and how settled asks the service. */
+/** Why a row was not understood (null if it was), and when settled asks the service. */
 type Understood = { notUnderstood: string | null; policy: Pick<SettlementPolicy, 'asks'> };
 
-/** What is noted at a row that is done and was not understood. */
+/** The fault to store with a row that is done and was not understood; null if it was understood. */
 export function unreadNote({ notUnderstood }: Understood): FaultNote | null {
   if (notUnderstood === null) return null;
   const message = `${notUnderstood.slice(0, 1).toUpperCase()}${notUnderstood.slice(1)}.`;
@@ -60,13 +60,12 @@ export function unreadNote({ notUnderstood }: Understood): FaultNote | null {
 }
 
 /**
- * What a row does to the matter that events of its link were not understood: one matter for all of them, whose subject is
- * the order's reference. With an API to ask, the answer tells more than a person can find. An event that is understood says
- * nothing of the others: they may have told of another payment.
- *
- * - `raises`: a person is told of it, and why it was not understood
- * - `pays`: that person is told that this event made the order paid
- * - `ends`: this event is understood, so the matter is over unless others wait
+ * How a row changes the matter that events of its link were not understood. All such events share one matter, whose
+ * subject is the order's reference. If there is an API to ask, its answer tells more than a person can find. An
+ * understood event says nothing about the others, which may have been about another payment.
+ * - `raises`: why it was not understood, to tell a person; null if it raises nothing
+ * - `pays`: whether to tell that person that this event made the order paid
+ * - `ends`: whether this event is understood, so that the matter ends unless other events wait
  */
 export function unreadMatter(
   { notUnderstood, policy }: Understood,
@@ -81,7 +80,7 @@ export function unreadMatter(
     const tells = policy.asks === 'never' || reading !== null;
     return { raises: tells ? notUnderstood : null, pays: false, ends: false };
   }
-  // A reading ends it with the other matters that readings end.
+  // A reading ends this matter with the others that readings end.
   if (reading !== null) return { raises: null, pays: false, ends: false };
   const isReplay = outcomeBefore !== null || faultBefore !== null;
   return { raises: null, pays: learnedBy !== null, ends: isReplay };

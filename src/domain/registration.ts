@@ -1,7 +1,7 @@
 import { isSameMoney, type Money } from './money.ts';
 import { isOpen, type Order } from './order.ts';
 
-/** What a shop registers, or corrects: an order's money, its link's id and its signing secret. */
+/** What a shop registers or corrects: an order's money, its link's id and its signing secret. */
 export type RegisteredLink = {
   amount: Money;
   linkId: string | null;
@@ -10,10 +10,10 @@ export type RegisteredLink = {
   mayCorrect: boolean;
 };
 
-/** Equal secrets have equal fingerprints under one key. */
+/** Equal secrets have equal fingerprints under the same key. */
 type KeyedFingerprint = { keyId: string; fingerprint: Uint8Array };
 
-/** The newest link of an order, as a registration is compared with it. */
+/** The newest link of an order, for comparison with a registration. */
 export type KnownLink = {
   linkKey: number;
   linkId: string | null;
@@ -23,7 +23,7 @@ export type KnownLink = {
   isOpened: boolean;
 };
 
-/** What a registration adds to a link that is there, or corrects of it. */
+/** What a registration adds to an existing link, or corrects. */
 export type LinkChange = { binds: boolean; correctsId: boolean; correctsSecret: boolean };
 
 export type RegistrationRefusal =
@@ -34,9 +34,8 @@ export type RegistrationRefusal =
   | 'correction_forbidden';
 
 /**
- * What registering an existing link changes, or why it may not change it.
- *
- * @param isTaken whether another order's link has the id that is given
+ * What registering an existing link changes, or why that is refused.
+ * @param isTaken whether another order's link has the given id
  */
 export function compareRegistration(
   order: Order,
@@ -44,11 +43,11 @@ export function compareRegistration(
   { amount, linkId, secret, mayCorrect }: RegisteredLink,
   isTaken: boolean,
 ): LinkChange | RegistrationRefusal {
-  // If settled opens an order, settled makes its link and the link's secret.
+  // When settled opens an order, it makes the link and its secret itself.
   if (link.isOpened) return 'opened_by_settled';
   if (!isSameMoney(order.amount, amount)) return 'reference_conflict';
   const correctsId = linkId !== null && link.linkId !== null && link.linkId !== linkId;
-  // An open order has no ledger: no money was counted by the id that it has.
+  // An open order has no ledger: no money was counted under its present id.
   if (correctsId && !isOpen(order.state)) return 'link_id_conflict';
   if (isTaken) return 'link_id_taken';
   const correctsSecret = secret !== null && !isSecretOf(link, secret);
@@ -56,7 +55,7 @@ export function compareRegistration(
   return { binds: linkId !== null && link.linkId === null, correctsId, correctsSecret };
 }
 
-/** Fingerprints can be compared only under the same key: a secret under an unknown key counts as another one. */
+/** Fingerprints compare only under the same key. A secret under an unknown key counts as another one. */
 function isSecretOf(
   link: KnownLink,
   { olderFingerprints = [], ...current }: NonNullable<RegisteredLink['secret']>,
@@ -71,12 +70,12 @@ export function changedOutcome({ binds, correctsId, correctsSecret }: LinkChange
   return binds ? 'bound' : 'same';
 }
 
-/** What the order's history says of a new link. */
+/** The line about a new link in the order's history. */
 export function createdNote({ linkId }: RegisteredLink): string {
   return linkId === null ? 'link reserved' : `link ${linkId} registered`;
 }
 
-/** What the order's history says of a change. */
+/** The lines about a change in the order's history. */
 export function changeNotes(
   { binds, correctsId, correctsSecret }: LinkChange,
   link: KnownLink,

@@ -12,9 +12,9 @@ export const REJECTION_REASONS = [
 export type RejectionReason = (typeof REJECTION_REASONS)[number];
 
 /**
- * Why a delivery to a known link was refused: because it is not authentic; because its authenticity cannot be told
- * (`secret_undecipherable`); or, for the last three, before its signature was verified. settled counts such deliveries and
- * keeps no byte of them.
+ * Why settled refused a delivery to a known link: it is not authentic; settled could not tell
+ * (`secret_undecipherable`); or, for the last three, settled refused it before verifying. settled counts such
+ * deliveries and keeps none of their bytes.
  */
 export const KEPT_REASONS = [
   ...REJECTION_REASONS,
@@ -25,8 +25,8 @@ export const KEPT_REASONS = [
 ] as const;
 export type KeptReason = (typeof KEPT_REASONS)[number];
 
-/** Reasons that are one setting for all links: an authentic delivery of any link ends their matter. */
+/** Reasons that come from one setting for all links. An authentic delivery of any link ends their matter. */
 export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
 
-/** Links whose deliveries are refused for one reason count together for this long. */
+/** Rejections of several links for one reason count together if they came within this time. */
 export const REFUSED_WITHIN_MS = 3_600_000;

@@ -1,11 +1,11 @@
-/** The life of inbox and outbox rows: pending → leased → done | dead; leased → pending on retry or when the lease expires. */
+/** Inbox and outbox rows: pending → leased → done | dead; leased → pending on retry or when the lease expires. */
 export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 export type RowStatus = (typeof ROW_STATUSES)[number];
 
-/** What is kept of an attempt that failed. */
+/** The stored fault of a failed attempt. */
 export type FaultNote = { code: string; message: string };
 
-/** A fault as rows hold it; null if they hold none. */
+/** Builds a fault from the columns of a row; null if the row has none. */
 export function faultNote(code: string | null, message: string | null): FaultNote | null {
   return code === null ? null : { code, message: message ?? '' };
 }
@@ -13,9 +13,8 @@ export function faultNote(code: string | null, message: string | null): FaultNot
 export type RetryPolicy = { readonly baseMs: number; readonly maxMs: number; readonly attemptsMax: number };
 
 /**
- * The wait before the attempt that follows attempt number `attempt` (1-based): doubling from `baseMs` up to `maxMs`,
- * of which the upper half is jitter. Null if `attempt` was the last.
- *
+ * The delay before the attempt after number `attempt` (1-based). It doubles from `baseMs` up to `maxMs`; the upper half
+ * of it is jitter. Null if `attempt` was the last.
  * @param random a number in [0, 1)
  */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, random: number): number | null {
@@ -24,16 +23,12 @@ export function retryDelayMs(policy: RetryPolicy, attempt: number, random: numbe
   return Math.round(fullMs / 2 + (fullMs / 2) * random);
 }
 
-/**
- * The waits after the first attempts; every later wait is as long as the last. No attempt is later than `forMs` after
- * the first.
- */
+/** Delays after the first attempts; the last one repeats. No attempt comes later than `forMs` after the first. */
 export type RetrySteps = { readonly stepsMs: readonly number[]; readonly forMs: number };
 
 /**
- * The wait after attempt number `attempt` (1-based), up to a fifth shorter at random, so that jobs that failed
+ * The delay after attempt number `attempt` (1-based), shortened at random by up to a fifth so that jobs that failed
  * together do not retry together. Null once the time is over.
- *
  * @param triedForMs since the first attempt
  * @param random a number in [0, 1)
  */
@@ -49,8 +44,8 @@ export function steppedDelayMs(
 }
 
 /**
- * How long a peer asks to wait: `Retry-After` as seconds or as a time (RFC 9110 §10.2.3), the latter on the peer's own
- * clock if its `Date` is given. Null if it does not say so in that form.
+ * How long a peer asks to wait: `Retry-After` in seconds or as a time (RFC 9110 §10.2.3). A time is measured on the
+ * peer's own clock if its `Date` is given. Null if the header has neither form.
  */
 export function retryAfterMs(retryAfter: string | null, date: string | null, nowMs: number): number | null {
   if (retryAfter !== null && /^[0-9]{1,15}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
@@ -58,10 +53,10 @@ export function retryAfterMs(retryAfter: string | null, date: string | null, now
   return untilMs === null ? null : untilMs - (httpDateMs(date) ?? nowMs);
 }
 
-/** A time as HTTP headers have it (RFC 9110 §5.6.7), in epoch milliseconds; null if it is none. */
+/** Reads a time of an HTTP header (RFC 9110 §5.6.7) into epoch milliseconds; null if it is none. */
 export function httpDateMs(text: string | null): number | null {
   if (text === null || !/^[A-Za-z]{3,9},? /.test(text)) return null;
-  // The oldest of the three forms does not name its zone, which is the same.
+  // The oldest of the three forms names no time zone; it is GMT as well.
   const ms = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
   return Number.isNaN(ms) ? null : ms;
 }

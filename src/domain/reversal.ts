@@ -19,7 +19,7 @@ import { isOpen, type Order, type OrderState } from './order.ts';
 
 type ReversalKind = 'refunded' | 'disputed';
 
-/** What a refunded or disputed payment means, in any state. */
+/** Decides a refunded or disputed payment, in any state. */
 export function reversed(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const kind = fact.kind as ReversalKind;
   if (fact.paymentId === null && payments(order).length > 1) return whichPayment(order, fact, policy);
@@ -37,7 +37,7 @@ function whichPayment(order: Order, fact: PaymentFact, policy: SettlementPolicy)
   });
 }
 
-/** The payment was never counted: its completion is applied first, and the reversal after it, as one decision. */
+/** The payment was never counted. Its completion is applied first, then the reversal, as one decision. */
 function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const first = completed[order.state](order, { ...fact, kind: 'completed' }, policy);
   if (first.outcome === 'ask') return first;
@@ -47,8 +47,8 @@ function completeFirst(order: Order, fact: PaymentFact, policy: SettlementPolicy
 }
 
 /**
- * A payment that was completed and reversed unnoticed, on an order that does not wait for it: both entries, nothing
- * else.
+ * A payment that was completed and refunded before settled heard of it, on an order that does not need it: adds both
+ * entries and changes nothing else.
  */
 function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   const captured = capture(order, fact, agreement(order, fact), false);
@@ -79,7 +79,7 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   }
   const others = payments(order).filter((payment) => payment.key !== known.key);
   const covered = others.some((payment) => covers(payment, order));
-  // If the order is paid without the disputed payment, that payment's refund takes nothing more from the order.
+  // If the order is paid without the disputed payment, refunding that payment takes nothing more from the order.
   const wasMissed = order.state === 'paid' && known.status === 'disputed';
   const state = covered || wasMissed ? order.state : stateAfterReversal(order, kind, others);
   const effects: Effect[] = [
@@ -97,17 +97,17 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   return decision(order, 'applied', rule, { effects });
 }
 
-/** An order whose money went back is refunded, unless part of that money is still in dispute and may return. */
+/** An order whose money went back is refunded, unless part of that money is still disputed and may come back. */
 function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly Payment[]): OrderState {
   if (order.state !== 'paid' && order.state !== 'disputed') return order.state;
   return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
 }
 
-/** A reversal ends what was owed because of the payment: a due refund, a duplicate. */
+/** A reversal ends what was owed because of the payment: a refund, a duplicate. */
 function clearDebts({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
   const isRefunded = kind === 'refunded' && others.every((payment) => payment.status === 'refunded');
   const left = others.filter((payment) => payment.status === 'completed').length;
-  // Money left on an order that counts as refunded or disputed settles nothing: the order stays flagged.
+  // Money left on a refunded or disputed order settles nothing, so the order stays flagged.
   const wanted = state === 'refunded' || state === 'disputed' ? 0 : 1;
   return [
     ...(isRefunded && flags.includes('refund_due') ? clear('refund_due') : []),

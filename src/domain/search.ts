@@ -3,27 +3,27 @@ import { readNoticeName } from './notice.ts';
 import { searchWords } from './payment_details.ts';
 
 /**
- * What a person may have meant by a text that they search orders with. A text often may be several things: `150` is an
- * amount, the number of an event, and the beginning of a reference. All of them are looked for.
+ * What a person's search text may mean. `150` may be an amount, the number of an event, or the beginning of a
+ * reference; settled searches for all of them.
  */
 export type Search = {
-  /** A reference or its beginning, or an id that the service made: of a link, a payment or an event. */
+  /** A reference or its beginning, or an id from the service: of a link, a payment or an event. */
   readonly text: string;
-  /** The same in small letters, in capitals, and with a capital first: how a reference may be written otherwise. */
+  /** The text in lower case, in upper case, and capitalised: other ways to write a reference. */
   readonly cases: readonly string[];
-  /** The same as customers are searched: the beginning of a name or an e-mail address. */
+  /** The text in the form in which customers are searched: the beginning of a name or an e-mail address. */
   readonly words: string;
-  /** Whether it has the form of a name, or of a later word of one. */
+  /** Whether it looks like a name, or like a later word of one. */
   readonly isName: boolean;
-  /** The ways in which the address of a link may be stored that this is, or is a part of; none if it is no address. */
+  /** The ways in which a link's address may be stored, if the text is one or a part of one; otherwise empty. */
   readonly addresses: readonly string[];
-  /** Our number of an event or a reading. */
+  /** settled's number of an event or a reading. */
   readonly eventKey: number | null;
   readonly notice: { readonly key: number; readonly random: string } | null;
   readonly amount: SearchedAmount | null;
 };
 
-/** `decimals`: how the digits may be meant. `1.234` is 1234 or 1.234. `currency`: null if none was named. */
+/** `decimals`: possible readings of the digits. `1.234` is 1234 or 1.234. `currency`: null if none was named. */
 export type SearchedAmount = { readonly decimals: readonly string[]; readonly currency: string | null };
 
 export function readSearch(given: string): Search {
@@ -40,7 +40,7 @@ export function readSearch(given: string): Search {
   };
 }
 
-/** Letters, with what stands between them in names. */
+/** Letters, and the characters between them in names. */
 const NAME = /^\p{L}[\p{L}\p{M} .'’-]+$/u;
 
 function casesOf(text: string): string[] {
@@ -49,7 +49,7 @@ function casesOf(text: string): string[] {
   return [...new Set(cases)].filter((one) => one !== text);
 }
 
-/** Minor units of an amount in a currency, each way in which it may be meant; none if it was named in another currency. */
+/** The amount in minor units of a currency, for each possible reading. Empty if another currency was named. */
 export function minorsOf({ decimals, currency }: SearchedAmount, inCurrency: string): number[] {
   if (currency !== null && currency !== inCurrency) return [];
   return decimals.flatMap((decimal) => {
@@ -58,27 +58,26 @@ export function minorsOf({ decimals, currency }: SearchedAmount, inCurrency: str
   });
 }
 
-/** A currency for each number of decimals that currencies have. */
+/** One currency for each number of decimals that currencies have. */
 const CURRENCIES = ['JPY', 'BRL', 'KWD', 'CLF'];
 
-/** Minor units of an amount in any currency that it may be meant in. */
+/** The amount in minor units of any currency that it may be in. */
 export function minorsAnywhere(amount: SearchedAmount): number[] {
   const currencies = amount.currency === null ? CURRENCIES : [amount.currency];
   return [...new Set(currencies.flatMap((currency) => minorsOf(amount, currency)))];
 }
 
-/** Whether a text has the form of a host and a path, with or without a scheme. */
+/** A host and a path, with or without a scheme. */
 const ADDRESS = /^(?:(https?):\/\/)?([a-z0-9.-]+\.[a-z0-9-]+|localhost|\[[0-9a-f:]+\])(:\d{1,5})?(\/\S*)?$/i;
 
 /**
- * People forward addresses as browsers and messengers change them: without a scheme, with a slash at the end, with
- * parameters for counting visits.
+ * Browsers and messengers change addresses: they drop the scheme, add a slash at the end, or add tracking parameters.
  */
 function readAddresses(text: string): string[] {
   const match = ADDRESS.exec(text);
   if (match === null) return [];
   const [, scheme, host = '', port = '', path = ''] = match;
-  // A name with a point in it, like `order.1`, is an address only if something says so.
+  // A name with a point, like `order.1`, is an address only if it has a scheme or a path.
   if (scheme === undefined && path === '') return [];
   const schemes = scheme === undefined ? ['https', 'http'] : [scheme.toLowerCase()];
   const bare = path.replace(/[?#].*$/, '');
@@ -86,7 +85,7 @@ function readAddresses(text: string): string[] {
   return [...new Set(schemes.flatMap((one) => paths.map((rest) => `${one}://${host.toLowerCase()}${port}${rest}`)))];
 }
 
-/** Signs of currencies that mean one currency wherever they are written. */
+/** Currency signs that mean the same currency everywhere. */
 const SIGNS: Readonly<Record<string, string>> = { R$: 'BRL', US$: 'USD', '€': 'EUR', '£': 'GBP' };
 const SIGN = 'R\\$|US\\$|€|£|[a-z]{3}';
 const AMOUNT = new RegExp(`^(?:(${SIGN})\\s*)?([0-9][0-9.,\\s\u00a0]*?)(?:\\s*(${SIGN}))?$`, 'i');
@@ -104,14 +103,14 @@ function readSearchedAmount(text: string): SearchedAmount | null {
   return { decimals, currency: sign === undefined ? null : (SIGNS[sign.toUpperCase()] ?? sign.toUpperCase()) };
 }
 
-/** The decimals that digits with points, commas or spaces in them may mean. */
+/** The decimals that digits with points, commas or spaces may mean. */
 function readDecimals(digits: string): string[] {
   const found: string[] = [];
   if (GROUPED.test(digits)) found.push(digits.replace(/\D/g, ''));
   const [, whole = '', fraction] = /^(.*?)(?:[.,]([0-9]+))?$/.exec(digits) ?? [];
   const mark = fraction === undefined ? '' : (digits[whole.length] ?? '');
   const isPlain = /^(?:0|[1-9][0-9]*)$/.test(whole);
-  // The mark of the fraction is another than that between the groups.
+  // The decimal mark must differ from the mark between groups.
   const isGrouped = GROUPED.test(whole) && !whole.includes(mark || '\0');
   if (isPlain || (isGrouped && fraction !== undefined)) {
     const units = whole.replace(/\D/g, '');
@@ -120,12 +119,12 @@ function readDecimals(digits: string): string[] {
   return [...new Set(found)];
 }
 
-/** The first text after all that begin with a prefix, in the order of code points; null if there is none. */
+/** The first text, by code points, after all texts that begin with a prefix; null if there is none. */
 export function afterPrefix(prefix: string): string | null {
   const points = [...prefix].map((character) => character.codePointAt(0) as number);
   for (let last = points.pop(); last !== undefined; last = points.pop()) {
     if (last === 0x10ffff) continue;
-    // Between these two are the surrogates, which no text has.
+    // The surrogates lie between these two, and no text contains them.
     points.push(last === 0xd7ff ? 0xe000 : last + 1);
     return String.fromCodePoint(...points);
   }

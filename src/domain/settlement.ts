@@ -19,12 +19,12 @@ import { isOpen, mayBeUnconfirmed, ORDER_STATES, type Order, type OrderState } f
 import { reversed } from './reversal.ts';
 
 /**
- * Decides what a fact means for an order. Total over every state and kind of fact, pure, and by state rather than by
- * order of arrival: an event moves a payment only forward; only a newer reading moves it back.
+ * Decides what a fact means for an order. Pure, and total over every state and kind of fact. It depends on the state,
+ * not on the order of arrival: an event moves a payment only forward, and only a newer reading moves it back.
  */
 export function decide(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (isOlderReading(order, fact)) return decision(order, 'ignored', 'older_reading');
-  // This holds not only for completions: a payment first heard of as refunded or disputed is counted as well.
+  // This concerns not only completions: a payment first reported as refunded or disputed is counted too.
   const misread = policy.quoteIsDoubtful && quoteAgrees(order, fact) === false;
   const heard = misread ? { ...fact, quoteMoney: null } : fact;
   return CELLS[fact.kind][order.state](order, heard, policy);
@@ -62,7 +62,7 @@ function inEveryState(cell: Cell, except: Partial<Record<OrderState, Cell>> = {}
   return { ...cells, ...except };
 }
 
-/** Whether it was requested before the order's latest reading or change, or is the reading that was applied last. */
+/** Whether the reading was requested before the order's latest reading or change, or is the reading applied last. */
 function isOlderReading(order: Order, { authority }: PaymentFact): boolean {
   return authority.by === 'reading' && order.lastReading !== null && authority.number <= order.lastReading;
 }
@@ -75,13 +75,13 @@ function become(order: Order, state: 'payment_pending' | 'expired' | 'cancelled'
   return decision(order, 'applied', state, { state, effects: [{ do: 'notice', type: `order.${state}` }] });
 }
 
-/** An event that a link is inactive says too little: links become inactive by being paid. */
+/** An event that says that a link is inactive proves nothing: links become inactive by being paid. */
 function noteDisabled(order: Order, { authority }: PaymentFact): Decision {
   if (authority.by !== 'reading') return changesNothing(order);
   return decision(order, 'ignored', 'link_disabled', { effects: [{ do: 'attention', kind: 'link_disabled' }] });
 }
 
-/** A reading shows a counted payment as pending again; another pending payment means nothing. */
+/** A reading that shows a counted payment as pending again. Another pending payment means nothing. */
 function notePending(order: Order, fact: PaymentFact): Decision {
   const counted = countedPayment(order, fact);
   return counted === undefined ? changesNothing(order) : noteDisagreement(order, fact);
@@ -91,30 +91,30 @@ function noteDisagreement(order: Order, { authority }: PaymentFact): Decision {
   return authority.by === 'reading' ? disagree(order) : changesNothing(order);
 }
 
-/** An authentic event says that money came, and the API does not: the order is not paid, but needs a person. */
+/** An authentic event says that money came, and the API does not show it: the order is not paid, and needs a person. */
 function holdUnconfirmed(order: Order): Decision {
   return mayBeUnconfirmed(order.state) ? hold(order, 'completion_unconfirmed', 'unconfirmed') : changesNothing(order);
 }
 
-/** A fact that contradicts itself about a completion decides nothing; a person must look. */
+/** A fact that contradicts itself about a completion decides nothing, so a person must look. */
 function unclear(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (canBeAsked(fact, policy)) return ask(order);
   if (isOpen(order.state)) return hold(order, 'statement_unclear', 'status_unclear');
-  // The order is already held for this.
+  // The order is already held for this reason.
   if (order.holds.some(({ reason }) => reason === 'status_unclear')) {
     return decision(order, 'already_applied', 'statement_unclear');
   }
   return decision(order, 'ignored', 'statement_unclear', { effects: [{ do: 'attention', kind: 'status_unclear' }] });
 }
 
-/** A person cancels: possible until a payment has begun. */
+/** A person cancels the order, which is possible until a payment has begun. */
 function cancel(order: Order): Decision {
   if (order.state === 'cancelled') return decision(order, 'already_applied', 'already_cancelled');
   const hasNoPayment = order.state === 'awaiting_payment' || order.state === 'expired';
   return hasNoPayment ? become(order, 'cancelled') : decision(order, 'ignored', 'not_cancellable');
 }
 
-/** A person accepts held money as it was captured: the order is paid. */
+/** A person accepts held money as it was captured: the order becomes paid. */
 function accept(order: Order, fact: PaymentFact): Decision {
   if (order.state !== 'held') return notHeld(order, 'accept');
   const left = completedPayments(order);
@@ -124,7 +124,7 @@ function accept(order: Order, fact: PaymentFact): Decision {
     effects: [
       { do: 'end_holds', resolution: 'accept' },
       ...settleOnce(order, fact.authority, left[0]?.key ?? null),
-      // A refund that was due from an earlier rejection is now owed as a duplicate, or not at all.
+      // A refund due from an earlier rejection is now owed as a duplicate, or not at all.
       ...(order.flags.includes('refund_due') ? clear('refund_due') : []),
       ...(left.length > 1 ? raise('duplicate_payment') : []),
       { do: 'notice', type: 'order.paid' },
@@ -132,7 +132,7 @@ function accept(order: Order, fact: PaymentFact): Decision {
   });
 }
 
-/** A person rejects held money: the order is cancelled, and what was captured is to be refunded. */
+/** A person rejects held money: the order is cancelled, and the captured money is to be refunded. */
 function reject(order: Order): Decision {
   if (order.state !== 'held') return notHeld(order, 'reject');
   const owed = completedPayments(order).length > 0;
@@ -146,7 +146,7 @@ function reject(order: Order): Decision {
   });
 }
 
-/** The same instruction again gets the same answer, even if the order changed since. */
+/** The same instruction gets the same answer again, even if the order has changed since. */
 function notHeld(order: Order, wanted: 'accept' | 'reject'): Decision {
   return order.resolution === wanted
     ? decision(order, 'already_applied', 'already_resolved')

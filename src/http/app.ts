@@ -10,7 +10,7 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { type ProblemCode, sendProblem } from './problem.ts';
 
-/** An Express application that says little about itself, with its own answers for unknown addresses and for failures. */
+/** Makes an Express application that reveals little about itself, with its own answers for unknown pages and faults. */
 export function createApp(options: { routers: readonly RequestHandler[]; log: Log; newId: () => string }): Express {
   const app = express();
   app.disable('x-powered-by');
@@ -26,7 +26,7 @@ export function createApp(options: { routers: readonly RequestHandler[]; log: Lo
   return app;
 }
 
-/** Gives an answer the id that ties it to the log: the caller's own if it is plain, otherwise a new one. */
+/** Gives an answer the id that ties it to the log: the caller's own if it is plain; otherwise a new one. */
 function identify(newId: () => string): RequestHandler {
   return ({ headers }, response, next) => {
     const given = headers['x-request-id'];
@@ -36,7 +36,7 @@ function identify(newId: () => string): RequestHandler {
   };
 }
 
-/** Answers a failed request: with the fault's own sentence if it is meant for callers, never with a stack. */
+/** Answers a failed request: with the fault's message if it is meant for callers, never with a stack. */
 function answerFault(log: Log): ErrorRequestHandler {
   return (error, request, response, _next) => {
     const { type, status } = error as { type?: string; status?: number };
@@ -58,18 +58,18 @@ function answerFault(log: Log): ErrorRequestHandler {
   };
 }
 
-/** Whether the process should get requests, and the first reason if it should not. */
+/** Whether the process should get requests, and if not, the first reason. */
 export type Readiness = () => { ready: true } | { ready: false; reason: string };
 
 /**
- * Of the public listener. `GET /livez`: the process answers. `GET /readyz`: its store can be written and it is not
- * stopping. Why it is not ready is for the private listener: a reason may name the store.
+ * Health routes of the public listener. `GET /livez`: the process answers. `GET /readyz`: its store can be written and
+ * it is not stopping. Only the private listener gives the reason, which may name the store.
  */
 export function healthRoutes(readiness: Readiness): Router {
   return privateHealthRoutes(() => ({ ready: readiness().ready }));
 }
 
-/** The same, and `GET /readyz` shows all that `readiness` says. */
+/** The same for the private listener: `GET /readyz` shows all that `readiness` says. */
 export function privateHealthRoutes(readiness: () => { ready: boolean }): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/livez', showLive);
@@ -88,12 +88,12 @@ export function showReadiness(readiness: () => { ready: boolean }): RequestHandl
   };
 }
 
-/** HTML that may be put into a page as it is; only `html` makes it. */
+/** HTML that may be inserted unescaped. Only `html` makes it. */
 export type Html = { readonly markup: string };
 
 export type HtmlValue = Html | string | number | null | readonly HtmlValue[];
 
-/** A template of HTML: it escapes every value that is not HTML itself. Null becomes nothing; lists are joined. */
+/** A template of HTML. Escapes every value that is not `Html`; null becomes nothing, and lists are joined. */
 export function html(parts: TemplateStringsArray, ...values: HtmlValue[]): Html {
   return { markup: String.raw({ raw: parts }, ...values.map(markupOf)) };
 }
@@ -112,12 +112,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** For text between tags and for attribute values in quotes. */
+/** Escapes text for use between tags and in quoted attribute values. */
 function escapeText(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
 
-/** Sends a page with one inline style sheet. It loads and runs nothing else, and no page may frame it. */
+/** Sends a page with one inline style sheet. It loads and runs nothing else, and may not be framed. */
 export function sendPage(response: Response, page: { title: string; style: string; body: Html }): void {
   const { title, style, body } = page;
   const document = html`<!doctype html>

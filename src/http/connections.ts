@@ -3,31 +3,31 @@ import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
 import { isChunked, openTurns, SlicedConnection } from './slices.ts';
 
-/** Why a connection of the public listener was closed before its time. */
+/** Why settled closed a connection of the public listener early. */
 type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
 
 export type Connections = ReturnType<typeof openConnections>;
 
 type Connection = {
   readonly socket: Socket;
-  /** Since it was made, or since its last request began. */
+  /** When the connection, or its last request, began. */
   sinceMs: number;
   request: IncomingMessage | null;
   response: ServerResponse | null;
   isKept: boolean;
 };
 
-/** A connection without a request counts as idle after this time: until then its first bytes may be in transit. */
+/** A connection without a request counts as idle after this time; before, its first bytes may be in transit. */
 const IDLE_AFTER_MS = 1_000;
-/** The part of all connections that is closed when they run out: one look at them makes room for that many. */
+/** The share of all connections to close when they run out, so that one search makes room for many. */
 const CLOSED_AT_ONCE = 1 / 64;
-/** How long the listener reports that it has no connection left after it dropped one. */
+/** For how long the listener reports, after it dropped a connection, that none is left. */
 const DROPPED_LATELY_MS = 5_000;
 
 /**
- * The connections of a public listener. Two rules. First, a connection has one request in hand until its answer has ended. Later requests are not even parsed
- * meanwhile: one read of 64 KiB can hold thousands of them. Second, when connections run out, idle ones are closed, the
- * longest idle first; then those whose requests are still arriving and name no link.
+ * Manages the connections of a public listener by two rules. A connection has one request under way until its answer
+ * has ended; later requests are not even parsed before, because one read of 64 KiB can hold thousands. When connections
+ * run out, idle ones are closed, longest idle first, then those with arriving requests that name no link.
  */
 export function openConnections(options: { clock: Clock; max: number; spare: number }) {
   const { clock, max, spare } = options;
@@ -38,7 +38,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
 
   const isBusy = (socket: Socket) => hasRequest(open.get(socket));
 
-  /** Drops a request that came too early; the answer to the request in hand is the connection's last. */
+  /** Drops a request that came too early. The answer to the current request is the connection's last. */
   function endAfterAnswer(socket: Socket, response: ServerResponse): void {
     closed.pipelined++;
     socket.on('error', () => socket.destroy());
@@ -64,7 +64,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
     socket.once('close', () => open.delete(socket));
   }
 
-  /** Reads the connection in slices from now on, this request's header included. */
+  /** From now on reads the connection in slices, including this request's header. */
   function slice(server: Server, first: IncomingMessage, socket: Socket, read: Buffer): void {
     open.delete(socket);
     socket.unshift(read);
@@ -88,11 +88,11 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   }
 
   return {
-    /** Includes those that are being closed to make room for others. */
+    /** Includes connections that are just being closed to make room. */
     hardMax: max + spare,
-    // A request without a host is answered with the others: Node's own answers let the parser continue.
+    // A request without a host is answered like the others: after Node's own answer the parser would continue.
     serverOptions: { IncomingMessage: oneInHand(isBusy), requireHostHeader: false },
-    /** Makes a server follow the rules; it must have been made with `serverOptions`. */
+    /** Makes a server follow the rules. It must have been made with `serverOptions`. */
     guard: (server: Server): void => {
       server.on('connection', add);
       server.on('drop', noteDrop);
@@ -109,7 +109,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
         else answerClientError(error, socket, response?.headersSent === true && isBusy(socket));
       });
     },
-    /** Accepts a request, and handles it once everything that came with it is known. */
+    /** Accepts a request, and handles it once all that arrived with it has been examined. */
     begin: (request: IncomingMessage, response: ServerResponse, handle: () => void): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) {
@@ -117,17 +117,17 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
       }
       process.nextTick(handle);
     },
-    /** Protects the connection of a request that names a link: it is never closed to make room for others. */
+    /** Protects the connection of a request that names a link from being closed to make room. */
     keep: (request: IncomingMessage): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) connection.isKept = true;
     },
     counts: () => ({ open: open.size, max, closed }),
-    /** Ends all of them: Node's own method no longer knows those that sent a request too early. */
+    /** Ends all connections: Node's own method no longer knows those that sent a request too early. */
     destroy: (): void => {
       for (const socket of open.keys()) socket.destroy();
     },
-    /** Why no connection can be taken now; null while one can. */
+    /** Why no connection can be accepted now; null if one can. */
     trouble: (): string | null =>
       clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS
         ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`
@@ -143,12 +143,12 @@ function mayLose(connection: Connection): boolean {
   return !hasRequest(connection) || (connection.request?.complete === false && !connection.isKept);
 }
 
-/** `isEarly`: another one is in hand. */
+/** `isEarly`: another request is under way. */
 type PublicRequest = IncomingMessage & { readonly isEarly: boolean };
 
 /**
- * A request that came too early presents itself to the parser as an upgrade, and so does the first whose body comes in
- * chunks: nothing else stops the parser in the middle of a read.
+ * A request that came too early, and the first whose body comes in chunks, presents itself to the parser as an upgrade:
+ * nothing else stops the parser in the middle of a read.
  */
 function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage {
   return class extends IncomingMessage {
@@ -174,7 +174,7 @@ const CLIENT_ERRORS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
 };
 
-/** As Node does if there is no listener for such errors. */
+/** Answers as Node does without a listener for such errors. */
 function answerClientError({ code }: NodeJS.ErrnoException, socket: Socket, isAnswered: boolean): void {
   const status = CLIENT_ERRORS[code ?? ''] ?? '400 Bad Request';
   if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);

@@ -5,9 +5,9 @@ export type Problem = {
   status: number;
   code: ProblemCode;
   detail: string;
-  /** For a request with faults in several places: each place, and what is wrong there. */
+  /** For a request with several faults: each place, and what is wrong there. */
   errors?: { path: string; detail: string }[];
-  /** Of a 503: when trying again makes sense, if that is known. */
+  /** For a 503: when to try again, if that is known. */
   retryAfterSeconds?: number;
 };
 
@@ -55,7 +55,7 @@ export type ProblemCode = (typeof PROBLEM_CODES)[number];
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** A retry is useless until the configuration changes. */
+/** Retrying is useless until the configuration changes. */
 const NEEDS_RESTART: ReadonlySet<ProblemCode> = new Set(['api_not_configured', 'public_url_not_public']);
 
 export function sendProblem(response: Response, problem: Problem): void {

@@ -6,7 +6,7 @@ import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';
 
-/** Limits for one client. Node's defaults let a slow client hold a socket for minutes. */
+/** Limits for one client. Node's defaults allow a slow client to hold a socket for minutes. */
 const LIMITS = {
   headersTimeoutMs: 5_000,
   requestTimeoutMs: 10_000,
@@ -18,17 +18,17 @@ const LIMITS = {
 } as const;
 
 /**
- * Connections that may wait to be accepted. A turn of the event loop accepts all of them at once. The system drops any
- * more, and their senders try again after 1, 3 and 7 s.
+ * The most connections waiting to be accepted. One turn of the event loop accepts all of them. The system drops further
+ * ones, and their senders retry after 1, 3 and 7 s.
  */
 const BACKLOG = 4_096;
 
-/** Descriptors that are not for connections: the store, requests to the service and the shop, files. */
+/** File descriptors for other uses than connections: the store, requests to the service and the shop, files. */
 const OTHER_DESCRIPTORS = 128;
 
 /**
- * How many connections each listener of a process takes, if the process may have this many files open. `spare` are for
- * connections that are accepted in place of others that are not closed yet.
+ * The most connections of each listener, if the process may have this many files open. `spare` allows for connections
+ * accepted in place of others that are not closed yet.
  */
 export function connectionsMax(openFiles = openFilesMax()): {
   hooks: { max: number; spare: number };
@@ -42,7 +42,7 @@ export function connectionsMax(openFiles = openFilesMax()): {
 
 let openFiles: number | undefined;
 
-/** This process's limit; Node has raised it as far as it may. */
+/** This process's limit of open files. Node has raised it as far as possible. */
 function openFilesMax(): number {
   openFiles ??= readOpenFiles();
   return openFiles;
@@ -53,7 +53,7 @@ function readOpenFiles(): number {
     const soft = /^Max open files +(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1];
     return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
   } catch {
-    // Not Linux. The report takes a tenth of a second.
+    // Not on Linux. The report takes a tenth of a second.
     const { userLimits } = process.report.getReport() as { userLimits?: { open_files?: { soft: number | string } } };
     const soft = Number(userLimits?.open_files?.soft ?? Number.POSITIVE_INFINITY);
     return Number.isNaN(soft) ? Number.POSITIVE_INFINITY : soft;
@@ -66,8 +66,8 @@ const CLOSE_IDLE_EVERY_MS = 50;
 export type HttpServer = Awaited<ReturnType<typeof listen>>;
 
 /**
- * Listens with every limit set. `refuseContinue` gets each request that waits for `100 Continue`: it answers those that it
- * refuses, and returns true for them. `connections` are the rules of a public listener.
+ * Listens with every limit set. `refuseContinue` gets each request that waits for `100 Continue`; it answers those that
+ * it refuses, and returns true for them. `connections`: the rules of a public listener.
  */
 export async function listen(options: {
   address: ListenAddress;
@@ -85,7 +85,7 @@ export async function listen(options: {
     if (lacksHost(request)) response.writeHead(400, { connection: 'close' }).end();
     else handler(request, response);
   };
-  /** Lets the rules for connections, if there are any, begin a request. */
+  /** Passes a request through the rules for connections, if there are any. */
   const begin = (step: RequestListener): RequestListener =>
     connections === undefined
       ? step
@@ -110,7 +110,7 @@ export async function listen(options: {
   };
   server.on('checkContinue', begin(serveContinue));
   if (connections !== undefined) {
-    // The rules close some connections themselves before the server drops others.
+    // The rules close some connections before the server drops new ones.
     server.maxConnections = connections.hardMax;
     const expectNothing: RequestListener = (_request, response) => void response.writeHead(417).end();
     server.on('checkExpectation', begin(expectNothing));
@@ -120,16 +120,16 @@ export async function listen(options: {
   const { port } = server.address() as AddressInfo;
   return {
     address: { host: address.host, port },
-    /** Answers carry `Connection: close` from now on; requests are still served. */
+    /** From now on answers carry `Connection: close`. Requests are still served. */
     startDraining: () => {
       draining = true;
     },
-    /** Lets another handler answer every request that comes from now on. */
+    /** Makes another handler answer all later requests. */
     answerBy: (other: RequestListener) => {
       handler = other;
       refuseContinue = () => false;
     },
-    /** Stops accepting, and ends when every request is answered. */
+    /** Stops accepting, and resolves when every request is answered. */
     close: () => closeServer(server, clock),
     /** Ends every connection, answered or not. */
     destroy: () => {

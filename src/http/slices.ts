@@ -3,21 +3,21 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '../work/clock.ts';
 
-/** How many bytes the parser gets at a time. */
+/** The most bytes that the parser gets at once. */
 const SLICE_BYTES = 2_048;
-/** How many lines it gets from all of these connections in one turn of the event loop; a chunk has two lines. */
+/** The most slices and lines from all such connections in one turn of the event loop. A chunk has two lines. */
 const PER_TURN = { slices: 64, lines: 2_048 } as const;
-/** How long they wait after that many lines: a flood of small chunks must not take all the time. */
+/** How long they pause after that many lines, so that a flood of small chunks cannot take all the time. */
 const REST_MS = 20;
 /** If more connections wait for their turn, those with more than a slice are closed: each may hold 128 KiB. */
 const WAITING_MAX = 256;
-/** A connection is closed after this time without a byte, as the server closes others. */
+/** A connection without a byte for this long is closed, as the server does with others. */
 const IDLE_MS_MAX = 30_000;
 
 /**
- * Stands for a connection on which a request comes in chunks; the HTTP server reads from it instead. Chunks of one byte cost
- * the parser 700 times what a plain body costs, and it parses a whole read of 64 KiB at once. So such a connection is
- * parsed in slices, and all of them together get a small part of each turn.
+ * Stands in for a connection on which a body comes in chunks; the HTTP server reads from it instead. One-byte chunks
+ * cost the parser 700 times as much as a plain body, and it parses a whole read of 64 KiB at once. Such connections are
+ * therefore parsed in slices, and all of them together get a small part of each turn.
  */
 export class SlicedConnection extends Duplex {
   readonly #socket: Socket;
@@ -25,7 +25,7 @@ export class SlicedConnection extends Duplex {
   #head: Buffer | null;
   #stopWaiting: (() => void) | undefined;
 
-  /** `first` is the request whose header was read already; what was read of its body must be back in `socket`. */
+  /** `first`: the request whose header was read already. What was read of its body must be back in `socket`. */
   constructor(socket: Socket, first: IncomingMessage, turns: Turns) {
     super({ readableHighWaterMark: SLICE_BYTES, allowHalfOpen: true });
     this.#socket = socket;
@@ -45,7 +45,7 @@ export class SlicedConnection extends Duplex {
     return this.#socket.readableLength > SLICE_BYTES;
   }
 
-  /** Passes on a slice, or waits for one. Returns how many lines it had. */
+  /** Passes a slice on, or waits for one. Returns the number of its lines. */
   takeTurn(): number {
     if (this.destroyed) return 0;
     const socket = this.#socket;
@@ -87,7 +87,7 @@ export class SlicedConnection extends Duplex {
   }
 }
 
-/** Gives the connections that are parsed in slices their turns, one after another. */
+/** Gives the connections that are parsed in slices their turns. */
 type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
 
 export function openTurns(clock: Clock): Turns {

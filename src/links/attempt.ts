@@ -6,22 +6,22 @@ import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault }
 import type { ClaimedOpening } from '../store/contract_links.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
-/** What one attempt to open a link found. Throws faults of the service. */
+/** The result of one attempt to open a link. Faults of the service are thrown instead. */
 export type AttemptResult =
-  /** The link exists, and is ours. `withheld` says in a sentence why the shop must not have it; null: it may. */
+  /** The link exists and is the order's. `withheld`: why the shop must not get it, as a sentence; null if it may. */
   | {
       found: 'link';
       link: LinkSeen;
       withheld: string | null;
-      /** Whether the answer to its creation was lost, and with it a secret that the service may have named. */
+      /** Whether settled missed the answer to the creation, and with it a secret that the service may have named. */
       answerLost: boolean;
     }
-  /** The reference belongs to a link that is not ours. */
+  /** The reference belongs to a link that settled did not make. */
   | { found: 'foreign'; id: string }
   /** The service refuses, and has no such link. */
   | { found: 'refusal'; fault: ServiceFault };
 
-/** A reference has at most one link (spec §2); more are the service's mistake. */
+/** A reference has at most one link (spec §2). More are an error of the service. */
 const LINKS_LOOKED_AT_MAX = 2;
 
 export type AttemptOptions = KeepOptions & {
@@ -32,8 +32,8 @@ export type AttemptOptions = KeepOptions & {
 };
 
 /**
- * Creates the link, or finds the one that an earlier attempt created before its answer was lost. A 409 does not say whose
- * the link is: only a link whose webhookUrl carries our token has our signing secret.
+ * Creates the link, or finds the one that an earlier attempt created whose answer was lost. A 409 does not say whose
+ * link it is: only a link whose webhookUrl has our token has our signing secret.
  */
 export async function attemptOpening(options: AttemptOptions, opening: ClaimedOpening): Promise<AttemptResult> {
   const { service, publicUrl, publicUrlReaches } = options;
@@ -45,7 +45,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
     const { value } = await service.createLink(newLink(options, opening), as);
-    // A service may answer a repeated reference with its existing link, even if that is not ours.
+    // A service may answer a repeated reference with its existing link, even one that settled did not make.
     const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
     if (!isForeign(value)) await keepServiceSecret(options, opening, value);
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
@@ -54,7 +54,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
       const own = await existing(findOwn(service, opening));
-      // The service's list may be late.
+      // The service's list may lag behind.
       if (own === null) throw unclear(`The service says that reference ${reference} exists, and lists no link of it`);
       return own;
     }
@@ -64,7 +64,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
   }
 }
 
-/** In the first attempts a customer waits. Later ones must not delay the first attempts of other orders. */
+/** A customer waits during the first attempts. Later ones must not delay the first attempts of other orders. */
 function classOf({ attempt }: ClaimedOpening): RequestClass {
   return attempt <= 2 ? 'create' : 'confirm';
 }
@@ -82,7 +82,7 @@ function newLink({ keyring, publicUrl }: AttemptOptions, opening: ClaimedOpening
   };
 }
 
-/** The public address changed since the order was opened. A link's webhookUrl cannot be changed later. */
+/** The public address has changed since the order was opened, and a link's webhookUrl cannot be changed. */
 function privateUrl(publicUrl: string): Fault {
   return new Fault(
     'terminal',
@@ -92,7 +92,7 @@ function privateUrl(publicUrl: string): Fault {
   );
 }
 
-/** Whether the answer to the creation has what the shop needs, and what must be compared. */
+/** Whether the answer to the creation has what the shop needs and what settled compares. */
 function isWhole({ url, money }: LinkSeen): boolean {
   return url !== null && money.amount !== null && money.currency !== null;
 }
@@ -101,7 +101,7 @@ async function show(service: Service, id: string, as: RequestClass): Promise<Lin
   return (await service.showLink(id, as)).value;
 }
 
-/** Asks about a link that the service said it has, which stays true if the request fails. */
+/** Asks about a link that the service says it has. It counts as existing even if the request fails. */
 async function existing<T>(asking: Promise<T>): Promise<T> {
   try {
     return await asking;
@@ -112,7 +112,7 @@ async function existing<T>(asking: Promise<T>): Promise<T> {
   }
 }
 
-/** Looks the reference up; null if the service lists no link with it. */
+/** Looks the reference up. Null if the service lists no link with it. */
 async function findOwn(service: Service, opening: ClaimedOpening): Promise<AttemptResult | null> {
   const as = classOf(opening);
   const { reference } = opening;
@@ -124,24 +124,24 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
   const [other] = listed;
   if (other !== undefined) return { found: 'foreign', id: other.id };
   if (isWhole) return null;
-  // The link may exist although it is not among the listed ones.
+  // The link may exist although it is not listed.
   const what = `The service lists other links than those of reference ${reference}, and its link is not among the newest`;
   throw unclear(what);
 }
 
-/** The link; withheld if a customer would pay something else there than the order asks for. */
+/** The found link, withheld if a customer would pay something else there than the order asks for. */
 function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): AttemptResult {
   if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
   const message = `The service has link ${link.id} and does not say its address. Asking again.`;
   throw new ServiceFault('transient', 'service_answer_unusable', message, { mayHaveArrived: true });
 }
 
-/** The link may exist, and the next attempt may find it. */
+/** The fault of an attempt after which the link may exist; the next attempt may find it. */
 function unclear(what: string): ServiceFault {
   return new ServiceFault('transient', 'service_conflict', `${what}. Trying again.`, { mayHaveArrived: true });
 }
 
-/** Says in a sentence why a customer must not be sent to the link; null if no reason is known. */
+/** Why a customer must not be sent to the link, as a sentence; null if no reason is known. */
 function mismatchOf(link: LinkSeen, { amount, reference }: { amount: Money; reference: string }): string | null {
   const { money } = link;
   if (money.currency !== null && money.currency !== amount.currency) {
@@ -156,12 +156,12 @@ function mismatchOf(link: LinkSeen, { amount, reference }: { amount: Money; refe
     : 'The service made the link for another reference.';
 }
 
-/** Repeats only a currency or a number: a faulty service may put anything there, even our own secrets. */
+/** Repeats only a currency or a number: a faulty service may put anything here, even our own secrets. */
 function plain(stated: string | null): string {
   return stated !== null && /^([A-Z][A-Z0-9]{2,11}|[0-9.eE+-]{1,24})$/.test(stated) ? stated : 'something else';
 }
 
-/** A shop's request for a link. Fields that it left out are null. */
+/** A shop's request for a link. Absent fields are null. */
 export type OpenRequest = {
   reference: string;
   title: string;
@@ -172,7 +172,7 @@ export type OpenRequest = {
   callbackUrl: string | null;
 };
 
-/** The part of a request that a repeated one must share, as JSON. Equal requests give equal texts. */
+/** The part of a request that must be equal when it is repeated, as JSON. Equal requests give equal texts. */
 export function writeRequest(request: OpenRequest): string {
   const { title, amount, description, expiresAtMs, metadata, callbackUrl } = request;
   return JSON.stringify({
@@ -194,14 +194,14 @@ export function readRequest(text: string): Stored {
   return { title, amount, description, metadata, callbackUrl };
 }
 
-/** The names of the fields in which a request differs from one that `writeRequest` wrote. */
+/** Names the fields in which a request differs from a written one. */
 export function differingFields(written: string, request: OpenRequest): string[] {
   const before = parseJsonText(written) as Record<string, unknown>;
   const now = parseJsonText(writeRequest(request)) as Record<string, unknown>;
   return Object.keys(now).filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
 }
 
-/** The same value with the keys of every object in order. */
+/** The same value with the keys of every object sorted. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;

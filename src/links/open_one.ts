@@ -9,7 +9,7 @@ import type { Clock } from '../work/clock.ts';
 import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
 
 const RETRY: RetryPolicy = { baseMs: 1_000, maxMs: 300_000, attemptsMax: Number.POSITIVE_INFINITY };
-/** The delay if only a person can help, or if nothing changes soon. */
+/** The delay before a retry if only a person can help, or if nothing will change soon. */
 const BLOCKED_RETRY_MS = 3_600_000;
 /** An opening that takes longer needs a person. */
 const WAITS_AFTER_MS = 60_000;
@@ -23,15 +23,15 @@ export type OpeningOptions = AttemptOptions & {
   onEnded: (outcome: 'opened' | 'retried' | 'refused' | 'taken', opening: ClaimedOpening) => void;
 };
 
-/** How an opening ended, or an attempt that the shop must hear of at once. */
+/** The end of an opening, or an attempt that the shop must hear of now. */
 export type End = { outcome: 'opened' } | NoLink;
 
-/** Why the shop gets no link. `foreignId`: of the service's link of this reference, if settled did not make it. */
+/** Why the shop gets no link. `foreignId`: the service's link with this reference, if settled did not make it. */
 export type NoLink =
   | { outcome: 'refused' | 'withheld' | 'key_refused'; detail: string }
   | { outcome: 'taken'; detail: string; foreignId: string | null };
 
-/** Makes one attempt to open a link, and writes its result. Never rejects. */
+/** Makes one attempt to open a link, and writes the result. Never rejects. */
 export async function openOne(
   options: OpeningOptions,
   opening: ClaimedOpening,
@@ -85,7 +85,7 @@ async function park(
   return { outcome: 'taken', detail, foreignId };
 }
 
-/** Null if the opening goes on: settled heard of the link. */
+/** Closes a refused opening. Null if it continues, because settled heard from the link. */
 async function close(
   { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
@@ -99,19 +99,19 @@ async function close(
   return { outcome: 'refused', detail: fault.message };
 }
 
-/** Whether the key is refused or the merchant inactive, which no order can change. */
+/** Whether the API key is refused or the merchant inactive, which concerns all orders. */
 function isAboutKey(error: unknown): error is ServiceFault {
   if (!(error instanceof ServiceFault)) return false;
   return error.code === 'service_key_refused' || (error.code === 'service_forbidden' && error.kind === 'transient');
 }
 
-/** Whether another attempt soon would fail in the same way: the service has no list, or our address is private. */
+/** Whether a retry soon would fail in the same way: the service has no list, or our address is private. */
 function isBlocked(error: unknown): boolean {
   if (!(error instanceof Fault) || error.kind !== 'terminal') return false;
   return error.code === 'service_forbidden' || error.code === 'configuration_invalid';
 }
 
-/** After these faults the link may exist although the service's list does not show it. */
+/** Faults after which the link may exist although the service's list does not show it. */
 const CANNOT_FIND: ReadonlySet<string> = new Set(['service_forbidden', 'service_conflict']);
 
 async function retry(options: OpeningOptions, opening: ClaimedOpening, error: unknown): Promise<void> {

@@ -20,9 +20,9 @@ const PLACES = 16;
 const POLL_MS = 1_000;
 /** Longer than three requests of 10 s. */
 const LEASE_MS = 45_000;
-/** The shop is answered within this time, with or without the link. */
+/** The shop gets an answer within this time, with or without the link. */
 const ANSWER_WITHIN_MS = 10_000;
-/** How often a request looks for a link that another replica may be making. */
+/** How often a request checks for a link that another replica may be making. */
 const LOOK_EVERY_MS = 500;
 
 export type OpenerOptions = OpeningOptions & {
@@ -32,17 +32,17 @@ export type OpenerOptions = OpeningOptions & {
   linkLifetimeMs: number;
   /** Whether links send the customer back through settled. */
   customerReturn: boolean;
-  /** Whether other replicas open links of the same store. */
+  /** Whether other replicas open links in the same store. */
   isShared: boolean;
 };
 
 /**
  * The result of a request to open a link.
- *
- * - `created`: by this request; `known`: before it; `opening`: the opening continues in the background
- * - `cancelled`: a person cancelled it, or rejected its money, so that no customer may be sent to its link
+ * - `created`: by this request; `known`: by an earlier one; `opening`: the opening continues in the background
+ * - `cancelled`: a person cancelled the order or rejected its money, so no customer may be sent to its link
  * - `expired`: its link can no longer be paid
- * - `conflict`: the reference is in use with another request; `differing` is null if the shop registered its link itself
+ * - `conflict`: the reference is in use with another request; `differing` is null if the shop registered its link
+ *   itself
  */
 export type OpenResult =
   | { outcome: 'created' | 'known' | 'opening'; order: Order }
@@ -52,7 +52,7 @@ export type OpenResult =
 
 export type LinkOpener = ReturnType<typeof startOpener>;
 
-/** Opens payment links, crash-safe: once the intent is committed, the order gets exactly one link. */
+/** Opens payment links crash-safely: once the intent is committed, the order gets exactly one link. */
 export function startOpener(options: OpenerOptions) {
   const { store, clock, log, isShared } = options;
   const waiters = openWaiters(clock);
@@ -86,14 +86,14 @@ export function startOpener(options: OpenerOptions) {
     if (ending !== null) return ending;
     const { fault } = intended.opening;
     if (order.link === null && fault?.code === 'service_key_refused') {
-      // There was no attempt since.
+      // No attempt was made since.
       return { outcome: 'key_refused', detail: fault.message };
     }
     if (order.link === null) return { outcome: 'opening', order };
     return { outcome: intended.outcome === 'created' ? 'created' : 'known', order };
   }
 
-  /** How an opening ends; null if it has not, or if another replica ended it: then the order shows how. */
+  /** Waits for the end of an opening. Null if it goes on, or ended at another replica: the order shows how. */
   async function untilEnded(linkKey: number, reference: string, withinMs: number): Promise<End | null> {
     if (!isShared) return waiters.waitFor(linkKey, withinMs);
     for (let leftMs = withinMs; ; leftMs -= LOOK_EVERY_MS) {
@@ -107,7 +107,7 @@ export function startOpener(options: OpenerOptions) {
   }
 
   return {
-    /** Commits the intent, then makes the link; answers within 10 s. A repeated request finds what the first one made. */
+    /** Commits the intent and makes the link; answers within 10 s. A repeated request finds what the first one made. */
     open,
     stop: async () => {
       waiters.release();
@@ -132,7 +132,7 @@ function openWaiters(clock: Clock) {
   }
 
   return {
-    /** How the opening ends; null if it has not ended in time. */
+    /** Waits for the end of an opening; null if it does not end in time. */
     waitFor: (linkKey: number, withinMs: number): Promise<End | null> => {
       const ended = lately.get(linkKey);
       if (ended !== undefined || isReleased) return Promise.resolve(ended ?? null);
@@ -148,12 +148,12 @@ function openWaiters(clock: Clock) {
       });
     },
     tell: (linkKey: number, end: End): void => {
-      // Other ends do not last: a refused order is forgotten.
+      // Other ends do not last: a refused order is deleted.
       if (end.outcome === 'opened' || end.outcome === 'withheld') keep(linkKey, end);
       for (const waiter of [...waiting]) if (waiter.linkKey === linkKey) waiter.finish(end);
     },
     isReleased: () => isReleased,
-    /** Ends all waiting, because this process stops. The next process continues the openings. */
+    /** Ends all waiting because this process stops. The next process continues the openings. */
     release: (): void => {
       isReleased = true;
       for (const { finish } of [...waiting]) finish(null);
@@ -161,7 +161,7 @@ function openWaiters(clock: Clock) {
   };
 }
 
-/** A refused order is forgotten, so only the replica that asked knows why. */
+/** A refused order is deleted, so only the replica that made the attempt knows why. */
 const REFUSED_ELSEWHERE =
   'The service refused to make this link, and told another replica why. Send the request again: the answer then says why.';
 
@@ -195,7 +195,7 @@ function randomText(bytes: number): string {
   return randomBytes(bytes).toString('base64url');
 }
 
-/** The result if no customer may be sent to an order's link; null if they may. */
+/** The result if no customer may be sent to the order's link; null if they may. */
 function overFor(order: Order): OpenResult | null {
   const { state } = order;
   return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;

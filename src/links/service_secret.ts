@@ -6,14 +6,14 @@ import type { Store } from '../store/contract.ts';
 import type { ClaimedOpening } from '../store/contract_links.ts';
 import type { Clock } from '../work/clock.ts';
 
-/** The minimum for the secrets that a shop gives, too: shorter ones can be guessed. */
+/** Shorter secrets can be guessed. The same minimum holds for secrets from a shop. */
 const BYTES_MIN = 16;
 const LENGTH_MAX = 512;
-/** Sixteen random characters have more different ones than a placeholder for a secret usually has. */
+/** Sixteen random characters have more distinct ones than most placeholders for a secret. */
 const DIFFERENT_MIN = 5;
 /**
- * Placeholders for characters that are not shown, and words for them. Each is long enough that of 10⁹ random secrets in
- * hexadecimal or base64 none matches: a random secret may hold any short word, or four of a digit in a row.
+ * Placeholders for hidden characters, and words for them. Each is long enough that none of 10⁹ random secrets in
+ * hexadecimal or base64 matches: a random secret may contain any short word, or a digit four times in a row.
  */
 const MASKED = [
   /\*{3}|[.#?]{4}|([xX_-])\1{6}|(.)\2{9}/,
@@ -29,13 +29,12 @@ export type KeepOptions = {
   clock: Pick<Clock, 'nowMs' | 'after'>;
 };
 
-/** Delays before retries if the store fails. The lease lasts longer, and the secret exists nowhere else. */
+/** Delays before retries if the store fails. The lease lasts longer, and the secret is stored nowhere else. */
 const AGAIN_AFTER_MS = [100, 500, 2_500] as const;
 
 /**
- * Keeps a signing secret that the service named in its answer to the creation of a link, unless it is the one that we
- * gave: the service may sign with either. The service never names it again (spec §2), so settled keeps it before it
- * does anything else.
+ * Stores a signing secret that the service named when it created a link, unless it equals ours: the service may sign
+ * with either. The service never names it again (spec §2), so settled stores it before doing anything else.
  */
 export async function keepServiceSecret(
   { store, keyring, credentials, clock }: KeepOptions,
@@ -50,7 +49,7 @@ export async function keepServiceSecret(
   const named = { linkKey, token, flaw, nowMs: clock.nowMs() };
   for (const againAfterMs of [...AGAIN_AFTER_MS, null]) {
     try {
-      // Sealed for each try: the key may be changed meanwhile.
+      // Sealed again for each try, because the key may be changed meanwhile.
       const secret = usable === undefined ? null : keyring.seal(usable, reference, 'service');
       await store.keepServiceSecret({ ...named, secret });
       break;
@@ -59,7 +58,7 @@ export async function keepServiceSecret(
       await new Promise<void>((resolve) => clock.after(againAfterMs, resolve));
     }
   }
-  // The cached credentials lack this secret.
+  // The cached credentials lack the new secret.
   if (usable !== undefined) credentials.forget(token);
 }
 

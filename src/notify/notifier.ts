@@ -3,13 +3,13 @@ import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
 
-/** Notices of this many orders at once. Retries have separate places, so neither kind waits for the other. */
+/** Orders whose notices are sent at once. Retries have separate places, so that neither kind waits for the other. */
 const PLACES = { new: 24, again: 8 } as const;
 const POLL_MS = 1_000;
-/** The shop's time for one notice. */
+/** How long the shop has to answer one notice. */
 const DEADLINE_MS = 10_000;
 const LEASE_MS = 30_000;
-/** When settled stops, attempts under way may end within this time. */
+/** How long attempts under way may take when settled stops. */
 const STOP_MS = 2_000;
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> &
@@ -18,13 +18,13 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
     shopUrl: string;
     shopSecrets: readonly Buffer[];
     shopAllowPrivate: boolean;
-    /** In place of 10 s. */
+    /** Instead of `DEADLINE_MS`. */
     deadlineMs?: number;
   };
 
 /**
- * Sends notices to the shop, those of one order one after another, in their order. A notice that the shop does not
- * take delays only its own order. If the shop takes none at all, settled sends slowly, so that many waiting notices
+ * Sends notices to the shop; the notices of one order go one at a time, in order. A notice that the shop does not
+ * accept delays only its own order. If the shop accepts none at all, settled sends slowly, so that many waiting notices
  * cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
@@ -76,12 +76,12 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
   };
 }
 
-/** After this many failed attempts in a row the shop is down, not only a few orders. */
+/** After this many failed attempts in a row settled takes the shop to be down, not only a few orders. */
 const DOWN_AFTER = 20;
 /** How often settled then tries each kind of notice. */
 const DOWN_EVERY_MS = 200;
 
-/** How fast notices are sent: as places are free, or slowly while the shop takes none, until it takes one. */
+/** Paces the notices: as fast as places are free; slowly while the shop accepts none, until it accepts one. */
 function openPace({ clock, log }: Pick<NotifierOptions, 'clock' | 'log'>) {
   let failuresInARow = 0;
   const isDown = () => failuresInARow >= DOWN_AFTER;
@@ -95,8 +95,8 @@ function openPace({ clock, log }: Pick<NotifierOptions, 'clock' | 'log'>) {
       if (wasDown && !isDown()) log.info('the shop takes notices again');
     },
     /**
-     * For one kind of notice: returns a function that says how many of the free places may be used now. After it
-     * returned 0, it calls `again` when the answer may have changed.
+     * For one kind of notice, returns a function that says how many free places may be used now. After returning 0 it
+     * calls `again` when the answer may have changed.
      */
     turns: (again: () => void): ((free: number) => number) => {
       let resting = false;

@@ -7,27 +7,27 @@ import type { ShopAnswer } from '../domain/notice.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 
-/** How much of an answer's body is kept. */
+/** How much of an answer's body is stored. */
 const BODY_KEPT_BYTES = 1_024;
-/** How much of it is read, so that the connection can be used again. */
+/** How much of it is read, so that the connection can be reused. */
 const BODY_READ_BYTES_MAX = 65_536;
-/** Shorter texts in an address's query are not secrets, and occur in any answer. */
+/** Shorter texts in an address's query are not taken as secrets: they occur in any answer. */
 const QUERY_TEXT_MIN = 4;
-/** Interim answers (RFC 9110 §15.2), like 103, that may come before the one that counts. */
+/** The most interim answers (RFC 9110 §15.2), like 103, before the final one. */
 const INTERIM_MAX = 10;
 
 export type TargetOptions = {
   url: string;
-  /** Whether it may be an address that only this network knows. */
+  /** Whether the address may be private to this network. */
   allowPrivate: boolean;
-  /** Connections at once, at most. */
+  /** The most connections at once. */
   connections: number;
-  /** For connecting, request and answer together, in real time. */
+  /** For connecting, sending and the answer together, in real time. */
   deadlineMs: number;
   deadlineClock: Pick<Clock, 'monotonicMs' | 'after'>;
-  /** Times how long a name's addresses are used. */
+  /** Times how long a name's addresses are reused. */
   clock: Pick<Clock, 'monotonicMs'>;
-  /** How names are resolved; the system's way if left out. */
+  /** Resolves names; the system's resolver by default. */
   resolve?: typeof lookup;
 };
 
@@ -36,8 +36,8 @@ export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string
 export type Target = ReturnType<typeof openTarget>;
 
 /**
- * Opens the shop's callback address. Refuses private addresses when it connects: those written as numbers, and those behind a name.
- * It checks the very addresses of a name that it connects to, so that the name cannot lead elsewhere meanwhile.
+ * Opens the shop's callback address. Refuses private addresses when it connects, whether given as numbers or found
+ * behind a name. It checks the very addresses that it connects to, so that the name cannot change in between.
  */
 export function openTarget(options: TargetOptions) {
   const url = new URL(options.url);
@@ -56,17 +56,16 @@ export function openTarget(options: TargetOptions) {
   });
 
   /**
-   * Sends one notice. Does not follow redirects. Null if `close` ended it before it was answered.
-   *
+   * Sends one notice. Follows no redirects. Null if `close` ended it before the answer.
    * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
    */
   async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
-    // A number is not looked up, so it is checked here.
+    // An IP address is not looked up, so it is checked here.
     if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(host);
     const untilMs = options.deadlineClock.monotonicMs() + options.deadlineMs;
     try {
       return await exchange({ agent, headers, body, untilMs }).catch((error) => {
-        // The shop may close a kept connection while a request is on its way: a new one is made.
+        // The shop may close an idle connection just as a request is sent on it. The request is repeated on a new one.
         if (error instanceof StaleConnection) return exchange({ agent: false, headers, body, untilMs });
         throw error;
       });
@@ -78,7 +77,7 @@ export function openTarget(options: TargetOptions) {
 
   return {
     post,
-    /** Ends what is under way. */
+    /** Ends all attempts under way. */
     close: () => {
       closing.abort();
       agent.destroy();
@@ -86,7 +85,7 @@ export function openTarget(options: TargetOptions) {
   };
 }
 
-/** A kept connection ended before the request was answered. */
+/** A reused connection ended before the request was answered. */
 class StaleConnection extends Error {}
 
 type Exchange = {
@@ -107,7 +106,7 @@ function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise
   const { url, signal, lookup, deadlineMs, deadlineClock } = options;
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const withheld = queryTexts(url);
-  // More than is kept, to recognise a text that only begins there.
+  // More than is stored, to recognise a secret that only begins within the stored part.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
   return ({ agent, headers, body, untilMs }) =>
     new Promise((resolve, reject) => {
@@ -124,12 +123,12 @@ function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise
       const leftMs = untilMs - deadlineClock.monotonicMs();
       const cancel = deadlineClock.after(leftMs, () => end(answer, timedOut(deadlineMs)));
 
-      /** An answer that began counts, even if the rest of it does not come. */
+      /** An answer that has begun counts, even if the rest of it never comes. */
       function end(head: Head | null, fault?: Error): void {
         cancel();
         if (head === null) reject(fault);
         else resolve(reply(head, kept, withheld));
-        // After an answer that was read to its end, the connection is already back in the pool.
+        // After a complete answer, the connection is back in the pool already.
         sending.destroy();
       }
 
@@ -152,7 +151,7 @@ function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise
     });
 }
 
-/** Keeps the first `most` bytes of an answer's body; calls `onOver` when nothing more of it is read. */
+/** Keeps the first `most` bytes of an answer's body. Calls `onOver` when it reads no more. */
 function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, onOver: () => void): void {
   let length = 0;
   response.on('data', (chunk: Buffer) => {
@@ -164,10 +163,10 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
   response.on('error', onOver);
 }
 
-/** The beginning of every answer, including interim ones. */
+/** The head of an answer, or of an interim one. */
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
-/** The texts of the address's query, which may be secrets: as written and as read, the longest first. */
+/** The texts of the address's query, which may be secrets, as written and as decoded, longest first. */
 function queryTexts({ search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
@@ -181,7 +180,7 @@ function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld:
   const body = withheld.reduce((text, secret) => text.replaceAll(secret, '…'), said);
   return {
     status: statusCode ?? 0,
-    // A cut character, or one that is not UTF-8, shows as a replacement character.
+    // A character that is cut, or not UTF-8, becomes a replacement character.
     body: Buffer.from(body).subarray(0, BODY_KEPT_BYTES).toString('utf8'),
     retryAfter: headers['retry-after'] ?? null,
     date: headers.date ?? null,
@@ -193,14 +192,14 @@ function timedOut(deadlineMs: number): Fault {
   return new Fault('transient', 'shop_timeout', message);
 }
 
-/** Only the code: an error's message may quote an address. */
+/** Only the code, because an error's message may quote an address. */
 function asFault(error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
   const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;
   return new Fault('transient', 'shop_unreachable', message);
 }
 
-/** How long the addresses of a name are used. */
+/** How long the addresses of a name are reused. */
 const ADDRESSES_KEPT_MS = 10_000;
 
 export type ShopLookupOptions = Required<Pick<TargetOptions, 'resolve' | 'deadlineMs' | 'clock'>> & {
@@ -211,14 +210,14 @@ export type ShopLookupOptions = Required<Pick<TargetOptions, 'resolve' | 'deadli
 type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 
 /**
- * Resolves the shop's name for each connection, to those of its addresses that settled may connect to; fails if there
- * are none. All callers share one look-up at a time, because a look-up holds one of the process's few threads for
- * names, and cannot be cancelled.
+ * Resolves the shop's name for each connection, to those addresses that settled may connect to. Fails if there are
+ * none. All callers share one look-up, because it occupies one of the process's few threads for names and cannot be
+ * cancelled.
  */
 export function openShopLookup(options: ShopLookupOptions): LookupFunction {
   const { resolve, mayConnect, deadlineMs, deadlineClock, clock } = options;
   let kept: { addresses: readonly LookupAddress[]; untilMs: number } | null = null;
-  /** Callers that wait for the look-up under way; null while there is none. */
+  /** Callers waiting for the look-up under way; null if there is none. */
   let askers: Asker[] | null = null;
   let isLate = false;
 

@@ -20,16 +20,16 @@ const RETRY: RetrySteps = {
  * The longest delay that the shop may ask for: settled sends waiting notices within an hour after the shop recovers.
  */
 const RETRY_AFTER_MS_MAX = HOUR_MS;
-/** The statuses with which it may ask. */
+/** The statuses with which the shop may ask for it. */
 const RETRY_AFTER_STATUSES: readonly number[] = [429, 503];
 
 export type AttemptOutcome = 'delivered' | 'retried' | 'dead';
 
-/** One attempt: the shop's status if it answered, and the code of the fault if it did not take the notice. */
+/** An attempt: the shop's status if it answered, and the fault's code if it did not accept the notice. */
 type Attempt = {
   outcome: AttemptOutcome;
   notice: ClaimedNotice;
-  /** Until the end of the shop's answer, or until there was none. */
+  /** Until the shop's answer ended, or failed. */
   seconds: number;
   status: number | null;
   fault: FaultCode | null;
@@ -42,14 +42,14 @@ export type TellOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Whether the shop is known to be down: then settled logs another failure at level `debug`. */
+  /** Whether the shop is known to be down. settled then logs further failures at level `debug`. */
   isDown: () => boolean;
-  /** Whether the clock can tell how long a notice has been tried. */
+  /** Whether the clock can be trusted for how long a notice has been tried. */
   isClockTrusted: () => boolean;
   onAttempted: (attempt: Attempt) => void;
 };
 
-/** Makes one attempt to tell the shop, and writes its result; null if that is not known. Never rejects. */
+/** Makes one attempt to send a notice, and writes its result. Null if the result is unknown. Never rejects. */
 export async function tell(options: TellOptions, notice: ClaimedNotice): Promise<AttemptOutcome | null> {
   const { target, keys, clock, log, onAttempted } = options;
   const startedMs = clock.monotonicMs();
@@ -58,7 +58,7 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   let fault: Fault | null;
   try {
     answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
-    // Ended because settled stops. The lease ends with the process: on PostgreSQL at the stop, on SQLite at the next start.
+    // Cut off because settled stops. The lease ends with the process: on PostgreSQL now, on SQLite at the next start.
     if (answer === null) return null;
     fault = faultOf(answer);
   } catch (error) {
@@ -79,10 +79,9 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
 }
 
 /**
- * The headers of one attempt (Standard Webhooks, version 1). Each attempt has its own, because the time is signed; the id
- * stays.
- *
- * @param keys the shop's key or, while it changes it, the new and the old one: either verifies
+ * The headers of one attempt (Standard Webhooks, version 1). The id is the same for all attempts; the signed time
+ * differs.
+ * @param keys the shop's key; while the shop changes it, the new and the old one, and either verifies
  */
 export function noticeHeaders(
   keys: readonly Buffer[],
@@ -114,7 +113,7 @@ function faultOf({ status }: ShopAnswer): Fault | null {
   return new Fault('transient', 'shop_refused', message);
 }
 
-/** Writes the result of an attempt; null if another process has the lease by now. */
+/** Writes the result of an attempt. Null if another process has the lease by now. */
 async function write(
   options: TellOptions,
   notice: ClaimedNotice,
@@ -148,8 +147,8 @@ async function write(
 }
 
 /**
- * The delay until the next attempt, longer if the shop asks for it; null when the time for retries is over, which only a
- * trusted clock can tell.
+ * The delay until the next attempt, longer if the shop asks for it. Null when the time for retries is over, which only
+ * a trusted clock can tell.
  */
 function nextDelayMs(
   { random, isClockTrusted }: TellOptions,

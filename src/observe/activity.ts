@@ -7,18 +7,18 @@ import type { ClaimedNotice } from '../store/contract_notices.ts';
 import type { Clock } from '../work/clock.ts';
 
 const FOLLOWERS_MAX = 10;
-/** How many lines may wait for one follower; further ones are lost, and counted. */
+/** The most lines that wait for one follower. Further ones are lost, and counted. */
 const WAITING_MAX = 10_000;
 
 /**
- * One thing that happened. Never holds a secret, a token, a signature, a body or a payer. `reference` is null if it concerns
- * no known order.
+ * One thing that happened. Never holds a secret, token, signature, body or payer. `reference` is null if no known order
+ * is concerned.
  */
 export type Happened = { at: string; reference: string | null } & (
   | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
   | { what: 'stale'; type: string | null }
   | { what: 'rejected'; reason: KeptReason }
-  /** A delivery that was refused for another reason than its signature or its timestamp. */
+  /** A delivery refused for another reason than its signature or timestamp. */
   | { what: 'refused'; reason: string }
   | { what: 'settled'; event: string; reading: number | null; outcome: string; rule: string | null; state: OrderState }
   | { what: 'not_settled'; event: string; reading: number | null; outcome: string }
@@ -43,15 +43,13 @@ type Delivered = {
   reason?: KeptReason;
 };
 
-/** The result of one attempt to tell the shop. */
+/** The result of one attempt to send a notice to the shop. */
 type Notified = { outcome: string; notice: ClaimedNotice; status: number | null; fault: string | null };
 
 export type Follower = {
-  /**
-   * What happened since the last call, the oldest first, and how many lines were lost because the call came too late.
-   */
+  /** What happened since the last call, oldest first, and how many lines were lost because it came too late. */
   take(): { happened: Happened[]; lost: number };
-  /** Nothing more will happen. */
+  /** True once nothing more can happen. */
   readonly ended: boolean;
   leave(): void;
 };
@@ -69,7 +67,7 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
     for (const follower of followers) follower.add(happened);
   }
 
-  /** Null if only the store knows it. */
+  /** Null if the order is not cached. */
   function referenceOf(linkKey: number): string | null {
     return credentials.cachedByLinkKey(linkKey)?.reference ?? null;
   }
@@ -108,8 +106,8 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
       if (followers.size > 0) tell({ at: now(), what: 'opening', reference, attempt, outcome });
     },
     /**
-     * Follows one order, or everything if `reference` is null. Calls `onFirst` when the first thing waits to be taken. Null
-     * if there are too many followers.
+     * Follows one order, or everything if `reference` is null. Calls `onFirst` when the first thing is ready to be
+     * taken. Null if there are too many followers.
      */
     follow: ({ reference, onFirst, onEnd }: FollowOptions): Follower | null => {
       if (followers.size >= FOLLOWERS_MAX) return null;
@@ -145,7 +143,7 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
 }
 
 function describeDelivery({ outcome, link, recorded, type = null, reason }: Delivered): object {
-  // The link of a probe has none.
+  // The link of a probe has no order.
   const reference = link?.reference || null;
   if (recorded !== undefined) {
     const what = outcome === 'recorded' ? 'accepted' : outcome;

@@ -8,24 +8,24 @@ import type { Stats } from '../store/contract_queries.ts';
 /** The sources of a scrape's gauges. */
 export type Sources = {
   stats: () => Promise<Stats>;
-  /** Free bytes for the database, null if the system does not say. There is no such figure if the database is on another machine. */
+  /** Free bytes for the database; null if the system does not say. Absent for a database on another machine. */
   freeBytes: (() => Promise<number | null>) | null;
   /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;
-  /** The answer of /readyz. */
+  /** As `/readyz` answers. */
   isReady: () => boolean;
-  /** Connections of the public listener: open ones, and those that were closed early, by reason. */
+  /** Connections of the public listener: the open ones, and those closed early by reason. */
   connections: () => { open: number; max: number; closed: Readonly<Record<string, number>> };
-  /** Whether the shop has a callback. Without one, notices are never sent. */
+  /** Whether the shop has a callback. Without one, settled sends no notices. */
   canTell: boolean;
-  /** All slots of the API budget; null if there is no API, so that settled makes no checks. */
+  /** The size of the API budget; null if there is no API, so that settled makes no checks. */
   apiSlots: number | null;
 };
 
 type Shared = {
-  /** Replicas that are alive, this one among them. */
+  /** Live replicas, including this one. */
   replicas: number;
-  /** Leases that lapsed and were not taken over so far. */
+  /** Expired leases that no replica has taken over. */
   lapsed: LeaseCounts;
   servers: readonly ServerState[];
   /** How far this machine's clock is ahead of the database's. */
@@ -34,7 +34,7 @@ type Shared = {
 
 type NewGauge = (name: string, help: string, labelNames?: string[]) => Gauge;
 
-/** Registers gauges that are read from the store; returns a function that reads them and returns their values. */
+/** Registers gauges that are read from the store. Returns a function that reads them and returns their values. */
 export function rowGauges(registers: [Registry], sources: Sources): () => Promise<Stats> {
   const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
@@ -50,13 +50,13 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
   };
 }
 
-/** A gauge: its name, its help, and its value in a scrape, or one value for each value of its label. */
+/** A gauge: its name, its help, and its value in a scrape, or a value for each value of its label. */
 type StoreGauge = [name: string, help: string, read: (now: Stats) => number | Record<string, number>, label?: string];
 
-/** Of an opening; those that are done are not counted. */
+/** Statuses of openings; done ones are not counted. */
 const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 
-/** Shows a state that no row has as 0, instead of its former value. */
+/** Shows a state without rows as 0, instead of its former value. */
 function all(states: readonly string[], counts: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(states.map((state) => [state, counts[state] ?? 0]));
 }

@@ -4,9 +4,9 @@ import { escapeMarks } from '../json.ts';
 import type { Clock } from '../work/clock.ts';
 
 /**
- * Structured logs, as lines of JSON or as text for a person. Secrets, tokens, signatures, bodies and payers are not
- * passed to the log in the first place; the redaction below is the second fence. A field has the same name in every
- * line: `order` is an order's reference; `event`, `reading`, `notice` and `link` are ids.
+ * Structured logs, as lines of JSON or as text for people. Callers pass no secret, token, signature, body or payer to
+ * the log; the redaction below is a second barrier. A field has the same name in every line: `order` is an order's
+ * reference; `event`, `reading`, `notice` and `link` are ids.
  */
 export type Log = pino.Logger;
 
@@ -27,7 +27,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
 ]);
 const REDACTED = '[redacted]';
 
-/** @param asLine converts a line of JSON, with its line end, into the text that is written */
+/** @param asLine converts a line of JSON, with its line end, into the text to write */
 export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => string = escapeMarks): Log {
   standardOutput ??= openOutput();
   const { write, flush } = standardOutput;
@@ -52,8 +52,8 @@ export function openLog(level: pino.LevelWithSilent, asLine: (json: string) => s
 }
 
 /**
- * Redacts fields at the top and one level below. pino's own redaction takes 10 µs a line, two thirds of what the line
- * costs, and every settled order has a line. This takes a tenth of that.
+ * Redacts fields at the top and one level below. pino's own redaction takes 10 µs a line, two thirds of a line's cost,
+ * and every settled order has a line. This takes a tenth of that.
  */
 function redact(fields: Record<string, unknown>): Record<string, unknown> {
   const shown: Record<string, unknown> = {};
@@ -73,17 +73,17 @@ function holdsSecret(value: unknown): value is object {
   return Object.keys(value).some((name) => SECRET_FIELDS.has(name));
 }
 
-/** An error in another field than `fault`, which has a serializer, is shown without its own fields. */
+/** `fault` has a serializer. An error in any other field is shown without its own fields. */
 function redactBelow(value: object): object {
   if (value instanceof Error) return serializeFault(value);
   const parts = Object.entries(value).map(([name, part]) => [name, SECRET_FIELDS.has(name) ? REDACTED : part]);
   return Object.fromEntries(parts);
 }
 
-/** The state of an order changed. */
+/** A change of an order's state. */
 type Change = Door & { order: string; from: OrderState; to: OrderState; rule: string };
 
-/** How it was learned; without a reading if the service has no such link. */
+/** How settled learned it; without a reading if the service has no such link. */
 type Door = { by: 'webhook'; event: number } | { by: 'reconciliation'; reading?: number } | { by: 'person' };
 
 const CHANGES: Readonly<Record<OrderState, string>> = {
@@ -104,24 +104,24 @@ export function logChange(log: Log, change: Change): void {
 }
 
 const COUNT_EVERY_MS = 1_000;
-/** How many orders have a separate line for their refusal, in that time. */
+/** The most refusals a second that get a separate line. */
 const SEPARATE_MAX = 10;
-/** How many further orders the shared line names. */
+/** The most further orders that the shared line names. */
 const NAMED_MAX = 40;
 
 /** A delivery that was refused or not recorded. */
 type Refusal = {
-  /** Its outcome, or why it was not authentic. */
+  /** Its outcome, or why it is not authentic. */
   reason: string;
-  /** The reference of the order whose link it named, if any. */
+  /** The reference of the order whose link it named. */
   order?: string | undefined;
-  /** What kept it from being recorded. */
+  /** The fault that kept it from being recorded. */
   fault?: unknown;
 };
 
 /**
- * Logs refusals so that each order can be found, and a flood costs a few lines a second. The first refusal of an order
- * for a reason has a separate line, at once; all others of that second share one line, with counts.
+ * Logs refusals so that each order can be found, while a flood costs a few lines a second. The first refusal of an
+ * order for a reason gets its own line now; all others of that second share one line, with counts.
  */
 export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
   const none = () => ({ logged: new Set<string>(), counts: new Map<string, number>(), orders: new Set<string>() });
@@ -141,7 +141,7 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
     log.warn(line, 'deliveries refused as not authentic, or not recorded');
   }
 
-  /** Whether it has a separate line. */
+  /** Returns whether it logged a separate line. */
   function logSeparately({ reason, order, fault }: Refusal): boolean {
     const key = `${reason} ${order}`;
     if (order === undefined || found.logged.size >= SEPARATE_MAX || found.logged.has(key)) return false;
@@ -166,14 +166,14 @@ export function countRefusals({ clock, log }: { clock: Clock; log: Log }) {
       if (order !== undefined && orders.size < NAMED_MAX) orders.add(order);
       foundFault ??= fault;
     },
-    /** Logs the counts at once. */
+    /** Logs the counts now. */
     flush,
   };
 }
 
-/** Lines that may wait while the output cannot be written; later ones are lost. */
+/** The most bytes that wait while the output cannot be written. Later lines are lost. */
 const WAITING_BYTES_MAX = 1024 * 1024;
-/** The longest text that is gathered before it is written. */
+/** The most characters gathered before a write. */
 const GATHERED_CHARACTERS_MAX = 64 * 1024;
 
 type Output = { write(text: string): void; flush(): void };
@@ -181,8 +181,8 @@ type Output = { write(text: string): void; flush(): void };
 let standardOutput: Output | undefined;
 
 /**
- * Standard output. The lines of one turn of the event loop are one write, so a batch of settled orders costs one, and
- * only a kill in that turn loses lines. If the output is a file on a full disk, the log pauses, but payments continue.
+ * Opens standard output. The lines of one turn of the event loop are one write, so a batch of settled orders costs one,
+ * and only a kill in that turn loses lines. If the output is a file on a full disk, the log pauses and payments go on.
  */
 function openOutput(): Output {
   const output = pino.destination({ fd: 1, sync: true, maxLength: WAITING_BYTES_MAX });
@@ -204,7 +204,7 @@ function openOutput(): Output {
   };
 }
 
-/** The code, the message and, for a bug, the stack; never the cause, which may quote data. */
+/** Shows the code, the message and, for a bug, the stack; never the cause, which may quote data. */
 function serializeFault(error: unknown): object {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code } = error as { code?: unknown };

@@ -6,7 +6,7 @@ import { rowGauges, type Sources } from './gauges.ts';
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
-/** Opens every metric that settled shows. Counters are plain additions on the hot path; rows are counted on each scrape. */
+/** Opens every metric of settled. Counters are plain additions on the hot path; rows are counted on each scrape. */
 export function openMetrics({ deliveryOutcomes, ...sources }: Sources & { deliveryOutcomes: readonly string[] }) {
   const registry = new Registry();
   const make = newMetrics([registry]);
@@ -41,7 +41,7 @@ function newMetrics(registers: [Registry]) {
     histogram,
     seconds: (name: string, help: string) => histogram(name, help, LATENCY_SECONDS),
     gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
-    /** Shows each value of the label as 0 before anything is counted: the increase of a series begins with its second sample. */
+    /** Shows each value of the label as 0 from the start: the increase of a series begins with its second sample. */
     by: <T extends string>(label: T, values: readonly string[], name: string, help: string) => {
       const made = counter<string>(name, help, [label]);
       for (const value of values) made.inc({ [label]: value }, 0);
@@ -52,7 +52,7 @@ function newMetrics(registers: [Registry]) {
 
 const BATCH_CALLS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-/** Counts what the service said, and what became of it. */
+/** Counts what the service said, and what settled made of it. */
 function eventMetrics(make: NewMetrics, outcomes: readonly string[]) {
   const deliveries = make.by('outcome', outcomes, 'settled_deliveries_total', 'Deliveries by how they ended.');
   const byOutcome = new Map(outcomes.map((outcome) => [outcome, deliveries.labels(outcome)]));
@@ -91,22 +91,22 @@ function eventMetrics(make: NewMetrics, outcomes: readonly string[]) {
     },
     settled: (outcome: string) => settlements.inc({ outcome }),
     settleFailed: (outcome: 'retried' | 'buried') => failures.inc({ outcome }),
-    /** An order was paid for the first time. */
+    /** Counts an order that was paid for the first time. */
     paid: (learnedBy: LearnedBy) => paid.inc({ learned_by: learnedBy }),
     batch: (calls: number, seconds: number) => {
       batchCalls.observe(calls);
       batchSeconds.observe(seconds);
     },
-    /** The clock of the store stepped. */
+    /** Counts a step of the store's clock. */
     clockStepped: () => steps.inc(),
     storeSwitched: () => switches.inc(),
   };
 }
 
-/** How requests to the API fail. */
+/** The codes with which requests to the API fail. */
 const API_FAULTS = FAULT_CODES.filter((code) => code.startsWith('service_'));
 
-/** Counts our own requests to the service. */
+/** Counts settled's requests to the service. */
 function apiMetrics(make: NewMetrics) {
   const requests = make.counter(
     'settled_api_requests_total',
@@ -134,9 +134,9 @@ function apiMetrics(make: NewMetrics) {
   );
   const calls = new Set<string>();
   return {
-    /** A request to the service's API leaves; `apiAnswered` must follow. */
+    /** Counts a request that leaves for the service's API. `apiAnswered` must follow. */
     apiStarted: () => inFlight.inc(),
-    /** It ended: `ok`, or the code of its fault. */
+    /** Counts its end: `ok`, or the code of its fault. */
     apiAnswered: (call: string, outcome: string, took: number) => {
       inFlight.dec();
       if (!calls.has(call)) for (const fault of API_FAULTS) requests.inc({ call, outcome: fault }, 0);
@@ -144,14 +144,14 @@ function apiMetrics(make: NewMetrics) {
       requests.inc({ call, outcome });
       seconds.observe(took);
     },
-    /** The service's clock is this far ahead of ours. */
+    /** Shows how far the service's clock is ahead of ours. */
     apiDated: (aheadMs: number) => ahead.set(aheadMs / 1000),
-    /** An attempt to open a link ended. */
+    /** Counts an ended attempt to open a link. */
     opening: (outcome: string) => openings.inc({ outcome }),
   };
 }
 
-/** Counts what the shop was told. */
+/** Counts the notices sent to the shop. */
 function noticeMetrics(make: NewMetrics) {
   const attempts = make.by(
     'outcome',
@@ -166,16 +166,16 @@ function noticeMetrics(make: NewMetrics) {
   );
   let read = Number.NaN;
   return {
-    /** An attempt to tell the shop ended. */
+    /** Counts an ended attempt to send a notice. */
     notified: (outcome: string, took: number) => {
       attempts.inc({ outcome });
       seconds.observe(took);
     },
-    /** The feed was read from this position on: a reader has what comes before it. */
+    /** Records that the feed was read from this position on: a reader has everything before it. */
     feedRead: (position: number) => {
       read = Number.isNaN(read) ? position : Math.max(read, position);
     },
-    /** Sets how far readers are behind a feed with this newest position. */
+    /** Shows how far readers are behind a feed with this newest position. */
     showFeed: (newest: number) => behind.set(newest - read),
   };
 }

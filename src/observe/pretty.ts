@@ -2,8 +2,8 @@ import pretty from 'pino-pretty';
 import { escapeMarks } from '../json.ts';
 
 /**
- * Returns a function that writes a line of JSON for a person: the local time, the level, the message, then the fields as
- * `name=value`. A stack, or a text of several lines, follows below. Gets lines that are redacted already.
+ * Returns a function that rewrites a line of JSON for people: local time, level, message, then the fields as
+ * `name=value`. A stack, or a text of several lines, follows below. Its input is redacted already.
  */
 export function prettyLines({ colours }: { colours: boolean }): (json: string) => string {
   const prettify = pretty.prettyFactory({
@@ -25,7 +25,7 @@ export function prettyLines({ colours }: { colours: boolean }): (json: string) =
 /** Text that needs no quotation marks. */
 const PLAIN = /^[\p{L}\p{N}_.:/@+-]+$/u;
 
-/** A value for the line, and the lines that follow below. */
+/** A value for the line, and the lines to show below it. */
 function shownValue(value: unknown): readonly [string, ...string[]] {
   if (typeof value === 'string') return [quoted(value)];
   if (isFault(value)) return shownFault(value);
@@ -54,7 +54,7 @@ function isAddress(value: unknown): value is Address {
   return typeof value === 'object' && value !== null && 'host' in value && 'port' in value;
 }
 
-/** Text without quotation marks, with every character escaped that could steer a terminal. */
+/** Text without quotation marks, with every character escaped that could control a terminal. */
 function oneLine(text: string): string {
   return escapeMarks(JSON.stringify(text))
     .slice(1, -1)

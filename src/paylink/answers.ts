@@ -4,19 +4,19 @@ import type { LinkMade, LinkSeen, ListPage, Profile } from './service.ts';
 import { asObject, field, readMoney, scalarText, statedText, usableId } from './values.ts';
 
 /**
- * The answers of the service's API (spec §2, §4), as `parseBodyExactly` parsed them. Fields that are not named here may
- * hold anything. A named field that cannot be read counts as absent, unless settled needs it: then the answer has a
- * flaw. docs/events.md lists the accepted places.
+ * Reads the answers of the service's API (spec §2, §4), parsed by `parseBodyExactly`. Fields not named here may hold
+ * anything. An unreadable named field counts as absent, unless settled needs it: the answer then has a flaw.
+ * docs/events.md lists the accepted places.
  */
 export type Read<T> = { ok: true; value: T } | { ok: false; flaw: string };
 
-/** A link's details. Its payments are read by reading.ts. */
+/** A link's details. reading.ts reads its payments. */
 export type Details = { link: LinkSeen; payments: readonly unknown[]; isExpired: boolean };
 
 const ADDRESS_LENGTH_MAX = 2_048;
 const NAME_LENGTH_MAX = 255;
 const STATUS_LENGTH_MAX = 64;
-/** A link has a handful: each attempt to pay makes one. */
+/** Each attempt to pay makes one, and a link has a handful. */
 const PAYMENTS_MAX = 1_000;
 
 const idShape = z
@@ -33,7 +33,7 @@ const linkShape = z.looseObject(
   },
   'is no object',
 );
-/** Details without a status, or without anything about payments, say nothing: settled must not read them as unpaid. */
+/** Details without a status, or without anything about payments, say nothing. settled must not read them as unpaid. */
 const detailsShape = linkShape
   .extend({ status: statusShape })
   .refine(({ paymentStatus, payments }) => paymentStatus != null || payments != null, {
@@ -56,9 +56,9 @@ export function readProfile(body: unknown): Read<Profile> {
 }
 
 /**
- * `POST /payment-links`. The spec does not show the envelope: the link is under `paymentLink`, or is the body itself;
- * either may be wrapped in `data`. The `webhookSecret` is in the link, or next to it; the secret that settled gave is
- * left out.
+ * `POST /payment-links`. The spec does not show the envelope: the link is under `paymentLink` or is the body itself;
+ * either may be wrapped in `data`. `webhookSecret` is in the link or next to it; the secret that settled gave is left
+ * out.
  */
 export function readCreation(body: unknown, given: string): Read<LinkMade> {
   const root = asObject(body) ?? {};
@@ -116,7 +116,7 @@ function seen(link: z.output<typeof linkShape>): LinkSeen {
   };
 }
 
-/** Statuses that settled does not know are kept. */
+/** Keeps statuses that settled does not know. */
 function readStatus(text: string): string {
   return text.trim().toUpperCase().toWellFormed().replaceAll('\0', '').slice(0, STATUS_LENGTH_MAX);
 }

@@ -19,34 +19,34 @@ const DEADLINE_MS = 10_000;
 const TOKEN_LENGTH_MIN = 16;
 
 export type ServiceOptions = {
-  /** With the path, like `https://pay.example.com/api/v1`. */
+  /** With its path, for example `https://pay.example.com/api/v1`. */
   url: string;
-  /** The API key as it is now. May throw: the fault then carries its message. */
+  /** Reads the current API key. May throw: the call's fault then carries its message. */
   readKey: () => string;
   budget: Budget;
-  /** All slots of the budget. */
+  /** The size of the budget. */
   slots: number;
   clock: Clock;
-  /** For deadlines: they run in real time. */
+  /** For deadlines, which run in real time. */
   deadlineClock: Pick<Clock, 'after'>;
   /** For connecting, headers and body together; 10 s by default. */
   deadlineMs?: number;
-  /** Called when a request leaves; `onAnswered` follows. */
+  /** Called when a request leaves. `onAnswered` follows. */
   onStarted?: () => void;
-  /** Called when a request ended: `ok`, or the code of its fault. */
+  /** Called when a request ended, with `ok` or the code of its fault. */
   onAnswered?: (call: string, outcome: string, seconds: number) => void;
-  /** Called with how many milliseconds the service's clock, as an answer shows it, is ahead of ours. */
+  /** Called with how far the service's clock is ahead of ours by an answer, in milliseconds. */
   onDated?: (aheadMs: number) => void;
-  /** Called if a slot could not be given back; it is free again a minute after the deadline. */
+  /** Called if a slot could not be returned. It becomes free a minute after the deadline. */
   onSlotLost?: (error: unknown) => void;
 };
 
 export type OpenedService = Service & {
-  /** Ends the requests under way, and refuses all later ones. */
+  /** Ends the requests under way and refuses all later ones. */
   close(): void;
 };
 
-/** Opens the service's API. Connections are kept and reused by Node's own agent. */
+/** Opens the service's API. Node's default agent keeps and reuses connections. */
 export function openService(options: ServiceOptions): OpenedService {
   const closing = new AbortController();
   const ask = asker(options, closing.signal);
@@ -61,8 +61,8 @@ export function openService(options: ServiceOptions): OpenedService {
 }
 
 /**
- * How many pages settled reads if the service ignores the filter and lists all links, the newest first. Our link is
- * among the newest, or settled asks for it often.
+ * The most pages read if the service ignores the filter and lists all links, newest first. Our link is among the
+ * newest, or settled asks for it often.
  */
 const LOOKED_THROUGH_MAX = 5;
 
@@ -98,14 +98,14 @@ function get(path: string): Omit<ServiceCall<never>, 'read'> {
   return { name: `GET ${path}`, method: 'GET', path, body: null, secrets: [], of: null };
 }
 
-/** `POST /payment-links` (spec §4). What is null is left out. */
+/** `POST /payment-links` (spec §4). Leaves out what is null. */
 function creation(link: NewLink): ServiceCall<LinkMade> {
   const given = Object.entries(link).filter(([, value]) => value !== null);
   return {
     name: 'POST /payment-links',
     method: 'POST',
     path: '/payment-links',
-    // Amounts have 15 digits at most: a number spells them exactly.
+    // Amounts have at most 15 digits, so a number represents them exactly.
     body: JSON.stringify({ ...Object.fromEntries(given), amount: Number(link.amount) }),
     read: (body) => readCreation(body, link.webhookSecret),
     secrets: [link.webhookSecret, ...[link.webhookUrl, link.callbackUrl].map(lastPart)],
@@ -113,7 +113,7 @@ function creation(link: NewLink): ServiceCall<LinkMade> {
   };
 }
 
-/** The last part of an address if it is long enough to be one of our tokens; empty otherwise. */
+/** The last part of an address if it is long enough for one of our tokens; otherwise empty. */
 function lastPart(address: string | null): string {
   const part = address?.split('/').at(-1) ?? '';
   return part.length < TOKEN_LENGTH_MIN ? '' : part;
@@ -123,7 +123,7 @@ type Ask = <T>(call: ServiceCall<T>, as: RequestClass) => Promise<Answered<T>>;
 
 function asker(options: ServiceOptions, closing: AbortSignal): Ask {
   const { readKey } = options;
-  /** The key that the next call uses. settled reads it again when the service refuses it. */
+  /** The key of the next call. settled reads it again when the service refuses it. */
   let current: string | null = null;
 
   function keyFor({ name }: ServiceCall<unknown>): string {
@@ -136,12 +136,12 @@ function asker(options: ServiceOptions, closing: AbortSignal): Ask {
     }
   }
 
-  /** Whether the key has changed since the refused request. */
+  /** Whether the key has changed since the refused request. Rereads it. */
   function hasAnother(refused: string): boolean {
     try {
       current = readKey();
     } catch {
-      // The last key stays in use; the refusal itself is reported.
+      // The old key stays in use; the refusal itself is reported.
     }
     return current !== refused;
   }
@@ -157,13 +157,13 @@ type Asked<T> = {
   as: RequestClass;
   key: string;
   closing: AbortSignal;
-  /** Absent if another key was already tried. */
+  /** Absent if another key was tried already. */
   hasAnother?: (refused: string) => boolean;
 };
 
 /**
- * Sends a call within a slot of its own, and always gives the slot back. A slot that cannot be given back must not hide the
- * answer: it becomes free a minute after the deadline. Null: the key was refused, and there is another.
+ * Sends a call in its own slot, and always returns the slot. A failure to return it must not hide the answer: the slot
+ * becomes free a minute after the deadline. Null if the key was refused and there is another one.
  */
 async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Answered<T> | null> {
   const { budget, slots, clock, deadlineClock, deadlineMs = DEADLINE_MS } = options;
@@ -212,7 +212,7 @@ function request(url: string, { name, method, path, body }: ServiceCall<unknown>
   return { name, method, url: `${url}${path}`, headers, body };
 }
 
-/** What requests of a class are for, in a person's words. */
+/** What requests of a class are for, in words for people. */
 const PURPOSES: Readonly<Record<RequestClass, string>> = {
   create: 'opening links',
   confirm: 'checks',

@@ -17,13 +17,13 @@ import {
 } from './values.ts';
 
 /**
- * The payment-link service's words for events: header names, what is signed, and what an event means. The table of
- * places.ts gives the places of an event's parts; answers.ts and reading.ts hold the words for the answers of its API,
- * and client.ts those for requests. No other file knows any.
+ * The service's terms for events: header names, what is signed, and what an event means. places.ts has the places of an
+ * event's parts; answers.ts and reading.ts have the terms of API answers, and client.ts those of requests. No other
+ * file knows any.
  */
 export type HeaderNames = { readonly signature: string; readonly timestamp: string };
 
-/** The beginning of both headers' names: the service's brand, which its specification writes as `x-service`. */
+/** The common prefix of both header names: the service's brand, `x-service` in its specification. */
 export const HEADER_PREFIX = 'x-service';
 
 /** The names of the two headers of a delivery, in lower case. */
@@ -36,7 +36,7 @@ export function deliveryMac(secret: string, timestamp: string, body: Uint8Array)
   return createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
 }
 
-/** What intake needs of an event: its id and type, null if it names none, and every link id that it names. */
+/** What intake needs of an event: its id and type (null if it names none), and every link id that it names. */
 export type Envelope = {
   readonly eventId: string | null;
   readonly type: string | null;
@@ -44,8 +44,8 @@ export type Envelope = {
 };
 
 /**
- * Reads the envelope of a parsed body. An id that is the link's own is no event id, whether `linkId` names the link, the
- * body itself does, or the body is the link.
+ * Reads the envelope of a parsed body. The link's own id is no event id: neither the id in `linkId`, nor one that the
+ * body names as a link's, nor the body's own if it is the link.
  */
 export function readEnvelope(
   body: unknown,
@@ -58,18 +58,18 @@ export function readEnvelope(
   return { eventId: eventIdOf(found, links, linkId), type: types === '' ? null : types, linkIds: links };
 }
 
-/** The most values in an unverified body: building them is the cost of parsing. Events have far fewer. */
+/** The most values in an unverified body, because parsing costs by the value. Events have far fewer. */
 const UNVERIFIED_VALUES_MAX = 2_000;
 
 /**
- * The link ids that an unverified body names. A body of more than 2,000 values names none: parsing it would hold up others.
- * JSON inside of text is not opened before the body is verified.
+ * Reads the link ids in an unverified body. A body of more than 2,000 values names none, because parsing it would delay
+ * others. JSON inside text is opened only after the body is verified.
  */
 export function readUnverifiedLinkIds(body: Uint8Array): readonly string[] {
   return readEnvelope(parseBody(body, UNVERIFIED_VALUES_MAX), { texts: 'closed' }).linkIds;
 }
 
-/** Null if none is usable, or two differ. */
+/** Null if no id is usable, or if two differ. */
 function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string | null): string | null {
   const { first, isAgreed } = agreed(valuesOf(found, 'eventId').map(usableId));
   if (first === null || !isAgreed || first === linkId) return null;
@@ -80,17 +80,17 @@ function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string 
 export type EventContent = {
   readonly linkIds: readonly string[];
   readonly facts: readonly PaymentFact[];
-  /** It says less than settled needs, so settled should ask the API. */
+  /** Whether it says less than settled needs, so that settled should ask the API. */
   readonly unsure: boolean;
-  /** Why settled could read nothing of what the event must say, as the end of a sentence; null if it was understood. */
+  /** Why settled could not read what the event must say, as the end of a sentence; null if it was understood. */
   readonly notUnderstood: string | null;
-  /** It says that the link's own status changed: the API knows more about that. */
+  /** Whether it says that the link's own status changed. The API knows more about that. */
   readonly linkChanged: boolean;
-  /** The status that it then names, in capitals; null otherwise. */
+  /** The status that it names then, in capitals; otherwise null. */
   readonly linkStatus: string | null;
-  /** What it says of payments beside that. It decides nothing. */
+  /** What it says about payments besides that. Decides nothing. */
   readonly details: readonly SaidDetails[];
-  /** When the link expires, if an event names it. */
+  /** When the link expires, if the event names it. */
   readonly expiresAtMs: number | null;
 };
 
@@ -138,7 +138,7 @@ function unread(notUnderstood: string, linkIds: readonly string[] = []): EventCo
   return { linkIds, unsure: true, notUnderstood, ...nothing };
 }
 
-/** What is said of the one payment of an event; nothing if it cannot be told which payment that is. */
+/** The details of an event's one payment; none if it is unclear which payment that is. */
 function detailsOf(found: FoundPlaces): SaidDetails[] {
   if (found.payments === 0 || found.odd.has('payment')) return [];
   const named = valuesOf(found, 'paymentId').map(usableId);
@@ -156,12 +156,12 @@ function linkIdsOf(found: FoundPlaces): string[] {
   return [...new Set(ids.filter((id) => id !== null))];
 }
 
-/** The types that it names, each once. A type that is not text is an unknown one. */
+/** The distinct types that it names. A type that is not text counts as unknown. */
 function typesOf(found: FoundPlaces): string[] {
   return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
 }
 
-/** Each once, in capitals. */
+/** The distinct link statuses, in capitals. */
 function linkStatusesOf(found: FoundPlaces): string[] {
   const named = valuesOf(found, 'linkStatus').filter((status) => typeof status === 'string');
   return [...new Set(named.map((status) => status.toUpperCase()))];
@@ -173,17 +173,16 @@ function severalOf(what: string, named: readonly string[]): string | null {
 
 type SaidOfPayment = {
   facts: PaymentFact[];
-  /** Why it led to no fact although it must; null if it led to one, or need not. */
+  /** Why there is no fact although there should be; null if there is one, or none is needed. */
   notUnderstood: string | null;
   speaks: boolean;
   ofPayment: boolean;
 };
 
 /**
- * Compares the status of the link as a whole with that of its latest payment: if they differ, the event is unclear. It
- * says nothing if both are missing, and is about no payment if none has begun.
- *
- * @param contradiction what else in the event contradicts itself; null if nothing does
+ * Compares the payment status of the link with that of its latest payment; if they differ, the event is unclear. If
+ * both are missing it says nothing, and if no payment has begun it is about none.
+ * @param contradiction another contradiction in the event; null if there is none
  */
 function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPayment {
   const ofLink = paymentStatusesOf(found, 'paymentStatus');
@@ -202,7 +201,7 @@ function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPa
   return { facts: [], notUnderstood: contradiction ?? (ofPayment ? whyNoStatus(said) : null), ...spoken };
 }
 
-/** Every payment status at this part, in capitals. */
+/** Every payment status at this place, in capitals. */
 function paymentStatusesOf(found: FoundPlaces, part: 'paymentStatus' | 'latestStatus'): string[] {
   const named = valuesOf(found, part).map(statedText);
   return named.filter((status) => status !== null).map((status) => status.toUpperCase());
@@ -215,10 +214,10 @@ function whyNoStatus(said: readonly string[]): string {
   return `what it says of the payment contradicts itself (${shown([...new Set(said)])})`;
 }
 
-/** Parts that name something: a value that is neither text nor a number is odd there, and does not count as missing. */
+/** Parts that identify something. A value there that is neither text nor a number is odd, not missing. */
 const NAMES: readonly Part[] = ['linkId', 'paymentId', 'reference'];
 
-/** A fact of this kind; unclear instead if its money or an id is said in two ways, or if there is something odd. */
+/** A fact of this kind. It is `unclear` instead if its money or an id is named in two ways, or if something is odd. */
 function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
   const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
   const reference = agreed(valuesOf(found, 'reference').map(scalarText));
@@ -240,8 +239,8 @@ function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
 }
 
 /**
- * What the payment's quote names, and the payment itself, read together. If they differ, but the payment itself names the
- * link's money, the quote says what the customer paid: that may hold interest, or be of another currency.
+ * The money named by the payment's quote and by the payment itself. If they differ but the payment itself names the
+ * link's money, the quote says what the customer paid: it may include interest, or be in another currency.
  */
 function paymentMoney(found: FoundPlaces): Agreed<StatedMoney> {
   const of = (what: 'quote' | 'payment') =>
@@ -255,8 +254,7 @@ function paymentMoney(found: FoundPlaces): Agreed<StatedMoney> {
 }
 
 /**
- * Whether the payment itself names less than its link, or something unreadable. Its quote is judged with the order's
- * money.
+ * Whether the payment itself names less than its link, or something unreadable. Its quote is compared with the order.
  */
 function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
   const { first: own } = agreedMoney(valuesOf(found, 'paymentAmount'), valuesOf(found, 'paymentCurrency'));
@@ -271,7 +269,7 @@ function namesLess(found: FoundPlaces, linkMoney: StatedMoney | null): boolean {
 
 const SHOWN_MAX = 120;
 
-/** The event's own words for a sentence: printable, and of bounded length. */
+/** The event's own words, for a sentence: printable, and of limited length. */
 function shown(named: readonly string[]): string {
   const text = named.join(', ').replace(/\p{C}/gu, '');
   return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX).toWellFormed()}…` : text;

@@ -4,8 +4,8 @@ import type { DetailPart } from './places.ts';
 import { asObject, field, scalarText } from './values.ts';
 
 /**
- * Reads what the service says of a payment beside its status and its money (spec §2, Payment and quote). These values are
- * only shown and searched: one that is missing, odd or too long is null.
+ * Reads what the service says about a payment besides its status and money (spec §2, Payment and quote). These values
+ * are only shown and searched: one that is missing, odd or too long becomes null.
  */
 
 const METHOD_LENGTH_MAX = 64;
@@ -14,7 +14,7 @@ const NAME_LENGTH_MAX = 255;
 const EMAIL_LENGTH_MAX = 254;
 const INSTALLMENTS_MAX = 999;
 
-/** Reads the details of one payment, from every value that stands at each place of them; none if it has none. */
+/** Reads one payment's details from the values at their places; empty if there are none. */
 export function readPaymentDetails(
   paymentId: string | null,
   valuesOf: (part: Exclude<DetailPart, 'expiresAt'>) => readonly unknown[],
@@ -32,7 +32,7 @@ export function readPaymentDetails(
   return saysAnything(said) ? [{ paymentId, ...said }] : [];
 }
 
-/** Reads the details of payments as a link's details list them. A payment that is listed twice has none. */
+/** Reads the payments in a link's details. A payment listed twice gets no details. */
 export function readListedDetails(
   payments: readonly (readonly [id: string | null, payment: unknown])[],
 ): SaidDetails[] {
@@ -57,7 +57,7 @@ function ofListed(paymentId: string | null, payment: Record<string, unknown>): S
   return readPaymentDetails(paymentId, (part) => places[part]);
 }
 
-/** What several places say: null if none can be read, or two differ. */
+/** The value of several places; null if none is readable, or two differ. */
 export function theOne<T extends string | number>(
   values: readonly unknown[],
   read: (value: unknown) => T | null,
@@ -72,14 +72,14 @@ export function theOne<T extends string | number>(
   return first;
 }
 
-/** Text on one line, without what a terminal would obey; null if nothing is left of it, or more than `lengthMax`. */
+/** Text on one line, without terminal control characters; null if it is then empty or longer than `lengthMax`. */
 function readLine(value: unknown, lengthMax: number): string | null {
   if (typeof value !== 'string' || value.length > 4 * lengthMax) return null;
   const line = PLAIN.test(value) ? value : cleaned(value);
   return line === '' || line.length > lengthMax ? null : line;
 }
 
-/** What cleaning would leave as it is: most names and addresses, and it costs several times as much. */
+/** Text that cleaning would not change: most names and addresses. Cleaning costs several times as much. */
 const PLAIN = /^[!-~]+(?: [!-~]+)*$/;
 
 function cleaned(text: string): string {
@@ -94,7 +94,7 @@ function readName(value: unknown): string | null {
   return readLine(value, NAME_LENGTH_MAX);
 }
 
-/** An e-mail address, so far as it has a local part and a domain. */
+/** An e-mail address, checked only for a local part and a domain. */
 function readEmail(value: unknown): string | null {
   const line = readLine(value, EMAIL_LENGTH_MAX);
   return line !== null && /^[^\s@]+@[^\s@]+$/.test(line) ? line : null;
@@ -111,20 +111,20 @@ function readTotal(value: unknown): number | null {
   return read?.ok === true ? read.amountMinor : null;
 }
 
-// ISO 8601 (spec §2). Without a zone it is not an instant.
+// ISO 8601 (spec §2). A time without a zone is no instant.
 const INSTANT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Epoch milliseconds of a time with its zone; null if it is none. */
+/** Reads a time with its zone into epoch milliseconds; null if it is none. */
 export function readInstant(value: unknown): number | null {
   if (typeof value !== 'string' || !INSTANT.test(value)) return null;
   const ms = Date.parse(value);
   return Number.isNaN(ms) ? null : ms;
 }
 
-/** What programs write in place of no time lies outside of these years. */
+/** Placeholders that programs write for no time lie outside these years. */
 const MOMENTS = { fromMs: Date.UTC(2000), untilMs: Date.UTC(2200) };
 
-/** As `readInstant`, within the years in which payments are made. */
+/** As `readInstant`, but only within the years in which payments may be made. */
 export function readMoment(value: unknown): number | null {
   const ms = readInstant(value);
   return ms !== null && ms >= MOMENTS.fromMs && ms < MOMENTS.untilMs ? ms : null;

@@ -2,22 +2,21 @@ import { parseText } from '../json.ts';
 import { asObject, type JsonObject, scalarText } from './values.ts';
 
 /**
- * The table of places: under which names an event keeps its parts. The service documents little of its events (spec §6,
- * "Gaps"), so settled reads an event at all of these places and at no other. docs/events.md shows the table; a test
- * holds the two together.
+ * The places in which an event may hold its parts. The service documents little about its events (spec §6, "Gaps"), so
+ * settled looks in all of these places and in no other. docs/events.md shows the table; a test holds the two equal.
  */
 
 /** The objects that an event is made of. */
 type Role = 'envelope' | 'payload' | 'link' | 'payment' | 'quote' | 'customer';
 
 type Place = {
-  /** The objects that may hold it. */
+  /** The objects that may contain it. */
   readonly in: readonly Role[];
-  /** Its names; each may also be written in snake case (`payment_status`). */
+  /** Its names. Each may also be written in snake case (`payment_status`). */
   readonly names: readonly string[];
 };
 
-/** Names that hold objects. The outermost object is an envelope, and every envelope is a payload as well. */
+/** Names of objects. The outermost object is an envelope, and every envelope is a payload too. */
 export const OBJECT_PLACES = [
   { role: 'envelope', in: ['payload'], names: ['event'] },
   { role: 'payload', in: ['payload'], names: ['data', 'payload', 'object', 'resource'] },
@@ -28,7 +27,7 @@ export const OBJECT_PLACES = [
   { role: 'customer', in: ['payment'], names: ['customer'] },
 ] as const satisfies readonly (Place & { role: Role })[];
 
-/** Names that hold what an event is settled by. */
+/** Names of the values that settle an event. */
 export const VALUE_PLACES = [
   { part: 'eventId', in: ['envelope'], names: ['id'] },
   { part: 'type', in: ['envelope'], names: ['type', 'event', 'eventType', 'kind'] },
@@ -47,7 +46,7 @@ export const VALUE_PLACES = [
   { part: 'linkStatus', in: ['payload', 'link'], names: ['status'] },
 ] as const satisfies readonly (Place & { part: string })[];
 
-/** Names that hold what is only shown. They decide nothing: no value of theirs is odd. */
+/** Names of values that are only shown. They decide nothing, so none of them is ever odd. */
 export const DETAIL_PLACES = [
   { part: 'method', in: ['quote', 'payment'], names: ['paymentMethod'] },
   { part: 'installments', in: ['quote', 'payment'], names: ['installments'] },
@@ -64,43 +63,43 @@ export type DetailPart = (typeof DETAIL_PLACES)[number]['part'];
 export type Part = (typeof VALUE_PLACES)[number]['part'] | DetailPart;
 type ValuePlace = Place & { readonly part: Part };
 
-/** Names that may hold a list of payments, or their count. */
+/** Names of a payment, a list of payments, or their count. */
 const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
 
-/** Names that may hold a payload, or only a word or an address that says what the event is about. */
+/** Names that may hold a payload, or only a word or an address for what the event is about. */
 const NAMING: ReadonlySet<string> = new Set(['object', 'resource']);
 const NAMES_SOMETHING = /^(?:[a-z][a-z_.-]{0,39}|(?:https?:\/)?\/[^\s{]*)$/i;
 
-/** Names of a link's own fields that an event does not have: an object that has one is the link itself (spec §2). */
+/** A link's own fields, which an event does not have: an object with one of them is the link itself (spec §2). */
 const LINKS_OWN = ['url', 'shortUrl', 'isMultiUse', 'isActive', 'isExpired', 'webhookUrl', 'paymentsSummary'];
 
-/** Payloads within payloads, below the outermost object. */
+/** Levels of payloads below the outermost object. */
 const PAYLOAD_DEPTH_MAX = 3;
-/** Texts within texts that are opened as JSON. */
+/** Levels of JSON inside text that are opened. */
 const TEXT_DEPTH_MAX = 2;
 
-/** What an event has at its places. */
+/** What was found at the places of an event. */
 export type FoundPlaces = {
-  /** Every value but null, in the order of the event. */
+  /** Every value except null, in the order of the event. */
   readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
   readonly payments: number;
   /**
-   * Roles whose place holds something else that cannot count as missing: a link, a payment or a quote; a payload, if it
-   * is text that cannot be opened, or is nested too deep. Several payments are odd as well.
+   * Roles whose place holds something unusable that cannot count as missing: a link, a payment or a quote; or a payload
+   * that is text but cannot be opened, or is nested too deep. Several payments are odd too.
    */
   readonly odd: ReadonlySet<Role>;
-  /** Whether an envelope is the link itself, by fields that links alone have. */
+  /** Whether an envelope is the link itself, by fields that only links have. */
   readonly isLink: boolean;
 };
 
-/** How text in the place of an object is read: with exact amounts, plainly, or not at all before it is verified. */
+/** How to read text in the place of an object: with exact amounts, plainly, or not at all before it is verified. */
 export type Texts = 'exactly' | 'plainly' | 'closed';
 
 export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
 
-/** What is in place of an event: a list of that many, or something that is not an object. */
+/** What came instead of an event: a list of this length, or something that is not an object. */
 export type NoEvent = { readonly listOf: number } | 'no_object';
 
 export function findPlaces(body: unknown, texts: Texts): FoundPlaces | NoEvent {
@@ -120,11 +119,11 @@ type Walk = {
   listOf: number | null;
 };
 
-/** An object, and how many texts it was nested in. */
+/** An object, and in how many levels of text it was nested. */
 type Opened = { object: JsonObject; textDepth: number };
 type OpenedText = { value: unknown; textDepth: number };
 
-/** What one name stands for in an object of one role: objects, a value, or either. */
+/** What a name means in an object of one role: an object, a value, or either. */
 type Slot = { role: Role | null; part: Part | null };
 
 function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: number): void {
@@ -149,7 +148,7 @@ function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: num
   }
 }
 
-/** One payment, or a list of them. A number says only how many there are, and so does an object without a payment's parts. */
+/** Visits a payment or a list of them. A number, or an object without a payment's parts, only counts payments. */
 function visitPayments(walk: Walk, value: unknown, textDepth: number): void {
   const opened = openText(walk, value, textDepth);
   const isList = Array.isArray(opened.value);
@@ -169,7 +168,7 @@ function isPayload(role: Role): boolean {
   return role === 'envelope' || role === 'payload';
 }
 
-/** The object that an event's place holds: as it is, as JSON text, or as the one element of a list. */
+/** The object at a place: given directly, as JSON text, or as the only element of a list. */
 function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
   const opened = openText(walk, value, textDepth);
   if (!Array.isArray(opened.value)) return objectIn(opened);
@@ -178,7 +177,7 @@ function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
   return length === 1 ? openObject(walk, opened.value[0], opened.textDepth) : null;
 }
 
-/** An object, or the one that a text holds as JSON; null if there is something else. */
+/** An object given directly or as JSON text; null for anything else. */
 function openObject(walk: Walk, value: unknown, before: number): Opened | null {
   return objectIn(openText(walk, value, before));
 }
@@ -188,7 +187,7 @@ function objectIn({ value, textDepth }: OpenedText): Opened | null {
   return object === null ? null : { object, textDepth };
 }
 
-/** Text that may be JSON, opened; anything else as it is. */
+/** Opens text that may be JSON; returns anything else unchanged. */
 function openText(walk: Walk, given: unknown, before: number): OpenedText {
   let value = given;
   let textDepth = before;
@@ -211,18 +210,18 @@ function note(walk: Walk, { role, part }: Slot, name: string, value: unknown): v
   else if (role === 'payload') {
     if (isClosed(name, value)) walk.odd.add(role);
   }
-  // A link as text is not odd: it may be the link's address.
+  // A link given as text is not odd: it may be the link's address.
   else if (role === 'link' && typeof value !== 'string') walk.odd.add(role);
 }
 
-/** Whether text in place of a payload may hide one: it could not be opened, and is not merely a name. */
+/** Whether text in the place of a payload may hide one: it could not be opened, and is no mere name. */
 function isClosed(name: string, value: unknown): boolean {
   const text = Array.isArray(value) && value.length === 1 ? value[0] : value;
   if (typeof text !== 'string' || text.trim() === '') return false;
   return !(NAMING.has(name) && NAMES_SOMETHING.test(text));
 }
 
-/** A name as it is, and in snake case. */
+/** A name in its own spelling, and in snake case. */
 function spellings(name: string): string[] {
   const snake = name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
   return snake === name ? [name] : [name, snake];
@@ -232,12 +231,12 @@ const LINKS_OWN_SPELLED = new Set(LINKS_OWN.flatMap(spellings));
 
 type Slots = Readonly<Record<Role, ReadonlyMap<string, Slot>>>;
 
-/** The table by role and spelling, as the walk looks it up. */
+/** The table by role and spelling, for the walk. */
 const SLOTS = slotsByRole([...VALUE_PLACES, ...DETAIL_PLACES]);
-/** Without what is only shown: each delivery is walked once more for its envelope alone. */
+/** Without values that are only shown: each delivery is walked once more for its envelope alone. */
 const ENVELOPE_SLOTS = slotsByRole(VALUE_PLACES);
 
-/** Names of a payment by which it is known from a count of payments. */
+/** Names in a payment by which it differs from a count of payments. */
 const PAYMENTS_OWN: ReadonlySet<string> = new Set(
   [...OBJECT_PLACES.filter(({ role }) => role === 'quote'), ...VALUE_PLACES]
     .filter(({ in: holders }) => (holders as readonly Role[]).includes('payment'))

@@ -7,17 +7,16 @@ import { readListedDetails } from './payment_details.ts';
 import type { LinkSeen } from './service.ts';
 import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
-/** What the API says about a link: as an event does, and the link itself. */
+/** What the API says about a link: what an event may say, and the link itself. */
 export type LinkReading = EventContent & {
   readonly link: Pick<LinkSeen, 'id' | 'url' | 'shortUrl' | 'status' | 'expiresAtMs'>;
 };
 
 /**
- * Reads a link's details, as `GET /payment-links/{id}` answered them, into payment facts with the authority of reading
- * `number`. The facts are in the order in which they are applied: what paid the order comes before what took the money
- * back. docs/events.md lists what is read.
- *
- * Fault, terminal: `unreadable_event`. The client refuses such answers before they become readings.
+ * Reads a link's details, as answered by `GET /payment-links/{id}`, into payment facts with the authority of reading
+ * `number`. Facts come in the order of application: what paid the order precedes what took the money back.
+ * docs/events.md lists what is read.
+ * Terminal fault: `unreadable_event`. The client refuses such answers before they become readings.
  */
 export function readReading(body: Uint8Array, number: number): LinkReading {
   const read = readDetails(parseBodyExactly(body));
@@ -32,7 +31,7 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   return {
     linkIds: [id],
     facts: [...state.facts, ...linkFacts(read.value, state, authority)],
-    // A reading already is the answer: asking again would return the same.
+    // A reading is the answer already. Asking again would return the same.
     unsure: false,
     notUnderstood: null,
     linkChanged: false,
@@ -43,17 +42,17 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   };
 }
 
-/** Kinds in the order in which facts are applied. */
+/** The order in which facts are applied. */
 const ORDER: readonly FactKind[] = ['completed', 'disputed', 'refunded', 'pending', 'unclear'];
 
 type State = { facts: readonly PaymentFact[]; moneyCame: boolean; isClear: boolean };
 
-/** What the payments, and the status over all of them, say. At most one fact is unclear: one is enough for a person. */
+/** What the payments and the overall status say. At most one fact is unclear, which is enough for a person. */
 function stateOf({ link, payments }: Details, authority: Authority): State {
   const all = [...ofEachPayment(payments, link, authority), ...ofAllPayments(link, authority)];
   const { said, isOneOfSeveral } = tellApart(all);
   const came = said.filter(({ kind }) => MONEY_CAME.has(kind));
-  // The status over all says that one was completed (spec §3), and none of them is.
+  // The overall status says that a payment was completed (spec §3), and no payment is.
   const isMissing = came.length === 0 && MONEY_CAME.has(kindOf(link.paymentStatus) ?? 'unclear');
   if (isOneOfSeveral || isMissing) said.push(factOf('unclear', link, authority));
   const isClear = said.every(({ kind }) => kind !== 'unclear');
@@ -66,9 +65,9 @@ function stateOf({ link, payments }: Details, authority: Authority): State {
 }
 
 /**
- * Keeps one fact for each payment. A payment without an id could be any counted one. Among others its fact would be
- * attributed to theirs, and theirs to it, so that each reading would move the order back and forth: it is left out, and
- * the reading is unclear. If no completed payment has an id, the first of those that are best for the merchant
+ * Keeps one fact for each payment. A payment without an id might be any counted one. Beside others, facts would be
+ * attributed to the wrong payments, and each reading would move the order back and forth: so that payment is left out,
+ * and the reading is unclear. If no completed payment has an id, the first of those that are best for the merchant
  * represents all.
  */
 function tellApart(all: readonly PaymentFact[]): { said: PaymentFact[]; isOneOfSeveral: boolean } {
@@ -87,7 +86,7 @@ function tellApart(all: readonly PaymentFact[]): { said: PaymentFact[]; isOneOfS
   };
 }
 
-/** A fact for each payment that is listed; unclear if one id is listed twice with different words. */
+/** A fact for each listed payment. It is unclear if one id is listed twice with different content. */
 function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: Authority): PaymentFact[] {
   const found = new Map<string, PaymentFact>();
   const nameless: PaymentFact[] = [];
@@ -110,9 +109,9 @@ function ofEachPayment(payments: readonly unknown[], link: LinkSeen, authority: 
 const NONE_COMPLETED: ReadonlySet<string | null> = new Set(['NOT_STARTED', 'PENDING']);
 
 /**
- * One payment. Its money is the quote's `amount`, never `totalBRL`: that holds instalment interest. If the status over all
- * says that nothing is completed: null for a status that the spec does not name, as a failed attempt may have, and a
- * payment that is completed contradicts it.
+ * Reads one payment. Its money is the quote's `amount`, never `totalBRL`, which includes instalment interest. If the
+ * overall status says that nothing is completed, the result is null for a status that the spec does not name (a failed
+ * attempt may have one), and a completed payment contradicts it.
  */
 function ofPayment(payment: unknown, link: LinkSeen, authority: Authority): PaymentFact | null {
   const object = asObject(payment);
@@ -136,17 +135,17 @@ function idOf(payment: unknown): string | null {
   return usableId(field(asObject(payment) ?? {}, 'id'));
 }
 
-/** What the overall status adds: about payments that are not listed, or with a word that settled does not know. */
+/** What the overall status adds: payments that are not listed, or a status that settled does not know. */
 function ofAllPayments({ paymentStatus, payments, ...link }: LinkSeen, authority: Authority): PaymentFact[] {
   if (paymentStatus === null || paymentStatus === 'NOT_STARTED') return [];
   const kind = kindOf(paymentStatus) ?? 'unclear';
   return payments === 0 || kind === 'unclear' ? [factOf(kind, link, authority)] : [];
 }
 
-/** What the link's own status adds: links end, and are ended (spec §3). */
+/** What the link's own status adds: links expire and are disabled (spec §3). */
 function linkFacts({ link, isExpired }: Details, { moneyCame, isClear }: State, authority: Authority): PaymentFact[] {
   const expired = link.status === 'EXPIRED' || isExpired;
-  // Links become inactive by being paid: only without money is it news.
+  // Links become inactive by being paid, so this is news only without money.
   const disabled = link.status === 'INACTIVE' && isClear && !moneyCame;
   return [...(expired ? [bareFact('expired', authority)] : []), ...(disabled ? [bareFact('disabled', authority)] : [])];
 }

@@ -4,8 +4,8 @@ import { Fault, type FaultCode } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 
 /**
- * The payment-link service's API (spec §4), asked within a budget. Every call takes a slot before its request leaves, and
- * throws a `ServiceFault` if it is not answered as the spec says. The API key is in no fault and no log.
+ * The payment-link service's API (spec §4), used within a budget. Every call takes a slot before its request leaves. It
+ * throws a `ServiceFault` if the answer is not as the spec says. No fault and no log contains the API key.
  */
 export type Service = {
   /** `GET /merchant/profile` */
@@ -13,21 +13,21 @@ export type Service = {
   /** `POST /payment-links` */
   createLink(link: NewLink, as: RequestClass): Promise<Answered<LinkMade>>;
   /**
-   * `GET /payment-links?externalReference=`: the links of that reference; none, or one. `isWhole`: if there is none, none was
-   * hidden behind others that the service listed in spite of the filter.
+   * `GET /payment-links?externalReference=`: the links of that reference, none or one. `isWhole`: whether an empty
+   * result is certain, because the service did not list other links in spite of the filter.
    */
   findLinks(reference: string, as: RequestClass): Promise<Answered<LinkSeen[]> & { isWhole: boolean }>;
-  /** `GET /payment-links?page=`: the newest first. */
+  /** `GET /payment-links?page=`: newest first. */
   listLinks(page: number, as: RequestClass): Promise<Answered<ListPage>>;
   /** `GET /payment-links/{id}` */
   showLink(id: string, as: RequestClass): Promise<Answered<LinkSeen>>;
 };
 
 export type Answered<T> = {
-  /** The number of the slot with which it was asked: it orders readings. */
+  /** The number of the request's slot, which orders readings. */
   number: number;
   value: T;
-  /** The body as it came. */
+  /** The body as received. */
   body: Uint8Array;
   /** The service's clock, from its `Date` header. */
   dateMs: number | null;
@@ -36,7 +36,7 @@ export type Answered<T> = {
 export type Profile = { id: string; businessName: string | null; status: string | null };
 export type ListPage = { links: LinkSeen[]; totalPages: number | null };
 
-/** What a link is created with; `amount` is a decimal string. */
+/** The fields to create a link with. `amount` is a decimal string. */
 export type NewLink = {
   title: string;
   amount: string;
@@ -50,7 +50,7 @@ export type NewLink = {
   callbackUrl: string | null;
 };
 
-/** A link as an answer shows it. What the answer does not hold is null. */
+/** A link as an answer shows it. What the answer leaves out is null. */
 export type LinkSeen = {
   id: string;
   reference: string | null;
@@ -62,38 +62,35 @@ export type LinkSeen = {
   webhookUrl: string | null;
   createdAtMs: number | null;
   expiresAtMs: number | null;
-  /** In capitals; details only. */
+  /** In capitals; only in details. */
   paymentStatus: string | null;
-  /** How many payments the details hold. */
+  /** The number of payments in the details. */
   payments: number;
 };
 
 /** A link as the answer to its creation shows it. */
 export type LinkMade = LinkSeen & {
-  /**
-   * Values of `webhookSecret` in the answer that differ from the one that settled gave: none in most answers. Never log
-   * these.
-   */
+  /** Values of `webhookSecret` in the answer other than the one that settled gave; usually none. Never log these. */
   webhookSecrets: readonly string[];
 };
 
-/** Whether events of a link come to this token's address: then its signing secret is the token's too. */
+/** Whether a link's events come to this token's address. Its signing secret is then the token's too. */
 export function carriesToken({ webhookUrl }: LinkSeen, token: string): boolean {
   return webhookUrl?.endsWith(`/hooks/${token}`) === true;
 }
 
-/** The store gives the slots. */
+/** The API budget, which the store implements. */
 export type Budget = {
   takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
   returnBudget(given: BudgetReturn): Promise<void>;
 };
 
-/** Whether the service answered that it has no such link. If the list is not found, the address is wrong instead. */
+/** Whether the service answered that it has no such link. If it does not find the list, the address is wrong. */
 export function isMissing({ code, kind }: ServiceFault): boolean {
   return code === 'service_not_found' && kind === 'terminal';
 }
 
-/** A call of the service that failed. Its message names the call and keeps the service's own words. */
+/** A failed call of the service. Its message names the call and quotes the service. */
 export class ServiceFault extends Fault {
   /** The HTTP status; null if no answer came. */
   readonly status: number | null;
@@ -115,7 +112,7 @@ export class ServiceFault extends Fault {
   }
 }
 
-/** An answer's body is read up to here. */
+/** The most bytes read of an answer's body. */
 const BODY_BYTES_MAX = 1024 * 1024;
 
 export type Exchange = {
@@ -135,16 +132,15 @@ export type Exchange = {
 export type Reply = {
   status: number;
   headers: Headers;
-  /** Empty if it did not come whole; then `bodyFault` says why. */
+  /** Empty if it did not arrive whole; `bodyFault` then says why. */
   body: Uint8Array;
   bodyFault: ServiceFault | null;
 };
 
 /**
- * One request. Redirects are not followed: the key must not travel to another server.
- *
- * Faults, all transient: `service_unreachable`, `service_timeout`. Once the headers came, these two and
- * `service_answer_too_large` are returned.
+ * Sends one request. Follows no redirects, because the key must not travel to another server.
+ * Faults, all transient: `service_unreachable`, `service_timeout`. Once the headers came, these and
+ * `service_answer_too_large` are returned instead.
  */
 export async function send(exchange: Exchange): Promise<Reply> {
   const { method, url, headers, body, deadlineMs, deadlineClock, closing } = exchange;
@@ -173,7 +169,7 @@ export async function send(exchange: Exchange): Promise<Reply> {
 async function readBody(response: Response, { name, method }: Exchange): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // Leaving the loop cancels the rest.
+  // Leaving the loop cancels the rest of the response.
   for await (const chunk of response.body ?? []) {
     length += chunk.length;
     if (length > BODY_BYTES_MAX) {
@@ -207,8 +203,8 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
 }
 
 /**
- * Why the network failed, in a word, and whether the request certainly was not read. The error's own words are left out:
- * they may quote headers.
+ * Why the network failed, in a word, and whether the request certainly was not read. Leaves out the error's own words,
+ * which may quote headers.
  */
 function networkCause(error: unknown): { code: string; neverLeft: boolean } {
   const { cause } = error as { cause?: { code?: unknown; syscall?: unknown; errors?: unknown } };

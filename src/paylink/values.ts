@@ -3,10 +3,10 @@ import { UNNAMED } from '../domain/ledger.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
 import { ExactNumber } from '../json.ts';
 
-/** Reads single values of parsed JSON whose shape is not promised, and compares those that several places name. */
+/** Reads single values of parsed JSON of any shape, and compares those that several places name. */
 export type JsonObject = Record<string, unknown>;
 
-/** What a payment status says of a payment (spec §2, Payment). */
+/** What each payment status means (spec §2, Payment). */
 export const FACT_KINDS_BY_STATUS: ReadonlyMap<string, FactKind> = new Map([
   ['PENDING', 'pending'],
   ['COMPLETED', 'completed'],
@@ -18,8 +18,8 @@ export const ID_LENGTH_MAX = 255;
 const CURRENCY_LENGTH_MAX = 16;
 
 /**
- * An id that can be stored and compared: text of 1 to 255 characters, or a whole number that has one spelling only.
- * `unnamed` is the ledger's own word for a payment without an id.
+ * An id that can be stored and compared: text of 1 to 255 characters, or a whole number with a single spelling.
+ * `unnamed` is refused: the ledger uses it for a payment without an id.
  */
 export function usableId(value: unknown): string | null {
   const id = typeof value === 'string' ? value : wholeNumberText(value);
@@ -39,8 +39,8 @@ export function readMoney(place: JsonObject): StatedMoney | null {
 }
 
 /**
- * A currency's code in capitals, without the spaces around it. Characters that cannot be stored or shown (NUL, controls,
- * direction marks, half characters) become question marks.
+ * A currency code in capitals, trimmed. Characters that cannot be stored or shown (NUL, controls, direction marks,
+ * unpaired surrogates) become question marks.
  */
 function readCurrency(value: unknown): string | null {
   const code = statedText(value)
@@ -50,7 +50,7 @@ function readCurrency(value: unknown): string | null {
 }
 
 /**
- * A value that is there but is neither text nor a number becomes the name of its type: it must not count as missing.
+ * Returns text and numbers as text. Any other value becomes the name of its type, because it must not count as missing.
  */
 export function statedText(value: unknown): string | null {
   return value === undefined || value === null ? null : (scalarText(value) ?? typeof value);
@@ -62,7 +62,7 @@ export function scalarText(value: unknown): string | null {
   return typeof value === 'number' ? String(value) : null;
 }
 
-/** An own property; never one that the object inherits. */
+/** A property of the object itself, never an inherited one. */
 export function field(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
@@ -72,7 +72,7 @@ export function asObject(value: unknown): JsonObject | null {
   return isObject && !(value instanceof ExactNumber) ? (value as JsonObject) : null;
 }
 
-/** What several places name: the first value of it, and whether all of them name the same. */
+/** The value that several places name: the first one, and whether all are the same. */
 export type Agreed<T> = { first: T | null; isAgreed: boolean };
 
 export function agreed(
@@ -88,7 +88,7 @@ export function agreed(
   return { first, isAgreed };
 }
 
-/** Amounts and currencies agree separately: one place may name what another leaves out. */
+/** Amounts and currencies are compared separately: one place may name what another leaves out. */
 export function agreedMoney(amounts: readonly unknown[], currencies: readonly unknown[]): Agreed<StatedMoney> {
   const currency = agreed(currencies.map(readCurrency));
   const amount = agreed(
@@ -100,7 +100,7 @@ export function agreedMoney(amounts: readonly unknown[], currencies: readonly un
   return { first: money, isAgreed: amount.isAgreed && currency.isAgreed };
 }
 
-/** `100` and `100.00` are one amount. */
+/** `100` and `100.00` are the same amount. */
 function isSameAmount(one: string, other: string, currency: string): boolean {
   const [read, reread] = [parseAmount(one, currency), parseAmount(other, currency)];
   return read.ok && reread.ok && read.amountMinor === reread.amountMinor;

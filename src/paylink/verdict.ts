@@ -14,13 +14,13 @@ export type ServiceCall<T> = {
   path: string;
   body: string | null;
   read: (body: unknown) => Read<T>;
-  /** Secrets that must not be shown if the service repeats them. */
+  /** Secrets to hide if the service repeats them. */
   secrets: readonly string[];
-  /** What the call asks for: one link by its id, so that 404 means that there is none; or the list. */
+  /** What the call asks for: one link by its id, so that 404 means that it does not exist; or the list. */
   of: 'link' | 'list' | null;
 };
 
-/** What an answer says, and what the budget learns when the slot is given back. */
+/** What an answer means, and what the budget learns when the slot is returned. */
 export type Verdict<T> = Pick<BudgetReturn, 'seen' | 'pause' | 'standing'> & {
   result: { ok: true; value: T } | { ok: false; fault: ServiceFault };
 };
@@ -34,9 +34,9 @@ type Context = { as: RequestClass; nowMs: number };
 /** The meaning of an answer by its status (spec §7). */
 export function judge<T>(call: ServiceCall<T>, reply: Reply, context: Context): Verdict<T> {
   const { status } = reply;
-  // A 429 says by its Retry-After how long to wait; that nothing remains is no further use by others.
+  // The Retry-After of a 429 says how long to wait. That nothing remains then says nothing about other programs.
   const seen = status === 429 ? null : readRate(reply.headers, context.nowMs);
-  // If nothing is left of the limit: a pause until it is reset.
+  // If nothing remains of the limit, a pause until it resets.
   const untilMs = seen?.resetAtMs ?? context.nowMs;
   const reset = untilMs <= context.nowMs ? null : ({ untilMs, spares: null } as const);
   if (status >= 200 && status < 300) {
@@ -76,7 +76,7 @@ type Refusal = {
   standing: ApiStanding;
   pause: ApiPause | null;
   retryAtMs?: number | null;
-  /** Whether the service may still have done what it was asked. */
+  /** Whether the service may still have carried the request out. */
   isDoubtful?: boolean;
 };
 
@@ -127,7 +127,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
   return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
 }
 
-/** The service's sandbox refuses the list (spec §1), and a key may not see one link. Else the merchant is inactive (spec §7). */
+/** The service's sandbox refuses the list (spec §1), a key may not see one link, or the merchant is inactive (§7). */
 function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
   const forbidden = { kind: 'transient', code: 'service_forbidden', standing: 'unknown', pause: null } as const;
   if (of === 'list') {
@@ -140,11 +140,14 @@ function refuse403({ of }: ServiceCall<unknown>, nowMs: number): Refusal {
   return { ...forbidden, advice, standing: 'merchant_inactive', pause };
 }
 
-/* When an answer allows the next request: X-RateLimit-* and Retry-After (spec §8). */
+/** When the next request is allowed: X-RateLimit-* and Retry-After (spec §8). */
 
 const RESET_MS_MAX = 60_000;
 const RETRY_MS = { min: 1_000, max: 3_600_000, fallback: 60_000 } as const;
-/** The spec does not explain `X-RateLimit-Reset`: below the first it is seconds from now, below the second epoch seconds. */
+/**
+ * `X-RateLimit-Reset` is unexplained in the spec: below the first it is seconds to wait, below the second epoch
+ * seconds.
+ */
 const EPOCH_SECONDS_MIN = 1_000_000_000;
 const EPOCH_MS_MIN = 100_000_000_000;
 
@@ -157,17 +160,17 @@ function readRate(headers: Headers, nowMs: number): RateSeen | null {
   return { limit, remaining, ...(resetAtMs === null ? {} : { resetAtMs }) };
 }
 
-/** When the limit is reset: now, or within a minute; null if the answer does not say it. */
+/** When the limit resets: now, or within a minute; null if the answer does not say it. */
 function readReset(headers: Headers, nowMs: number): number | null {
   const reset = wholeNumber(headers.get('x-ratelimit-reset'));
   if (reset === null) return null;
-  // Epochs are compared with the service's own clock: ours may be wrong.
+  // Epoch times are compared with the service's clock, because ours may be wrong.
   const serviceMs = httpDateMs(headers.get('date')) ?? nowMs;
   const inMs = reset < EPOCH_SECONDS_MIN ? reset * 1_000 : (reset < EPOCH_MS_MIN ? reset * 1_000 : reset) - serviceMs;
   return nowMs + Math.min(RESET_MS_MAX, Math.max(0, inMs));
 }
 
-/** When `Retry-After` (RFC 9110 §10.2.3) allows a retry: between a second and an hour; null without one. */
+/** When `Retry-After` (RFC 9110 §10.2.3) allows a retry, between a second and an hour from now; null without one. */
 function readRetryAfter(headers: Headers, nowMs: number): number | null {
   const inMs = retryAfterMs(headers.get('retry-after'), headers.get('date'), nowMs);
   return inMs === null ? null : nowMs + Math.min(RETRY_MS.max, Math.max(RETRY_MS.min, inMs));
@@ -177,26 +180,26 @@ function wholeNumber(text: string | null): number | null {
   return text !== null && /^[0-9]{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** The service's own words, as printable text of 300 characters at most; null if there are none. */
+/** The service's own words as printable text of at most 300 characters; null if there are none. */
 function ownWords(body: Uint8Array, secrets: readonly string[]): string | null {
   const parsed = parseBodyExactly(body);
   const text = parsed === undefined ? plainText(body) : saidIn(asObject(parsed) ?? {});
-  // Cleaned before the search for secrets: cleaning may join what was apart.
+  // Cleaned before the search for secrets, because cleaning may join their parts.
   const clean = text.replace(/\s+/gu, ' ').replace(/\p{C}/gu, '').trim();
   const hidden = hide(clean, secrets);
   return hidden === '' ? null : hidden.slice(0, WORDS_LENGTH_MAX).trim();
 }
 
-/** The text of an answer that is not JSON; a page of HTML says nothing useful. */
+/** The text of an answer that is not JSON. An HTML page says nothing useful. */
 function plainText(body: Uint8Array): string {
   const text = Buffer.from(body).toString('utf8').trim();
   return text.startsWith('<') ? '' : text;
 }
 
-/** Faults of a list that are shown; a sentence of 300 characters holds no more. */
+/** The most listed faults that are shown; 300 characters hold no more. */
 const FAULTS_MAX = 10;
 
-/** The sentence of an error answer, and after it each fault that it lists: the spec shows no shape (§7). */
+/** The sentence of an error answer, then each fault that it lists. The spec shows no shape (§7). */
 function saidIn(root: JsonObject): string {
   const error = field(root, 'error');
   const inner = asObject(error) ?? {};
@@ -208,7 +211,7 @@ function saidIn(root: JsonObject): string {
   return [sentence, faults.join('; ')].filter(isSentence).join(': ');
 }
 
-/** Each fault with the name of its field: of a list of faults, or of an object that has them by field. */
+/** Each fault with the name of its field, from a list of faults or from an object by field. */
 function faultsIn(errors: unknown): string[] {
   if (Array.isArray(errors)) return errors.slice(0, FAULTS_MAX).map(faultOf).filter(isSentence);
   const fields = Object.entries(asObject(errors) ?? {}).slice(0, FAULTS_MAX);

@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import type { HeaderNames } from '../paylink/events.ts';
 
-/** Seconds after which the sender of a refused delivery may try again. */
+/** The `Retry-After` of the answers 503, in seconds. */
 const RETRY_AFTER_SECONDS = 5;
 
 /**
- * Every answer of the hook. Each is built once: answers of one kind have the same body, so that an answer tells a
- * forger nothing, and the hot path builds nothing.
+ * An answer of the hook. All answers are built once, at start: answers of one kind have the same body, so they tell a
+ * forger nothing, and answering a delivery builds nothing.
  */
 export type HookAnswer = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A string, which Node sends with the headers in one write. */
+  /** A string, so that Node sends it with the headers in one write. */
   readonly body: string;
 };
 
@@ -38,7 +38,7 @@ export const ANSWERS = {
     CLOSE,
   ),
   unavailable: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', RETRY),
-  /** The body is still arriving, and others have taken its place. */
+  /** For a body that is still arriving when settled gives its place to others. */
   crowdedOut: problem(503, 'unavailable', 'The delivery could not be recorded. Send it again.', { ...RETRY, ...CLOSE }),
   stopping: problem(503, 'unavailable', 'The receiver is stopping. Send the delivery again.', { ...RETRY, ...CLOSE }),
 } as const satisfies Record<string, HookAnswer>;
@@ -49,11 +49,11 @@ export function send(response: ServerResponse, { status, headers, body }: HookAn
   response.end(body);
 }
 
-/** Whether what settled asked at its own public address has this body. Whatever answers there may never end, so no more is read. */
+/** Whether our public address answered with this body. Another server may send without end, so no more is read. */
 export async function hasBody({ body }: Pick<globalThis.Response, 'body'>, expected: string): Promise<boolean> {
   const whole = Buffer.from(expected);
   let length = 0;
-  // Leaving the loop cancels the rest.
+  // Leaving the loop cancels the rest of the response.
   for await (const chunk of body ?? []) {
     const part = whole.subarray(length, length + chunk.length);
     if (!part.equals(chunk)) return false;
@@ -78,13 +78,13 @@ function make(status: number, contentType: string, content: object, headers: Rec
 
 const PREFLIGHT_SECONDS = 600;
 
-/** Lets pages of the one allowed origin read an answer (Fetch standard, "CORS protocol"). */
+/** Allows pages of the one allowed origin to read an answer (Fetch standard, "CORS protocol"). */
 export function crossOriginHeaders(allowed: string, request: Request, response: Response): void {
   response.setHeader('vary', 'origin');
   if (request.headers.origin === allowed) response.setHeader('access-control-allow-origin', allowed);
 }
 
-/** Answers a browser that asks whether a page of the allowed origin may deliver. */
+/** Answers the preflight request of a browser (Fetch standard, "CORS protocol"). */
 export function answerPreflight(allowed: string, names: HeaderNames, request: Request, response: Response): void {
   crossOriginHeaders(allowed, request, response);
   response.setHeader('access-control-allow-methods', 'POST');

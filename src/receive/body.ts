@@ -4,41 +4,40 @@ import getRawBody from 'raw-body';
 
 export const BODY_BYTES_MAX = 256 * 1024;
 
-/** Give `room` back when the body is no longer needed. */
+/** The caller passes `room` to `giveBack` when it no longer needs the body. */
 type BodyRead = { outcome: 'read'; body: Buffer; room: Room };
 
 type Ended = Omit<BodyRead, 'room'> | NotRead;
 
 export type NotRead = {
   /**
-   * - `no_room`: there is no memory left for it; the rest is still arriving, see `skip`
-   * - `crowded_out`: it came in too many pieces; or there were too many that name no link, and it had been arriving for
-   *   longest
-   * - `refused`: the process is stopping and would not wait for the rest
+   * - `no_room`: no memory is left for the body; the rest is still arriving, so call `skip`
+   * - `crowded_out`: the body came in too many pieces, or it named no link and was the oldest of too many such bodies
+   * - `refused`: the process is stopping and did not wait for the rest
    */
   outcome: 'too_large' | 'aborted' | 'no_room' | 'crowded_out' | 'refused';
 };
 
 /**
- * Bytes of bodies in memory at once, from their arrival to the answer. Deliveries that name no link of ours by their
- * address have a separate share, so that a flood of them takes no place from the others.
+ * The most bytes of bodies in memory at once, from their arrival to the answer. Deliveries whose address names no known
+ * link have a separate share, so that a flood of them takes no memory from the others.
  */
 const ROOM_BYTES_MAX = { addressed: 64 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
 export type Share = keyof typeof ROOM_BYTES_MAX;
 type Room = { share: Share; bytes: number };
 
 /**
- * How many bodies may be arriving that name no link by their address: slow ones would take connections and time from
- * the others.
+ * The most bodies that may be arriving at once without naming a link in their address. Slow ones would take connections
+ * and time from the others.
  */
 const OTHERS_MAX = 512;
 
-/** An announced body of this size takes no room: connections are bounded, and so are these bodies together. */
+/** A body with an announced length up to this is not counted: the limit on connections bounds these bodies together. */
 const UNMETERED_BYTES_MAX = 16 * 1024;
-/** What a piece costs in addition to its bytes, after the first `PIECES_FREE`: a body can come byte by byte. */
+/** What each piece after the first `PIECES_FREE` costs beside its bytes: a body may arrive byte by byte. */
 const PIECE_BYTES = 256;
 const PIECES_FREE = 64;
-/** settled refuses a body in more pieces than this: each piece costs more time than the bytes of an honest one. */
+/** settled refuses a body in more pieces: each piece costs more time than the bytes of an honest one. */
 const PIECES_MAX = 2_048;
 
 export type BodyReader = ReturnType<typeof bodyReader>;
@@ -46,11 +45,11 @@ export type BodyReader = ReturnType<typeof bodyReader>;
 /** Reads raw request bodies, at most 256 KiB each, and can refuse those that are still arriving. */
 export function bodyReader() {
   const incomplete = new Set<() => void>();
-  /** Bodies that name no link by their address, the oldest first. */
+  /** Bodies whose address names no link, oldest first. */
   const others = new Set<() => void>();
   const taken = { addressed: 0, others: 0 };
 
-  /** False if there is not enough room left. */
+  /** Returns false if the share has not enough room left. */
   function take(room: Room, bytes: number): boolean {
     if (taken[room.share] + bytes > ROOM_BYTES_MAX[room.share]) return false;
     taken[room.share] += bytes;
@@ -71,7 +70,7 @@ export function bodyReader() {
     longest();
   }
 
-  /** Takes room as the bytes arrive: an announced length takes none. */
+  /** Takes room as bytes arrive. Announcing a length takes none. */
   async function read(request: IncomingMessage, share: Share): Promise<BodyRead | NotRead> {
     const room: Room = { share, bytes: 0 };
     const { promise: ended, resolve: end } = Promise.withResolvers<Ended>();
@@ -96,7 +95,7 @@ export function bodyReader() {
     return outcome;
   }
 
-  /** Lets a body pass without keeping it: a client that is still sending would not see an answer. */
+  /** Reads the rest of a body and discards it: a client that is still sending would not see an answer. */
   function skip(request: IncomingMessage): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
@@ -105,7 +104,7 @@ export function bodyReader() {
       };
       incomplete.add(end);
       request.once('close', end).resume();
-      // A closed request emits no second `close`.
+      // A request that is closed already emits no second `close`.
       if (request.destroyed) end();
     });
   }
@@ -120,7 +119,7 @@ export function bodyReader() {
   };
 }
 
-/** The request's bytes, counted as they pass. Stops if there is no room for more, or if there are too many pieces. */
+/** Counts the request's bytes as they pass. Stops if no room is left, or if the pieces are too many. */
 function metered(
   request: IncomingMessage,
   take: (bytes: number) => boolean,

@@ -11,15 +11,15 @@ import {
   withoutPrefix,
 } from './verify.ts';
 
-/** What is wrong with the form of a header as a whole. */
+/** A fault in the form of a whole header. */
 type WholeFault = { fault: 'empty' | 'named' | 'quoted' | 'line_end' };
 
 export type SignatureFault =
   | WholeFault
-  /** About a time that it names (`t=`). */
+  /** Faults of the time in the header (`t=`). */
   | { fault: 'time_twice' | 'time_not_first' | 'time_alone' | 'time_differs' }
   | { fault: 'too_long'; characters: number; parts: number }
-  /** About one element; `parts`: how many there are. */
+  /** Faults of one element; `parts` is the number of elements. */
   | { fault: 'prefix'; prefix: string; parts: number }
   | { fault: 'hex_digits' | 'base64_bytes'; length: number; parts: number }
   | { fault: 'no_encoding' | 'encoded_twice' | 'not_canonical' | 'empty_part'; parts: number };
@@ -29,37 +29,40 @@ export type TimestampFault =
   | { fault: 'digits'; length: number }
   | { fault: 'fraction' | 'sign' | 'date' | 'no_digits' };
 
-/** Signs that a body is not as the service sent it. */
+/** Signs that something changed the body after the service sent it. */
 export type BodyDamage = 'empty' | 'no_text' | 'replaced' | 'no_json';
 
 /**
- * What a delivery turned out to be: a code, and what belongs to it. It holds no secret and no sentence. docs/errors.md
+ * The result of diagnosing a delivery: a code and its details. It holds no secret and no sentence. docs/errors.md
  * explains each code.
  */
 export type Diagnosis =
   | { code: 'authentic'; clockAheadMs: number; nowMs: number }
   | { code: 'stale_clock'; clockAheadMs: number; nowMs: number; toleranceSeconds: number }
-  /** `besides`: what else is wrong, if the code in it is right. */
+  /** `besides`: what else is wrong if only the form of the signature is. */
   | { code: 'malformed_signature'; fault: SignatureFault; besides: Mistake | null }
   | { code: 'malformed_timestamp'; fault: TimestampFault; besides: Mistake | null }
   | { code: 'unusable_secret'; bytes: number; bytesMin: number; besides: Mistake | null }
   | { code: Mistake['verdict']; mistake: Mistake; clockAheadMs: number }
-  /** Nothing explains the signature, and the body is broken. */
+  /** No known mistake explains the signature, and the body is broken. */
   | { code: 'altered_body'; damage: BodyDamage; clockAheadMs: number }
   | { code: 'wrong_secret_or_altered_body'; clockAheadMs: number }
-  /** Headers that may be the service's, the names that settled looks for, and what it should look for if that is clear. */
+  /**
+   * `names`: headers that may be the service's. `wanted`: the names that settled looks for. `prefix`: the prefix to
+   * configure; null if that is unclear.
+   */
   | { code: 'other_header_names'; names: string[]; wanted: string[]; prefix: string | null }
-  /** `origin`: of a browser's preflight request. */
+  /** `origin`: from a browser's preflight request. */
   | { code: 'other_method'; method: string; origin: string | null }
   | { code: 'content_encoding'; encoding: string }
-  /** `bytes`: the announced length, if there is one. */
+  /** `bytes`: the announced length; null if there is none. */
   | { code: 'body_size'; bytes: number | null };
 
 export type Captured = {
   body: Buffer;
   signature: string;
   timestamp: string;
-  /** Any of them is right. */
+  /** The secrets of the link. A signature by any of them is right. */
   secrets: readonly string[];
   nowMs: number;
   toleranceSeconds: number;
@@ -68,7 +71,7 @@ export type Captured = {
 
 const NAMES = headerNames(HEADER_PREFIX);
 
-/** Says what a captured delivery is: first with the verifier that receives, then by trying the usual mistakes. */
+/** Diagnoses a captured delivery: first with the verifier of the hook, then by trying the usual mistakes. */
 export function diagnose(given: Captured): Diagnosis {
   // Spaces around a header's value are not part of it (RFC 9110 §5.5).
   const captured = {
@@ -110,7 +113,7 @@ export function diagnose(given: Captured): Diagnosis {
   }
 }
 
-/** A pattern alone would take quadratic time: from each space within a header it would scan the spaces after it. */
+/** A pattern alone would take quadratic time: it would rescan each run of spaces within the header many times. */
 function withoutSpacesAround(header: string): string {
   let to = header.length;
   while (to > 0 && ' \t'.includes(header[to - 1] as string)) to--;
@@ -133,7 +136,7 @@ function bodyDamage(body: Buffer): BodyDamage | null {
 const NAMED = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{0,64}(?:signature|timestamp)\s*:/i;
 const FOREIGN_PREFIX = /^([A-Za-z][A-Za-z0-9_-]{0,15})[=,:](?=.{20})/;
 
-/** Why a signature header does not follow the grammar of docs/signature.md. */
+/** Says why a signature header does not follow the grammar of docs/signature.md. */
 function signatureFault(header: string, timestamp: string): SignatureFault {
   const fault = wholeFault(header) ?? stampFault(header, timestamp);
   if (fault !== null) return fault;
@@ -162,7 +165,7 @@ function wholeFault(header: string): WholeFault | null {
   return /[\r\n]/.test(header) ? { fault: 'line_end' } : null;
 }
 
-/** What is wrong with the time that a signature header names (`t=`). */
+/** The fault of the time (`t=`) in a signature header; null if it has none. */
 function stampFault(header: string, timestamp: string): SignatureFault | null {
   const stamps = [...header.matchAll(/(?:^|[, ])(t=[^, ]*)/g)].map(([, stamp]) => stamp as string);
   const [stamp] = stamps;
@@ -188,7 +191,7 @@ function elementFault(element: string, parts: number): SignatureFault | null {
   return spellings.includes(text) ? null : { fault: 'not_canonical', parts };
 }
 
-/** Codes that a malformed signature may have meant, for telling whether only its form is wrong. */
+/** The codes that a malformed signature may have meant. `diagnose` uses them to tell whether only the form is wrong. */
 function guessSignatures(header: string): Buffer[] {
   const bare = header.slice(0, HEADER_LENGTH_MAX).replace(NAMED, '').trim().replace(QUOTED, '$2').trim();
   return splitElements(bare)

@@ -3,7 +3,7 @@ import type { BodyDamage, Diagnosis, SignatureFault, TimestampFault } from './di
 import { type CharacterChange, type Mistake, variantWords } from './mistakes.ts';
 import { CANDIDATES_MAX, HEADER_LENGTH_MAX } from './verify.ts';
 
-/** A diagnosis for a person: what is wrong, in a sentence or two, then what else was noticed and what to do. */
+/** A diagnosis for a person: what is wrong, in a sentence or two; then what else was noticed and what to do. */
 export type Explained = { answer: string; advice: string[] };
 
 export function explainDiagnosis(diagnosis: Diagnosis): Explained {
@@ -75,7 +75,7 @@ const ADVICE: Record<Mistake['verdict'], string> = {
     'the raw body.',
 };
 
-/** Completes "the signature matches …"; empty if it matches everything as it was given. */
+/** Completes "the signature matches …". Empty if the signature matches everything as it was given. */
 function matched({ readings, algorithm, change }: Mistake): string {
   if (change !== null) return `the ${change.of} ${changeWords(change)}`;
   const hash = algorithm === null ? [] : [`HMAC with ${algorithm.toUpperCase()} instead of SHA256`];
@@ -127,7 +127,7 @@ const WHOLE = {
   line_end: 'holds a line end',
 };
 
-/** Each completes "the signature …", with what belongs to the fault in braces. */
+/** Each completes "the signature …". Braces name fields of the fault. */
 const SIGNATURE_FAULTS: Readonly<Record<SignatureFault['fault'], string>> = {
   ...WHOLE,
   time_twice: 'names a time (`t=`) more than once',

@@ -3,49 +3,48 @@ import { escapeNonAscii, type JsonLayout, jsonParts, layoutOf, withSeparators } 
 import { matchesAny } from './verify.ts';
 
 /**
- * Finds the usual mistakes in signing and in keeping what was signed. Each is a variant of the body, the timestamp or
- * the secret, or another form in which they were put together: a row of the tables below. One or two of them at once are
- * tried against the signature.
+ * A usual mistake in signing a delivery or in storing its parts. Each is a row of the tables below: a variant of the
+ * body, the timestamp or the secret, or another way to combine them. `findMistake` tries one or two of them at once.
  */
 export type Mistake = {
   verdict: Verdict;
-  /** Names of the variants that the signature matches; none if it matches what was given, apart from its form. */
+  /** Names of the variants that the signature matches. Empty if only the signature's form was wrong. */
   readings: string[];
-  /** The hash of the signature, if that is not SHA-256. */
+  /** The hash of the signature; null for SHA-256. */
   algorithm: string | null;
   change: CharacterChange | null;
 };
 type Verdict = 'altered_body' | 'altered_timestamp' | 'wrong_secret' | 'signed_otherwise';
 
-/** A character that has to be left out, put in or put in another's place, for the signature to match. */
+/** One character to remove, add or replace, so that the signature matches. */
 export type CharacterChange = {
   of: 'body' | 'timestamp';
   how: 'without' | 'instead' | 'added';
   at: number;
-  /** What is there, and what should be. */
+  /** `is`: the character found. `shouldBe`: the character that the signature expects. */
   is: string;
   shouldBe: string;
 };
 
-/** `secrets`: any of them is right. */
+/** `secrets`: a signature by any of them is right. */
 type Signed = { body: Buffer; timestamp: string; secrets: readonly string[] };
 
-/** How much to try: all that a person has time for, or the little that a serving process can spare. */
+/** How much to try: `all` when a person waits for the result, `little` in a process that serves deliveries. */
 export type Effort = 'all' | 'little';
 
 const MISTAKES_AT_ONCE = 2;
-/** Larger bodies are not searched for a changed character: the search grows with the square of the length. */
+/** settled searches no larger body for a changed character: the search grows with the square of the length. */
 const SEARCHED_BYTES_MAX = 1024;
-/** With little effort, variants of larger bodies are not tried. */
+/** With `little` effort, settled tries no variants of larger bodies. */
 const VARIED_BYTES_MAX = 16 * 1024;
-/** Longer text is not a timestamp in any form, and is not searched for a changed character. */
+/** Longer text is no timestamp in any form; settled does not search it for a changed character. */
 const TIMESTAMP_LENGTH_MAX = 32;
-/** Bytes that one search may hash in all: milliseconds of a server, seconds of a person. */
+/** The most bytes that one search may hash: milliseconds in a server, seconds for a person. */
 const HASHED_BYTES_MAX: Readonly<Record<Effort, number>> = { little: 2_000_000, all: 1_000_000_000 };
-/** The cost of a code in addition to its message, in bytes hashed. */
+/** The cost of computing one code in addition to its message, counted in bytes hashed. */
 const BYTES_PER_CODE = 1024;
 
-/** The fewest mistakes that explain a signature; null if none of the tried ones does. */
+/** Finds the fewest mistakes that explain a signature; null if none of those tried does. */
 export function findMistake(signed: Signed, signatures: readonly Buffer[], effort: Effort): Mistake | null {
   const matches = matcher(signatures, effort);
   const isVaried = effort === 'all' || signed.body.length <= VARIED_BYTES_MAX;
@@ -74,7 +73,7 @@ function messageOf(form: string, timestamp: Buffer, body: Buffer): Buffer[] {
   return parts.map((part) => (part === 'timestamp' ? timestamp : part === 'body' ? body : Buffer.from(part)));
 }
 
-/** `names`: of the variants of body, secret and timestamp, and of the form. The first that is not empty tells the verdict. */
+/** `names`: the variants of body, secret, timestamp and form. The first that is not empty gives the verdict. */
 function mistake(names: readonly string[], algorithm: string): Mistake {
   const verdicts = ['altered_body', 'wrong_secret', 'altered_timestamp'] as const;
   return {
@@ -87,12 +86,12 @@ function mistake(names: readonly string[], algorithm: string): Mistake {
 
 const HASHES: Readonly<Record<number, string>> = { 16: 'md5', 20: 'sha1', 32: 'sha256', 48: 'sha384', 64: 'sha512' };
 
-/** `mistakes`: how many this try assumes. */
+/** `mistakes`: how many mistakes this try assumes. Returns the algorithm that matched; null if none did. */
 type Matcher = (key: Buffer, message: readonly Buffer[], mistakes: number) => string | null;
 
 /**
- * Finds the algorithm under which a message gives one of the signatures. One budget pays for everything that it hashes,
- * because a sender chooses how long the parts are, how many algorithms may apply, and how much is tried.
+ * Makes a function that finds the algorithm under which a message gives one of the signatures. One budget limits all
+ * that it hashes, because the sender chooses the lengths, the number of algorithms and the number of tries.
  */
 function matcher(signatures: readonly Buffer[], effort: Effort): Matcher {
   const algorithms = new Set(signatures.flatMap(({ length }) => HASHES[length] ?? []));
@@ -114,7 +113,7 @@ function matcher(signatures: readonly Buffer[], effort: Effort): Matcher {
 const DIGITS = '0123456789';
 const PRINTABLE = Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join('');
 
-/** One character changed, added or lost on the way, in the timestamp or in a body that is not too long. */
+/** Searches for one character changed, added or lost on the way, in the timestamp or in a short body. */
 function findChangedCharacter({ body, timestamp, secrets }: Signed, matches: Matcher, effort: Effort): Mistake | null {
   const keys = secrets.map((secret) => Buffer.from(secret));
   const isSigned = (stamp: string, content: Buffer) =>
@@ -143,11 +142,11 @@ function* changed(text: string, alphabet: string): Generator<{ change: Omit<Char
   }
 }
 
-/** One variant of a part: its name, how a person calls it, and how it is made; null if it cannot be. */
+/** One variant of a part: its name, the words that a person reads, and a function that makes it (null if it cannot). */
 type Row<Given extends unknown[]> = readonly [name: string, words: string, make: (...given: Given) => Made | null];
 type Made = string | Buffer;
 
-/** How the timestamp and the body may have been put together. */
+/** The ways in which the signer may have combined the timestamp and the body. */
 const FORMS: readonly (readonly [name: string, words: string, message: string])[] = [
   ['', '', 'timestamp.body'],
   ['body_alone', 'the body alone, without the timestamp', 'body'],
@@ -158,7 +157,7 @@ const FORMS: readonly (readonly [name: string, words: string, message: string])[
   ['v0_form', '`v0:`, the timestamp, a colon and the body, as another service signs', 'v0:timestamp:body'],
 ];
 
-/** The body as programs on its way, or that signed it, may have had it. */
+/** The body as its signer, or a program on its way, may have had it. */
 const BODIES: readonly Row<[text: string, body: Buffer]>[] = [
   ['body_without_final_line_end', 'the body without its final line end', (text) => text.replace(/\r?\n$/, '')],
   ['body_trimmed', 'the body without the white space around it', (text) => text.trim()],
@@ -175,7 +174,7 @@ const BODIES: readonly Row<[text: string, body: Buffer]>[] = [
 
 type Json = { text: string; value: unknown; parts: readonly string[]; layout: JsonLayout };
 
-/** The same JSON as programs that parsed it would write it again. */
+/** The same JSON, as programs that parsed it may have written it again. */
 const JSONS: readonly Row<[json: Json]>[] = [
   [
     'body_without_white_space',
@@ -203,7 +202,7 @@ const TIMESTAMPS: readonly Row<[ms: number]>[] = [
   ['timestamp_iso', 'the timestamp as an ISO date', (ms) => new Date(ms).toISOString()],
 ];
 
-/** A secret as it may have been kept, pasted or decoded; `bare` is without spaces around it and its prefix. */
+/** A secret as it may have been stored, pasted or decoded; `bare`: without its prefix and the white space around it. */
 const SECRETS: readonly Row<[secret: string, bare: string]>[] = [
   ['secret_trimmed', 'the secret without the white space around it', (secret) => secret.trim()],
   ['secret_with_line_end', 'the secret with a line end after it', (secret) => `${secret}\n`],
@@ -222,12 +221,12 @@ const SECRETS: readonly Row<[secret: string, bare: string]>[] = [
 
 const WORDS = new Map([...FORMS, ...BODIES, ...JSONS, ...TIMESTAMPS, ...SECRETS].map(([name, words]) => [name, words]));
 
-/** How a person calls a variant; a stored name that this version does not know stays as it is. */
+/** The words for a variant. Returns the name itself if this version does not know it. */
 export function variantWords(name: string): string {
   return WORDS.get(name) ?? name;
 }
 
-/** `name`: empty for what was given. */
+/** `name` is empty for a part as it was given. */
 type Variant = { name: string; value: Buffer };
 
 function variant(name: string, made: Made): Variant {
@@ -245,10 +244,10 @@ function distinct(variants: readonly Variant[]): Variant[] {
   return variants.filter(({ value }, at) => !variants.slice(0, at).some((earlier) => earlier.value.equals(value)));
 }
 
-/** JSON that is nested deeper is not an event, and is not written again. */
+/** JSON nested deeper than this is no event. settled does not write it again. */
 const DEPTH_MAX = 32;
 
-/** How long a signer's form of a body may be: a multiple of its length, plus an allowance for small bodies. */
+/** The longest form of a body that a signer may have used: a multiple of its length, and some more for small bodies. */
 function longest(length: number): number {
   return length * 4 + 1024;
 }
@@ -270,7 +269,7 @@ function jsonVariants(text: string): Variant[] {
   }
 }
 
-/** Null if it would be too long: a few nested brackets can make megabytes. */
+/** Null if the result would be too long: a few nested brackets can become megabytes. */
 function indented({ text, value, layout: { lines, levels } }: Json, width: number): string | null {
   return text.length + lines + levels * width <= longest(text.length) ? JSON.stringify(value, null, width) : null;
 }

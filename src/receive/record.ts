@@ -12,8 +12,8 @@ import { diagnoseRefused } from './rejections.ts';
 import { type Authentic, isFresh, type Verified, verify } from './verify.ts';
 
 /**
- * How a delivery ended, for the metrics. `rejected`: it is not authentic; `refused`: settled is stopping; `shed`: there is no
- * room for its body; `aborted`: its sender went away; `failed`: the store did not answer; `probe`: doctor sent it.
+ * How a delivery ended, for the metrics. `rejected`: not authentic; `refused`: settled is stopping; `shed`: no room for
+ * the body; `aborted`: the sender disconnected; `failed`: the store did not record it; `probe`: from `doctor`.
  */
 export const DELIVERY_OUTCOMES = [
   'recorded',
@@ -41,42 +41,42 @@ export type DeliveryOptions = {
   log: Log;
   toleranceSeconds: number;
   headerNames: HeaderNames;
-  /** Called after each delivery that was recorded, so that settlement can begin. */
+  /** Called after settled recorded a delivery, to wake the settler. */
   onRecorded: () => void;
 };
 
 export type Received = {
   rawHeaders: readonly string[];
   body: Buffer;
-  /** Null: the delivery names no link of ours. */
+  /** Null if the delivery names no known link. */
   link: LinkCredentials | null;
-  /** When the headers arrived: a slow body must not make a delivery stale. */
+  /** When the headers arrived. Freshness is measured then, so that a slow body does not make a delivery stale. */
   headersAtMs: number;
 };
 
 export type EndedDelivery = {
   answer: HookAnswer;
   outcome: DeliveryOutcome;
-  /** What remains to be done once the answer is sent. */
+  /** Work to do once the answer is sent. */
   afterwards?: () => void;
-  /** The link that it was signed for, or that it names: for the log and its followers. */
+  /** The link that the delivery was signed for, or that it names: for the log and those who follow it. */
   link?: { readonly linkKey: number; readonly reference: string };
   recorded?: Recorded;
   type?: string | null;
-  /** Why it was refused before its signature was looked at. */
+  /** Why settled refused it before reading its signature. */
   unread?: KeptReason;
-  /** Why it is not authentic. */
+  /** Why the delivery is not authentic. */
   reason?: KeptReason;
   diagnose?: () => Diagnosis | null;
-  /** What kept it from being recorded. */
+  /** The fault that kept settled from recording it. */
   fault?: unknown;
 };
 
-/** settled computes a dummy HMAC with it, so that an unknown link takes the same time as a known one. */
+/** For a delivery of an unknown link settled computes a dummy HMAC with this, so that both cases take the same time. */
 const DUMMY_SECRET = 'no link has this signing secret';
 
 /**
- * Verifies a delivery whose body is read, and records it. A 2xx means that it is on the disk. Throws if the store
+ * Verifies a delivery whose body was read, and records it. A 2xx means that it is on the disk. Throws if the store
  * cannot record it; the caller must then not acknowledge it.
  */
 export async function takeDelivery(options: DeliveryOptions, received: Received): Promise<EndedDelivery> {
@@ -102,8 +102,8 @@ export async function takeDelivery(options: DeliveryOptions, received: Received)
 }
 
 /**
- * Verifies with the cached credentials. If these may lack a secret that the service named meanwhile, verifies again
- * with those from the store.
+ * Verifies with the cached credentials. If the service may have named another secret since they were cached, verifies
+ * again with those of the store.
  */
 async function verifyNow(
   { credentials }: DeliveryOptions,
@@ -143,7 +143,7 @@ async function record(
   };
 }
 
-/** A stale delivery settles nothing: settled keeps it as a hint to ask the service. */
+/** Keeps a stale delivery as a hint to ask the service. A stale delivery settles nothing. */
 async function recordHint(
   { store, clock }: DeliveryOptions,
   { timestamp }: Authentic,
@@ -158,7 +158,7 @@ async function recordHint(
 
 type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
 
-/** The event's own id, or its digest if it has none: the signature covers both. */
+/** The event id, or a digest of the body if the event has none. The signature covers both. */
 function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
   const { type, eventId: own } = readEnvelope(parsed, { linkId });

@@ -5,13 +5,13 @@ import type { Intake, Refusals, Rejection } from '../store/contract_inbox.ts';
 import type { Cancel, Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 
-/** A link's rejections are written at most this often; in between they are counted. */
+/** settled writes a link's rejections for one reason at most this often, and counts them in between. */
 const WRITE_EVERY_MS = 1000;
-/** How many links and reasons are counted at once; further rejections appear only in the metrics. */
+/** The most pairs of link and reason that are counted at once. Further rejections appear only in the metrics. */
 const COUNTED_MAX = 10_000;
-/** Deliveries refused for one reason are a matter for a person once this many links have some. */
+/** When deliveries of this many links are refused for one reason, settled raises a matter for a person. */
 const MATTER_FROM_LINKS = 3;
-/** How often settled checks whether an open matter has ended; if none is open, only every 15th time. */
+/** How often settled checks whether an open matter has ended. If none is open, it checks only every 15th time. */
 const END_EVERY_MS = 60_000;
 const END_ELSE_EVERY = 15;
 
@@ -19,11 +19,11 @@ export type RejectionLog = ReturnType<typeof rejectionLog>;
 
 type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { diagnosis: Diagnosis | null };
 
-/** Keeps why deliveries were refused, after they were answered and without letting a flood reach the disk. */
+/** Keeps the reasons of rejections: after the answer, and so seldom that a flood does not reach the disk. */
 export function rejectionLog(options: {
   store: Pick<Intake, 'recordRejection'> & Refusals;
   clock: Clock;
-  /** `count`: how many refusals could not be noted. */
+  /** `count`: how many rejections could not be stored. */
   onFailed: (error: unknown, count: number) => void;
 }) {
   const { store, clock, onFailed } = options;
@@ -49,7 +49,7 @@ export function rejectionLog(options: {
   }
 
   function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
-    // Other header names are a wrong setting for every link, or an invention: anyone who knows an address can send any.
+    // Either the setting is wrong for every link, or the names are invented: anyone who knows an address can send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
     return {
       ...rejection,
@@ -58,7 +58,7 @@ export function rejectionLog(options: {
     };
   }
 
-  /** The next write includes the counts of a failed one: a write also queues the link's check. */
+  /** Adds the counts of a failed write to the next one, which also queues the link's check. */
   function countAgain(key: string, rejection: Counted): void {
     const since = counted.get(key);
     if (since === undefined) clock.after(WRITE_EVERY_MS, () => void write(key));
@@ -66,7 +66,7 @@ export function rejectionLog(options: {
     counted.set(key, { ...rejection, ...since, diagnosis, count: rejection.count + (since?.count ?? 0) });
   }
 
-  /** Null if the search fails: the refusal is then counted without a diagnosis. */
+  /** Null if the search fails: the rejection is then counted without a diagnosis. */
   function diagnosed(find: () => Diagnosis | null): Diagnosis | null {
     try {
       return find();
@@ -81,12 +81,12 @@ export function rejectionLog(options: {
       const { open } = await store.endRefusals(clock.nowMs());
       mayBeOpen = open > 0;
     } catch {
-      // The heartbeat reports a failing store, and this runs again.
+      // The heartbeat reports a failing store, and the timer runs this again.
     }
   }
 
   return {
-    /** Calls `find` at once, but seldom: a flood must not cost much. */
+    /** Counts a rejection. Calls `find` at once, but limits how often: a flood must not cost much. */
     add: (linkKey: number, reason: KeptReason, find?: () => Diagnosis | null): void => {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
@@ -98,33 +98,33 @@ export function rejectionLog(options: {
       });
       if (before === undefined) void write(key);
     },
-    /** Periodically ends the matters that are over. */
+    /** Ends matters that are over, periodically. */
     watch: (): Cancel => {
       let times = 0;
       return clock.every(END_EVERY_MS, () => {
         if (mayBeOpen || ++times % END_ELSE_EVERY === 0) void endMatters();
       });
     },
-    /** Writes what is counted and waits for it. */
+    /** Writes all that is counted, and waits for the writes. */
     flush: async (): Promise<void> => {
       await Promise.all([...counted.keys()].map(write));
     },
   };
 }
 
-/** Each link's deliveries of one reason are diagnosed at most this often. */
+/** settled diagnoses deliveries of one link and reason at most this often. */
 const SAME_EVERY_MS = 10_000;
-/** All diagnoses that compute codes, together: ten at once, and one more every half second. */
+/** Limits all diagnoses that compute codes: ten at once, then one every half second. */
 const BURST = 10;
 const ONE_MORE_MS = 500;
-/** Reasons whose diagnosis computes codes; the others only look at what was sent. */
+/** The reasons whose diagnosis computes codes. The others only read the headers. */
 const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
-/** Links and reasons whose last diagnosis is remembered. */
+/** The most pairs of link and reason whose last diagnosis is remembered. */
 const REMEMBERED_MAX = 10_000;
 
 /**
- * Whether one more delivery of this link and reason may be diagnosed. A diagnosis must be made at once, because settled
- * does not keep the bytes of a refused delivery. It can cost milliseconds, so settled makes few, and after the answer.
+ * Makes a function that says whether settled may diagnose one more delivery of a link and reason. It must be at once,
+ * because settled keeps no bytes of a rejected delivery. It can cost milliseconds, so settled does it seldom.
  */
 function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
   const lastMs = new Map<string, number>();
@@ -155,7 +155,7 @@ type RefusedDelivery = {
   toleranceSeconds: number;
 };
 
-/** What a refused delivery turns out to be; null if its reason says everything. */
+/** Diagnoses a rejected delivery; null if its reason says everything. */
 export function diagnoseRefused(refused: RefusedDelivery): Diagnosis | null {
   const { rawHeaders, headerNames, reason } = refused;
   if (reason === 'signature_missing' || reason === 'timestamp_missing')
@@ -171,11 +171,11 @@ export function diagnoseRefused(refused: RefusedDelivery): Diagnosis | null {
 }
 
 const NAMES_MAX = 8;
-/** Header names may hold more, and a person pastes what is shown here into a shell. */
+/** A person pastes these names into a shell, so other characters, which header names may have, are not shown. */
 const NAME = /^[a-z0-9_-]{1,64}$/;
 const LOOKS_LIKE = /signature|timestamp|hmac|digest|(?:^|[-_])(?:sig|sign|signed|time|date-?time|ts|mac)(?:$|[-_])/;
 
-/** The names of headers that look like a signature or a timestamp, and never what they hold; null if there are none. */
+/** The names, never the values, of headers that look like a signature or a timestamp; null if there are none. */
 function otherHeaderNames(rawHeaders: readonly string[], wanted: HeaderNames): Diagnosis | null {
   const all = rawHeaders.filter((_text, at) => at % 2 === 0).map((name) => name.toLowerCase());
   const looking = [...new Set(all)].filter((name) => NAME.test(name) && LOOKS_LIKE.test(name));
@@ -192,7 +192,7 @@ function otherHeaderNames(rawHeaders: readonly string[], wanted: HeaderNames): D
   };
 }
 
-/** Of a request that was refused before its body was read. */
+/** Diagnoses a request that was refused before its body was read. */
 export function diagnoseUnread(
   request: { method?: string | undefined; headers: Readonly<Record<string, string | string[] | undefined>> },
   reason: KeptReason,

@@ -12,23 +12,23 @@ import { diagnoseUnread, type RejectionLog } from './rejections.ts';
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
   rejections: Pick<RejectionLog, 'add'>;
-  /** Called when a request names a link and its body is still arriving. */
+  /** Called when a request names a known link and its body is still arriving. */
   onNamed: (request: IncomingMessage) => void;
-  /** The origin whose pages may deliver from a browser; null for none. */
+  /** The origin whose pages may deliver from a browser; null if none may. */
   crossOrigin: string | null;
-  /** Whether the process is stopping and takes no more deliveries. */
+  /** Whether the process is stopping and accepts no more deliveries. */
   isClosed: () => boolean;
   onOutcome: (ended: EndedDelivery, sinceHeadersMs: number) => void;
-  /** Called after a delivery was refused unread, with the order whose link it named. */
+  /** Called after settled refused a delivery without reading its body; `order` is the order whose link it named. */
   onUnread: (refused: { reason: KeptReason; order: string | undefined }) => void;
 };
 
-/** The address of a link's hook; the shared one has no token. */
+/** The path of a link's hook, with its token. */
 const HOOK = /^\/hooks\/([A-Za-z0-9_-]{32})(?:\?|$)/;
 
 /**
- * The routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed; and the
- * function that answers requests that wait for `100 Continue`.
+ * Makes the routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed.
+ * `refuseContinue` answers requests that wait for `100 Continue`.
  */
 export function hooksOf(options: ReceiveOptions): {
   router: Router;
@@ -61,7 +61,7 @@ export function hooksOf(options: ReceiveOptions): {
 type Hook = ReceiveOptions & { noteUnread: NoteUnread; findLink: FindLink };
 type Take = (hook: Hook, request: Request, headersAtMs: number) => Promise<EndedDelivery>;
 
-/** Takes a delivery with the route's function, answers it, then does the rest. */
+/** Takes a delivery with `take`, answers it, and then does its remaining work. */
 async function receive(hook: Hook, take: Take, request: Request, response: Response): Promise<void> {
   const { clock, crossOrigin, isClosed, onOutcome, noteUnread } = hook;
   const headersAt = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -77,12 +77,12 @@ async function receive(hook: Hook, take: Take, request: Request, response: Respo
   if (ended.unread !== undefined) noteUnread(request, request.params.token as string | undefined, ended.unread);
 }
 
-/** Tokens that settled makes: 24 random bytes in base64url. */
+/** The tokens that settled makes: 24 random bytes in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{32}$/;
 
 /**
- * `POST /hooks/<token>`: the token picks the link, and so the secret, before a byte of the body is read. The link keeps why
- * a delivery was refused.
+ * `POST /hooks/<token>`: the token picks the link and its secret before settled reads any of the body. If settled
+ * refuses the delivery, the link keeps the reason.
  */
 async function takeByToken(hook: Hook, request: Request, headersAtMs: number): Promise<EndedDelivery> {
   const { bodies, credentials, findLink, onNamed, rejections } = hook;
@@ -105,12 +105,12 @@ async function takeByToken(hook: Hook, request: Request, headersAtMs: number): P
   } catch (error) {
     const ended = failed(error, link);
     if (!isUndecipherable(error)) return ended;
-    // settled can ask the service whatever the body says; a forger causes no more checks than with any other delivery.
+    // settled can ask the service, whatever the body says. A forger causes no more checks than with any other delivery.
     return { ...ended, afterwards: () => rejections.add(error.linkKey, 'secret_undecipherable') };
   }
 }
 
-/** `POST /hooks`: a link id is read from the unverified body; the signature then decides. Failures leave no trace. */
+/** `POST /hooks`: reads a link id from the unverified body; the signature then decides. A rejection leaves no trace. */
 async function takeByBody(hook: Hook, request: Request, headersAtMs: number): Promise<EndedDelivery> {
   const { bodies, findLink } = hook;
   const { rawHeaders } = request;
@@ -130,7 +130,7 @@ async function takeByBody(hook: Hook, request: Request, headersAtMs: number): Pr
   }
 }
 
-/** Ends a delivery whose body was not read to its end. */
+/** Answers a delivery whose body was not read whole. */
 async function endUnread(bodies: BodyReader, request: Request, { outcome }: NotRead): Promise<EndedDelivery> {
   switch (outcome) {
     case 'no_room':
@@ -152,7 +152,7 @@ function failed(error: unknown, link: LinkCredentials | null): EndedDelivery {
   return { answer: ANSWERS.unavailable, outcome: 'failed', fault: error, ...named };
 }
 
-/** The link that a delivery named. That of a probe has no order. */
+/** The link that a delivery named. The link of a probe has no order, so it is left out. */
 function nameOf(link: { linkKey: number; reference: string } | null): Pick<EndedDelivery, 'link'> {
   return link === null || link.reference === '' ? {} : { link };
 }
@@ -161,7 +161,7 @@ function isUndecipherable(error: unknown): error is LinkFault {
   return error instanceof LinkFault && error.code === 'secret_undecipherable';
 }
 
-/** For requests that wait for `100 Continue`: answers those that would be refused unread. */
+/** Answers a request that waits for `100 Continue` if settled would refuse it unread. Returns false if it would not. */
 export function refuseContinue(
   request: IncomingMessage,
   response: ServerResponse,
@@ -183,13 +183,13 @@ function refuseByHeaders(request: IncomingMessage): (EndedDelivery & { unread: K
   return { answer: ANSWERS.tooLarge, outcome: 'too_large', unread: 'body_too_large' };
 }
 
-/** Notes that a delivery was refused before its signature was looked at; its link keeps that, if the token names one. */
+/** Notes that settled refused a delivery before reading its signature, at the link that the token names, if any. */
 type NoteUnread = (request: IncomingMessage, token: string | undefined, reason: KeptReason) => void;
 
-/** How many tokens are looked up at once for that. Their deliveries were answered, so further ones are not noted. */
+/** The most tokens looked up at once for such notes. Their deliveries were answered; further ones are not noted. */
 const UNREAD_LOOK_UPS_MAX = 4;
 
-/** The link is looked up after the answer, so that the answer takes the same time whether there is one or not. */
+/** Looks the link up after the answer, so that the answer takes the same time whether the token names a link or not. */
 function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): NoteUnread {
   let lookingUp = 0;
   async function find(token: string): Promise<LinkCredentials | null> {
@@ -214,22 +214,22 @@ function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): Not
 }
 
 /**
- * How many look-ups of links that no delivery has named before are in the store's queue at once. During a flood a turn of
- * the event loop takes 0.1 s, and ends those of the turn before: with 64, a new link waited for 5 s.
+ * The most look-ups in the store's queue at once for links that no delivery named before. During a flood, a turn of the
+ * event loop takes 0.1 s and ends the look-ups of the turn before. With 64, a new link waited for 5 s.
  */
 const UNDER_WAY_MAX = 256;
-/** How many wait for a place there: some tenths of a second. */
+/** The most look-ups that wait for a place in that queue: some tenths of a second. */
 const WAITING_MAX = 2_000;
 
 /**
- * Finds the credentials that a delivery is verified with; null if there is no such link. Throws if the store cannot
- * answer; the fault is `store_busy` if there are too many look-ups.
+ * Finds the credentials to verify a delivery with; null if the link is unknown. Throws if the store cannot answer, with
+ * the fault `store_busy` if there are too many look-ups.
  */
 export type FindLink = (by: { token: string } | { linkId: string }) => Promise<LinkCredentials | null>;
 
 /**
- * Anyone can send tokens that no link has, so looking them up has a small share of the store's queue. A link that a
- * delivery named before, and every other call of the store, never waits behind them.
+ * Gives look-ups of unknown links a small share of the store's queue, because anyone can send tokens that no link has.
+ * A link that a delivery named before, and every other call of the store, never waits behind them.
  */
 export function openFindLink(credentials: Credentials): FindLink {
   const waiting: { enter: () => void; refuse: (fault: Fault) => void }[] = [];
@@ -243,8 +243,8 @@ export function openFindLink(credentials: Credentials): FindLink {
   }
 
   /**
-   * If too many wait, the one that has waited longest fails. Refusing new ones would shut out every new link while
-   * others keep the queue full.
+   * If too many look-ups wait, the one that has waited longest fails. Refusing new ones instead would shut out every
+   * new link while others keep the queue full.
    */
   async function enter(): Promise<void> {
     if (underWay < UNDER_WAY_MAX) {

@@ -3,17 +3,17 @@ import type { RejectionReason } from '../domain/rejection.ts';
 import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 
-/** A signing secret of fewer bytes is refused, when it is stored and when it is used. */
+/** settled refuses a signing secret of fewer bytes, when it stores one and when it uses one. */
 export const SIGNING_SECRET_BYTES_MIN = 16;
 
-/** A delivery that was signed with the link's secret. Whether it is fresh and what it says comes after. */
+/** A delivery signed with the link's secret. Its freshness and content are not checked yet. */
 export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };
 
 export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason: RejectionReason };
 
 /**
  * Verifies a delivery over its raw bytes and the literal timestamp, with the link's secret or the one that the service
- * named in addition. Strict patterns come first, the comparison last. docs/signature.md holds the grammar of both
+ * named in addition. Strict patterns come first, the comparison last. docs/signature.md has the grammar of both
  * headers.
  */
 export function verify(delivery: {
@@ -33,7 +33,7 @@ export function verify(delivery: {
   if (candidates === null) return refuse('signature_malformed');
   if (Buffer.byteLength(credentials.secret) < SIGNING_SECRET_BYTES_MIN) return refuse('secret_unusable');
   const { secret, serviceSecret } = credentials;
-  // Few deliveries need the second code: those of a link with two secrets that do not match the first.
+  // The second secret is used only if the first does not match, which is rare.
   for (const key of [() => secret, ...(serviceSecret === undefined ? [] : [serviceSecret])]) {
     const mac = deliveryMac(key(), timestamp.value, body);
     if (matchesAny(mac, candidates)) return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
@@ -47,7 +47,7 @@ function refuse(reason: RejectionReason): Verified {
 
 type SingleHeader = { found: 'one'; value: string } | { found: 'missing' } | { found: 'repeated' };
 
-/** Counts a header as it was sent: Node joins repeated ones, or drops them, before the application can see them. */
+/** Counts a header as it was sent: Node joins or drops repeated ones before the application sees them. */
 function singleHeader(rawHeaders: readonly string[], name: string): SingleHeader {
   let value: string | undefined;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
@@ -61,7 +61,7 @@ function singleHeader(rawHeaders: readonly string[], name: string): SingleHeader
 /** Epoch milliseconds as 13 digits: no sign, exponent, fraction or other script's digits. */
 const TIMESTAMP = /^[1-9][0-9]{12}$/;
 
-/** The timestamp header in epoch milliseconds; null if it does not follow the grammar. */
+/** Reads the timestamp header into epoch milliseconds; null if it does not follow the grammar. */
 export function readTimestamp(header: string): number | null {
   return TIMESTAMP.test(header) ? Number(header) : null;
 }
@@ -72,8 +72,8 @@ export const HEADER_LENGTH_MAX = 1024;
 const STAMP = 't=';
 
 /**
- * The signatures in a header's value, 32 bytes each; null if it does not follow the grammar. `timestamp` is the
- * timestamp header's value: only that one is signed, so a `t=` that names another time makes the header malformed.
+ * Reads the signatures in a header's value, 32 bytes each; null if it does not follow the grammar. `timestamp` is the
+ * timestamp header's value. Only that time is signed, so a `t=` with another time makes the header malformed.
  */
 export function readSignatures(header: string, timestamp: string): Buffer[] | null {
   if (header.length > HEADER_LENGTH_MAX) return null;
@@ -90,12 +90,12 @@ export function readSignatures(header: string, timestamp: string): Buffer[] | nu
 }
 
 export function splitElements(header: string, most?: number): string[] {
-  // `v1,` contains a comma, so a header that uses it separates by spaces alone.
+  // `v1,` contains a comma, so spaces alone separate the elements of a header that uses it.
   return header.split(header.includes('v1,') ? / +/ : / *, *| +/, most);
 }
 
 /**
- * Upper or lower case, except for `v1,`: Standard Webhooks writes it so, and its comma decides how a header is split.
+ * Upper or lower case, except for `v1,`: Standard Webhooks writes it in this way, and its comma decides the separator.
  */
 const PREFIX = /^(?:hmac-sha256=|sha256[=:]|v1=)/i;
 
@@ -104,11 +104,11 @@ export function withoutPrefix(element: string): string {
 }
 
 const HEX = /^[0-9a-fA-F]{64}$/;
-// 32 bytes are 43 digits; the last one carries four bits of data and two zero bits, or the encoding is not canonical.
+// 32 bytes are 43 digits. The last digit has four bits of data, and two zero bits if the encoding is canonical.
 const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=?$/;
 const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
 
-/** The spec leaves the encoding open (§6, "Gaps"), so every usual one is accepted; null if it is none of them. */
+/** Decodes any usual encoding, because the spec leaves it open (§6, "Gaps"); null if the text is none of them. */
 function decode(text: string): Buffer | null {
   if (HEX.test(text)) return Buffer.from(text, 'hex');
   if (BASE64.test(text)) return Buffer.from(text, 'base64');
@@ -116,7 +116,7 @@ function decode(text: string): Buffer | null {
   return null;
 }
 
-/** Whether one of the candidates is the expected code, in constant time. */
+/** Whether a candidate equals the expected code. Compares in constant time. */
 export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boolean {
   let matches = false;
   for (const candidate of candidates) {
@@ -125,7 +125,7 @@ export function matchesAny(expected: Buffer, candidates: readonly Buffer[]): boo
   return matches;
 }
 
-/** Whether a signed timestamp is within the tolerance before or after our clock. */
+/** Whether a signed timestamp is at most the tolerance before or after our clock. */
 export function isFresh(signed: { timestampMs: number; nowMs: number; toleranceSeconds: number }): boolean {
   return Math.abs(signed.nowMs - signed.timestampMs) <= signed.toleranceSeconds * 1000;
 }

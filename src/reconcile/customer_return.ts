@@ -8,14 +8,14 @@ const RETURN_TOKEN = /^[A-Za-z0-9_-]{22}$/;
 export type ReturnOptions = {
   store: Pick<Store, 'recordReturn'>;
   clock: Clock;
-  /** A check may have been queued. */
+  /** Called after a check may have been queued. */
   onReturned: () => void;
 };
 
 /**
- * `GET /return/<token>`: the service sends the customer here after paying. settled then asks whether they paid, and
- * redirects the customer to the address that the shop gave for the order, and to no other, with the parameters that
- * the service added. The token is separate from the one of the link's webhooks.
+ * `GET /return/<token>`: the service sends the customer here after paying. settled queues a check, and redirects the
+ * customer to the address that the shop gave for the order, and to no other, with the parameters that the service
+ * added. This token differs from the one of the link's webhooks.
  */
 export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
@@ -38,12 +38,12 @@ export function returnRoutes({ store, clock, onReturned }: ReturnOptions): Route
   return router;
 }
 
-/** Limits of what is passed on; characters are counted as an address spells them. */
+/** Limits of the parameters passed on. Characters are counted as encoded. */
 const ADDED_MAX = { parameters: 20, characters: 2_048 } as const;
 
 /**
- * Adds the query of another address to the shop's address. Leaves out what exceeds the limits, and each parameter that the
- * shop's address has already, in every spelling that a framework may take for it.
+ * Adds the query of another address to the shop's address. Leaves out what exceeds the limits, and every parameter that
+ * the shop's address has, in any spelling that a framework may read as the same.
  */
 function withAdded(callbackUrl: string, from: string): string {
   const url = new URL(callbackUrl);
@@ -66,7 +66,7 @@ function withAdded(callbackUrl: string, from: string): string {
 // Control characters, and bytes that are not UTF-8.
 const UNUSABLE = /[\p{Cc}\p{Cs}\uFFFD]/u;
 
-/** A parameter's name as the laxest framework reads it: there `Order[]`, `order.` and `order` may all be the same. */
+/** A parameter's name as the most lenient framework reads it: `Order[]`, `order.` and `order` may all be the same. */
 function plainName(name: string): string {
   return name
     .normalize('NFKC')

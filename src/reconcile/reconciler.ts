@@ -11,9 +11,9 @@ import { type SweepOptions, startSweep } from './sweep.ts';
 
 const PLACES = 8;
 const POLL_MS = 1_000;
-/** Longer than a lookup's three requests of 10 s. */
+/** Longer than the three requests of 10 s that a check may make. */
 const LEASE_MS = 45_000;
-/** Longer than a settlement takes. A reading that is not settled by then is settled like any other row. */
+/** Longer than a settlement takes. A reading not settled by then is settled like any other row. */
 const READING_LEASE_MS = 30_000;
 const RETRY: RetryPolicy = { baseMs: 30_000, maxMs: 3_600_000, attemptsMax: Number.POSITIVE_INFINITY };
 
@@ -34,31 +34,31 @@ export type ReconcilerOptions = {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Settles a recorded reading, by the same path as an event. */
+  /** Settles a recorded reading, as an event is settled. */
   settleNow: (reading: ClaimedEvent) => Promise<void>;
-  /** All slots of the budget. */
+  /** The size of the API budget. */
   slots: number;
   restoredFromMs: SweepOptions['restoredFromMs'];
 };
 
-/** What the service said when it was asked about an order's link. */
+/** What the service said about an order's link. */
 type AskResult =
-  /** Its answer was recorded, and settled. */
+  /** settled recorded and settled the answer. */
   | { outcome: 'read'; link: LinkSeen }
-  /** It has no link of this order. */
+  /** The service has no link of this order. */
   | { outcome: 'no_link' }
-  /** It has a link of this reference that is not the order's: nothing of the answer counts for the order. */
+  /** The service has a link of this reference that is not the order's. Nothing of the answer counts for the order. */
   | { outcome: 'foreign'; link: LinkSeen };
 
-/** The result of asking about an order's link now. `opening`: the link is being opened and has no id yet. */
+/** The result of a check made now. `opening`: settled is opening the link, which has no id yet. */
 export type CheckResult = AskResult | { outcome: 'no_order' } | { outcome: 'opening' };
 
-/** Links to ask about, and how long that takes at most. */
+/** The number of links to check, and how long that takes at most. */
 type CatchUp = { links: number; requests: number; etaMs: number };
 
 export type Reconciler = ReturnType<typeof startReconciler>;
 
-/** Asks the service about links: each by its schedule, and at once if there is a reason. */
+/** Checks links at the service: each by its schedule, and now if there is a reason. */
 export function startReconciler(options: ReconcilerOptions) {
   const { store, clock, log, slots } = options;
   const asking = new Map<string, Promise<CheckResult>>();
@@ -80,13 +80,13 @@ export function startReconciler(options: ReconcilerOptions) {
   }
 
   return {
-    /** Asks about an order's link now. Throws a `ServiceFault` if the service cannot be asked. */
+    /** Checks an order's link now. Throws a `ServiceFault` if the service does not answer. */
     check: (reference: string) => {
       const running = asking.get(reference) ?? checkNow(reference).finally(() => asking.delete(reference));
       asking.set(reference, running);
       return running;
     },
-    /** Makes every link that can still be paid due, as after an outage of our own. A dry run only counts them. */
+    /** Makes every link that can still be paid due, as after an outage. A dry run only counts them. */
     catchUp: async ({ dryRun }: { dryRun: boolean }): Promise<CatchUp> => {
       const { links } = await store.catchUp({ dryRun, nowMs: clock.nowMs() });
       const minutes = Math.ceil(links / slotsFor('janitor', slots));
@@ -97,12 +97,12 @@ export function startReconciler(options: ReconcilerOptions) {
       pool.wake();
       return plan;
     },
-    /** What it costs to ask about one order's link; null if there is no such order. */
+    /** What a check of one order's link costs; null if there is no such order. */
     cost: async (reference: string): Promise<CatchUp | null> => {
       const watched = await store.findLink(reference);
       return watched && { links: 1, requests: watched.linkId === null ? 2 : 1, etaMs: 0 };
     },
-    /** Call it after a check was queued. */
+    /** Call this after queueing a check. */
     wake: pool.wake,
     stop: async () => {
       await Promise.all([sweep.stop(), pool.stop(), ...[...asking.values()].map((one) => one.catch(() => {}))]);
@@ -110,20 +110,20 @@ export function startReconciler(options: ReconcilerOptions) {
   };
 }
 
-/** Makes one check, and writes what follows if it fails. Never rejects. */
+/** Makes one check, and records a failure. Never rejects. */
 async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promise<void> {
   const { store, clock, random, log } = options;
   const { linkKey, reference, reason, failures } = check;
   try {
     const { outcome } = await ask(options, check, { as: check.class, reason });
     if (outcome === 'read') return;
-    // The shop may still make its link, or never does.
+    // The shop may make its link later, or never.
     await fail({ dueAtMs: null, missing: false, sent: true });
   } catch (error) {
     const fault = error instanceof ServiceFault ? error : null;
     const spent = fault?.code === 'api_budget_spent';
     if (!spent) log.warn({ order: reference, reason, fault: error }, 'a link could not be asked about');
-    // One link may be forbidden. The profile tells whether all are, and then pauses all checks.
+    // One link may be forbidden. The profile shows whether all are, and then pauses all checks.
     if (fault?.code === 'service_forbidden') await options.service.profile('janitor').catch(() => {});
     const missing = fault !== null && isMissing(fault);
     const dueAtMs = fault?.retryAtMs ?? clock.nowMs() + (retryDelayMs(RETRY, failures + 1, random()) ?? RETRY.maxMs);
@@ -138,7 +138,7 @@ async function checkOne(options: ReconcilerOptions, check: ClaimedCheck): Promis
   }
 }
 
-/** Asks the service about one link, records its answer, and settles that. Throws a `ServiceFault` if it cannot be asked. */
+/** Asks the service about one link, and records and settles its answer. Throws a `ServiceFault` if it gives none. */
 async function ask(
   { service, store, clock, settleNow }: ReconcilerOptions,
   { linkKey, linkId, reference, token }: WatchedLink,

@@ -3,30 +3,30 @@ import type { Store } from '../store/contract.ts';
 import type { Clock } from '../work/clock.ts';
 
 /**
- * The search for links that a restored store lacks, because they were made after the backup: the sweep reads the service's
- * list further back for it, and shows a person the links that the store does not know.
+ * Searches for links that a restored store lacks because they were made after the backup. The sweep reads further back
+ * in the service's list, and a person is told about each link that the store does not know.
  */
 
-/** No schedule knows those links, so the search reads up to 100 000 of them, in about four hours of the budget. */
+/** No schedule covers those links, so the search reads up to 100 000, which takes about four hours of the budget. */
 export const PAGES_MAX_RESTORED = 5_000;
 
 type RestoreOptions = { store: Pick<Store, 'endRestore' | 'noteNoList'>; clock: Clock; log: Log };
 
-/** Notes for a person that the service's list cannot show the links that a restored store lacks. */
+/** Tells a person that the service's list cannot show the links that a restored store lacks. */
 export function noteUnsearchable({ store, clock }: RestoreOptions, why: string): Promise<void> {
   return store.noteNoList({ why, nowMs: clock.nowMs() });
 }
 
 type Page = {
-  /** When the backup was made; null if nothing is looked for. */
+  /** When the backup was made; null if settled searches for nothing. */
   restoredFromMs: number | null;
   /** Whether the list was read back to a time. */
   isPast: (ms: number) => boolean;
-  /** The list is empty, although the store knows links. */
+  /** Whether the list is empty although the store knows links. */
   isUnlikely: boolean;
 };
 
-/** Whether the search continues after a page of the list that was compared with the store. */
+/** Whether the search continues after a page of the list, which was compared with the store. */
 export async function searchPage(
   options: RestoreOptions,
   { restoredFromMs, isPast, isUnlikely }: Page,

@@ -6,13 +6,13 @@ import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, startLoop } from '../work/loop.ts';
 import { noteUnsearchable, PAGES_MAX_RESTORED, searchPage } from './restored_copy.ts';
 
-/** From the end of a sweep to the next. */
+/** From the end of a sweep to the beginning of the next. */
 const SWEEP_EVERY_MS = 600_000;
-/** It answers 403 if it has no list, as its sandbox does, and if the merchant is inactive: either may change. */
+/** 403 means that the service has no list, as in its sandbox, or that the merchant is inactive. Either may change. */
 const FORBIDDEN_EVERY_MS = 86_400_000;
-/** The service's clock and ours may differ: a sweep reads this far past the oldest open link. */
+/** The service's clock may differ from ours, so a sweep reads this far past the oldest open link. */
 const CLOCKS_APART_MS = 600_000;
-/** A sweep sees the newest 1 000 links; older ones are left to their schedule. */
+/** A sweep sees the newest 1 000 links. Older ones are left to their schedule. */
 const PAGES_MAX = 50;
 
 export type SweepOptions = {
@@ -20,13 +20,13 @@ export type SweepOptions = {
   store: Pick<Store, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>;
   clock: Clock;
   log: Log;
-  /** If the store is a restored copy: when that was made, until the links made since were looked for. */
+  /** When the backup was made, if the store is a restored copy and settled still searches for links made since. */
   restoredFromMs: number | null;
 };
 
 /**
- * Reads the service's list of links every ten minutes, the newest first, down to the oldest open one: 20 links a
- * request. The list has no paymentStatus, so settled asks about each link that differs. A missing link means nothing.
+ * Reads the service's list of links every ten minutes, newest first, down to the oldest open one: 20 links a request.
+ * The list has no paymentStatus, so settled checks each link that differs. A missing link means nothing.
  */
 export function startSweep(options: SweepOptions) {
   const { clock, log, restoredFromMs } = options;
@@ -59,7 +59,7 @@ export function startSweep(options: SweepOptions) {
   };
 }
 
-/** False if the service has no list. */
+/** Returns false if the service has no list. */
 async function sweepOnce(options: SweepOptions, may: LoopTurn, isAskedFor: boolean): Promise<boolean> {
   try {
     await readList(options, may, isAskedFor);
@@ -72,7 +72,7 @@ async function sweepOnce(options: SweepOptions, may: LoopTurn, isAskedFor: boole
   }
 }
 
-/** `isAskedFor`: read it even if it is the turn of another replica. */
+/** `isAskedFor`: reads the list even if it is another replica's turn. */
 async function readList(options: SweepOptions, may: LoopTurn, isAskedFor: boolean): Promise<void> {
   const { store, clock, log } = options;
   const { isOurTurn, oldestOpenMs, hasLinks } = await store.sweepBounds({ nowMs: clock.nowMs() });
@@ -104,7 +104,7 @@ function compare({ store, clock }: SweepOptions, items: ListPage['links']): Prom
   return store.compareListed({ items, toleranceMs: CLOCKS_APART_MS, nowMs: clock.nowMs() });
 }
 
-/** Whether a page came before under another number; an empty one is the end. */
+/** Whether this page came before under another number. An empty page is the end. */
 function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
   const page = `${links[0]?.id} ${links.at(-1)?.id} ${links.length}`;
   if (links.length > 0 && seen.has(page)) return true;
@@ -112,7 +112,7 @@ function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
   return false;
 }
 
-/** Further pages would show the same. Older links are left to their schedule; after a restore a person must look for them. */
+/** Further pages would show the same. The schedule covers older links; after a restore a person must look for them. */
 async function stopRepeated(options: SweepOptions, number: number): Promise<void> {
   options.log.warn({ page: number }, "the service's list of links repeats its pages; it is read no further");
   const { restoredFromMs } = await compare(options, []);

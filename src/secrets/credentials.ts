@@ -4,29 +4,27 @@ import type { CredentialsKey, SealedCredentials } from '../store/contract_inbox.
 import type { Clock } from '../work/clock.ts';
 import { type Keyring, type StoredSecret, secretsOf } from './keyring.ts';
 
-/** The secrets that verify deliveries for one link. They are open: never log or return them. */
+/** The secrets that verify a link's deliveries, unsealed: never log or return them. */
 export type LinkCredentials = {
   readonly linkKey: number;
-  /** The order's. */
+  /** The order's reference. */
   readonly reference: string;
   readonly token: string;
   readonly secret: string;
-  /** The link's id at the service; null or absent if it was not known yet. */
+  /** The link's id at the service; null or absent if unknown. */
   readonly linkId?: string | null;
-  /** The secret that the service named: it may sign with either. Opened on first use; throws as `Credentials.find` does. */
+  /** The secret that the service named; it may sign with either. Opened on first use; may throw as `find` does. */
   readonly serviceSecret?: () => string;
   /**
-   * The service's answer to the link's creation was not recorded yet, and may name a secret. A delivery that these secrets
-   * do not verify is looked up again.
+   * Whether the service's answer to the link's creation is still to be recorded, and may name a secret. A delivery that
+   * these secrets do not verify is then looked up again.
    */
   readonly isProvisional?: true;
-  /**
-   * The credentials of a probe: settled sends such deliveries to itself to check that they arrive, and records none.
-   */
+  /** Whether these are a probe's: settled sends itself such deliveries to check that they arrive, and records none. */
   readonly isProbe?: true;
 };
 
-/** Links whose opened secrets are kept in memory, about 300 bytes each. */
+/** The most links whose unsealed secrets are in memory, about 300 bytes each. */
 const CACHED_MAX = 100_000;
 
 export type Credentials = ReturnType<typeof openCredentials>;
@@ -35,14 +33,14 @@ export type CredentialsOptions = {
   store: Pick<Store, 'findCredentials'>;
   keyring: Keyring;
   clock: Pick<Clock, 'monotonicMs'>;
-  /** How long a secret is used from memory: in a shared store another process may correct it. */
+  /** How long a cached secret is used: in a shared store another process may correct it. */
   freshMs: number;
 };
 
-/** Credentials, and when the store was asked for them. */
+/** Credentials, and when the store was asked. */
 type Kept = { credentials: LinkCredentials; atMs: number };
 
-/** Finds and opens links' credentials, from a bounded cache if possible. Absence is never cached. */
+/** Finds and unseals links' credentials, from a bounded cache if possible. Unknown links are never cached. */
 export function openCredentials({ store, keyring, clock, freshMs }: CredentialsOptions) {
   const byToken = new Map<string, Kept>();
   const byLinkKey = new Map<number, Kept>();
@@ -55,7 +53,7 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
     put({ credentials, atMs }, isFoundById);
   }
 
-  /** A link whose deliveries bring its token is not found by its id. */
+  /** A link whose deliveries carry its token is not looked up by its id. */
   function put(kept: Kept, isFoundById: boolean): void {
     const { token, linkKey, linkId } = kept.credentials;
     const before = byToken.get(token);
@@ -106,13 +104,13 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   }
 
   return {
-    /** The cached credentials of a token; undefined means: ask `find`. */
+    /** The cached credentials of a token. If undefined, call `find`. */
     cachedByToken: (token: string) => fresh(byToken.get(token)),
     cachedByLinkKey: (linkKey: number) => fresh(byLinkKey.get(linkKey)),
     cachedByLinkId: (linkId: string) => fresh(byLinkId.get(linkId)),
-    /** Whether a cached link has this token or this id, however old the entry is. */
+    /** Whether a cached link has this token or id, whatever the age of the entry. */
     knows: (tokenOrId: string) => byToken.has(tokenOrId) || byLinkId.has(tokenOrId),
-    /** Throws the `LinkFault` `secret_undecipherable` if no known key opens its secret. */
+    /** Throws the `LinkFault` `secret_undecipherable` if no known key opens the link's secret. */
     find: async (by: CredentialsKey): Promise<LinkCredentials | null> => {
       const probe = 'token' in by ? keyring.findProbe(by.token) : undefined;
       if (probe !== undefined) return { linkKey: 0, reference: '', isProbe: true, ...probe };
@@ -121,11 +119,11 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
       const sealed = await store.findCredentials(by);
       if (sealed === null) return null;
       const credentials = open(sealed);
-      // A secret that was corrected while this lookup ran must not come back through the cache.
+      // A secret corrected during this look-up must not return through the cache.
       if (corrections === correctionsBefore) keep(credentials, askedAtMs, !('token' in by));
       return credentials;
     },
-    /** Caches the credentials of a new link, so that its first delivery need not look them up. */
+    /** Caches the credentials of a new link, to save its first delivery a look-up. */
     keep: (credentials: LinkCredentials): void => keep(credentials),
     noteLinkId: (token: string, linkId: string): void => {
       const kept = byToken.get(token);

@@ -9,10 +9,10 @@ import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store
 import { refuseForeign } from '../store/sqlite/identity.ts';
 import { openKeyring } from './keyring.ts';
 
-/** The source of the secrets key: the configuration or, if it gives none, a file next to the database. */
+/** The source of the secrets key: the configuration or, if it gives none, a file beside the database. */
 export type KeySource = {
   store: StoreAddress;
-  /** Null: kept in a file. */
+  /** Null if the key is in a file. */
   secretsKey: Buffer | null;
   secretsKeyPrevious: Buffer | null;
 };
@@ -38,15 +38,15 @@ export function readSecretsKeys(
   return { current: secretsKey, older: secretsKeyPrevious === null ? [] : [secretsKeyPrevious] };
 }
 
-/** What the store may know of the keys. Same faults. */
+/** What the store may know about the keys. Same faults. */
 export function readKeyIds(source: KeySource, how: { makesFile?: boolean }): KeysRead {
   const { current, older } = readSecretsKeys(source, how);
   return { keyIds: openKeyring(current, older).keyIds, keyPlace: secretsKeyPlace(source) };
 }
 
 /**
- * The keys that are there, the current one first; none if its file is lost. Makes and removes no file, whatever is missing.
- * Faults: `secrets_key_wrong`, `store_unwritable` if it may not be read.
+ * The existing keys, the current one first; none if the file is lost. Makes and removes no file. Faults:
+ * `secrets_key_wrong`, `store_unwritable` if the file may not be read.
  */
 export function findSecretsKeys({ store, secretsKey, secretsKeyPrevious }: KeySource): Buffer[] {
   if (secretsKey !== null) return secretsKeyPrevious === null ? [secretsKey] : [secretsKey, secretsKeyPrevious];
@@ -59,7 +59,7 @@ export function findSecretsKeys({ store, secretsKey, secretsKeyPrevious }: KeySo
   }
 }
 
-/** In words for a person. */
+/** In words for people. */
 export function secretsKeyPlace({ store, secretsKey }: KeySource): string {
   return secretsKey === null ? secretsKeyPath(storeFile(store)) : 'SETTLED_SECRETS_KEY';
 }
@@ -67,15 +67,15 @@ export function secretsKeyPlace({ store, secretsKey }: KeySource): string {
 const KEY_BYTES = 32;
 
 /**
- * The secrets key in its file. Makes the file on the very first start, and otherwise only with `makesFile`, because a new
- * key cannot open old secrets.
+ * Reads the secrets key from its file. Makes the file on the very first start, and otherwise only with `makesFile`,
+ * because a new key cannot open old secrets.
  */
 export function secretsKeyFile(storePath: string, { makesFile = false } = {}): Buffer {
   const path = secretsKeyPath(storePath);
   const isMissing = !existsSync(path) && !isFirstStart(storePath);
   try {
     refuseFolder(storePath);
-    // A new key does not help if the database will be restored, or if the file is not a database.
+    // A new key does not help if the database is yet to be restored, or if the file is no database.
     if (isMissing && !existsSync(storePath)) throw lost(storePath);
     if (isMissing) refuseForeign(storePath);
   } catch (error) {
@@ -94,12 +94,12 @@ function secretsKeyPath(storePath: string): string {
   return `${storePath}.key`;
 }
 
-/** The file of a key that was replaced: backups from before the replacement need it. */
+/** The file of a replaced key, which older backups need. */
 export function olderKeyPath(storePath: string, keyId: string): string {
   return `${secretsKeyPath(storePath)}.${keyId}`;
 }
 
-/** The keys in files with names as `olderKeyPath` gives them. Ignores files that hold no key. */
+/** The keys in files named as by `olderKeyPath`. Ignores files without a key. */
 export function olderKeyFiles(storePath: string): Buffer[] {
   const folder = dirname(storePath);
   if (!existsSync(folder)) return [];
@@ -112,7 +112,7 @@ export function olderKeyFiles(storePath: string): Buffer[] {
     .filter((key) => key.length === KEY_BYTES);
 }
 
-/** The text of a file; empty for a folder, or for a link that leads nowhere. */
+/** The text of a file; empty for a folder, or for a broken link. */
 function readIfFile(path: string): string {
   try {
     return readFileSync(path, 'utf8');
@@ -130,8 +130,8 @@ function readIfFile(path: string): string {
 }
 
 /**
- * Replaces the key file by a new key, and returns that. The current key gets a file of its own first, so that every key in
- * use is in some file at any moment.
+ * Replaces the key file by a new key, and returns that key. First gives the current key a file of its own, so that
+ * every key in use is in a file at all times.
  */
 export function replaceSecretsKeyFile(storePath: string, current: { key: Buffer; keyId: string }): Buffer {
   const path = secretsKeyPath(storePath);
@@ -160,7 +160,7 @@ function keyOf(text: string, path: string): Buffer {
   throw new Fault('terminal', 'secrets_key_wrong', message);
 }
 
-/** The operator's token in its file; makes the file if there is none. */
+/** The operator's token from its file. Makes the file if it is missing. */
 export function operatorTokenFile(storePath: string): string {
   const path = operatorTokenPath(storePath);
   const token = readOrMake(path, () => randomBytes(24).toString('base64url'));
@@ -170,8 +170,8 @@ export function operatorTokenFile(storePath: string): string {
 }
 
 /**
- * Reads a file, or makes it: 0600, and on the disk before it is used. The file gets its name when it is whole, so that an
- * interrupted start leaves no empty key behind. Two processes that make it at once both use the first one's.
+ * Reads a file, or makes it: mode 0600, and synced before use. The file gets its name only when whole, so that an
+ * interrupted start leaves no empty key. If two processes make it at once, both use the first one's.
  */
 function readOrMake(path: string, make: () => string): string {
   try {
@@ -189,12 +189,12 @@ function makeOnce(path: string, text: string): void {
   try {
     writeWhole(path, text, linkSync);
   } catch (error) {
-    // Another process made it first, and may have removed this draft already.
+    // Another process made it first, and may have removed this draft.
     if (!existsSync(path)) throw error;
   }
 }
 
-/** Writes a file durably: under a draft's name first, then `name` gives it its own. */
+/** Writes a file durably: under a draft's name first; then `name` gives it its final one. */
 function writeWhole(path: string, text: string, name: (draft: string, path: string) => void): void {
   const draft = `${path}.${randomBytes(6).toString('hex')}.new`;
   try {
@@ -206,7 +206,7 @@ function writeWhole(path: string, text: string, name: (draft: string, path: stri
   }
 }
 
-/** A kill in the first start leaves a draft behind, which may be a second name of the key itself. */
+/** A kill during the first start may leave a draft that is a second name of the key itself. */
 function removeDrafts(path: string): void {
   const folder = dirname(path);
   for (const name of readdirSync(folder)) {

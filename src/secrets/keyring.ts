@@ -26,7 +26,7 @@ type Probe = { readonly token: string; readonly secret: string };
 
 export type Keyring = ReturnType<typeof openKeyring>;
 
-/** One secret of a link as it is stored: ours, or the one that the service named. */
+/** One stored secret of a link: ours, or the one that the service named. */
 export type StoredSecret = Sealed & { linkKey: number; whose: Whose };
 
 export function secretsOf({
@@ -41,38 +41,37 @@ export function secretsOf({
 }
 
 /**
- * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the key.
- * Seals under the current key, and opens with any key that it knows.
- *
+ * Seals and opens signing secrets: AES-256-GCM with a random 96-bit IV each, bound to the order's reference and the
+ * key. Seals under the current key, and opens with any known key.
  * @param current 32 bytes
- * @param older keys under which secrets may still be sealed
+ * @param older keys that secrets may still be sealed under
  */
 export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = []) {
   // The current key first.
   let keys = distinct([current, ...older].map(prepareKey));
   const now = () => keys[0] as SecretsKey;
   return {
-    /** Of the current key. */
+    /** The id of the current key. */
     get keyId(): string {
       return now().keyId;
     },
-    /** Of every known key, the current one first. */
+    /** The ids of all known keys, the current one first. */
     get keyIds(): readonly string[] {
       return keys.map(({ keyId }) => keyId);
     },
-    /** The same in all processes with this current key. */
+    /** Equal in all processes with this current key. */
     get probe(): Probe {
       return now().probe;
     },
-    /** Lets processes with the same current key compare texts; tells nothing to others. */
+    /** Lets processes with the same current key compare texts. Reveals nothing to others. */
     digest: (text: string): string => now().digest(text),
-    /** The probe with this token, of any known key: another process may have changed the key already. */
+    /** The probe with this token, by any known key: another process may have changed the key already. */
     findProbe: (token: string): Probe | undefined => keys.find(({ probe }) => probe.token === token)?.probe,
-    /** Makes another key the current one. The previous ones still open secrets. */
+    /** Makes another key the current one. Earlier keys still open secrets. */
     change: (key: Uint8Array): void => {
       keys = distinct([prepareKey(key), ...keys]);
     },
-    /** `whose`: our secret, or the one that the service named for the same link. Neither opens in place of the other. */
+    /** `whose`: ours, or the one that the service named for the link. Neither opens in place of the other. */
     seal: (secret: string, reference: string, whose: Whose = 'ours'): SealedSecret => {
       const [{ key, keyId, fingerprint }, ...before] = keys as [SecretsKey, ...SecretsKey[]];
       return {
@@ -119,12 +118,12 @@ function prepareKey(bytes: Uint8Array): SecretsKey {
   };
 }
 
-/** Each key once, at its first place. */
+/** Each key once, at its first position. */
 function distinct(keys: readonly SecretsKey[]): SecretsKey[] {
   return keys.filter(({ keyId }, index) => keys.findIndex((key) => key.keyId === keyId) === index);
 }
 
-/** References hold no NUL, so different parts never give the same data. */
+/** References contain no NUL, so different parts never give the same data. */
 function associatedData(reference: string, keyId: string, whose: Whose): Buffer {
   return Buffer.from(`${reference}\0${keyId}${whose === 'ours' ? '' : `\0${whose}`}`);
 }
@@ -140,7 +139,7 @@ function unseal(key: KeyObject, sealed: Uint8Array, aad: Buffer): string {
   if (sealed.length < IV_BYTES + TAG_BYTES) throw new Error('sealed secret is too short');
   const iv = sealed.subarray(0, IV_BYTES);
   const tag = sealed.subarray(sealed.length - TAG_BYTES);
-  // Without authTagLength a tag of four bytes would be accepted.
+  // Without authTagLength, Node would accept a tag of four bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: TAG_BYTES });
   decipher.setAAD(aad);
   decipher.setAuthTag(tag);
@@ -148,13 +147,13 @@ function unseal(key: KeyObject, sealed: Uint8Array, aad: Buffer): string {
   return Buffer.concat([decipher.update(text), decipher.final()]).toString('utf8');
 }
 
-/** What the key is sealed for; no order can have this reference. */
+/** The reference that the audit key is sealed for. No order can have it. */
 const AUDIT = '\u0001audit';
 
 /**
- * The key of the audit chain: random, made once for a store, and kept there sealed under the secrets key. So a change of the
- * secrets key leaves the chain as it is. If a person gave up the key that it is sealed under, the chain goes on under a new
- * one. Throws `secret_undecipherable` if its row was changed.
+ * Opens the key of the audit chain: random, made once for a store, and stored there sealed under the secrets key. A
+ * change of the secrets key therefore leaves the chain unchanged. If a person gave up the key that it is sealed under,
+ * the chain continues under a new one. Throws `secret_undecipherable` if its row was changed.
  */
 export async function openAuditKey(
   store: Pick<Store, 'keepAuditKey' | 'restartAudit'>,
@@ -163,7 +162,7 @@ export async function openAuditKey(
   const fresh = newAuditKey(keyring);
   const kept = await store.keepAuditKey(fresh);
   if (keyring.keyIds.includes(kept.keyId)) return Buffer.from(openSealed(keyring, kept), 'base64');
-  // The store opens only with its keys, so a person gave this one up.
+  // The store opens only with its keys, so a person has given this one up.
   await store.restartAudit({ was: kept.sealed, ...fresh });
   return Buffer.from(openSealed(keyring, await store.keepAuditKey(fresh)), 'base64');
 }
@@ -173,7 +172,7 @@ function newAuditKey(keyring: Keyring): SealedKey {
   return { sealed, keyId };
 }
 
-/** Seals the key under the current secrets key. */
+/** Reseals the audit key under the current secrets key. */
 export async function resealAuditKey(
   store: Pick<Store, 'keepAuditKey' | 'resealAuditKey'>,
   keyring: Keyring,

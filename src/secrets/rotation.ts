@@ -8,8 +8,8 @@ import { type KeySource, olderKeyPath, replaceSecretsKeyFile, type SecretsKeys, 
 import { type Keyring, openKeyring, resealAuditKey, type StoredSecret, secretsOf } from './keyring.ts';
 
 /**
- * Secrets resealed together. To open and seal this many blocks the event loop for a millisecond, and their commit takes no
- * more than the share that deliveries leave.
+ * Secrets resealed together. Opening and sealing this many blocks the event loop for a millisecond, and their commit
+ * takes no more than the share that deliveries leave.
  */
 const BATCH_ROWS = 32;
 const RETRY_MS = 10_000;
@@ -22,23 +22,23 @@ export type RotationOptions = {
   keyring: Keyring;
   keys: SecretsKeys;
   source: KeySource;
-  /** The ids of the keys that, as the store says, its secrets are sealed under. */
+  /** Ids of the keys that the store says its secrets are sealed under. */
   restUnder: readonly string[];
   clock: Clock;
   log: Log;
 };
 
-/** The result of a rotation, for a person. */
+/** The result of a rotation, for people. */
 type Rotated = ReturnType<typeof describeRotated>;
 
 export type Rotation = ReturnType<typeof startRotation>;
 
-/** A change of the key that is under way. */
+/** A key change under way. */
 type Change = {
   previousKeyId: string;
   /** Null if the keyring has the new key already. */
   newKey: Buffer | null;
-  /** Of all passes so far. */
+  /** In all passes so far. */
   resealed: number;
   done: PromiseWithResolvers<Rotated>;
   /** Rejects when the next pass fails. */
@@ -46,9 +46,9 @@ type Change = {
 };
 
 /**
- * Reseals every secret under the current key while the store serves. The key files on the disk are enough at any moment,
- * and the store names both keys until the change is done. So a start after a crash continues the change, and so does a
- * start with a new key in the configuration, or with the previous key again.
+ * Reseals every secret under the current key while the store serves. The key files on disk always suffice, and the
+ * store names both keys until the change is done. After a crash, the next start therefore continues the change; so does
+ * a start with a new key in the configuration, or with the previous key again.
  */
 export function startRotation(options: RotationOptions) {
   const { keyring, keys, source, restUnder, clock, log } = options;
@@ -80,9 +80,9 @@ export function startRotation(options: RotationOptions) {
     return change;
   }
 
-  /** The end of a change, or its next failure. */
+  /** Waits for the end of a change, or its next failure. */
   function outcome({ done, failure }: Change): Promise<Rotated> {
-    // The cause of the wait may be over.
+    // The cause of an earlier failure may have passed.
     loop.wake();
     return Promise.race([done.promise, failure.promise]);
   }
@@ -90,18 +90,18 @@ export function startRotation(options: RotationOptions) {
   const from = restUnder.find((keyId) => keyId !== keyring.keyId);
   if (from !== undefined) {
     log.info({ from, to: keyring.keyId }, 'the secrets key changed; resealing every secret');
-    // A stop ends it; the next start continues.
+    // A stop interrupts the change; the next start continues it.
     begin(from);
   }
 
   return {
-    /** Whether `rotate` begins a change or waits for one; false if the key is not ours to change. */
+    /** Whether `rotate` begins a change or waits for one. False if the key is not settled's to change. */
     mayRotate: (): boolean => source.secretsKey === null || change !== null || keyring.keyIds.length > 1,
     /**
      * Changes the secrets key and reseals every secret under it. If a change is under way, waits for its end. Returns
-     * null if the key comes from the configuration, and that names no previous key. With a key from the configuration it
-     * throws a failure, like another replica that still seals under the previous key, because only a person can end
-     * that. The change continues meanwhile.
+     * null if the key comes from the configuration and no previous key is given. With a key from the configuration it
+     * throws failures that only a person can end, for example a replica that still seals under the previous key; the
+     * change continues meanwhile.
      */
     rotate: async (): Promise<Rotated | null> => {
       const [keyId, previousKeyId] = keyring.keyIds as [string, string?];
@@ -120,7 +120,7 @@ export function startRotation(options: RotationOptions) {
   };
 }
 
-/** A promise that may be rejected although nothing waits for it. */
+/** Resolvers whose promise may be rejected without a handler. */
 function quietResolvers<T>(): PromiseWithResolvers<T> {
   const resolvers = Promise.withResolvers<T>();
   resolvers.promise.catch(() => {});
@@ -138,18 +138,18 @@ function newKeyFile({ store }: KeySource, current: { key: Buffer; keyId: string 
 }
 
 type Counts = {
-  /** Secrets that are sealed under the key now. */
+  /** Secrets now sealed under the key. */
   secrets: number;
   /** Those of them that were sealed under another key before. */
   resealed: number;
   undecipherable: number;
-  /** The undecipherable ones whose key is known. */
+  /** Undecipherable secrets whose key is known. */
   damaged: number;
 };
 
 /**
- * One pass. The store names a new key before anything is sealed under it, and from then on cannot be opened without that
- * key. While replicas share the store, it refuses the key until all of them have it.
+ * Makes one pass. The store names a new key before anything is sealed under it, and then cannot be opened without it.
+ * While replicas share the store, it refuses the key until all of them have it.
  */
 async function resealAll(options: RotationOptions, may: LoopTurn, change: Change): Promise<Counts> {
   const { store, keyring } = options;
@@ -168,9 +168,9 @@ async function resealAll(options: RotationOptions, may: LoopTurn, change: Change
 }
 
 /**
- * Goes through all links once. If this process has the store for itself, its calls keep their order: what it sealed under
- * another key before is written before it is listed. What another replica seals under another key in the meantime is
- * counted by the store at the end.
+ * Goes through all links once. If this process has the store to itself, its calls keep their order: a secret that it
+ * sealed under another key is written before the pass lists it. What another replica seals under another key meanwhile,
+ * the store counts at the end.
  */
 async function resealLinks({ store, keyring }: RotationOptions, may: LoopTurn, counts: Counts): Promise<void> {
   for (let after = 0; ; ) {
@@ -199,7 +199,7 @@ async function resealLinks({ store, keyring }: RotationOptions, may: LoopTurn, c
     counts.resealed++;
   }
 
-  /** Null if no known key opens it. Then no other key is needed for it either. */
+  /** Null if no known key opens it. Then it needs no other key either. */
   function open(row: StoredSecret): string | null {
     try {
       return keyring.open(row, row.whose);

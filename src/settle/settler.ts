@@ -11,7 +11,7 @@ import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.
 
 const POLL_MS = 1_000;
 const LEASE_MS = 30_000;
-/** Events settled together: each has its own transaction, and they share one fsync. */
+/** The most events settled together. Each has its own transaction, and they share one fsync. */
 export const BATCH_MAX = 256;
 /** About 40 minutes in all. A fault that lasts longer needs a person. */
 const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
@@ -31,8 +31,8 @@ export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
 };
 
 /**
- * Settles recorded events, oldest first: claims, verifies again, reads, decides and writes each; or retries it; or
- * makes it a dead letter.
+ * Starts the worker that settles recorded events, oldest first. It claims each event, verifies and reads it again,
+ * decides, and writes the decision. After a fault it retries the event or makes it a dead letter.
  */
 export function startSettler(options: SettlerOptions) {
   const { store, clock, log, load, isShared } = options;
@@ -57,42 +57,42 @@ export function startSettler(options: SettlerOptions) {
       worker.wake();
     },
     stop: worker.stop,
-    /** Settles a row that is leased to the caller already. Never rejects: settled retries or buries it like any other. */
+    /** Settles a row that the caller has leased. Never rejects: after a fault it retries or buries the row. */
     settleNow: (event: ClaimedEvent) => settleOne(options, event),
   };
 }
 
-/** While deliveries fill the event loop, settlement pauses for this many times as long as it worked. */
+/** While deliveries fill the event loop, settlement pauses for this many times as long as the batch took. */
 const REST_FACTOR = 15;
-/** That pause lasts no longer than this. */
+/** The longest such pause. */
 const REST_MS_MAX = 200;
-/** After a slow batch, as on a distant database, it lasts at least this many times as long as the batch took. */
+/** After a batch of more than 50 ms, as on a distant database, the pause may be this many times as long. */
 const REST_FACTOR_MIN = 4;
-/** The event loop is full above this share of its time. */
+/** The event loop counts as full above this load. */
 const LOAD_FULL = 0.89;
-/** Above this share a short rest lets more events come together: they share a claim and a commit. */
+/** Above this load settlement rests briefly, so that more events share a claim and a commit. */
 const LOAD_BUSY = 0.4;
 const GATHER_MS = 40;
-/** Settlement does not yield if an event has waited longer than this. */
+/** Settlement does not yield to deliveries once an event has waited this long. */
 const YIELD_MS_MAX = 10_000;
 
 export type SettledBatch = {
-  /** How many events it had, of `BATCH_MAX`. */
+  /** Events in the batch, at most `BATCH_MAX`. */
   events: number;
-  /** Deliveries that were recorded since the batch before. */
+  /** Deliveries recorded since the batch before. */
   arrivals: number;
   workedMs: number;
-  /** How long ago its oldest event was received. */
+  /** How long ago the oldest event was received. */
   waitedMs: number;
   /** How busy the event loop was lately, from 0 to 1. */
   load: number;
-  /** Whether other processes use the store as well: then the event loop does not show how busy that is. */
+  /** Whether other processes use the store too. The load of this event loop then says little about the store's. */
   isShared: boolean;
 };
 
 /**
- * How many milliseconds settlement rests after a batch. It yields to deliveries, because an acknowledgement has a deadline
- * and a settlement has none: a burst is recorded first, and settled within ten seconds of waiting.
+ * How long settlement rests after a batch, in milliseconds. It yields to deliveries because an acknowledgement has a
+ * deadline and a settlement has none. A burst is recorded first, and settled within ten seconds.
  */
 export function restAfterBatchMs({ events, arrivals, workedMs, waitedMs, load, isShared }: SettledBatch): number {
   if (arrivals === 0) return 0;
@@ -111,7 +111,7 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
     let said: ReturnType<typeof readStoredEvent>;
     if (reading === null) {
       const known = credentials.cachedByLinkKey(linkKey);
-      // Another replica may have verified it with a secret that the service named since.
+      // Another replica may have verified it with a secret that the service named since this one cached its own.
       const isLate = known?.isProvisional === true && !isSignedFor(event, known);
       const link = known === undefined || isLate ? await credentials.find({ linkKey }) : known;
       if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
@@ -126,8 +126,8 @@ async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<
 }
 
 /**
- * Retries after a fault of settled, dead-letters after a fault of the event. If the store fails here, the lease
- * expires.
+ * Retries after a transient fault, and makes the event a dead letter after a terminal one. If the store fails here too,
+ * the lease expires.
  */
 async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: unknown): Promise<void> {
   const { store, clock, random, log, onFailed } = options;
@@ -154,7 +154,7 @@ async function retryOrBury(options: SettlerOptions, event: ClaimedEvent, error: 
   }
 }
 
-/** Matters that have their own log line; others share one. */
+/** Matters with a separate log line. All others share one. */
 const MATTERS: Partial<Record<AttentionKind, string>> = {
   duplicate_payment: 'the order was paid again: a refund is due',
   event_not_understood: 'the event is authentic, and was not understood',
@@ -176,13 +176,13 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
   if (change !== null) logChange(log, { order, to, ...change, ...by });
   else if (outcome === 'held') log.warn({ order, rule, ...by }, 'more money of a held order waits for a person');
   else {
-    // Money may have been counted or reversed even so.
+    // The fact may still have counted or reversed money.
     const level = outcome === 'applied' ? 'info' : 'debug';
     log[level]({ order, outcome, rule, ...by }, 'settled; the state of the order stays');
   }
 }
 
-/** For the log: the order of an event, if it is known without asking the store. */
+/** For the log: the order of an event, if it is cached. */
 function orderOf({ credentials }: SettlerOptions, { linkKey }: ClaimedEvent): { order?: string } {
   const order = credentials.cachedByLinkKey(linkKey)?.reference;
   return order === undefined ? {} : { order };

@@ -10,10 +10,9 @@ import type { ClaimedEvent, SettleJob } from '../store/contract_inbox.ts';
 type Said = EventContent & Pick<SettleJob, 'link'>;
 
 /**
- * Reads a stored event into facts. Verifies its signature a second time, over the bytes that came back from the disk:
- * `integrity_check` misses most damage, and money moves only on bytes that the service sent.
- *
- * Faults, both terminal: `stored_event_damaged`, `unreadable_event`.
+ * Reads a stored event into facts. First verifies its signature again, over the bytes read from disk: `integrity_check`
+ * misses most damage, and money moves only on bytes that the service sent.
+ * Terminal faults: `stored_event_damaged`, `unreadable_event`.
  */
 export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
   if (!isSignedFor(event, link)) throw damaged(event);
@@ -29,7 +28,7 @@ export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
   return { ...readEvent(parsed), link: null };
 }
 
-/** Reads stored reading number `reading` into facts. A reading has no signature, so its digest is verified. Same faults. */
+/** Reads a stored reading into facts. A reading has no signature, so settled verifies its digest. Same faults. */
 export function readStoredReading(event: ClaimedEvent, reading: number): Said {
   if (!isMac(event, createHash('sha256').update(event.body).digest())) throw damaged(event);
   return readReading(event.body, reading);
@@ -37,7 +36,7 @@ export function readStoredReading(event: ClaimedEvent, reading: number): Said {
 
 type Secrets = Pick<LinkCredentials, 'secret' | 'serviceSecret'>;
 
-/** Whether the stored bytes still match the signature that came with them, by either secret of the link. */
+/** Whether the stored bytes match the signature that came with them, under either secret of the link. */
 export function isSignedFor(event: ClaimedEvent, { secret, serviceSecret }: Secrets): boolean {
   const macWith = (key: string) => deliveryMac(key, event.timestamp, event.body);
   return isMac(event, macWith(secret)) || (serviceSecret !== undefined && isMac(event, macWith(serviceSecret())));

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 
-/** Where the store is. People see its `name` only, because the URL may hold a password. */
+/** The address of the store. People see only its `name`, because the URL may hold a password. */
 export type StoreAddress = SqliteAddress | PostgresAddress;
 
 type SqliteAddress = { readonly engine: 'sqlite'; readonly path: string; readonly name: string };
 export type PostgresAddress = {
   readonly engine: 'postgres';
-  /** Of the same database, at least one, in the order in which the address names them. */
+  /** The servers of one database, in the order of the address; at least one. */
   readonly servers: readonly ServerAddress[];
   readonly name: string;
 };
@@ -18,18 +18,18 @@ export function sqliteAddress(path: string): SqliteAddress {
   return { engine: 'sqlite', path, name: path };
 }
 
-/** The store's name, independent of the folder in which a process runs. */
+/** The store's name, independent of the working directory. */
 export function wholeName(store: StoreAddress): string {
   return store.engine === 'sqlite' ? resolve(store.path) : store.name;
 }
 
-/** The file beside which keys and tokens are kept that the configuration does not give. A shared store has none. */
+/** The file beside which settled keeps keys and tokens that the configuration leaves out. A shared store has none. */
 export function storeFile(store: StoreAddress): string {
   if (store.engine === 'sqlite') return store.path;
   throw new Error(`nothing is kept in files beside ${store.name}`);
 }
 
-/** Where the operator's token is kept if the configuration gives none. */
+/** The file of the operator's token, if the configuration gives none. */
 export function operatorTokenPath(storePath: string): string {
   return `${storePath}.operator-token`;
 }
@@ -42,8 +42,8 @@ export function isPostgresUrl(text: string): boolean {
 type Parameter = { values: RegExp; remedy?: string };
 
 /**
- * The parameters that a URL of PostgreSQL may have (libpq's names), and their values. The driver silently treats some other
- * values as different ones: it would take `allow` for no encryption at all.
+ * The parameters that a URL of PostgreSQL may have (libpq's names), and their values. The driver silently misreads some
+ * other values: it would take `allow` as no encryption at all.
  */
 const PARAMETERS: Readonly<Record<string, Parameter>> = {
   host: { values: /^/ },
@@ -64,7 +64,7 @@ const PARAMETERS: Readonly<Record<string, Parameter>> = {
   options: { values: /^/ },
   application_name: { values: /^/ },
   connect_timeout: { values: /^\d+$/, remedy: 'connect_timeout in whole seconds' },
-  // settled uses a server that takes writes, whatever is said.
+  // settled uses a server that accepts writes, whatever this says.
   target_session_attrs: {
     values: /^(any|read-write|primary)$/,
     remedy: 'target_session_attrs=read-write, primary or any: settled writes, and uses no standby',
@@ -74,8 +74,8 @@ const PORT = '5432';
 const PORT_MAX = 65_535;
 
 /**
- * Reads an address that names one server or several, as libpq has it. Throws a sentence without its subject, and without any
- * part of the URL, that says what is wrong with it.
+ * Reads an address of one server or several, in libpq's form. Throws a sentence without a subject that says what is
+ * wrong; it repeats no part of the URL.
  */
 export function postgresAddress(url: string): PostgresAddress {
   const servers = urlsOfServers(url).map(serverAddress);
@@ -90,7 +90,7 @@ export function postgresAddress(url: string): PostgresAddress {
 
 const SERVERS_MAX = 9;
 
-/** The driver would take a list of servers, which libpq allows, for the name of one: each gets a URL of its own. */
+/** Splits a list of servers, which libpq allows, into one URL each: the driver would take it for one server's name. */
 function urlsOfServers(url: string): string[] {
   const [, before = '', hosts = '', after = ''] = /^(\w+:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/s.exec(url) ?? [];
   const urls = hosts.includes(',') ? hosts.split(',').map((host) => `${before}${host}${after}`) : [url];
@@ -100,7 +100,7 @@ function urlsOfServers(url: string): string[] {
   if (names === undefined || ports === undefined || names.length < 2) return urls;
   if (urls.length > 1) throw new Error('names servers before and after its question mark: name them in one place');
   if (ports.length > 1 && ports.length !== names.length) throw new Error('must say one port, or one for each host');
-  // libpq lets the place of the host be empty then; a URL does not.
+  // libpq then allows an empty host in the URL; `URL` does not.
   const whole = `${before}${hosts === '' ? 'localhost' : hosts}${after}`;
   return names.map((name, at) => urlWith(whole, name, ports[at] ?? ports[0] ?? ''));
 }
@@ -162,7 +162,7 @@ function refuseParameters(given: URLSearchParams): void {
   }
 }
 
-/** A password with a slash, a question mark or a number sign ends the host: what comes after it is not what it seems. */
+/** An unencoded slash, question mark or number sign in a password ends the host, so the rest is misread. */
 function isCutShort({ pathname, search, hash }: URL): boolean {
   return hash !== '' || `${pathname}${search}`.includes('@');
 }

@@ -7,9 +7,9 @@ import type { Queries } from './contract_queries.ts';
 import type { ServiceQueries } from './contract_service.ts';
 
 /**
- * What settled asks of a database. Every verb is one whole transaction: when its promise resolves, the change is on the
- * disk. When it rejects, nothing of the change happened; only after a lost connection it may have, so the caller tries
- * again. Times are epoch milliseconds and always the caller's. One contract suite runs on every engine.
+ * What settled needs from a database. Every verb is one transaction. When its promise resolves, the change is on the
+ * disk. When it rejects, nothing has changed, except that a lost connection leaves it unknown: the caller retries.
+ * Times are epoch milliseconds from the caller's clock. One contract suite tests every engine.
  */
 export type Store = Intake &
   Links &
@@ -30,14 +30,14 @@ export type Store = Intake &
   Sharing &
   Keeping;
 
-/** What keeps the store itself in order. */
+/** Upkeep of the store itself. */
 export type Keeping = ClockMending & {
-  /** The sealed secrets of links, in the order of their keys, after that of a link. Sees what was written before. */
+  /** The sealed secrets of links with keys above `after`, in order. Sees everything written before the call. */
   listSecrets(page: { after: number; limit: number }): Promise<SealedCredentials[]>;
-  /** Replaces the secret `was` by the same one sealed under another key. Does nothing if `was` is not there any more. */
+  /** Replaces the secret `was` by the same one sealed under another key. Does nothing if `was` is no longer stored. */
   resealSecret(resealed: {
     linkKey: number;
-    /** Ours, which is the default, or the one that the service named beside it. */
+    /** `ours` (the default), or the secret that the service named in addition. */
     whose?: 'ours' | 'service';
     was: Uint8Array;
     sealed: Uint8Array;
@@ -45,139 +45,139 @@ export type Keeping = ClockMending & {
     fingerprint: Uint8Array;
   }): Promise<void>;
   /**
-   * Notes that secrets are about to be sealed under this key as well: from now on the store opens only with all of its
-   * keys. Throws `secrets_key_in_use` while another replica seals under another key, because the two would reseal each
-   * other's secrets.
+   * Notes that settled will also seal secrets under this key. From then on the store opens only with all of its keys.
+   * Throws `secrets_key_in_use` while another replica seals under another key: the two would reseal each other's
+   * secrets.
    */
   addSecretsKey(keyId: string): Promise<void>;
   /**
-   * Notes that all secrets are sealed under this key, without which the store is not opened again. `damaged`: how many
-   * secrets under other known keys do not open, and stay. Throws `secrets_key_in_use` while there are others, or while
-   * another replica seals under another key.
+   * Notes that all secrets are sealed under this key, which the store then needs to open. `damaged`: secrets under
+   * other known keys that do not open, and stay. Throws `secrets_key_in_use` if there are others, or while another
+   * replica seals under another key.
    */
   adoptSecretsKey(adoption: { keyId: string; damaged: number }): Promise<void>;
-  /** Writes a consistent copy to `path`, which must not exist, and makes it durable. Returns its size in bytes. */
+  /** Writes a consistent, durable copy to `path`, which must not exist. Returns its size in bytes. */
   backup(to: { path: string }): Promise<{ bytes: number }>;
   /**
-   * Notes that this process is alive and the store writable. Returns how long no process had done so. A shared store
-   * reports an outage again until `catchUp` made links due after it. `aheadMs`: how far after this time the last sign of
-   * life was given, by a clock that was ahead.
+   * Records that this process is alive and the store writable. Returns for how long no process had done so. A shared
+   * store reports an outage again until `catchUp` has made links due after it. `aheadMs`: how far the last heartbeat
+   * lies after `atMs`, written by a clock that was ahead.
    */
   heartbeat(atMs: number): Promise<{ gapMs: number; aheadMs: number }>;
   /**
-   * Drops old bytes: of events and readings that are settled, and of hints. Their rows stay, and what is not settled
-   * keeps its bytes. One call does little, so that no delivery waits for it; the next continues at `next`.
+   * Drops old bodies of settled events and readings, and of hints. Their rows stay, and unsettled rows keep their
+   * bodies. Each call does little, so that no delivery waits for it; the next call continues at `next`.
    */
   dropBodies(drop: BodyDrop): Promise<BodiesDropped>;
   /**
-   * Drops the names and e-mail addresses of customers that came so long ago, of payments and of their orders' notices. One
-   * call does little; call it until there is no more. A notice that is owed keeps what it says, and is looked at again later.
+   * Erases old customers' names and e-mail addresses, from payments and from their orders' notices. Each call does
+   * little; repeat it while `isMore`. A notice that is still owed keeps its body and is examined again later.
    */
   dropCustomers(drop: CustomerDrop): Promise<CustomersDropped>;
   /**
-   * Builds the indexes that a migration left for later, one after the other, unless another process does so. No delivery
-   * waits for it, and it may take minutes. After `signal` it ends at once, by a fault.
+   * Builds the indexes that a migration left for later, one at a time, unless another process does so. Deliveries do
+   * not wait for it. It may take minutes; `signal` ends it at once, with a fault.
    */
   buildIndexes(may: { signal: AbortSignal }): Promise<IndexesBuilt>;
-  /** Waits for what was called before, then closes. Later calls fail. */
+  /** Waits for earlier calls, then closes. Later calls fail. */
   close(): Promise<void>;
 };
 
-/** The names of the indexes that were built now, and of those that are still missing. */
+/** Names of the indexes built by this call, and of those still missing. */
 export type IndexesBuilt = { built: string[]; missing: string[] };
 
 export type BodyDrop = {
-  /** What was settled later, or as a hint came later, is kept. */
+  /** Bodies of rows settled later than this, and of hints received later, are kept. */
   untilMs: number;
   nowMs: number;
-  /** The `next` of the call before; 0 begins. */
+  /** The `next` of the previous call; 0 to begin. */
   after: number;
-  /** How many rows are read at most; fewer if they are large. */
+  /** The most rows read; fewer if they are large. */
   limit: number;
 };
 
-/** `next` is null if there is nothing more to drop. */
+/** `next` is null if nothing more can be dropped. */
 export type BodiesDropped = { dropped: number; next: number | null };
 
 type CustomerDrop = {
-  /** What came later is kept. */
+  /** Details that came later than this are kept. */
   untilMs: number;
-  /** How many payments are looked at at most. */
+  /** The most payments examined. */
   limit: number;
-  /** Whether settled sends notices: then one that was not taken is owed. Otherwise all of them are only read. */
+  /** Whether settled sends notices. Only then is a pending notice owed. */
   sendsNotices: boolean;
 };
 
-/** How many payments lost a name or an address, and whether another call would find more. */
+/** `dropped`: payments that lost a name or an address. `isMore`: whether another call would find more. */
 type CustomersDropped = { dropped: number; isMore: boolean };
 
-/** What is done to rows because the clock stepped. */
+/** Corrections to rows after the clock stepped. */
 type ClockMending = {
   /**
-   * Makes rows due at once that wait for longer than anything may: a clock that was ahead put them off. Leases that would
-   * last longer expire within a minute. Changes `limit` rows of a kind at most; call it until it changes none.
+   * Makes rows due now if they wait longer than any row may, because a clock that was ahead put them off. Leases that
+   * would last too long expire within a minute. Changes at most `limit` rows of a kind; repeat until it changes none.
    */
   hastenDue(hasten: { waitMsMax: number; nowMs: number; limit: number }): Promise<{ hastened: number }>;
   /**
-   * Mends what a step of the clock did to `limit` rows with keys above `after`: notices that are owed do not age by it,
-   * and after a step back no link is asked about later than its schedule says. Doing it twice is harmless. `stepMs` is
-   * negative if the clock stepped back. `next` is null if there are no rows left.
+   * Corrects `limit` rows with keys above `after` for a step of the clock. Owed notices do not age by it, and after a
+   * step back no link is checked later than its schedule says. Repeating it is harmless. `stepMs` is negative for a
+   * step back. `next` is null if no rows are left.
    */
   mendTimes(mend: { stepMs: number; nowMs: number; after: number; limit: number }): Promise<{ next: number | null }>;
 };
 
 /** How replicas share a store. */
 export type Sharing = {
-  /** What the database is, which replicas work on it, and how many expired leases no replica has taken over. */
+  /** The database, the replicas that use it, and the number of expired leases that no replica has taken over. */
   storeState(nowMs: number): Promise<StoreState>;
 };
 
 export type StoreState = {
   /** The engine and its version, for people. */
   server: string;
-  /** What the server says of its `fsync`; null if it does not say. SQLite has none. */
+  /** The server's `fsync` setting; null if it does not show it, and for SQLite. */
   fsync: string | null;
-  /** Every process that gave a sign of life within a day, the oldest first; none if one process has the database to itself. */
+  /** Processes with a heartbeat within a day, oldest first. Empty if one process has the database to itself. */
   replicas: ReplicaSummary[];
   lapsed: LeaseCounts;
-  /** The names of indexes that are still to be built: what needs them takes longer. */
+  /** Names of indexes still to be built. Queries that need them are slower until then. */
   indexesMissing: string[];
-  /** The servers that the address names, in its order; none of a file. */
+  /** The servers that the address names, in its order. Empty for a file. */
   servers: readonly ServerState[];
-  /** Commits of settled's role that wait for a standby at this moment, and for how long the first of them has; null if none does. */
+  /** How many commits of settled's role wait for a standby now, and for how long the first has; null if none does. */
   waitForStandby: { commits: number; longestMs: number } | null;
 };
 
-/** What settled found when it asked a server of the database last. */
+/** What settled found when it last asked a server of the database. */
 export type ServerState = {
   name: string;
-  /** A `replaced` one was the primary, and takes writes that would be lost. */
+  /** `replaced`: a former primary. It accepts writes that would be lost. */
   role: 'primary' | 'replaced' | 'standby' | 'unusable' | 'unreachable';
-  /** What is wrong with it; null if nothing is. */
+  /** What is wrong with the server; null if nothing is. */
   why: string | null;
-  /** How many bytes of the primary's log a standby has still to replay; null if that is not known. */
+  /** Bytes of the primary's log that a standby has still to replay; null if unknown. */
   behindBytes: number | null;
-  /** Counts the promotions; null if it did not say it. */
+  /** Rises with each promotion; null if the server did not say it. */
   timeline: number | null;
-  /** For which standbys the commits of a primary wait; null if they wait for none. */
+  /** The standbys that a primary's commits wait for; null if they wait for none. */
   waitsFor: string | null;
 };
 
-/** Rows that are leased. */
+/** Leased rows. */
 export type LeaseCounts = { events: number; openings: number; notices: number };
 
 export type ReplicaSummary = {
   name: string;
   version: string;
-  /** Of its current secrets key. */
+  /** The id of its current secrets key. */
   secretsKeyId: string;
-  /** For each setting that all replicas must have alike, by its name: a digest that includes its secrets key. */
+  /** A digest of each setting that must be equal on all replicas, by its name. Digests depend on the secrets key. */
   settings: Readonly<Record<string, string>>;
-  /** How far its clock was ahead of the database's. */
+  /** How far its clock is ahead of the database's. */
   skewMs: number;
   startedAtMs: number;
   aliveAtMs: number;
-  /** Whether it gave a sign of life within a minute. */
+  /** Whether it had a heartbeat within a minute. */
   isAlive: boolean;
   leases: LeaseCounts;
 };

@@ -1,25 +1,25 @@
 import type { Actor, AuditHead, AuditRow, ChainFault, Change, PersonRole } from '../domain/access.ts';
 
-/** Who makes a change, and the key that seals its row in the audit chain. */
+/** The author of a change, and the key for its row in the audit chain. */
 export type Author = Actor & {
   readonly auditKey: Uint8Array;
-  /** Of the named token by which it was asked; null for the bootstrap token and a proxy's person. */
+  /** Of the author's named token; null for the bootstrap token and for people signed in by a proxy. */
   readonly tokenSha256?: Uint8Array | null;
-  /** The run for which settled does it, if a person started work on many rows. */
+  /** The bulk run that the change is part of. */
   readonly bulk?: string;
 };
 
-/** Tokens, sessions and sign-in links. Of their secrets, the store has only the SHA-256. */
+/** Tokens, sessions and sign-in links. The store keeps only the SHA-256 of their secrets. */
 export type AccessControl = {
-  /** `taken`: a token of this name was not revoked. */
+  /** `taken`: another token has this name and is not revoked. */
   addToken(token: NewToken & { by: Author; atMs: number }): Promise<TokenSummary | 'taken'>;
-  /** Revokes a token by its name; its sessions and sign-in links end with it. Null if there is none. */
+  /** Revokes a token by name, and ends its sessions and sign-in links. Null if there is no such token. */
   revokeToken(revoked: { name: string; by: Author; atMs: number }): Promise<TokenSummary | null>;
-  /** Keeps a link that signs in once, and forgets those that have expired. */
+  /** Stores a link that signs in once, and deletes expired ones. */
   addSignInLink(link: SignIn & { expiresAtMs: number; by: Author; atMs: number }): Promise<void>;
   /**
-   * Takes a link away and begins a session for the person that it was made for. Null if there is no such link, if it has
-   * expired, or if its token was revoked.
+   * Consumes a sign-in link and begins a session for its person. Null if the link does not exist or has expired, or if
+   * its token was revoked.
    */
   consumeSignInLink(used: {
     linkSha256: Uint8Array;
@@ -29,29 +29,29 @@ export type AccessControl = {
     atMs: number;
   }): Promise<SessionSummary | null>;
   beginSession(session: SignIn & { by: Author; atMs: number }): Promise<SessionSummary>;
-  /** Notes that a session is used. */
+  /** Records that a session was used. */
   touchSession(touched: { key: number; atMs: number }): Promise<void>;
-  /** Ends a session. Null if there is no such session, or if it has ended. */
+  /** Ends a session. Null if it does not exist or has ended. */
   endSession(ended: { key: number; by: Author; atMs: number }): Promise<SessionSummary | null>;
-  /** Keeps in the audit chain what a person asks for that is no change of one row, before it is carried out. */
+  /** Records in the audit chain an action that is no change of one row, before settled carries it out. */
   recordAction(asked: { by: Author; change: Change; atMs: number }): Promise<void>;
-  /** Keeps the chain's key, sealed, unless another process kept one before. Returns the one that is kept. */
+  /** Stores the chain's sealed key, unless another process stored one before. Returns the stored one. */
   keepAuditKey(key: SealedKey): Promise<SealedKey>;
-  /** Replaces the sealed key `was`, which a person gave up, by a new one: the rows so far cannot be verified any longer. */
+  /** Replaces the sealed key `was`, which a person gave up, by a new one. Earlier rows can no longer be verified. */
   restartAudit(restart: SealedKey & { was: Uint8Array }): Promise<void>;
-  /** Replaces the sealed key `was` by the same one sealed under another key. */
+  /** Replaces the sealed key `was` by the same key sealed under another secrets key. */
   resealAuditKey(resealed: SealedKey & { was: Uint8Array }): Promise<void>;
 };
 
-/** What a token, a session or a link lets its bearer be. `tokenSha256`: of the token by which a person signed in. */
+/** Who the bearer of a session or sign-in link is. `tokenSha256`: of the token that the person signed in with. */
 type SignIn = { name: string; role: PersonRole; sha256: Uint8Array; tokenSha256: Uint8Array };
 type NewToken = { name: string; role: PersonRole; sha256: Uint8Array; expiresAtMs: number | null };
 export type SealedKey = { sealed: Uint8Array; keyId: string };
 
 export type AccessQueries = {
-  /** A token that is neither revoked nor expired. */
+  /** Finds a token that is neither revoked nor expired. */
   findToken(asked: { sha256: Uint8Array; nowMs: number }): Promise<TokenSummary | null>;
-  /** A session that has not ended or expired, and whose token is valid: the bootstrap token, or a named one. */
+  /** Finds a session that has not ended or expired and whose token is valid: the bootstrap token or a named one. */
   findSession(asked: {
     sha256: Uint8Array;
     bootstrapSha256: Uint8Array;
@@ -59,13 +59,13 @@ export type AccessQueries = {
   }): Promise<(SessionSummary & { tokenSha256: Uint8Array }) | null>;
   /** Every named token, revoked ones last. */
   listTokens(): Promise<TokenSummary[]>;
-  /** Sessions that have not ended, the newest first. */
+  /** Sessions that have not ended, newest first. */
   listSessions(asked: { bootstrapSha256: Uint8Array; nowMs: number }): Promise<SessionSummary[]>;
-  /** A page of the audit chain, the newest first; numbers above `after` are left out. */
+  /** A page of the audit chain, newest first, of rows numbered below `after`. */
   listAudit(page: AuditPage): Promise<AuditRow[]>;
-  /** `since`: the row after which the chain can be verified; 0 if that is all of it. */
+  /** `since`: the row after which the chain can be verified; number 0 if all of it can. */
   auditHead(): Promise<AuditHead & { since: AuditHead }>;
-  /** Computes the MACs of `limit` rows after the row `from` anew. `has`: whether one of them has the MAC `wanted`. */
+  /** Recomputes the MACs of `limit` rows after the row `from`. `has`: whether one of them has the MAC `wanted`. */
   verifyAudit(page: {
     key: Uint8Array;
     from: AuditHead;
@@ -92,7 +92,7 @@ export type SessionSummary = {
   endedAtMs: number | null;
 };
 
-/** `last`: the last row that is as settled wrote it. `rows`: how many were verified. */
+/** `last`: the last row that verified. `rows`: how many rows were verified. */
 export type VerifiedAudit = { fault: ChainFault | null; last: AuditHead; rows: number; has: boolean };
 
 export type AuditPage = { limit: number; after: number | null; actor: string | null; subject: string | null };

@@ -3,7 +3,7 @@ import type { MatterKind } from '../domain/matter.ts';
 import type { Author } from './contract_access.ts';
 import type { EventFilter, NoticeFilter, OrderFilter } from './contract_lists.ts';
 
-/** What is done to all rows that a filter lets through. */
+/** A filter, and what to do to all rows that match it. */
 export type BulkSelection =
   | { action: 'replay_events'; filter: EventFilter }
   | { action: 'resend_notices'; filter: NoticeFilter }
@@ -12,15 +12,16 @@ export type BulkSelection =
 
 export type BulkAction = BulkSelection['action'];
 
-/** Open matters of one kind; opened since, and until. */
+/** Open matters of one kind, raised within a time. */
 export type MatterFilter = { kind: MatterKind; sinceMs?: number | null; untilMs?: number | null };
 
 /**
- * Work on all rows that a filter lets through: a run lists them when it starts, and settled carries it out row by row, each
- * by the verb that does it to one row. On a shared store one replica works at a run, and another goes on when it is gone.
+ * Work on all rows that match a filter. A run lists its rows when it starts; settled then carries it out row by row,
+ * each by the verb for one row. On a shared store one replica works at a run; if that replica goes away, another
+ * continues.
  */
 export type Bulk = {
-  /** Lists `keys` as what the run is to do. `filter` is for people: what they asked, as JSON. */
+  /** Starts a run over the rows `keys`. `filter` is the request as JSON, for people. */
   startBulk(started: {
     action: BulkAction;
     filter: string;
@@ -30,25 +31,26 @@ export type Bulk = {
     by: Author | null;
     atMs: number;
   }): Promise<BulkRun>;
-  /** Ends a run; what it did stays. `ended`: it had ended before. */
+  /** Cancels a run; what it did stays. `ended`: it had ended before. */
   cancelBulk(cancelled: { key: number; by: Author | null; atMs: number }): Promise<BulkRun | 'ended' | null>;
   /**
-   * Leases the oldest run whose lease is free or ours, and lists the next of its rows. Null if there is none. Cancels runs
+   * Leases the oldest run whose lease is free or ours, and lists its next rows. Null if there is none. Cancels runs
    * whose token was revoked or has expired.
    */
   claimBulk(claim: { limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedBulk | null>;
   /**
-   * Does it to one row and notes what became of it, in one transaction: a row is never done twice, wherever the process
-   * ends. `lost`: the run was cancelled, the row is done, or another replica has the lease. The last row ends the run.
+   * Carries a run out for one row and records the outcome, in one transaction, so that no row is done twice even if the
+   * process crashes. `lost`: the run was cancelled, the row is done, or another replica has the lease. The last row
+   * ends the run.
    */
   carryOutBulk(item: BulkItem): Promise<BulkOutcome | 'lost'>;
-  /** Notes that it failed for one row, so that the run goes on with the others. `lost`: as of `carryOutBulk`. */
+  /** Records a failure for one row, so that the run continues with the others. `lost`: as in `carryOutBulk`. */
   failBulk(item: BulkItem & { detail: string }): Promise<'failed' | 'lost'>;
 };
 
 export type BulkItem = { run: ClaimedBulk; itemKey: number; auditKey: Uint8Array; nowMs: number };
 
-/** `skipped`: there was nothing to do. `detail` says why, as a code. */
+/** `skipped`: there was nothing to do. `detail`: the reason, as a code. */
 export type BulkOutcome = { outcome: 'changed' | 'skipped' | 'failed'; detail: string | null };
 
 export type ClaimedBulk = {
@@ -60,9 +62,9 @@ export type ClaimedBulk = {
 };
 
 export type BulkQueries = {
-  /** The keys that a filter lets through, at most `limit`. `isMore`: there are more. */
+  /** The keys of the rows that match a filter, at most `limit`. `isMore`: there are more. */
   findBulkKeys(asked: BulkSelection & { limit: number }): Promise<{ keys: number[]; isMore: boolean }>;
-  /** The newest first. */
+  /** Newest first. */
   listBulk(page: { limit: number; after: number | null }): Promise<BulkRun[]>;
   findBulk(key: number): Promise<BulkRun | null>;
 };
@@ -70,15 +72,15 @@ export type BulkQueries = {
 export type BulkRun = {
   key: number;
   action: BulkAction;
-  /** JSON. */
+  /** The request as JSON. */
   filter: string;
   reason: string | null;
   author: Actor | null;
   status: 'running' | 'done' | 'cancelled';
-  /** Why settled cancelled it; null if it did not. */
+  /** Why settled cancelled the run; null if it did not. */
   detail: 'token_ended' | null;
   total: number;
-  /** Whether the filter let more rows through than one run takes. */
+  /** Whether more rows matched than one run takes. */
   isMore: boolean;
   changed: number;
   skipped: number;

@@ -5,39 +5,39 @@ import type { KeptReason } from '../domain/rejection.ts';
 import type { RowStatus } from '../domain/retry.ts';
 import type { Search } from '../domain/search.ts';
 
-/** What every list takes and answers, and what each can be narrowed to. */
+/** Pages, filters and counts that all lists share. */
 
-/** A page of a list, newest first. `after`: the `next` of the page before; null or left out begins. */
+/** A page of a list, newest first. `after`: the `next` of the previous page; null or absent to begin. */
 export type RowPage = { limit: number; after?: number | null; isCounted?: boolean };
 
 /**
- * `next` is null on the last page. A page may have fewer rows than were asked for although there are more: settled
- * looks at a bounded number of rows for each page.
+ * `next` is null on the last page. A page may have fewer rows than requested although more follow: settled examines a
+ * bounded number of rows for each page.
  */
 export type Listed<Row> = { rows: Row[]; next: number | null; count: Count | null };
 
 /**
- * How many rows a filter lets through. If `isMore`, there are more than `n`; or, if `n` is below 1 000, there may be:
- * settled counts a bounded number of rows.
+ * The number of rows that match a filter. `isMore`: there are more than `n` or, if `n` is below 1 000, there may be,
+ * because settled counts a bounded number of rows.
  */
 export type Count = { n: number; isMore: boolean };
 
-/** What lists let through. What is null or left out lets everything through. */
+/** Filters of lists. Null or absent matches everything. */
 export type OrderFilter = {
   states?: readonly OrderState[] | null;
   flag?: Flag | null;
-  /** Those on which more is left of what was captured than they ask, in their currency. */
+  /** Orders with more captured money left, in their currency, than they ask for. */
   isOverpaid?: boolean;
-  /** Those that an open matter of this kind is about; of the kind `hold`, those with an open hold. */
+  /** Orders with an open matter of this kind; for `hold`, those with an open hold. */
   matter?: MatterKind | null;
-  /** Those with an open hold for this reason. */
+  /** Orders with an open hold for this reason. */
   hold?: HoldReason | null;
-  /** Created since, and until. */
+  /** Created within this time. */
   sinceMs?: number | null;
   untilMs?: number | null;
   paidSinceMs?: number | null;
   paidUntilMs?: number | null;
-  /** What they ask. Amounts are minor units of the currency, both included. */
+  /** The amount that they ask for, in minor units of the currency; both bounds are inclusive. */
   currency?: string | null;
   fromMinor?: number | null;
   toMinor?: number | null;
@@ -45,13 +45,13 @@ export type OrderFilter = {
 };
 
 export type EventFilter = {
-  /** Delivered by the service, or its answer when settled asked. */
+  /** A delivery of the service, or its answer when settled asked. */
   kind?: 'event' | 'reading' | null;
   status?: RowStatus | null;
   type?: string | null;
   outcome?: Outcome | null;
   reference?: string | null;
-  /** Received since, and until. */
+  /** Received within this time. */
   sinceMs?: number | null;
   untilMs?: number | null;
 };
@@ -62,7 +62,7 @@ export type NoticeFilter = {
   status?: RowStatus | null;
   type?: NoticeType | null;
   reference?: string | null;
-  /** Made since, and until. */
+  /** Made within this time. */
   sinceMs?: number | null;
   untilMs?: number | null;
 };

@@ -5,56 +5,56 @@ import type { Author } from './contract_access.ts';
 import type { Listed, NoticeFilter, RowPage } from './contract_lists.ts';
 
 /**
- * Telling the shop. Pending and leased notices are owed. One notice of each order has its turn; the next one has it once
- * that one is done or dead. `domain/retry.ts` has the life of a row.
+ * Sends notices to the shop. Pending and leased notices are owed. Only one notice of an order is sent at a time; the
+ * next follows once it is done or dead. `domain/retry.ts` describes the statuses.
  */
 export type Telling = {
   /**
-   * Leases notices that are due, the oldest first, each with its next attempt number: those that were never tried, or if
-   * `tried`, the others. With `tried` it also raises `shop_refuses_notices` if an attempt failed two minutes ago and the
-   * shop has taken none since.
+   * Leases due notices, oldest first, each with its next attempt number: those never tried or, with `tried`, the
+   * others. With `tried` it also raises `shop_refuses_notices` if an attempt failed two minutes ago and the shop has
+   * accepted none since.
    */
   claimNotices(claim: { tried: boolean; limit: number; nowMs: number; leaseMs: number }): Promise<ClaimedNotice[]>;
-  /** Notes that the shop took it, which ends `shop_refuses_notices`. `lost`: the lease expired. */
+  /** Records that the shop accepted a notice, which ends `shop_refuses_notices`. `lost`: the lease expired. */
   finishNotice(told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Promise<'done' | 'lost'>;
   /**
-   * Gives a claimed notice back, due again at `dueAtMs`. Counts an attempt that failed: the third in a row, or one two
-   * minutes after the first of them, raises `shop_refuses_notices`. A notice that failed before begins no new count once
-   * the shop has taken another: it may be the only one that the shop does not take.
+   * Returns a claimed notice to the queue, due at `dueAtMs`. Counts the failed attempt: the third in a row, or one two
+   * minutes after the first, raises `shop_refuses_notices`. If the shop has accepted another notice since, a notice
+   * that failed before begins no new count: it may be the only one that the shop refuses.
    */
   retryNotice(
     failed: NoticeRef & { dueAtMs: number; fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'pending' | 'lost'>;
-  /** Retires a claimed notice, which a person may send again, and raises `notices_dead`. Counts as `retryNotice` does. */
+  /** Gives a claimed notice up, and raises `notices_dead`. A person may send it again. Counts as `retryNotice` does. */
   buryNotice(
     failed: NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number },
   ): Promise<'dead' | 'lost'>;
   /**
-   * Makes a notice that is done or dead pending again, with the same id; one that waits for its next attempt is due at
-   * once. `in_work`: it is being sent, is due, or has its turn after another.
+   * Makes a done or dead notice pending again, with the same id. A notice that waits for its next attempt becomes due
+   * now. `in_work`: it is being sent, is due, or waits for another notice of its order.
    */
   resendNotice(resent: { id: string; by: Author | null; nowMs: number }): Promise<Resent | 'in_work' | 'unknown'>;
   /**
-   * Ends `shop_refuses_notices`, because the shop has no callback any more. The attempts stay counted: if it has one again,
-   * the next attempt that fails raises the matter.
+   * Ends `shop_refuses_notices` because the shop no longer has a callback. The count of attempts stays: if the shop has
+   * a callback again, the next failed attempt raises the matter.
    */
   stopTelling(stopped: { nowMs: number }): Promise<void>;
 };
 
-/** When it is due; or if another notice of its order has its turn, the id of that one. */
+/** When the notice is due; or the id of the notice of its order that comes first. */
 export type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
 
 type NoticeRef = { noticeKey: number; attempt: number };
 
 export type ClaimedNotice = NoticeRef & {
-  /** The same over all attempts: the shop's idempotency key. */
+  /** The same for all attempts: the shop's idempotency key. */
   id: string;
   reference: string;
   type: NoticeType;
   /** JSON. */
   body: string;
   createdAtMs: number;
-  /** The time of this attempt if it is the first. */
+  /** The time of this attempt, if it is the first. */
   firstTriedAtMs: number;
 };
 
@@ -63,13 +63,13 @@ export type NoticeQueries = {
   listNotices(page: RowPage & NoticeFilter): Promise<Listed<NoticeSummary>>;
   findNotice(id: string): Promise<NoticeDetail | null>;
   /**
-   * Reads notices after a position of the feed, oldest first, and the newest position; 0 is before the first. The bodies of
-   * a page come to at most `bytesMax`, unless it has a single notice.
+   * Reads notices after a position of the feed, oldest first, and the newest position; 0 is before the first. The
+   * bodies of a page have at most `bytesMax`, unless it is a single notice.
    */
   readFeed(page: { after: number; limit: number; bytesMax: number }): Promise<FeedPage>;
   /**
-   * Finds where the feed ends: no committed notice comes after it, and every later one does. Null if one transaction cannot
-   * give a position to all notices that have none yet: ask again.
+   * Finds the end of the feed: no committed notice comes after it, and every later one does. Null if one transaction
+   * could not give every notice its position: call it again.
    */
   findFeedEnd(): Promise<FeedEnd | null>;
   shopState(): Promise<ShopState>;
@@ -85,7 +85,7 @@ export type NoticeSummary = {
   status: RowStatus;
   attempt: number;
   createdAtMs: number;
-  /** When a pending notice is tried next; null while another one of its order has its turn. */
+  /** When a pending notice is sent next; null while another notice of its order comes first. */
   dueAtMs: number | null;
   endedAtMs: number | null;
   fault: FaultNote | null;
@@ -94,15 +94,15 @@ export type NoticeSummary = {
 };
 export type NoticeDetail = NoticeSummary & { body: string };
 
-/** How the shop takes notices. */
+/** How the shop accepts notices. */
 export type ShopState = {
-  /** When the oldest notice was made that the shop has not taken, dead ones included; null if it has taken all. */
+  /** When the oldest notice that the shop has not accepted was made, dead ones included; null if it accepted all. */
   untakenSinceMs: number | null;
-  /** How sending failed for the oldest notice that waits, or else for the oldest that is dead; null if none failed. */
+  /** The failure of the oldest waiting notice, or else of the oldest dead one; null if none failed. */
   failure: ShopRefusal | null;
-  /** When the last one was taken of the newest thousand; null if none of them was. */
+  /** When the shop last accepted one of the newest thousand notices; null if it accepted none of them. */
   takenAtMs: number | null;
-  /** Attempts that failed since the last notice was taken; null if none did. */
+  /** Failed attempts since the shop last accepted a notice; null if none failed. */
   failures: ShopFailures | null;
 };
 

@@ -7,30 +7,30 @@ import type { FaultNote, RowStatus } from '../domain/retry.ts';
 import type { EventFilter, Listed, OrderFilter, RejectionFilter, RowPage } from './contract_lists.ts';
 import type { NoticeSummary } from './contract_notices.ts';
 
-/** Lists, timelines and counts for people. They see committed rows only, never hold up a commit, and page by key. */
+/** Lists, timelines and counts for people. They see committed rows only, never delay a commit, and page by key. */
 export type Queries = {
   findOrder(reference: string): Promise<Order | null>;
   listOrders(page: RowPage & OrderFilter): Promise<Listed<ListedOrder>>;
-  /** Everything known of an order, oldest first; null if there is no such order. */
+  /** Everything known about an order, oldest first. Null if there is no such order. */
   timeline(reference: string): Promise<Timeline | null>;
   listEvents(page: RowPage & EventFilter): Promise<Listed<EventSummary>>;
   findEvent(eventKey: number): Promise<EventDetail | null>;
   listRejections(page: RowPage & RejectionFilter): Promise<Listed<RejectionSummary>>;
-  /** What needs a person, as one list: held orders and open attention. */
+  /** Everything that needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
   /** What a person's decision about a held order would do now. Null if there is no such order. */
   previewResolution(asked: { reference: string; decision: 'accept' | 'reject' }): Promise<PreviewedDecision | null>;
   stats(nowMs: number): Promise<Stats>;
   /**
-   * A text that is another one once anything was committed since it was read before, by whichever process. Signs of life
-   * alone do not change it. It is worth nothing to another process.
+   * A text that changes once any process commits anything. Heartbeats alone do not change it. Other processes cannot
+   * compare it with their own.
    */
   changeMark(): Promise<string>;
-  /** How many links have a secret that is sealed under none of these keys. Reads every link. */
+  /** The number of links whose secret is sealed under none of these keys. Reads every link. */
   countUnopenable(keyIds: readonly string[]): Promise<number>;
 };
 
-/** An order, a decision about it that was not made, and the order as it would be after it. */
+/** An order, a decision about it that was not made, and the order after it. */
 export type PreviewedDecision = { order: Order; made: Decision; after: Order };
 
 export type ListedOrder = {
@@ -56,12 +56,12 @@ export type EventSummary = {
   dueAtMs: number;
   endedAtMs: number | null;
   fault: FaultNote | null;
-  /** The number of a reading, which is an answer of the API and no event; null for an event. */
+  /** The number of a reading, which is an answer of the API; null for an event. */
   reading: number | null;
 };
 export type EventDetail = EventSummary & {
   timestamp: string;
-  /** Null if it was dropped because the event is old. */
+  /** Null if the body was dropped because the event is old. */
   body: Uint8Array | null;
   bodySha256: Uint8Array;
 };
@@ -71,7 +71,7 @@ export type RejectionSummary = {
   reference: string;
   reason: string;
   count: number;
-  /** JSON of what the last that was diagnosed turned out to be. */
+  /** JSON of the newest diagnosis. */
   diagnosis: string | null;
   firstAtMs: number;
   lastAtMs: number;
@@ -84,7 +84,7 @@ export type AttentionSummary = {
   reference: string | null;
   /** `AttentionParams` of its kind; null in rows that an older version wrote. */
   params: object | null;
-  /** Empty, except in rows that an older version wrote: the whole sentence for a person, or one more after a space. */
+  /** Empty, except in rows that an older version wrote: its sentence, or an addition that begins with a space. */
   detail: string;
   count: number;
   openedAtMs: number;
@@ -93,16 +93,16 @@ export type AttentionSummary = {
 
 export type MatterPage = {
   limit: number;
-  /** The place of the last row of the page before. */
+  /** The place of the last row of the previous page. */
   after: MatterPlace | null;
   kind: MatterKind | null;
-  /** Only those of orders in this state. */
+  /** Only matters of orders in this state. */
   state: OrderState | null;
-  /** Only held orders whose oldest hold is for this reason. */
+  /** Only orders whose oldest hold has this reason. */
   reason?: HoldReason | null;
 };
 
-/** The place of a matter in the list: by kind, then by when it began, then by its key (of a hold, that of its order). */
+/** A matter's place in the list: by kind, then by its beginning, then by its key (for a hold, its order's key). */
 export type MatterPlace = { kind: MatterKind; openedAtMs: number; key: number };
 
 export type Matters = {
@@ -112,14 +112,14 @@ export type Matters = {
   rows: ListedMatter[];
 };
 
-/** `reason`: of a hold, the oldest of its order. */
+/** `reason`: the reason of the order's oldest hold. */
 export type ListedMatter = MatterPlace & {
   reason: HoldReason | null;
   subject: string;
   /** As in `AttentionSummary`. A hold has neither: its order explains it. */
   params: object | null;
   detail: string;
-  /** How often it was raised; of a hold, how many of its order are open. */
+  /** How often it was raised; for a hold, how many of its order are open. */
   count: number;
   lastAtMs: number;
   order: Order | null;
@@ -133,7 +133,7 @@ export type HistoryRow = {
   to: string | null;
   /** `event` with the event's key, `reading` with its number, or `person` with the reason, if one was given. */
   cause: { kind: 'event' | 'reading' | 'person'; id: string | null };
-  /** Who decided, as the audit has it; null if that was no person with a name. */
+  /** Who decided, as in the audit; null if it was no named person. */
   by: string | null;
   effects: string[];
 };
@@ -146,35 +146,35 @@ export type Timeline = {
   rejections: RejectionSummary[];
   attention: AttentionSummary[];
   notices: NoticeSummary[];
-  /** When the order's link expires, if it is known. */
+  /** When the order's link expires; null if unknown. */
   linkExpiresAtMs: number | null;
-  /** The check of this order's link that waits for the API, if one does. */
+  /** The check of this order's link that waits for the API; null if none does. */
   check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
-  /** When the schedule asks about the order's link next; null if it never does again. */
+  /** When the schedule asks about the order's link next; null if never. */
   nextCheckAtMs: number | null;
-  /** How many attempts to ask about it failed since the service answered last. */
+  /** Failed attempts to ask about it since the service last answered. */
   checkFailures: number;
-  /** Why the signing secret that the service named for the link cannot be used; null if it named no such secret. */
+  /** Why settled cannot use the signing secret that the service named for the link; null if there is no such flaw. */
   secretFlaw: string | null;
-  /** How far it is, if settled opens the link itself. */
+  /** The progress of the opening, if settled opens the link itself. */
   opening:
     | (OpeningState & {
         attempt: number;
         dueAtMs: number;
-        /** Whether settled missed the service's answer to the creation: it may have named a secret. */
+        /** Whether settled missed the service's answer to the creation, which may have named a secret. */
         secretUnseen?: boolean;
       })
     | null;
   drift: DriftRow[];
 };
 
-/** The service knew something else than settled. */
+/** A difference found between the service and settled. */
 export type DriftRow = {
   atMs: number;
-  /** The number of the reading that showed it, and why the service was asked. */
+  /** The number of the reading that showed it, and why settled asked. */
   reading: number;
   learnedBy: string;
-  /** The order's state and money before and after, in words. While it is undecided, `theirs` is what the service says. */
+  /** The order's state and money before and after, in words. While undecided, `theirs` is what the service says. */
   ours: string;
   theirs: string;
   rule: string;
@@ -185,14 +185,14 @@ export type Stats = {
   orders: Record<string, number>;
   events: Record<string, number>;
   notices: Record<string, number>;
-  /** What needs a person, in the order of its list. */
+  /** What needs a person, in the order of the list. */
   matters: CountedMatters[];
-  /** Links in the queue of checks: all of them, and by the class of their requests. Scheduled checks do not count. */
+  /** Links in the queue of checks: all, and by the class of their requests. Scheduled checks do not count. */
   checks: number;
   checksByClass: Record<Exclude<RequestClass, 'create'>, number>;
   /** Links that settled is still opening, by status. */
   openings: Record<string, number>;
-  /** Disagreements with the service that were found. */
+  /** The number of drifts found. */
   drift: number;
   api: { slotsInUse: number; pausedUntilMs: number | null };
   rejections: number;
@@ -200,14 +200,12 @@ export type Stats = {
   lagMs: number;
   /** How long the oldest notice has been due, from its first attempt if it is retried; 0 if there is none. */
   noticesLagMs: number;
-  /** Attempts to tell the shop that failed in a row. */
+  /** Failed attempts in a row to send notices to the shop. */
   shopFailures: number;
-  /** How long the oldest check has been due, by the class of its request; scheduled ones are the janitor's. */
+  /** How long the oldest check has been due, by the class of its request. Scheduled checks are the janitor's. */
   checksLagMs: Stats['checksByClass'];
-  /**
-   * Orders paid in the week that ended a day ago that only the service's API reported: no webhook has come.
-   */
+  /** Orders paid in the week that ended a day ago that settled learned of from the API alone: no webhook has come. */
   webhooksMissing: number;
-  /** The feed's newest position; and while links are looked for that a restored copy does not know, since when. */
+  /** The feed's newest position, and the time of the copy while settled searches for links that it does not know. */
   feed: { newest: number; generation: number; restoredFromMs: number | null };
 };

@@ -1,11 +1,11 @@
 import type { RowPage } from './contract_lists.ts';
 import type { DriftRow } from './contract_queries.ts';
 
-/** What people see of the service: what it said otherwise, what came too late, and what settled asks it next. */
+/** What people see about the service: drift, stale deliveries, and what settled will ask it next. */
 export type ServiceQueries = {
-  /** What the service knew otherwise than settled, the newest first. */
+  /** Differences found between the service and settled, newest first. */
   listDrift(page: OrderPage): Promise<ListedDrift[]>;
-  /** Authentic deliveries that were stale, the newest first: settled counts one that comes again. */
+  /** Authentic deliveries that were stale, newest first. A repeated one is counted. */
   listHints(page: OrderPage): Promise<ListedHint[]>;
   /** What settled will ask the service, as far as it is known now: at most `limit` rows of each kind. */
   nextRequests(asked: { limit: number }): Promise<NextRequests>;
@@ -19,7 +19,7 @@ export type ListedHint = {
   key: number;
   reference: string;
   eventId: string;
-  /** The timestamp header's characters. */
+  /** The characters of the timestamp header. */
   timestamp: string;
   count: number;
   firstAtMs: number;
@@ -29,9 +29,9 @@ export type ListedHint = {
 export type NextRequests = {
   /** Links in the queue of checks, in the order in which settled takes them once they are due. */
   queue: QueuedRequest[];
-  /** Links that the schedule asks about, the next one first. */
+  /** Links in the schedule, the next one first. */
   schedule: { reference: string; linkId: string | null; failures: number; dueAtMs: number }[];
-  /** Links that settled is opening; those with the status `taken` wait for a person. */
+  /** Links that settled is opening. Those with status `taken` wait for a person. */
   openings: WaitingOpening[];
 };
 

@@ -3,23 +3,23 @@ import type { Clock } from '../work/clock.ts';
 import type { PostgresAddress, StoreAddress } from './address.ts';
 import type { Store } from './contract.ts';
 
-/** After a longer outage of ours the service may have given up on deliveries: its first retries come within minutes. */
+/** After a longer outage the service may have given up on deliveries: its first retries come within minutes. */
 export const OUTAGE_MS = 120_000;
-/** A replica that was silent for longer counts as gone. */
+/** A replica without a heartbeat for longer counts as gone. */
 export const ALIVE_MS = 60_000;
-/** Calls that may wait at once. Further ones are refused, so that a stuck disk or server cannot fill memory. */
+/** The most calls that may wait. Further ones are refused, so that a stuck disk or server cannot fill memory. */
 export const WAITING_MAX = 20_000;
 
-/** What each engine carries out calls with. */
+/** What each engine needs to carry out calls. */
 export type CallOptions = {
   clock: Clock;
-  /** A call that is unanswered for this long is refused as `store_busy`. It may still be carried out. */
+  /** A call without an answer for this long is refused as `store_busy`. It may still be carried out. */
   callTimeoutMs: number;
-  /** A commit was made: how many calls shared it and how long it took. */
+  /** Called after each commit, with the number of calls that shared it and how long it took. */
   onBatch: (calls: number, seconds: number) => void;
 };
 
-/** What opening each engine gives. */
+/** The result of opening an engine. */
 export type OpenedEngine = {
   store: Store;
   opened: Opened;
@@ -31,16 +31,16 @@ export function stopped(): Fault {
   return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
 }
 
-/** What a database says of itself. */
+/** What a database says about itself. */
 export type Instance = {
   instanceId: string;
-  /** The ids of the keys under which its secrets may be sealed: more than one while the key is being changed. */
+  /** Ids of the keys under which its secrets may be sealed: more than one while the key is being changed. */
   secretsKeyIds: readonly string[];
-  /** When the copy was made that replaced the database, while links made since are looked for. */
+  /** When the copy was made that replaced the database, while settled searches for links made since; otherwise null. */
   restoredFromMs: number | null;
 };
 
-/** What a store that was opened says of itself. */
+/** What an opened store says about itself. */
 export type Opened = Instance & { created: boolean };
 
 export type KeysGiven = {
@@ -48,18 +48,18 @@ export type KeysGiven = {
   name: string;
   /** The id of the current secrets key. */
   secretsKeyId: string;
-  /** Of keys that can be opened with as well. */
+  /** Ids of further keys that can unseal. */
   olderKeyIds?: readonly string[];
   /** The places in which keys may be given, in words for people. */
   keyPlaces: { current: string; older: string };
-  /** Opens the database although its secrets rest under a key that is lost. */
+  /** Opens the database although its secrets are sealed under a lost key. */
   adoptsKey?: boolean;
 };
 
-/** The ids of keys as an instance row holds them: the first, and the others with a space between two. */
+/** Key ids as an instance row has them: the first, and the others separated by spaces. */
 export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
 
-/** The keys under which secrets are sealed or will be, the one before a change first. Throws if one of them is not given. */
+/** The keys that secrets are or will be sealed under, older ones first. Throws if one of them is not given. */
 export function keysInUse(given: KeysGiven, noted: KeysNoted): string[] {
   const ids = [given.secretsKeyId, ...(given.olderKeyIds ?? [])];
   const needed = [noted.secretsKeyId, ...noted.otherKeyIds.split(' ').filter((id) => id !== '')];
@@ -89,37 +89,37 @@ function wrongKey(
   );
 }
 
-/** What a store may know of the secrets keys. */
+/** What a store may know about the secrets keys. */
 export type KeysRead = {
   /** The current one first. */
   keyIds: readonly string[];
-  /** The place in which the current key is kept, in words for people. */
+  /** The place of the current key, in words for people. */
   keyPlace: string;
 };
 
 export type MigrateOptions = {
   store: StoreAddress;
-  /** The server without the pooler that `store` leads to; null if there is none. */
+  /** The server behind the pooler that `store` leads to; null if there is no pooler. */
   direct?: PostgresAddress | null;
-  /** Whether the operator has declared that the storage of the server is durable. */
+  /** Whether the operator has declared the server's storage durable. */
   trustsStorage?: boolean;
-  /** Reads the keys; with `makesFile` it makes the current one if its file is lost. */
+  /** Reads the keys. `makesFile` makes the current key if its file is lost. */
   readKeys: (how: { makesFile: boolean }) => KeysRead;
   /**
-   * Treats the database as a copy that replaced the one before: positions of the feed, versions of orders, and what was
-   * done since the copy was made, are another store's.
+   * Treats the database as a copy that replaced another: begins a new generation of the feed, continues order versions
+   * above the other's, and looks for what happened since the copy was made.
    */
   isRestored: boolean;
-  /** Takes the given key for the database's own, and makes one if its file is gone. */
+  /** Accepts the given key as the database's own, and makes one if its file is lost. */
   keyIsLost: boolean;
   clock: Clock;
 };
 
 export type Migrated = {
-  /** The names of the migrations that it took. */
+  /** Names of the migrations applied now. */
   applied: string[];
-  /** When the copy was made, while links made since are looked for. */
+  /** When the copy was made, while settled searches for links made since; otherwise null. */
   restoredFromMs: number | null;
-  /** The current key if it replaces one that is lost, and how many secrets no known key opens. */
+  /** The current key if it replaces a lost one, and the number of secrets that no known key opens; otherwise null. */
   newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
 };

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Fault } from '../fault.ts';
 
-/** One numbered file of migrations/<engine>. `expands`: its first line says that older programs go on working beside it. */
+/** A numbered file of migrations/<engine>. `expands`: its first line says that older programs can work beside it. */
 export type Migration = { number: number; name: string; sql: string; sha256: string; expands: boolean };
 
-/** What a database says of a migration that it has seen. */
+/** What a database records of an applied migration. */
 export type Applied = Pick<Migration, 'number' | 'name' | 'sha256'> & { expands?: boolean };
 
 /** The migrations of an engine that this program knows, in order. */
@@ -24,7 +24,7 @@ export function readMigrations(engine: 'sqlite' | 'postgres'): Migration[] {
   });
 }
 
-/** Those that the database has not seen. Refuses files that changed after they were applied, and a newer database. */
+/** The migrations still to apply. Refuses files that changed after they were applied, and a newer database. */
 export function missingMigrations(known: readonly Migration[], applied: readonly Applied[], name: string): Migration[] {
   for (const [index, { number, name: file, sha256, expands }] of applied.entries()) {
     const here = known[index];

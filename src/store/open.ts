@@ -10,7 +10,7 @@ import type { PostgresStoreOptions } from './postgres/store.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
 
-/** settled waits for a database that is started together with it. */
+/** How long settled waits for a database that was started together with it. */
 const REACHABLE_WITHIN_MS = 30_000;
 const TRY_EVERY_MS = 500;
 
@@ -20,19 +20,19 @@ export type OpenOptions = Omit<SqliteStoreOptions, 'path' | 'newInstanceId'> &
   Required<Pick<KeysGiven, 'olderKeyIds'>> & { log: Log };
 
 export type OpenedStore = OpenedEngine & {
-  /** The time by which leases and what is due are compared. */
+  /** The clock for leases and due times. */
   clock: Clock;
-  /** By which replicas wake each other. */
+  /** Signals by which replicas wake each other. */
   wakeups: Wakeups;
   /** How far this machine's clock is ahead of the store's. */
   skewMs: () => number;
-  /** Whether other processes change it as well. */
+  /** Whether other processes use the store too. */
   isShared: boolean;
-  /** What this process is called among those; null if it is alone. */
+  /** The name of this process among the replicas; null if it is alone. */
   replica: string | null;
 };
 
-/** Opens the store that the configuration names, whichever engine it has. */
+/** Opens the store that the configuration names, on either engine. */
 export async function openStore(address: StoreAddress, options: OpenOptions): Promise<OpenedStore> {
   const newInstanceId = options.newId();
   if (address.engine === 'sqlite') {
@@ -47,15 +47,15 @@ export async function openStore(address: StoreAddress, options: OpenOptions): Pr
   return { ...opened, skewMs: () => opened.clock.skewMs, isShared: true, replica };
 }
 
-/** One process alone wakes no other. */
+/** A single process has no other to wake. */
 const NO_WAKEUPS: Wakeups = { send: () => {}, listen: () => {}, close: async () => {} };
 
-/** A machine's name says where to look; the addition makes the name unique to this process. */
+/** The machine's name tells people where to look; the suffix makes the name unique to this process. */
 function replicaName(id: string): string {
   return `${hostname()}-${id.slice(-12)}`;
 }
 
-/** Repeats what needs the store at the start, for as long as settled waits for a database that does not answer. */
+/** Retries `work` until the database can be reached, for at most 30 s. */
 export async function whenReachable<T>(
   name: string,
   { clock, log }: Pick<OpenOptions, 'clock' | 'log'>,
@@ -78,9 +78,9 @@ export async function whenReachable<T>(
 }
 
 /**
- * Brings a database to the newest schema, and mends what a restore or the loss of its key left. Closes it again. Of
- * PostgreSQL the database may be empty, and replicas may serve meanwhile, but for a restore and a lost key. Faults:
- * `store_missing`, `store_in_use`, and those of `openStore`.
+ * Migrates a database to the newest schema, and repairs it after a restore or the loss of its key. Closes it again. A
+ * PostgreSQL database may be empty, and replicas may serve meanwhile, except during a restore and with a lost key.
+ * Faults: `store_missing`, `store_in_use`, and those of `openStore`.
  */
 export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
   const { store } = options;
@@ -90,8 +90,8 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
 }
 
 /**
- * Tries by real statements what settled needs of a store, beside replicas that serve, and without settled's tables. It
- * removes what it makes. Faults: those of connecting, `store_stopped` if it was ended early.
+ * Tries what settled needs of a store with real statements, without settled's tables; replicas may serve meanwhile. It
+ * removes what it makes. Faults: those of connecting, and `store_stopped` if it was ended early.
  */
 export async function probeStore(options: ProbeOptions): Promise<Probed[]> {
   const probed = await probe(options);

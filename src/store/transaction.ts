@@ -1,35 +1,34 @@
 /**
- * One transaction, as the verbs see it. Statements are carried out in the order in which they are called, whether their
- * answers are read or not; on PostgreSQL they travel without waiting for each other. Once a statement fails, nothing of
- * the transaction is kept, whatever the verb makes of it.
+ * A transaction, as verbs use it. Statements run in the order of the calls, whether or not their answers are read; on
+ * PostgreSQL they are pipelined. Once a statement fails, the transaction is rolled back, even if the verb resolves.
  */
 export type Transaction = {
   /** Every row of the answer. */
   all<Row>(statement: Statement, values?: object): Answer<Row[]>;
   /** The first row of the answer. */
   one<Row>(statement: Statement, values?: object): Answer<Row | undefined>;
-  /** How many rows it changed. It returns no rows. */
+  /** The number of rows changed. The statement returns no rows. */
   run(statement: Statement, values?: object): Answer<number>;
-  /** A change whose answer is not needed. It returns no rows. */
+  /** A change whose answer is not needed. The statement returns no rows. */
   send(statement: Statement, values?: object): void;
-  /** Locks the rows it selects until the end. SQLite has one writer and skips it. */
+  /** Locks the selected rows until the transaction ends. SQLite has one writer and skips it. */
   lock(statement: Statement, values?: object): void;
-  /** The holder of the leases that are taken here. No other process ever had the name. */
+  /** The name under which this process takes leases. No other process has ever had it. */
   readonly replica: string;
-  /** Whether other processes may work on the database: only then it has the table `replica`, and advisory locks. */
+  /** Whether other processes may use the database. Only then are there advisory locks and the table `replica`. */
   readonly hasReplicas: boolean;
   newId(): string;
 };
 
 /**
- * A text of SQL for both engines, in PostgreSQL's words: `sqlite/dialect.ts` translates them. Values are named `@likeThis`;
- * `AS likeThis` names a column of the answer, and `AS isThis`, `hasThis` or `mayThis` is answered as a boolean.
+ * SQL for both engines, in PostgreSQL's dialect; `sqlite/dialect.ts` translates it. Values are named `@likeThis`. `AS
+ * likeThis` names a column of the answer, and columns named `isThis`, `hasThis` or `mayThis` come back as booleans.
  */
 export type Statement = { readonly id: number; readonly sql: string };
 
 const known = new Map<string, Statement>();
 
-/** For texts that are few: each is kept, and stays prepared on every connection that has used it. */
+/** Makes a statement of a constant text. It is kept permanently, and prepared on every connection that uses it. */
 export function statement(text: string): Statement {
   const sql = text.trim();
   const before = known.get(sql);
@@ -39,17 +38,17 @@ export function statement(text: string): Statement {
   return made;
 }
 
-/** What a statement binds. A list is for `= ANY(@name)`. */
+/** A value that a statement binds. A list is for `= ANY(@name)`. */
 export type Value = string | number | boolean | Uint8Array | null | readonly (string | number | null)[];
 
-/** The value that a verb gave for `@name`. Others that the object has are left alone. */
+/** The value that a verb gave for `@name`. Other fields of the object are ignored. */
 export function valueGiven(given: object, name: string, { sql }: Statement): Value {
   const value = (given as Record<string, Value | undefined>)[name];
   if (value === undefined) throw new Error(`no value for @${name} in: ${sql}`);
   return value;
 }
 
-/** An answer that PostgreSQL has not given yet; on SQLite no verb ever meets one. */
+/** An answer that PostgreSQL has not given yet. On SQLite no verb meets one. */
 export class Awaited {
   readonly promise: Promise<unknown>;
 
@@ -58,31 +57,31 @@ export class Awaited {
   }
 }
 
-/** What a statement answers: a verb reads it by `yield*`. */
+/** The answer of a statement. A verb reads it by `yield*`. */
 export type Answer<T> = { [Symbol.iterator](): Iterator<Awaited, T, unknown> };
 
 /**
- * A verb at work. Verbs are generators, so that one text serves both engines: SQLite has each answer at once and runs a
- * verb from beginning to end; PostgreSQL's runner waits for what is yielded. A verb can wait for nothing but its own
- * statements, and it changes nothing but the database, because a transaction may be run again.
+ * A running verb. Verbs are generators, so that one text serves both engines. SQLite has each answer at once and runs a
+ * verb without pause; PostgreSQL's runner waits for what the verb yields. A verb waits for nothing but its own
+ * statements and changes nothing but the database, because its transaction may run again.
  */
 export type Work<T> = Generator<Awaited, T, unknown>;
 
-/** The verbs of a contract as they are written: in a transaction that is given. */
+/** The verbs of a contract as they are written: inside a given transaction. */
 export type InTransaction<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
     ? (tx: Transaction, ...args: A) => Work<R>
     : never;
 };
 
-/** The same verbs as they are called from outside: what `InTransaction` was made of. */
+/** The same verbs as they are called from outside; reverses `InTransaction`. */
 export type Called<V> = {
   [K in keyof V]: V[K] extends (tx: Transaction, ...args: infer A) => Work<infer R>
     ? (...args: A) => Promise<R>
     : never;
 };
 
-/** Makes callable verbs of their names; `call` carries each out. */
+/** Makes callable verbs; `call` carries each out. */
 export function called<V extends object>(
   verbs: V,
   call: (name: string, verb: V[keyof V], args: readonly unknown[]) => Promise<unknown>,
@@ -94,7 +93,7 @@ export function called<V extends object>(
   return Object.fromEntries(named) as Called<V>;
 }
 
-/** Runs parts of a verb side by side, so that their statements share round trips; in fixed turns, so that locks have an order. */
+/** Runs parts of a verb side by side, in fixed turns: their statements share round trips, and locks keep an order. */
 export function* together<T extends readonly unknown[]>(...works: { [K in keyof T]: Work<T[K]> }): Work<T> {
   const steps = works.map((work) => work.next());
   for (;;) {

@@ -1,12 +1,12 @@
 import { performance } from 'node:perf_hooks';
 
-/** Time and timers, as an argument of everything that needs them, so that a test can turn them. */
+/** Time and timers. Passed to everything that needs them, so that tests can control them. */
 export type Clock = {
   /** Epoch milliseconds. */
   nowMs(): number;
-  /** Milliseconds that only ever grow, for measuring how long something took. */
+  /** Milliseconds that never decrease, for measuring durations. */
   monotonicMs(): number;
-  /** Runs `work` once after `delayMs`; returns what takes it back. Does not keep the process alive. */
+  /** Runs `work` once after `delayMs`, unless cancelled. Does not keep the process alive. */
   after(delayMs: number, work: () => void): Cancel;
   /** Runs `work` every `periodMs`. Does not keep the process alive. */
   every(periodMs: number, work: () => void): Cancel;
@@ -27,7 +27,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Keeps the process alive until it is cancelled: what only waits for a time does not. */
+/** Keeps the process alive until cancelled; waiting for a timer of a `Clock` does not. */
 export function stayAlive(): Cancel {
   const timer = setInterval(() => {}, 60_000);
   return () => clearInterval(timer);
@@ -40,7 +40,7 @@ const UNITS = [
   ['s', 1],
 ] as const;
 
-/** A length of time for a person: `0.25 s`, `59 s`, `2 h 5 min`. From 10 s on in whole seconds, two units at most. */
+/** A duration for people: `0.25 s`, `59 s`, `2 h 5 min`. Whole seconds from 10 s on, and at most two units. */
 export function inWords(ms: number): string {
   if (ms < 10_000) return `${Math.round(ms) / 1000} s`;
   if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
@@ -53,7 +53,7 @@ export function inWords(ms: number): string {
   return parts.slice(0, 2).join(' ');
 }
 
-/** How long something is still to wait, for a person: in whole seconds, rounded up. */
+/** The time left to wait, for people: whole seconds, rounded up. */
 export function waitInWords(ms: number): string {
   return inWords(Math.ceil(Math.max(0, ms) / 1000) * 1000);
 }

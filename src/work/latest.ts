@@ -3,21 +3,21 @@ import type { Clock } from './clock.ts';
 export type LatestOptions<T> = {
   clock: Pick<Clock, 'monotonicMs'>;
   make: () => Promise<T>;
-  /** An older value is shown while it is made again in the background. */
+  /** An older value is still returned, while a new one is made in the background. */
   againMs: number;
-  /** An older value is not shown. */
+  /** An older value is never returned. */
   oldMs: number;
-  /** Whether a value took long enough to make; others are made for each caller. */
+  /** Whether a value took long enough to be kept. Others are made for each caller. */
   isKept?: (value: T) => boolean;
 };
 
 export type Latest<T> = {
   get(): Promise<T>;
-  /** Makes it now. */
+  /** Makes a value now. */
   anew(): Promise<T>;
 };
 
-/** The latest value of what takes too long to be made for each caller. */
+/** Shares the latest value of something that takes too long to make for each caller. */
 export function openLatest<T>({ clock, make, againMs, oldMs, isKept = () => true }: LatestOptions<T>): Latest<T> {
   let latest: { value: T; atMs: number } | null = null;
   let isUnderWay = false;
@@ -32,7 +32,7 @@ export function openLatest<T>({ clock, make, againMs, oldMs, isKept = () => true
   async function makeLater(): Promise<void> {
     if (isUnderWay) return;
     isUnderWay = true;
-    // If it keeps failing, the value becomes too old, and a caller meets the failure.
+    // If making it keeps failing, the value becomes too old, and a caller gets the failure.
     await anew().catch(() => {});
     isUnderWay = false;
   }

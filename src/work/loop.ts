@@ -2,13 +2,13 @@ import type { Clock } from './clock.ts';
 import { openSignal } from './signal.ts';
 
 export type BackgroundWorker = {
-  /** There may be work: take the next turn now. Cheap, so it may be called for every piece of work. */
+  /** Starts the next turn now, because there may be work. Cheap enough to call for every piece of work. */
   wake(): void;
-  /** Ends after the turn and the jobs in hand. */
+  /** Stops after the current turn and jobs. */
   stop(): Promise<void>;
 };
 
-/** What a turn of a loop may do beside its work. */
+/** What a turn may do besides its work. */
 export type LoopTurn = {
   /** Waits; only a stop ends it early. */
   rest(durationMs: number): Promise<void>;
@@ -17,15 +17,15 @@ export type LoopTurn = {
 
 export type LoopOptions = {
   clock: Clock;
-  /** The first turn begins after this time; at once if left out. */
+  /** The delay before the first turn; none by default. */
   firstAfterMs?: number;
-  /** Must not throw. Returns the milliseconds until the next turn: 0 for at once, `NOT_BEFORE_WAKE`. */
+  /** Must not throw. Returns the milliseconds until the next turn: 0 for now, or `NOT_BEFORE_WAKE`. */
   turn: (may: LoopTurn) => Promise<number>;
 };
 
 export const NOT_BEFORE_WAKE = Number.POSITIVE_INFINITY;
 
-/** Takes one turn after another. Between two it sleeps for as long as the turn said, or until it is woken. */
+/** Takes one turn after another. In between it sleeps as long as the turn said, or until it is woken. */
 export function startLoop({ clock, firstAfterMs = 0, turn }: LoopOptions): BackgroundWorker {
   const sleeping = openSignal(clock);
   const resting = openSignal(clock);
@@ -57,26 +57,26 @@ export function startLoop({ clock, firstAfterMs = 0, turn }: LoopOptions): Backg
   };
 }
 
-/** What a worker or a pool claims jobs with and works on them by. */
+/** How a worker or pool claims its jobs and works on them. */
 type ClaimOptions<Job> = {
   clock: Clock;
-  /** How long it sleeps without being woken. Signals are hints; this poll is the truth. */
+  /** The longest sleep. Wake-ups are only hints; this poll finds all work. */
   pollMs: number;
   claim: (limit: number) => Promise<Job[]>;
-  /** Must not throw: it handles the failure of a job itself. */
+  /** Must not throw: it handles a job's failure itself. */
   work: (job: Job) => Promise<void>;
-  /** A claim failed; the next poll tries again. Called at most once a minute, because every claim fails without a store. */
+  /** Called when a claim failed, at most once a minute: without a store every claim fails. The next poll retries. */
   onClaimFailed: (error: unknown) => void;
 };
 
 export type WorkerOptions<Job> = ClaimOptions<Job> & {
-  /** Jobs claimed and worked on together. */
+  /** The most jobs claimed and worked on together. */
   batchMax: number;
-  /** How long to rest after a batch that took `workedMs`, so that others get their turn. */
+  /** How long to rest after a batch that took `workedMs`, so that other work gets its turn. */
   restMs: (batch: readonly Job[], workedMs: number) => number;
 };
 
-/** Works on jobs in batches: for work that waits for nothing but the store. */
+/** Works on jobs in batches, for work that waits only for the store. */
 export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker {
   const { clock, pollMs, batchMax, work, restMs } = options;
   const claim = claimOrTell(options);
@@ -95,11 +95,11 @@ export function startWorker<Job>(options: WorkerOptions<Job>): BackgroundWorker 
 }
 
 export type PoolOptions<Job> = ClaimOptions<Job> & {
-  /** Jobs worked on at the same time, at most. */
+  /** The most jobs worked on at once. */
   places: number;
 };
 
-/** Claims a job for every free place, so that a slow one delays no other: for work that waits for others, like requests. */
+/** Claims a job for every free place, so that a slow job delays no other: for work that waits for requests. */
 export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
   const { clock, pollMs, places, work } = options;
   const claim = claimOrTell(options);
@@ -131,10 +131,10 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
   };
 }
 
-/** A failure within this time after one that was told says nothing new. */
+/** A further failure within this time is not reported. */
 const TELL_EVERY_MS = 60_000;
 
-/** Claims jobs; none if the claim fails. */
+/** Claims jobs; returns none if the claim fails. */
 function claimOrTell<Job>({ clock, claim, onClaimFailed }: ClaimOptions<Job>) {
   let quietUntilMs = Number.NEGATIVE_INFINITY;
   return async (limit: number, { isStopping }: LoopTurn): Promise<Job[]> => {

@@ -2,7 +2,7 @@ import type { Cancel, Clock } from './clock.ts';
 
 export type Signal = ReturnType<typeof openSignal>;
 
-/** Says that something may have happened: to those who listen, and to those who wait for it now. */
+/** Signals that something may have happened, to listeners and to current waiters. */
 export function openSignal(clock: Pick<Clock, 'after'>) {
   const listeners: (() => void)[] = [];
   const waiting = new Set<() => void>();
@@ -12,7 +12,7 @@ export function openSignal(clock: Pick<Clock, 'after'>) {
     for (const wake of waiting) wake();
   }
 
-  /** Resolves when it is raised, after `withinMs`, or when `gone` is aborted; at once after `end`. */
+  /** Resolves when the signal is raised, after `withinMs`, or when `gone` is aborted; at once after `end`. */
   function next(withinMs: number, gone?: AbortSignal): Promise<void> {
     if (ended || gone?.aborted) return Promise.resolve();
     return new Promise((resolve) => {
@@ -35,10 +35,10 @@ export function openSignal(clock: Pick<Clock, 'after'>) {
       wakeAll();
       for (const heard of listeners) heard();
     },
-    /** Calls `heard` each time it is raised. */
+    /** Calls `heard` each time the signal is raised. */
     listen: (heard: () => void) => void listeners.push(heard),
     next,
-    /** Lets go of everyone who waits; from now on `next` waits no more. */
+    /** Releases all waiters. From now on `next` never waits. */
     end: () => {
       ended = true;
       wakeAll();
@@ -46,7 +46,7 @@ export function openSignal(clock: Pick<Clock, 'after'>) {
     get ended() {
       return ended;
     },
-    /** How many wait now. */
+    /** The number of waiters. */
     get waiting() {
       return waiting.size;
     },

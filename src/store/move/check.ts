@@ -11,19 +11,19 @@ import { moved, refuseForeign } from '../sqlite/identity.ts';
 import { type Lock, tryLockStore } from '../sqlite/open.ts';
 import { connectTarget, type Destination, lookAtTarget, type MovedInstance, notEmpty, takeTurn } from './target.ts';
 
-/** What is moved, and what is known of its keys. */
+/** What to move, where to, and the secrets keys given. */
 export type MoveAddress = {
   /** The SQLite file. */
   path: string;
   to: PostgresAddress;
-  /** The ids of the secrets keys that are given, the current one first. */
+  /** Ids of the secrets keys given, the current one first. */
   keyIds: readonly string[];
-  /** Copies and compares, and leaves the source serving. */
+  /** Copies and compares; the source keeps serving. */
   isRehearsal: boolean;
   clock: Clock;
 };
 
-/** The lock of the file; null if a process serves it. Faults: `store_missing`, `configuration_invalid`. */
+/** Takes the lock of the file; null if a process serves it. Faults: `store_missing`, `configuration_invalid`. */
 export function takeLock(path: string): Lock | null {
   refuseFolder(path);
   if (isFirstStart(path)) {
@@ -40,8 +40,8 @@ export function takeLock(path: string): Lock | null {
 export type SourceInstance = MovedInstance & { moved_to: string | null };
 
 /**
- * What the file says of itself. Refuses one that cannot be moved there: `store_newer`, `store_in_use` if an older settled
- * serves it, `store_moved`, `secrets_key_wrong`.
+ * Reads what the file says about itself. Refuses a file that cannot be moved there: `store_newer`, `store_in_use` if an
+ * older settled serves it, `store_moved`, `secrets_key_wrong`.
  */
 export function readSource(db: Database, { path, to, keyIds, isRehearsal }: MoveAddress): SourceInstance {
   const known = readMigrations('sqlite').length;
@@ -66,8 +66,8 @@ export function readSource(db: Database, { path, to, keyIds, isRehearsal }: Move
 }
 
 /**
- * Whether the target is this very store already, and replicas may serve it. Refuses one that holds another store, or tables
- * of another program.
+ * Whether the target already is this store, so that replicas may serve it. Refuses a target with another store, or with
+ * tables of another program.
  */
 export async function wasMoved(target: Destination, { instance_id, moved_to }: SourceInstance): Promise<boolean> {
   const { tables, instance } = await lookAtTarget(target);
@@ -81,16 +81,16 @@ export async function wasMoved(target: Destination, { instance_id, moved_to }: S
   return true;
 }
 
-/** What can be known of a move before it. A fault says why it cannot begin. */
+/** What can be known about a move beforehand. A fault says why it cannot begin. */
 export type MoveCheck = {
   isServed: boolean;
-  /** The size of the file with its log. */
+  /** The size of the file and its log. */
   source: { bytes: number } | Fault;
-  /** The version of the server, and what the database holds: `store` is this one, moved already. */
+  /** The server's version, and what the database holds; `store`: this store, moved already. */
   target: { version: string; holds: 'nothing' | 'copy' | 'rehearsal' | 'store' } | Fault;
 };
 
-/** Looks at both sides, and changes neither. Faults: those of `takeLock`. */
+/** Examines both sides and changes neither. Faults: those of `takeLock`. */
 export async function checkMove(address: MoveAddress): Promise<MoveCheck> {
   const lock = takeLock(address.path);
   const isServed = lock === null;
@@ -113,7 +113,7 @@ async function asFault<T>(look: () => Promise<T>): Promise<T | Fault> {
   }
 }
 
-/** `instance`: null of a file that a start would migrate first. */
+/** `instance` is null if a start would first migrate the file. */
 function lookAtSource(address: MoveAddress, isServed: boolean): { instance: SourceInstance | null; bytes: number } {
   const { path } = address;
   refuseForeign(path);
@@ -148,7 +148,7 @@ async function lookAtOther(
     if (!(await takeTurn(target))) throw anotherMover(target);
     const isMoved = source !== null && (await wasMoved(target, source));
     const { instance } = await lookAtTarget(target);
-    // What a distribution adds to it is in brackets.
+    // Distributions add text in brackets.
     const version = server.version.split(' ')[0] as string;
     return { version, holds: isMoved ? 'store' : (instance?.moving ?? 'nothing') };
   } finally {

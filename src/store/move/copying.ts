@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 
-/** PostgreSQL's COPY, which `pg` has no call for: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
+/** PostgreSQL's COPY, which `pg` lacks: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
 
 /** The parts of `pg`'s connection that carry COPY. */
 type Wire = { sendCopyFromChunk(bytes: Buffer): void; endCopyFrom(): void };
 type Handlers = { handleCopyInResponse?: (wire: Wire) => void; handleCopyData?: (message: { chunk: Buffer }) => void };
 
-/** What travels in one message at most. */
+/** The most bytes in one message. */
 const MESSAGE_BYTES = 1024 * 1024;
 
 /** Runs `COPY … FROM STDIN` with these bytes. */
@@ -31,7 +31,7 @@ export async function copyOut(
   await submit(client, sql, {
     handleCopyData: ({ chunk }) => {
       hash.update(chunk);
-      // The connection reads into the same memory again.
+      // Copied, because the connection reuses the memory.
       chunks.push(Buffer.from(chunk));
     },
   });

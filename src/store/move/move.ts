@@ -23,38 +23,38 @@ import {
   targetColumns,
 } from './target.ts';
 
-/** What a person sees of a move under way. `stopped`: nothing serves from here to the end. */
+/** The progress of a move, for a person. `stopped`: nothing serves until the end. */
 export type MoveProgress =
   | { step: 'copying' | 'comparing' | 'stopped'; rows: number; rowsMax: number; copied: number }
   | { step: 'asking' | 'opened' };
 
 export type MoveOptions = MoveAddress & {
-  /** Rejects if the process that serves the file would not let go of it. */
+  /** Rejects if the process that serves the file would not release it. */
   checkServer: () => Promise<void>;
-  /** Asks the process that serves the file to let go of it. Rejects if it does not. */
+  /** Asks the process that serves the file to release it. Rejects if it does not. */
   askToLetGo: () => Promise<void>;
   onProgress: (progress: MoveProgress) => void;
 };
 
 export type Moved = {
-  /** Whether it had been moved before, completely. */
+  /** Whether an earlier move had completed already. */
   wasMoved: boolean;
   tables: { table: string; rows: number; sha256: string }[];
-  /** How long nothing served; null if it was a rehearsal, or nothing served before. */
+  /** How long nothing served; null for a rehearsal, or if nothing served before. */
   stoppedMs: number | null;
 };
 
-/** A process that is to let go of the file ends its work first, and one that was killed leaves its connection a while. */
+/** A process that releases the file finishes its work first, and a killed one keeps its connection for a while. */
 const FREE_WITHIN_MS = 30_000;
 const TRY_EVERY_MS = 50;
-/** The target is opened last, when the source is marked already: so long its server may be away. */
+/** How long the target's server may be away when it is opened: the source is marked as moved by then. */
 const OPEN_WITHIN_MS = 60_000;
 
 /**
- * Moves a SQLite store into an empty PostgreSQL database, or goes on with a move that was interrupted. While another
- * process serves the file, its rows are copied ahead, and that process is asked to let go for the rest. The file is marked as moved
- * before the database is opened to replicas, so that no two serve. Faults: those of both engines, `store_foreign`,
- * `store_moved`, `store_in_use`.
+ * Moves a SQLite store into an empty PostgreSQL database, or resumes an interrupted move. While another process serves
+ * the file, settled copies most rows ahead; it asks that process to release the file for the rest. The file is marked
+ * as moved before the database is opened to replicas, so that never both serve. Faults: those of both engines,
+ * `store_foreign`, `store_moved`, `store_in_use`.
  */
 export async function moveStore(options: MoveOptions): Promise<Moved> {
   const { path } = options;
@@ -92,7 +92,7 @@ export async function moveStore(options: MoveOptions): Promise<Moved> {
   }
 }
 
-/** Opens the file as a start would: it migrates it, and gives back the leases of a process that was killed. */
+/** Opens the file as a start would: migrates it, and returns the leases of a killed process. */
 function openLocked({ path, keyIds, to, clock }: MoveOptions, lock: Lock): Database {
   const [secretsKeyId = '', ...olderKeyIds] = keyIds;
   const names = { path, secretsKeyId, olderKeyIds, newInstanceId: '', movesTo: to.name };
@@ -162,7 +162,7 @@ async function cutOver(options: MoveOptions, { db, target, passage }: Opened & {
 
 type Closing = Opened & { instance: MovedInstance; passage: Passage };
 
-/** The source is marked, so nothing serves until this is done. */
+/** The source is marked as moved, so nothing serves until this is done. */
 async function openInTime(options: MoveOptions, { db, target, instance, passage }: Closing): Promise<void> {
   let failed: unknown;
   let first: Destination | null = target;
@@ -186,7 +186,7 @@ async function openInTime(options: MoveOptions, { db, target, instance, passage 
   if (!opened) throw failed;
 }
 
-/** What answers after a lost connection may be a standby that was promoted, and lack some of what was copied. */
+/** After a lost connection a promoted standby may answer, which may lack some of the copied rows. */
 async function copyAgain(options: MoveOptions, { db, target, instance, passage }: Closing): Promise<void> {
   const { instance_id } = instance;
   await whenMine(options, target);
@@ -196,7 +196,7 @@ async function copyAgain(options: MoveOptions, { db, target, instance, passage }
   await copyRest({ ...passage, target, copied }, () => continueNumbers(target, tables, source.highestKey));
 }
 
-/** A digest over those of its ranges says what a whole table is. */
+/** The digest of a table is one over the digests of its ranges. */
 function summaries({ tables, copied }: { tables: readonly MovedTable[]; copied: Passage['copied'] }): Moved['tables'] {
   return tables.map(({ name }) => {
     const ranges = [...(copied.get(name) ?? [])].sort(([one], [other]) => one - other);
@@ -206,7 +206,7 @@ function summaries({ tables, copied }: { tables: readonly MovedTable[]; copied: 
   });
 }
 
-/** Tries until it gets something, or the time is over; then it returns what it got last. */
+/** Retries until an attempt returns something, or the time is over. Returns the last result. */
 async function eventually<T>(clock: Clock, withinMs: number, attempt: () => Promise<T>): Promise<T> {
   const untilMs = clock.monotonicMs() + withinMs;
   for (;;) {

@@ -15,27 +15,27 @@ import {
   withKeysDeferred,
 } from './target.ts';
 
-/** What both passes work on. `copied` says what the target has, and follows what they do. */
+/** What both passes work on. `copied`: the ranges that the target has, kept up to date. */
 export type Passage = {
   source: Source;
   target: Destination;
   tables: readonly MovedTable[];
   copied: Copied;
-  /** Called with the number of rows that were compared, or copied if `isCopied`: they were not equal before. */
+  /** Called with the number of rows compared. `isCopied`: they differed, and were copied. */
   onRows: (table: MovedTable, rows: number, isCopied: boolean) => void;
 };
 
 type Range = { table: MovedTable; number: number; lines: Lines };
 
 /**
- * Copies each range that differs, a transaction each, while the source may change. A range that refers to rows that came
- * later, or takes a name that another range gives up, is left to a later pass.
+ * Copies each range that differs, in one transaction each, while the source may change. Leaves a range to a later pass
+ * if it refers to newer rows, or takes a unique value that another range gives up.
  */
 export async function copyAhead(passage: Passage): Promise<void> {
   const { target, copied } = passage;
   let underWay: Promise<void> = Promise.resolve();
   for (const range of differingRanges(passage)) {
-    // This range was read while the target took the one before.
+    // This range was read while the target wrote the previous one.
     await underWay;
     underWay = inTransaction(target, () => replaceOne(passage, range)).catch((error) => {
       if (!isConflict(error)) throw error;
@@ -60,7 +60,7 @@ export function copyRest(passage: Passage, finish: () => Promise<void>): Promise
   });
 }
 
-/** Reads every range of the source, and yields those of which the target has no equal copy. */
+/** Reads every range of the source, and yields those without an equal copy in the target. */
 function* differingRanges({ source, tables, copied, onRows }: Passage): Generator<Range> {
   for (const table of tables) {
     const known = copied.get(table.name) ?? new Map();
@@ -74,23 +74,23 @@ function* differingRanges({ source, tables, copied, onRows }: Passage): Generato
   }
 }
 
-/** The ranges of the source, and those that only the target has: their rows were removed since. */
+/** The ranges of the source, and those that only the target has because their rows were deleted since. */
 function numbersOf(ends: { first: number; last: number } | null, known: readonly number[]): number[] {
   const there = ends === null ? [] : Array.from({ length: ends.last - ends.first + 1 }, (_, at) => ends.first + at);
   return [...new Set([...there, ...known])].sort((one, other) => one - other);
 }
 
-/** A range of which the target's differing rows are gone, and what is to be added to it. */
+/** A range whose differing rows were removed from the target, and the rows to add. */
 type Begun = Omit<Range, 'lines'> & { compared: RangeDigest; bytes: Buffer };
 
-/** Replaces what differs in one range. Most ranges are new to the target, which then need not defer anything. */
+/** Replaces what differs in one range. Most ranges are new to the target, which then need not defer constraints. */
 async function replaceOne(passage: Passage, { table, number, lines }: Range): Promise<void> {
   const found = await targetRange(passage.target, table, number);
   if (found.rows === 0) await addAll(passage, [{ table, number, compared: comparedOf(lines), bytes: lines.bytes }]);
   else await withKeysDeferred(passage.target, () => replaceAll(passage, [{ table, number, lines }]));
 }
 
-/** First all rows go that differ, then those of the source come: a name may pass from one row to another. */
+/** Removes all differing rows before it adds the source's: a unique value may pass from one row to another. */
 async function replaceAll(passage: Passage, ranges: Iterable<Range>): Promise<void> {
   const begun: Begun[] = [];
   for (const range of ranges) begun.push(await removeDiffering(passage, range));
@@ -100,7 +100,7 @@ async function replaceAll(passage: Passage, ranges: Iterable<Range>): Promise<vo
 async function removeDiffering({ target, copied }: Passage, { table, number, lines }: Range): Promise<Begun> {
   const { removed, bytes } = difference(await targetRange(target, table, number), lines);
   if (removed.length > 0) await removeRows(target, table, removed);
-  // The target removes the rows that belong to these with them, so these are to be compared again.
+  // The target deletes dependent rows too, so their ranges must be compared again.
   const { cascadesTo } = table;
   if (removed.length > 0 && cascadesTo !== undefined) {
     copied.get(cascadesTo)?.delete(number);
@@ -109,7 +109,7 @@ async function removeDiffering({ target, copied }: Passage, { table, number, lin
   return { table, number, compared: comparedOf(lines), bytes };
 }
 
-/** Adds rows, and reads back what the target has then. */
+/** Adds rows, and reads back what the target then has. */
 async function addAll({ target, copied }: Passage, begun: readonly Begun[]): Promise<void> {
   for (const { table, number, compared, bytes } of begun) {
     if (bytes.length > 0) await addRows(target, table, bytes);
@@ -124,12 +124,12 @@ function comparedOf({ rows, digest }: Lines): RangeDigest {
   return { rows, digest };
 }
 
-/** What the keys begin with of which rows differ, and the source's rows with these keys. */
+/** The leading key values of rows that differ, and the source's rows with these values. */
 function difference(found: Lines, wanted: Lines): { removed: string[]; bytes: Buffer } {
   const [there, here] = [found, wanted].map(({ bytes }) => linesOf(bytes)) as [string[], string[]];
   const [inTarget, inSource] = [new Set(there), new Set(here)];
   const removed = new Set(there.filter((line) => !inSource.has(line)).map(leadOf));
-  // Rows are removed by the beginning of their key, so all of the source's that begin alike are added again.
+  // Rows are removed by their leading key value, so all of the source's rows with that value are added again.
   const added = here.filter((line) => removed.has(leadOf(line)) || !inTarget.has(line));
   return { removed: [...removed], bytes: Buffer.from(added.map((line) => `${line}\n`).join('')) };
 }

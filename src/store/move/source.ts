@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Database } from 'better-sqlite3';
 import type { MovedTable, SourceColumn } from './tables.ts';
 
-/** Rows of a table as PostgreSQL's COPY writes them: a line each, columns with a tab between, in the order of the key. */
+/** Rows of a table in the form of PostgreSQL's COPY: one line each, tabs between columns, in the order of the key. */
 export type Lines = { bytes: Buffer; rows: number; digest: Buffer };
 
 const NONE: Lines = { bytes: Buffer.alloc(0), rows: 0, digest: digestOf(Buffer.alloc(0)) };
@@ -16,13 +16,13 @@ export function sourceColumns(db: Database): SourceColumn[] {
   return db.prepare(COLUMNS).all() as SourceColumn[];
 }
 
-/** A SQLite store, read by ranges of its tables. Each call sees one moment of it and holds no transaction open. */
+/** A SQLite store, read by ranges of its tables. Each call sees one snapshot and leaves no transaction open. */
 export type Source = ReturnType<typeof openSource>;
 
 export function openSource(db: Database) {
   const read = new Map<string, (number: number) => Lines>();
   return {
-    /** The numbers of the first and the last range; null of a table without rows. */
+    /** The numbers of the first and last range; null if the table is empty. */
     rangesOf: ({ name, lead, width }: MovedTable): { first: number; last: number } | null => {
       if (lead === null) return { first: 0, last: 0 };
       const ends = db.prepare(`SELECT min(${lead}) AS low, max(${lead}) AS high FROM ${name}`).get() as {
@@ -37,9 +37,9 @@ export function openSource(db: Database) {
       read.set(table.name, reading);
       return reading(number);
     },
-    /** How many rows there are about, for a person who waits. */
+    /** The approximate number of rows, for a person who waits. */
     estimateRows: (table: MovedTable): number => estimate(db, table),
-    /** The highest key that a table with a sequence ever gave. */
+    /** The highest key that a table with a sequence has ever given. */
     highestKey: ({ name, lead }: MovedTable): number => {
       const { high } = db
         .prepare(
@@ -72,13 +72,13 @@ function rangeReader(db: Database, { name, lead, width, columns, keyColumns }: M
 /** A value in COPY's text format, https://www.postgresql.org/docs/current/sql-copy.html; null stays null. */
 function copied({ sourceName, type }: MovedTable['columns'][number]): string {
   if (type === 'boolean') return `CASE ${sourceName} WHEN 0 THEN 'f' WHEN 1 THEN 't' END`;
-  // SQLite's hex makes an empty text of null.
+  // SQLite's hex turns null into an empty text.
   if (type === 'bytea') return `iif(${sourceName} IS NULL, NULL, '\\\\x' || lower(hex(${sourceName})))`;
   if (type !== 'text') return sourceName;
   return ESCAPES.reduce((text, [code, written]) => `replace(${text}, char(${code}), '${written}')`, sourceName);
 }
 
-/** The backslash first, because the others write one. */
+/** The backslash first, because the other replacements write one. */
 const ESCAPES = [
   [92, '\\\\'],
   [8, '\\b'],
@@ -89,7 +89,7 @@ const ESCAPES = [
   [13, '\\r'],
 ] as const;
 
-/** PostgreSQL cannot store U+0000 in a text: as where settled writes there itself, U+FFFD stands for it. */
+/** PostgreSQL cannot store U+0000 in a text. U+FFFD stands for it, as in settled's own writes there. */
 function withoutNul(bytes: Buffer): Buffer {
   return bytes.includes(0) ? Buffer.from(bytes.toString('utf8').replaceAll('\0', '\ufffd')) : bytes;
 }

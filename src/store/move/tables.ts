@@ -1,16 +1,16 @@
 /**
- * The tables that a store is moved by, in an order in which each comes after those that it refers to. A range of a table
- * are the rows whose keys lie between two multiples of its width.
+ * The tables that a move copies, each after those that it refers to. A range of a table has the rows whose keys lie
+ * between two multiples of its width.
  */
 
-/** Rows of a range; fewer for rows that hold what was delivered, of up to 256 KiB. */
+/** Rows of a range. Fewer for rows that hold deliveries of up to 256 KiB. */
 const WIDTH = { rows: 10_000, bodies: 1_000, runs: 1 } as const;
 
 type Layout = {
-  /** The first column of the primary key, a whole number; null if the table is small and has none: it is one range. */
+  /** The first column of the primary key, an integer; null if the table is small and has none: it is one range then. */
   lead: string | null;
   width: number;
-  /** A table whose rows the target removes with the rows of this one that they belong to. */
+  /** A table whose rows the target deletes together with the rows of this one that they belong to. */
   cascadesTo?: string;
 };
 
@@ -47,20 +47,20 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   bulk_item: { lead: 'run_key', width: WIDTH.runs },
 };
 
-/** Tables that are not moved by their rows: `openTarget` and triggers of the target make theirs. */
+/** Tables whose rows are not copied: `openTarget` and triggers of the target make them. */
 export const NOT_MOVED = {
   sqlite: ['instance', 'migration', 'sqlite_sequence', 'order_count', 'notice_count', 'check_count', 'forgotten_link'],
   postgres: ['instance', 'migration', 'replica', 'counted', 'move_range'],
 } as const;
 
-/** Columns that only PostgreSQL has, and what the source has in their place: positions of the feed are SQLite's keys. */
+/** Columns that only PostgreSQL has, and the source's column for each: SQLite's keys are the feed's positions. */
 const MADE_OF: Readonly<Record<string, string>> = { 'outbox.position': 'key' };
-/** Columns that only PostgreSQL has, which its triggers fill. */
+/** Columns that only PostgreSQL has, and that its triggers fill. */
 const FILLED_BY_TARGET = new Set(
   ['reason_after', 'heard_after', 'again_reason', 'again_rank'].map((column) => `link_check.${column}`),
 );
 
-/** A column as both engines describe it: the position in the primary key from 1 on, 0 if it is not part of it. */
+/** A column in both engines' terms. `keyPlace`: its place in the primary key, from 1; 0 if it is not part of it. */
 export type SourceColumn = { table: string; name: string; keyPlace: number };
 export type TargetColumn = { table: string; name: string; type: string; isIdentity: boolean };
 
@@ -68,14 +68,14 @@ type Column = { name: string; type: string; sourceName: string };
 
 export type MovedTable = Layout & {
   name: string;
-  /** The primary key's columns first. */
+  /** The columns of the primary key come first. */
   columns: readonly Column[];
   keyColumns: readonly Column[];
-  /** The target numbers new rows by a sequence. */
+  /** Whether the target numbers new rows by a sequence. */
   hasSequence: boolean;
 };
 
-/** What is to be moved. Throws if the schema has a table or a column that this file does not know. */
+/** The tables to move. Throws if the schema has a table or a column that this file does not know. */
 export function movedTables(source: readonly SourceColumn[], target: readonly TargetColumn[]): MovedTable[] {
   const unknown = [
     ...unknownTables(source, NOT_MOVED.sqlite),
@@ -115,7 +115,7 @@ function sourceName({ table, name }: TargetColumn, source: readonly SourceColumn
   return made;
 }
 
-/** The others come after the key. */
+/** Other columns come after the key. */
 function order(place: number): number {
   return place < 0 ? Number.MAX_SAFE_INTEGER : place;
 }

@@ -10,15 +10,15 @@ import { copyIn, copyOut } from './copying.ts';
 import type { Lines } from './source.ts';
 import type { MovedTable, TargetColumn } from './tables.ts';
 
-/** Where a store is moved to: a PostgreSQL database that settled has migrated, and that no replica serves yet. */
+/** The target of a move: a PostgreSQL database that settled has migrated and no replica serves yet. */
 export type Destination = {
   client: pg.Client;
   name: string;
-  /** What the server said beside its answers since the transaction began. */
+  /** The server's warnings since the transaction began. */
   warnings: Notice[];
 };
 
-/** What the instance row of the source becomes in the target. */
+/** The source's instance row, in the target. */
 export type MovedInstance = {
   instance_id: string;
   secrets_key_id: string;
@@ -29,10 +29,10 @@ export type MovedInstance = {
   restored_from_ms: number | null;
 };
 
-/** `settled move`, as the number of the lock that one mover has. */
+/** The advisory lock of the one mover (`settled move`). */
 const MOVER = 0x5e7710e;
 
-/** A move takes long and is silent for long, and compares text: a role or a database may have settings in the way of that. */
+/** A move may be slow and silent, and compares text. Settings of a role or a database could get in the way. */
 const SET_SESSION = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
     'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
   SET bytea_output = hex; SET quote_all_identifiers = off`;
@@ -54,11 +54,11 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
   }
 }
 
-/** Roles without rights to statistics see no more of standbys than how many there are. */
+/** Roles without rights to statistics see only how many standbys there are. */
 const STANDBYS = `SELECT nullif(current_setting('synchronous_standby_names', true), '') AS names,
   (SELECT count(*)::int FROM pg_stat_replication) AS followers`;
 
-/** A commit that waits for a standby ends at no timeout, so a move would hang without a word. */
+/** No timeout ends a commit that waits for a standby, so a move would hang silently. */
 async function refuseWithoutStandby(client: pg.Client, name: string): Promise<void> {
   const { names, followers } = (await client.query(STANDBYS)).rows[0] as { names: string | null; followers: number };
   if (names === null || followers > 0) return;
@@ -70,7 +70,7 @@ async function refuseWithoutStandby(client: pg.Client, name: string): Promise<vo
   );
 }
 
-/** Faults of connecting name the setting that has a store's address. Here that is the SQLite file's. */
+/** Faults of connecting name the setting of the store's address. Here that setting names the SQLite file. */
 function ofTarget(fault: unknown): unknown {
   if (!(fault instanceof Fault)) return fault;
   const { kind, code, message, cause } = fault;
@@ -79,13 +79,13 @@ function ofTarget(fault: unknown): unknown {
   });
 }
 
-/** Takes the turn of the one mover; false if another has it. It ends with the connection. */
+/** Takes the mover's lock, until the connection ends; false if another mover has it. */
 export async function takeTurn({ client }: Destination): Promise<boolean> {
   const { rows } = await client.query<{ isMine: boolean }>(`SELECT pg_try_advisory_lock(${MOVER}) AS "isMine"`);
   return rows[0]?.isMine === true;
 }
 
-/** `tables`: of whatever program. `instance`: null if settled never worked with it. */
+/** `tables`: of any program. `instance`: null if settled has never used the database. */
 export type DestinationState = {
   tables: string[];
   instance: { instanceId: string; moving: 'copy' | 'rehearsal' | null } | null;
@@ -103,14 +103,14 @@ export async function lookAtTarget({ client }: Destination): Promise<Destination
   return { tables, instance: found.rows[0] ?? null };
 }
 
-/** Marks the target as a copy that is being made, so that no replica serves it, and makes room for what is known of it. */
+/** Marks the target as a copy in progress, so that no replica serves it, and adds a table for its ranges. */
 export async function claimTarget(
   target: Destination,
   instanceId: string,
   moving: 'copy' | 'rehearsal',
 ): Promise<void> {
   await inTransaction(target, async ({ client }) => {
-    // Without a key that any program holds: one that does not know the mark refuses the database for that.
+    // Names no key that a program holds, so a program that does not know the mark refuses the database.
     const { rowCount } = await client.query(
       `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms, moving)
        VALUES (1, $1, '', 0, 0, $2) ON CONFLICT (one) DO UPDATE SET moving = excluded.moving
@@ -144,10 +144,10 @@ export async function targetColumns({ client }: Destination): Promise<TargetColu
   return rows;
 }
 
-/** What is kept of a range that the source and the target have alike. */
+/** What is stored about a range that is equal in source and target. */
 export type RangeDigest = Pick<Lines, 'rows' | 'digest'>;
 
-/** What is known of the copy, by table and the number of the range. */
+/** The ranges of the copy, by table and number. */
 export type Copied = Map<string, Map<number, RangeDigest>>;
 
 export async function copiedRanges({ client }: Destination): Promise<Copied> {
@@ -161,7 +161,7 @@ export async function copiedRanges({ client }: Destination): Promise<Copied> {
   return copied;
 }
 
-/** Carries out work in one durable transaction. A commit that was not confirmed by a standby that must have it counts as none. */
+/** Runs `work` in one durable transaction. A commit that a required standby did not confirm counts as failed. */
 export async function inTransaction<T>(target: Destination, work: (target: Destination) => Promise<T>): Promise<T> {
   const { client, name } = target;
   try {
@@ -182,8 +182,8 @@ const FOREIGN_KEYS = `SELECT conrelid::regclass::text AS "table", conname AS nam
   WHERE contype = 'f' AND NOT condeferrable AND connamespace = current_schema()::regnamespace`;
 
 /**
- * Lets rows be replaced that others refer to: within the transaction foreign keys are checked at the end of the work. What
- * the schema says of them is as before when the transaction commits.
+ * Defers foreign keys within the transaction, so that rows can be replaced that others refer to. The schema is as
+ * before when the transaction commits.
  */
 export async function withKeysDeferred<T>({ client }: Destination, work: () => Promise<T>): Promise<T> {
   const { rows } = await client.query<{ table: string; name: string }>(FOREIGN_KEYS);
@@ -196,7 +196,7 @@ export async function withKeysDeferred<T>({ client }: Destination, work: () => P
   return value;
 }
 
-/** The rows of a range as they are in the target. */
+/** The rows of a range in the target. */
 export function targetRange({ client }: Destination, table: MovedTable, number: number): Promise<Lines> {
   const { name, lead, width, keyColumns } = table;
   const within = lead === null ? '' : `WHERE ${lead} >= ${number * width} AND ${lead} < ${(number + 1) * width}`;
@@ -204,12 +204,11 @@ export function targetRange({ client }: Destination, table: MovedTable, number: 
   return copyOut(client, `COPY (SELECT ${listed(table)} FROM ${name} ${within} ORDER BY ${order}) TO STDOUT`);
 }
 
-/** Adds rows. */
 export function addRows({ client }: Destination, table: MovedTable, bytes: Buffer): Promise<void> {
   return copyIn(client, `COPY ${table.name} (${listed(table)}) FROM STDIN`, bytes);
 }
 
-/** Removes the rows whose keys begin with one of these values, which are as COPY writes them. */
+/** Removes the rows whose keys begin with one of these values, given in COPY's form. */
 export async function removeRows({ client }: Destination, table: MovedTable, leads: readonly string[]): Promise<void> {
   const { name, type } = table.keyColumns[0] as MovedTable['keyColumns'][number];
   const values = leads.map((lead) => lead.replaceAll('\\\\', '\\'));
@@ -220,7 +219,7 @@ function listed({ columns }: MovedTable): string {
   return columns.map(({ name }) => name).join(', ');
 }
 
-/** Notes that a range of the target is equal to the source's. */
+/** Records that a range is equal in source and target. */
 export async function noteCopied(
   { client }: Destination,
   table: MovedTable,
@@ -234,12 +233,12 @@ export async function noteCopied(
   );
 }
 
-/** Takes it back: the range is to be compared again. */
+/** Deletes that record, so that the range is compared again. */
 export async function forgetCopied({ client }: Destination, table: string, number: number): Promise<void> {
   await client.query('DELETE FROM move_range WHERE table_name = $1 AND number = $2', [table, number]);
 }
 
-/** Lets new rows be numbered after all that the source ever had, and counts those that are there. */
+/** Makes new rows continue after the source's highest keys, and counts the rows. */
 export async function continueNumbers(
   { client }: Destination,
   tables: readonly MovedTable[],
@@ -263,7 +262,7 @@ export async function continueNumbers(
   }
 }
 
-/** Lets replicas serve the target: what they find in it is the moved store. */
+/** Opens the target to replicas: its content is the moved store. */
 export async function openTarget(target: Destination, instance: MovedInstance): Promise<void> {
   const columns = Object.keys(instance);
   await inTransaction(target, async ({ client }) => {
@@ -273,7 +272,7 @@ export async function openTarget(target: Destination, instance: MovedInstance): 
       Object.values(instance),
     );
     await client.query('DROP TABLE IF EXISTS move_range');
-    // Given again after a commit that was not confirmed, it writes something whose commit waits as well.
+    // Writes something each time, so that after an unconfirmed commit a second one waits for the standby as well.
     await client.query('UPDATE instance SET one = one');
   });
 }

@@ -5,28 +5,28 @@ import { ask, type Inspected } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
 import type { Durability } from './transaction.ts';
 
-/** After a primary was found, others have this long to say that they are one too. */
+/** Once a primary is found, the other servers have this long to claim that they are one too. */
 const OTHERS_WITHIN_MS = 250;
-/** Servers that are silent are waited for no longer. */
+/** How long to wait for silent servers. */
 const SILENT_MS = 3_000;
-/** Between two questions to one server. */
+/** The interval between two questions to one server. */
 export const ASK_AGAIN_MS = 100;
 
-/** A server, and what it said, or why it said nothing. */
+/** A server with its answer, or the fault that it gave none. */
 export type Found = { server: ServerAddress; said: Inspected | Fault };
 
 type AskOptions = {
   clock: Pick<Clock, 'after'>;
   durability: Durability;
-  /** Also for those that are slow: nothing is known of them yet, or that one of two takes writes. */
+  /** Waits for slow servers too: for the first search, or after one that found two primaries. */
   waitsForAll: boolean;
-  /** Also called with answers that come too late. */
+  /** Called with each answer, even if it comes too late. */
   onSaid: (said: Inspected) => void;
 };
 
 /**
- * What each server says, in their order. Each is asked again until a primary is found and the others had time to answer, or
- * until all have answered: a standby may be promoted while another server is silent, which counts as unreachable.
+ * Returns what each server said, in their order. Asks again until a primary is found and the others had time to answer,
+ * or until all have answered: a standby may be promoted while another server is silent, which is unreachable.
  */
 export async function askServers(servers: readonly ServerAddress[], options: AskOptions): Promise<Found[]> {
   const { clock, durability, waitsForAll, onSaid } = options;

@@ -3,7 +3,7 @@ import type { Clock } from '../../work/clock.ts';
 import { WAITING_MAX } from '../engine.ts';
 import { busy, mayBeOnes } from './faults.ts';
 
-/** Batches under way at once: others are prepared, and share a commit, while one waits for it. */
+/** The most batches under way. Later calls gather, and share a commit, while one waits for its own. */
 export const UNDER_WAY_MAX = 4;
 const CALLS_MAX = 256;
 
@@ -15,18 +15,18 @@ type Waiting<Call, Answer> = {
 };
 
 type BatchOptions<Call, Answer> = {
-  /** Answers each call, some of them later: those do not hold up the next batch. */
+  /** Answers each call. An answer that comes later does not delay the next batch. */
   together: (calls: readonly Call[]) => Promise<(Answer | Promise<Answer>)[]>;
   alone: (call: Call) => Promise<Answer>;
   clock: Clock;
-  /** A call that is unanswered for this long is refused. If it was on its way, it may still be carried out. */
+  /** A call without an answer for this long is refused. If it was sent, it may still be carried out. */
   timeoutMs: number;
 };
 
 /**
- * Carries out calls together: those of one turn of the event loop travel as one batch, and so do those that come while
+ * Carries calls out together. Calls of one turn of the event loop form a batch, and so do calls that come while
  * `UNDER_WAY_MAX` batches are under way. If a batch fails for a reason that may be one call's, each call is carried out
- * alone. If the way to the database is lost, the calls that wait for it fail as well.
+ * alone. If the connection to the database is lost, the calls that wait for it fail too.
  */
 export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (call: Call) => Promise<Answer> {
   const { together, alone, clock, timeoutMs } = options;
@@ -69,7 +69,7 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
     const waits: Waiting<Call, Answer> = {
       call,
       resolve: (answer) => {
-        // If the call was refused meanwhile, no one awaits an answer that comes later.
+        // If the call was refused meanwhile, nothing awaits its late answer.
         if (answer instanceof Promise) answer.catch(() => {});
         resolve(answer);
       },

@@ -1,7 +1,7 @@
 import { statement } from '../transaction.ts';
 import type { Database } from './database.ts';
 
-// Every transaction that changes something has a number. None is under way if the oldest that is stands for the next one.
+// Every changing transaction has a number. None is under way if the oldest running number is the next one to be given.
 const NEWEST = statement(`
   SELECT pg_snapshot_xmax(pg_current_snapshot())::text AS next,
     pg_snapshot_xmin(pg_current_snapshot()) = pg_snapshot_xmax(pg_current_snapshot()) AS isQuiet`);
@@ -11,9 +11,8 @@ type Newest = { next: string; isQuiet: boolean };
 type Seen = { next: bigint; isQuiet: boolean; beats: ReadonlyMap<string, number> };
 
 /**
- * Finds out whether anything was committed, by the numbers that PostgreSQL gives to transactions: also what other replicas
- * committed, and, harmlessly, what other databases of the server did. A place in the log would not do: a commit stands there
- * before others see it.
+ * Detects commits by PostgreSQL's transaction numbers: also those of other replicas and, harmlessly, of other databases
+ * on the server. A position in the log would not do, because a commit is there before others see it.
  */
 export function watchChanges(db: Pick<Database, 'read'>): { mark(): Promise<string> } {
   let seen: Seen | null = null;
@@ -39,7 +38,7 @@ export function watchChanges(db: Pick<Database, 'read'>): { mark(): Promise<stri
   };
 }
 
-/** Whether nothing was committed between the two but signs of life, of which each is one transaction. */
+/** Whether only heartbeats were committed between the two. Each heartbeat is one transaction. */
 function isOnlyAlive(before: Seen, after: Seen): boolean {
   if (!before.isQuiet || !after.isQuiet || before.beats.size !== after.beats.size) return false;
   const beats = [...after.beats].filter(([name, aliveAtMs]) => before.beats.get(name) !== aliveAtMs);

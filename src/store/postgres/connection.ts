@@ -7,12 +7,12 @@ import { lookUpServer } from './lookups.ts';
 import type { Durability } from './transaction.ts';
 
 /**
- * All of one call, in milliseconds: to find a connection, to wait for a row that another transaction holds, for one
- * statement at the server, for its answer here (if the server does not run at all), and of a transaction that was left
- * open by a replica that is gone.
+ * Limits of one call, in milliseconds: `connect` finds a connection; `lock` waits for a row that another transaction
+ * holds; `statement` runs at the server; `answer` arrives here, in case the server does not run at all; `idle` ends a
+ * transaction that a vanished replica left open.
  */
 const TIMEOUTS = { connect: 3_000, lock: 2_000, statement: 4_000, answer: 5_000, idle: 10_000 } as const;
-/** What every connection is opened with. */
+/** The options of every connection. */
 export function connectionOptions(url: string): pg.ClientConfig {
   return {
     connectionString: url,
@@ -25,16 +25,16 @@ export function connectionOptions(url: string): pg.ClientConfig {
   };
 }
 
-/** Set by a statement, because a pooler refuses them as parameters of a new connection. */
+/** Set by a statement, because a pooler refuses them as connection parameters. */
 const SET_TIMEOUTS = `SELECT set_config('lock_timeout', '${TIMEOUTS.lock}', false),
   set_config('statement_timeout', '${TIMEOUTS.statement}', false),
   set_config('idle_in_transaction_session_timeout', '${TIMEOUTS.idle}', false)`;
 
 const INT8 = 20;
-/** Of `sum`. */
+/** The type of `sum`. */
 const NUMERIC = 1700;
 
-/** Whole numbers of 64 bits are read as numbers: keys, times and money stay below 2^53. */
+/** Reads 64-bit integers as numbers: keys, times and money stay below 2^53. */
 const getTypeParser: typeof pg.types.getTypeParser = ((oid: number, format: 'text' | 'binary') =>
   format !== 'binary' && (oid === INT8 || oid === NUMERIC)
     ? wholeNumber
@@ -47,13 +47,13 @@ function wholeNumber(text: string): number {
 }
 
 /**
- * A way to the server on which what is sent in one go of the event loop travels as one piece: `pg` corks and uncorks it
- * around each statement, and a transaction sends several at once. Settlements take an eighth less of the processor so.
+ * A socket that sends everything of one turn of the event loop as one piece. `pg` corks and uncorks it around each
+ * statement, and a transaction sends several at once. This takes an eighth off the processor time of settlements.
  */
 class GatheringSocket extends Socket {
   #isGathering = false;
 
-  /** `pg` names a port and a host, or the path of a socket. */
+  /** `pg` passes a port and a host, or the path of a socket. */
   override connect(...to: readonly unknown[]): this {
     const [place, host] = to as [number, string] | [string];
     if (typeof place === 'string' || host === undefined) return super.connect(place as string);
@@ -74,24 +74,24 @@ class GatheringSocket extends Socket {
   }
 }
 
-/** A connection that knows where it leads. */
+/** A connection that knows its server. */
 export class ServerConnection extends pg.Client {
   readonly server: ServerAddress;
 
   constructor(server: ServerAddress, config: pg.ClientConfig = {}) {
     super({ ...connectionOptions(server.url), ...config });
     this.server = server;
-    // One that is lost while nothing is asked of it is replaced when it is needed.
+    // A connection that is lost while idle is replaced when one is needed.
     this.on('error', () => {});
   }
 
-  /** Ends it without a word: its server may never answer one. */
+  /** Drops the connection without a goodbye, which its server may never answer. */
   cut(): void {
     (this as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 }
 
-/** What is asked of every new connection. A standby has replayed its log up to `logEnd`, a primary has written it. */
+/** Sent on every new connection. A standby has replayed its log up to `logEnd`; a primary has written up to it. */
 const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
   (SELECT system_identifier::text FROM pg_control_system()) AS cluster, pg_postmaster_start_time()::text AS "startedAt",
@@ -116,27 +116,27 @@ type Answered = {
   standbys: string | null;
 };
 
-/** What a server said of itself. */
+/** What a server said about itself. */
 export type Inspected = {
   isStandby: boolean;
-  /** The same for a primary and its standbys. */
+  /** Equal for a primary and its standbys. */
   cluster: string;
-  /** When this server was started, to the microsecond: within a cluster no two have it alike. */
+  /** When this server started, to the microsecond: unique within a cluster. */
   startedAt: string;
-  /** Of a primary: counts the promotions. A standby does not say it. */
+  /** For a primary: rises with each promotion. A standby does not say it. */
   timeline: number | null;
   /** In bytes since the beginning of the log. */
   logEnd: number | null;
-  /** The timeline of the server that replaced it, as a replica has noted in its database (`markReplaced`); null if none has. */
+  /** The timeline of the server that replaced this one, as a replica marked in its database; null without a mark. */
   supersededBy: number | null;
-  /** For which standbys its commits wait: its `synchronous_standby_names`; null if they wait for none. */
+  /** The standbys that its commits wait for (`synchronous_standby_names`); null if they wait for none. */
   standbys: string | null;
 };
 
 /**
- * Throws if a connection must not be used, because its server is a standby, too old, or would acknowledge what a crash of
- * its machine undoes. Sets the timeouts of the connection; each transaction sets `synchronous_commit`. All faults are
- * transient: while settled serves, another server may come to answer at the same address, and no event is given up for that.
+ * Throws if a connection must not be used, because its server is a standby, is too old, or would acknowledge commits
+ * that a crash undoes. Sets the timeouts of the connection; each transaction sets `synchronous_commit`. All faults are
+ * transient: while settled serves, another server may take over the address, and no event is given up for that.
  */
 export async function inspect(
   client: pg.ClientBase,
@@ -166,7 +166,7 @@ export async function inspect(
     isStandby,
     cluster,
     startedAt,
-    // The first eight digits of the name of a file of the log, which are hexadecimal.
+    // The first eight digits of a log file's name, which are hexadecimal.
     timeline: timeline === null ? null : Number.parseInt(timeline, 16),
     logEnd: logEnd === null ? null : Number(logEnd),
     supersededBy: supersededBy === null || supersededBy === '' ? null : Number(supersededBy),
@@ -174,7 +174,7 @@ export async function inspect(
   };
 }
 
-/** Whether two names lead to one server. */
+/** Whether two names lead to the same server. */
 export function isSameServer(one: Inspected, other: Inspected): boolean {
   return one.cluster === other.cluster && one.startedAt === other.startedAt;
 }
@@ -184,15 +184,15 @@ const END_OTHERS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()
     AND application_name = current_setting('application_name')`;
 
-/** Asks a server what it is, on a connection of its own. A standby may answer as well. */
+/** Asks a server what it is, on a separate connection. A standby may answer too. */
 export function ask(server: ServerAddress, durability: Durability): Promise<Inspected> {
   return onConnection(server, (client) => inspect(client, server.name, { ...durability, acceptsStandby: true }));
 }
 
 /**
- * Tells the database of a server that another one, on this timeline, has replaced it, and ends the connections of all
- * replicas to it: each new one sees the mark. It is the comment of a table that settled's role owns: a setting of the database
- * with a name of our own is for superusers (PostgreSQL, section 20.16). It names the cluster, because a dump has it as well.
+ * Marks a server's database as replaced by another server, on this timeline, and ends all replicas' connections to it:
+ * each new one sees the mark. The mark is a comment on a table that settled's role owns: only superusers may give a
+ * database a setting of our own (PostgreSQL, section 20.16). It names the cluster, because dumps contain it.
  */
 export function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
   return onConnection(server, async (client) => {
@@ -202,17 +202,17 @@ export function markReplaced(server: ServerAddress, timeline: number): Promise<v
   });
 }
 
-/** Takes the mark of `markReplaced` away. */
+/** Removes the mark of `markReplaced`. */
 export function unmarkReplaced(server: ServerAddress): Promise<void> {
   return onConnection(server, async (client) => void (await client.query(setMark('NULL'))));
 }
 
-/** A standby that it would wait for follows another primary now. */
+/** The standby that it would wait for follows another primary now. */
 function setMark(mark: string): string {
   return `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 2000; COMMENT ON TABLE instance IS ${mark}; COMMIT`;
 }
 
-/** Works on a connection of its own, and does not wait for its end. */
+/** Runs `work` on a separate connection, and does not wait for that to close. */
 async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
   const client = new ServerConnection(server);
   try {

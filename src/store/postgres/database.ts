@@ -17,9 +17,9 @@ import {
 import type { Servers } from './servers.ts';
 import { beginDurable, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
-/** `pg` counts from the call to the end of what a new connection is asked. */
+/** `pg` counts from the call to the end of the questions on a new connection. */
 const CONNECT_WITHIN_MS = 3_000;
-/** When nothing is under way any more. */
+/** How long closing may take once nothing is under way. */
 const END_WITHIN_MS = 400;
 const RERUNS_MAX = 8;
 const RERUN_MS = 20;
@@ -27,17 +27,17 @@ const RERUN_MS = 20;
 export type DatabaseOptions = Identity &
   CallOptions & {
     servers: Servers;
-    /** How many there are at most. Work waits for one of them in the order in which it came. */
+    /** The most connections. Work waits for one in the order of its arrival. */
     connections: number;
     random: () => number;
   };
 
 type Client = ServerConnection & pg.PoolClient;
 type Verb<T> = (tx: Transaction) => Answer<T>;
-/** A call is over when it is answered or refused. */
+/** A call is over once it is answered or refused. */
 type Call = { isOver: boolean };
 
-/** The connections of one replica, and how work is carried out on them. */
+/** The connections of one replica, and the work on them. */
 export class Database {
   readonly name: string;
   readonly #options: DatabaseOptions;
@@ -56,7 +56,7 @@ export class Database {
     this.#connections = openSemaphore(options.connections);
     this.#reads = openSemaphore(Math.ceil(options.connections / 2));
     this.#pool = new pg.Pool({
-      // Made when the pool needs one: `#connect` has asked for the primary just before.
+      // Called when the pool needs a connection, just after `#connect` has asked for the primary.
       Client: class extends ServerConnection {
         constructor(config: pg.ClientConfig) {
           super(servers.latest, config);
@@ -68,7 +68,7 @@ export class Database {
       idleTimeoutMillis: 30_000,
       onConnect: (client) => servers.inspect(client as ServerConnection),
     });
-    // A connection that is lost while idle is replaced when one is needed. One that is in use fails its query.
+    // A connection lost while idle is replaced when one is needed. One lost in use fails its query.
     this.#pool.on('error', (_, client) => servers.doubt(client as unknown as ServerConnection));
   }
 
@@ -78,14 +78,14 @@ export class Database {
   }
 
   /**
-   * Carries out work in one durable transaction. If another transaction was in the way, the work runs again from the
-   * beginning, so it must change nothing but the database.
+   * Carries out work in one durable transaction. If another transaction was in the way, it runs the work again from the
+   * start, so the work must change nothing but the database.
    */
   write<T>(work: Verb<T>, calls = 1): Promise<T> {
     return this.#timed(calls, (call) => this.#transact(call, beginDurable(this), work));
   }
 
-  /** Carries out work that only reads, and sees one moment of the database. It leaves half the connections to others. */
+  /** Carries out work that only reads, on one snapshot of the database. Leaves half the connections to other work. */
   read<T>(work: Verb<T>): Promise<T> {
     return this.#call(async (call) => {
       await this.#reads.take();
@@ -97,18 +97,18 @@ export class Database {
     });
   }
 
-  /** Carries out work of a single statement, which needs no transaction of its own. */
+  /** Carries out work of a single statement, which needs no explicit transaction. */
   once<T>(work: Verb<T>, calls = 1): Promise<T> {
     return this.#timed(calls, (call) => this.#withClient(call, (client) => finish(work(this.#transaction(client)))));
   }
 
-  /** Refuses everything that waits, and everything that is called later. */
+  /** Refuses every waiting call and every later one. */
   abandon(fault: Fault = stopped()): void {
     this.#refusal ??= fault;
     for (const refuse of [...this.#refusals]) refuse(this.#refusal);
   }
 
-  /** Waits for what was called before. Later calls fail. */
+  /** Waits for earlier calls. Later calls fail. */
   async close(): Promise<void> {
     this.#refusal ??= stopped();
     if (this.#waiting > 0) await new Promise<void>((resolve) => (this.#drained = resolve));
@@ -123,7 +123,7 @@ export class Database {
     cancel();
   }
 
-  /** Refuses what is not answered in time. What it came to is not known then. */
+  /** Refuses a call without an answer in time. Its outcome is then unknown. */
   async #call<T>(work: (call: Call) => Promise<T>): Promise<T> {
     if (this.#refusal !== null) throw this.#refusal;
     if (this.#waiting >= WAITING_MAX) throw busy(this.name, 'too many calls are waiting');
@@ -151,7 +151,7 @@ export class Database {
     }
   }
 
-  /** Carries out what may be carried out again, and tells how long all of that took. */
+  /** Carries out work that may be repeated, and reports how long all of it took. */
   #timed<T>(calls: number, attempt: (call: Call) => Promise<T>): Promise<T> {
     return this.#call(async (call) => {
       const { clock } = this.#options;
@@ -185,7 +185,7 @@ export class Database {
         return value;
       } catch (error) {
         tx.end();
-        // On a lost connection this fails as well; then the transaction may have been committed.
+        // This fails too if the connection is lost. The transaction may then have been committed.
         await client.query('ROLLBACK').catch(() => {});
         throw tx.causeOf(error);
       }
@@ -196,7 +196,7 @@ export class Database {
     return new PostgresTransaction(client, this.#options);
   }
 
-  /** A connection to the primary. One that was opened before a failover is inspected again, and given up if it fails. */
+  /** A connection to the primary. One opened before a failover is inspected again, and dropped if that fails. */
   async #connect(): Promise<Client> {
     const { servers } = this.#options;
     for (;;) {
@@ -214,7 +214,7 @@ export class Database {
   }
 
   async #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    // The pool would give up on a caller after the time that a new connection may take.
+    // The pool would give up on a caller after the connection timeout.
     await this.#connections.take();
     try {
       return await this.#onConnection(call, work);
@@ -224,7 +224,8 @@ export class Database {
   }
 
   async #onConnection<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
-    // A call that was refused while it waited is not begun: closing the store would wait for its unheard end.
+    // A call refused while it waited is not begun: closing the store would wait for it although nobody needs the
+    // result.
     if (call.isOver) throw this.#refusal ?? stopped();
     const client = await this.#connect();
     let isUsable = true;
@@ -241,7 +242,7 @@ export class Database {
     } catch (error) {
       const isDoubt = isDoubtful(error);
       if (isDoubt) this.#options.servers.doubt(client);
-      // A fault is a verb's own, of what it found.
+      // A verb throws a fault about what it found.
       isUsable = !isDoubt && (isRefusedStatement(error) || error instanceof Fault);
       throw error;
     } finally {
@@ -251,7 +252,7 @@ export class Database {
   }
 }
 
-/** Lets so many in at once; others wait for their turn in the order in which they came. */
+/** Admits a number of holders at once. Others wait their turn in the order of arrival. */
 type Semaphore = { take(): Promise<void>; give(): void };
 
 function openSemaphore(max: number): Semaphore {

@@ -4,19 +4,18 @@ import type { Database } from './database.ts';
 
 const NOW = statement('SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS nowMs');
 export type DatabaseClock = Clock & {
-  /** How far this machine's clock is ahead of the database's, as it was measured last. */
+  /** How far this machine's clock was ahead of the database's at the last measurement. */
   readonly skewMs: number;
   /** Measures it again. */
   measure(): Promise<void>;
 };
 
 /**
- * The time of the database, which is the same for all replicas: leases, slots of the API budget and what is due are compared
- * by it. Between two measurements it advances by this machine's monotonic clock, so setting this machine's clock moves
- * nothing.
+ * The database's time, equal for all replicas: leases, API budget slots and due times are compared by it. Between
+ * measurements it advances by this machine's monotonic clock, so setting this machine's clock moves nothing.
  */
 export async function databaseClock(db: Pick<Database, 'once'>, machine: Clock): Promise<DatabaseClock> {
-  // Until more is known, this machine's clock is right.
+  // Until it is measured, this machine's clock is taken as right.
   let startedAtMs = machine.nowMs() - machine.monotonicMs();
   let skewMs = 0;
 

@@ -4,10 +4,10 @@ import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 
-/** Worth running again from the beginning: another transaction was in the way, and nothing was kept. */
+/** Run the work again: another transaction was in the way, and nothing was kept. */
 const RERUN = new Set(['40001', '40P01']);
 
-/** Another transaction gave a link id to another order just now, which is seen from the beginning. */
+/** Another transaction has just given a link id to another order. A new run sees it. */
 const ID_TAKEN_MEANWHILE = { code: '23505', constraint: 'link_link_id_key' };
 
 export function isWorthRerunning(error: unknown): boolean {
@@ -16,24 +16,24 @@ export function isWorthRerunning(error: unknown): boolean {
   return RERUN.has(code) || (code === ID_TAKEN_MEANWHILE.code && constraint === ID_TAKEN_MEANWHILE.constraint);
 }
 
-/** Whether a statement was not carried out because one before it in its transaction had failed. */
+/** Whether a statement was skipped because an earlier one in its transaction had failed. */
 export function isAfterFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '25P02';
 }
 
-/** Whether what several calls asked for together may have failed for one of them. */
+/** Whether a batch may have failed because of one of its calls. */
 export function mayBeOnes(error: unknown): boolean {
   return isRefusedStatement(error instanceof Fault ? error.cause : error);
 }
 
-/** Whether a statement itself was refused: the connection is as good as before. */
+/** Whether a statement itself was refused, so that the connection is still usable. */
 export function isRefusedStatement(error: unknown): boolean {
   return error instanceof DatabaseError && /^(22|23|40|42|55|57014|P0)/.test(error.code ?? '');
 }
 
 /**
- * Names why a connection cannot be opened, if what it is opened with has to be changed. While settled serves, even that may
- * pass: a certificate is replaced, or a parameter at the server.
+ * Says why a connection cannot be opened, if its configuration must change. While settled serves, even that may pass:
+ * somebody replaces a certificate, or changes a setting of the server.
  */
 export function connectionFault(error: unknown, { url, name }: ServerAddress): unknown {
   if (!(error instanceof Error) || error instanceof Fault) return error;
@@ -48,7 +48,7 @@ export function connectionFault(error: unknown, { url, name }: ServerAddress): u
     if (REFUSED_PARAMETER.has(code)) return refused(name, message, 'Check `options` in SETTLED_STORE.', cause);
     return error;
   }
-  // Of a socket as well, and then the file is not what is missing.
+  // Sockets give these codes too, and then the file is not what is missing.
   const isOfFile = FILE.test(code) && syscall !== 'connect';
   if (isOfFile || TLS.test(code)) {
     const files = tlsFilesFault(url, name);
@@ -74,19 +74,19 @@ export function connectionFault(error: unknown, { url, name }: ServerAddress): u
   return error;
 }
 
-/** The parameters that are sent when a connection begins. */
+/** Codes for refused parameters of a new connection. */
 const REFUSED_PARAMETER = new Set(['42704', '42601', '22023']);
 const FILE = /^(ENOENT|EISDIR|EACCES|EPERM)$/;
 const UNTRUSTED = /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|INVALID_CA|INVALID_PURPOSE|HOSTNAME_)/;
 const TLS = new RegExp(`^ERR_O?SSL_|${UNTRUSTED.source}`);
-/** What `pg` says if a server that it is connected to does not answer in time. */
+/** The message of `pg` if a connected server does not answer in time. */
 const READ_TIMEOUT = 'Query read timeout';
-/** A commit that waits for a standby looks like a server that hangs, and the locks that it holds like load. */
+/** A commit that waits for a standby looks like a hanging server, and the locks that it holds look like load. */
 const STANDBY = 'that a standby answers if commits wait for one';
-/** What `pg` says if the server offers no TLS. */
+/** The message of `pg` if the server offers no TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** Turns errors of PostgreSQL, or of the way to it, into faults. All of them may pass. Other errors are bugs. */
+/** Turns errors of PostgreSQL and of the connection into faults, all transient. Other errors are bugs. */
 export function storeFault(error: unknown, name: string): unknown {
   if (error instanceof Fault) return error;
   const cause = { cause: error };
@@ -109,12 +109,12 @@ export function storeFault(error: unknown, name: string): unknown {
   if (code.startsWith('28') || code === '3D000') {
     return refused(name, message, message.includes('pg_hba.conf') ? HOW : WHO, cause);
   }
-  // 55000: it was closed to connections, as for its upkeep.
+  // 55000: it was closed to connections, for example for maintenance.
   if (code.startsWith('57P') || code.startsWith('08') || code === '55000') {
     const what = `${name} ended the connection (${message}). See that it comes back.`;
     return new Fault('transient', 'store_unreachable', what, cause);
   }
-  // What `WAIT_FOR_DISK` asks for if the server was told not to wait.
+  // `WAIT_FOR_DISK` causes this error if the server was told not to wait.
   if (code === '22023' && message.includes('fsync')) return notDurable(name, cause);
   if (code === '53100') {
     return new Fault('transient', 'store_full', `No space is left for ${name}. Free some.`, cause);
@@ -145,35 +145,35 @@ export function notDurable(name: string, cause?: ErrorOptions): Fault {
   return new Fault('transient', 'store_not_durable', detail, cause);
 }
 
-/** What a server says beside its answers. */
+/** A message that a server sends besides its answers. */
 export type Notice = { readonly code?: string | undefined; readonly message?: string | undefined };
 
 /**
- * Whether a server said something beside its answer that is more than advice (PostgreSQL, Appendix A: class 01), or that its
- * session ends (57P). If a commit's wait for a standby is cancelled or cut, that is all that tells its answer from a whole one.
+ * Whether a server's message is more than advice (PostgreSQL, Appendix A: class 01), or says that its session ends
+ * (57P). If a commit's wait for a standby is cancelled or cut, nothing else tells its answer from a proper one.
  */
 export function isWarning({ code = '' }: Notice): boolean {
   return /^(01|57P)/.test(code);
 }
 
-/** For what a server committed and warned of: it may be on no other server. A retry finds it, or carries it out again. */
+/** The fault of a commit with a warning: no other server may have it. A retry finds it, or carries it out again. */
 export function unconfirmed(name: string, { message = '' }: Notice): Fault {
   const what = `${name} committed, and warns (${message}). Whether a failover would keep it is not known, so it does not count as stored.`;
   return new Fault('transient', 'store_unreachable', `${what} See that the standby answers.`);
 }
 
-/** A statement is prepared already, or is not, because the session is another one than before. */
+/** A statement is prepared already, or is not, because the session has changed. */
 const UNPREPARED = new Set(['42P05', '26000']);
 
 const WHO = 'Check the user, the password and the database in SETTLED_STORE.';
-/** For a server that lets in only those whom its pg_hba.conf names. */
+/** For a server that admits only the users of its pg_hba.conf. */
 const HOW = 'Check sslmode, the user and the database in SETTLED_STORE, and the lines of pg_hba.conf.';
 
 function refused(name: string, why: string, remedy: string, cause: ErrorOptions): Fault {
   return unusable(`${name} refuses settled (${why}). ${remedy}`, cause);
 }
 
-/** Transient: a password is changed in two places, and files are replaced, while settled serves. */
+/** Transient: passwords are changed in two places, and files are replaced, while settled serves. */
 function unusable(what: string, cause: ErrorOptions = {}): Fault {
   return new Fault('transient', 'configuration_invalid', what, cause);
 }
@@ -184,18 +184,18 @@ export function busy(name: string, why: string, cause?: ErrorOptions): Fault {
 }
 
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|ERR_TLS)/;
-/** What `pg` says of connections, in words alone. */
+/** Messages of `pg` about connections, which have no code. */
 const WORDS = /timeout|terminated|not queryable|connection error|Connection ended|SSL/i;
 
 function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, errors } = error as NodeJS.ErrnoException & { errors?: unknown[] };
-  // A name with several addresses fails with the failures of all.
+  // A name with several addresses fails with the errors of all of them.
   if (Array.isArray(errors)) return errors.some(isConnectionLoss);
   return NETWORK.test(code ?? '') || (code === undefined && WORDS.test(error.message));
 }
 
-/** Whether a server that failed so may not be the primary any more (SQLSTATE 25006, 57P01 to 57P03, class 08), or may be gone. */
+/** Whether a failed server may no longer be the primary (SQLSTATE 25006, 57P01 to 57P03, class 08), or may be gone. */
 export function isDoubtful(error: unknown): boolean {
   if (error instanceof Fault) return error.code === 'store_unwritable' || error.code === 'store_unreachable';
   if (error instanceof DatabaseError) return /^(25006|57P0[123]|08)/.test(error.code ?? '');
@@ -209,7 +209,7 @@ const FILES = {
   sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
 } as const;
 
-/** What is wrong with the TLS files that addresses name; null if they can be used. */
+/** What is wrong with the TLS files of the addresses; null if they can be used. */
 export function tlsFilesFaults(servers: readonly ServerAddress[]): Fault | null {
   return servers.map(({ url, name }) => tlsFilesFault(url, name)).find((fault) => fault !== null) ?? null;
 }

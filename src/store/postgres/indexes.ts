@@ -6,20 +6,20 @@ import type { ServerConnection } from './connection.ts';
 import { storeFault } from './faults.ts';
 import type { Servers } from './servers.ts';
 
-/*
- * Indexes of large tables. A migration names them by `CREATE INDEX CONCURRENTLY`, which no transaction may hold: a replica
- * builds them after its start, while all of them write.
+/**
+ * Indexes of large tables. Migrations create them with `CREATE INDEX CONCURRENTLY`, which cannot run in a transaction:
+ * a replica builds them after its start, while all replicas write.
  */
 
 const INDEX = /^CREATE INDEX CONCURRENTLY (\w+) [^;]*;$/gm;
 const DROPPED = /^DROP INDEX (?:IF EXISTS )?(\w+)/gm;
 
-/** The text of a migration for its transaction. An empty database gets its indexes with its tables. */
+/** The part of a migration that runs in its transaction. An empty database gets its indexes with its tables. */
 export function inTransaction(sql: string, { isEmpty }: { isEmpty: boolean }): string {
   return sql.replace(INDEX, (index) => (isEmpty ? index.replace(' CONCURRENTLY', '') : ''));
 }
 
-/** The statements of all such indexes that this program knows, by their names. */
+/** The statements of all such indexes that this program knows, by name. */
 const wanted = new Map<string, string>();
 
 function wantedIndexes(): ReadonlyMap<string, string> {
@@ -32,7 +32,7 @@ function wantedIndexes(): ReadonlyMap<string, string> {
   return wanted;
 }
 
-// A crash leaves one that is not valid: it is written and never read.
+// A crash leaves an invalid index, which is written and never read.
 const THERE = `SELECT c.relname AS name, i.indisvalid AS "isValid",
   EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = c.oid) AS "isBeingBuilt"
   FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
@@ -43,20 +43,20 @@ const VALID = statement(`
 
 type There = { name: string; isValid: boolean; isBeingBuilt: boolean };
 
-/** Asks for the names of the indexes that are not there yet. */
+/** The names of the indexes that are missing or invalid. */
 export function* missingIndexes(tx: Transaction): Work<string[]> {
   const names = [...wantedIndexes().keys()];
   const valid = yield* tx.all<{ name: string }>(VALID, { names });
   return names.filter((name) => !valid.some((one) => one.name === name));
 }
 
-/** `index` of `settled`, as the number under which one replica at a time builds them. */
+/** The advisory lock (`index` of `settled`) under which one replica at a time builds them. */
 const TURN = 0x1d8;
 
 /**
- * Builds the indexes that are missing, one after the other, unless another replica does so. The lock is that of a transaction
- * on a connection of its own, which ends with this process; what the server was building then it goes on to build. That
- * transaction sees no moment of the database, for whose end a build would wait.
+ * Builds the missing indexes one at a time, unless another replica does so. The lock is that of a transaction on a
+ * separate connection, so it ends with this process; the server still finishes the build that it has begun. That
+ * transaction holds no snapshot, because a build would wait for its end.
  */
 export async function buildIndexes(
   servers: Servers,
@@ -67,7 +67,7 @@ export async function buildIndexes(
     for (const client of clients) client.cut();
   };
   signal.addEventListener('abort', destroy);
-  /** A build takes as long as it takes. */
+  /** A build may take any time. */
   const connect = async () => {
     const client = await servers.connect({ query_timeout: 0 });
     clients.push(client);
@@ -78,14 +78,14 @@ export async function buildIndexes(
     const turn = await connect();
     const builder = await connect();
     await turn.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0');
-    // Without a value: the answer to a statement with values keeps a moment of the database until the next one.
+    // Without bound values: the answer to a statement with values keeps a snapshot until the next statement.
     const { rows } = await turn.query<{ isMine: boolean }>(`SELECT pg_try_advisory_xact_lock(${TURN}) AS "isMine"`);
     if (rows[0]?.isMine !== true) return { built: [], missing: await missingNames(builder) };
     await builder.query('SET statement_timeout = 0; SET lock_timeout = 0');
     const built: string[] = [];
     for (const [index, sql] of wantedIndexes()) {
       const there = await indexesThere(builder);
-      // A server goes on with what a replica began that is gone. Two builds of one table wait for each other.
+      // A server finishes a build that a vanished replica began. Two builds on one table wait for each other.
       if (there.some(({ isBeingBuilt }) => isBeingBuilt)) break;
       if (await build(builder, there, { index, sql })) built.push(index);
     }
@@ -98,7 +98,7 @@ export async function buildIndexes(
   }
 }
 
-/** Whether it built an index, which was not there or is not valid. */
+/** Builds a missing or invalid index. Returns whether it built one. */
 async function build(
   client: pg.Client,
   there: readonly There[],

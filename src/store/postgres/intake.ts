@@ -7,10 +7,10 @@ import { batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { WAIT_FOR_DISK, WAIT_FOR_STORAGE } from './transaction.ts';
 
-/** A delivery may wait for both: that leaves some of the twenty seconds that its sender gives it. */
+/** A delivery may wait for both, which leaves some of the twenty seconds that its sender allows. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
-/** What a delivery's acknowledgement waits for: one statement, and one round trip, for all calls of a moment. */
+/** The verbs that a delivery's acknowledgement waits for: calls of one moment share one statement and round trip. */
 export function intakeVerbs(db: Database, clock: Clock): Intake {
   const byToken = finder(db, clock, BY_TOKEN, ({ token }) => token);
   const byLinkId = finder(db, clock, BY_LINK_ID, ({ linkId = null }) => linkId);
@@ -28,7 +28,7 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
       if ('linkId' in by) return byLinkId(by.linkId);
       return 'linkKey' in by ? byLinkKey(by.linkKey) : byReference(by.reference);
     },
-    // What cannot be read asks for a check as well, which belongs to the same transaction.
+    // An unreadable delivery also queues a check, in the same transaction.
     recordDelivery: (delivery) => (delivery.readable ? record(delivery) : recordAlone(db, delivery)),
     recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
     recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
@@ -43,13 +43,13 @@ const BY_LINK_KEY = findBy('l.key', 'bigint');
 const BY_REFERENCE = findBy('o.reference', 'text');
 
 const STANDBYS = statement("SELECT current_setting('synchronous_standby_names') <> '' AS areAwaited");
-/** Nothing reads what it writes: it makes the commit wait as every other does. */
+/** Nothing reads what this writes. It makes the commit wait as every other does. */
 const WRITE_NOTHING = statement("SELECT pg_logical_emit_message(true, 'settled', '')");
 
 /**
- * Looks credentials up by a column: those that are asked for in a moment together. What is missing may have been registered
- * at a primary that replaced this one a moment ago. If commits wait for a standby, it is looked up again in a transaction
- * that writes: that ends only at a primary which its standbys still follow.
+ * Looks credentials up by a column, for all calls of a moment together. A missing link may just have been registered at
+ * a primary that replaced this one. If commits wait for a standby, it is therefore looked up again in a transaction
+ * that writes: that commits only at a primary which its standbys still follow.
  */
 function finder<Key extends string | number>(
   db: Database,
@@ -77,7 +77,7 @@ function finder<Key extends string | number>(
   return lookUp(async (keys) => {
     const find = function* (tx: Transaction) {
       const found = inOrder(keys, yield* tx.all<SealedCredentials>(by, { keys }));
-      // On the same connection: another one may lead to another primary.
+      // On the same connection, because another may lead to another primary.
       const standbys = found.includes(null) ? yield* tx.one<{ areAwaited: boolean }>(STANDBYS) : undefined;
       return { found, areAwaited: standbys?.areAwaited === true };
     };
@@ -86,10 +86,10 @@ function finder<Key extends string | number>(
   });
 }
 
-/*
- * Events that are new go in, in the order of their keys, so that two replicas that record the same ones wait for each other
- * and never in a circle. Bodies and digests travel as one row of bytes each, cut apart by the server. What the statement
- * needs of the disk is looked at for its rows, because PostgreSQL leaves out what nothing asks for.
+/**
+ * Inserts new events in the order of their keys, so that two replicas that record the same ones never deadlock. Bodies
+ * and digests travel as one byte string each, which the server cuts apart. The rows depend on the durability check,
+ * because PostgreSQL skips a part of a query that nothing reads.
  */
 const insertNew = (wait: string) =>
   statement(`
@@ -115,7 +115,7 @@ const insertNew = (wait: string) =>
 const INSERT_NEW = insertNew(WAIT_FOR_DISK);
 const INSERT_NEW_DECLARED = insertNew(WAIT_FOR_STORAGE);
 
-/** Records what is new in one statement. What came before, in whatever way, is for a transaction of its own. */
+/** Records new deliveries in one statement. Repeated event ids need a transaction each. */
 async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise<(Recorded | Promise<Recorded>)[]> {
   const columns = columnsOf(deliveries);
   const insert = db.trustsStorage ? INSERT_NEW_DECLARED : INSERT_NEW;
@@ -151,7 +151,7 @@ function columnsOf(deliveries: readonly Delivery[]): object {
   };
 }
 
-/** The position of each part in their concatenation, counted from 1, and its length. */
+/** Each part's position in their concatenation, counted from 1, and its length. */
 function places(parts: readonly Uint8Array[]): [number[], number[]] {
   let next = 1;
   const froms = parts.map(({ length }) => {
@@ -162,8 +162,7 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
   return [froms, parts.map(({ length }) => length)];
 }
 
-// The first content of the id, and this one if it came later: two rows at most, by the index inbox_once, of any number of
-// contents.
+// The first content of the id, and this content if it came later: by the index inbox_once, at most two rows.
 const FIND_SAME_ID = statement(`
   SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId
     AND (CASE WHEN conflict THEN body_sha256 ELSE '' END) IN ('', @bodySha256::bytea)

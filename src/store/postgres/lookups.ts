@@ -1,10 +1,10 @@
 import dns from 'node:dns';
 import type { LookupFunction } from 'node:net';
 
-/*
- * Node looks names up on few threads, of which other look-ups of this process take their turn as well: the shop's, the
- * service's. A resolver that does not answer for the name of one server keeps such a thread for ten seconds and more, and
- * each server is asked every few seconds. So a name is looked up once at a time, and all silent names together take one thread.
+/**
+ * Looks up servers' names. Node uses few threads for that, which look-ups of the shop and the service need too. A
+ * resolver that does not answer keeps a thread for ten seconds and more, and settled asks each server every few
+ * seconds. Therefore each name is looked up once at a time, and all silent names together use one thread.
  */
 
 type Answered = Parameters<LookupFunction>[2];
@@ -14,7 +14,7 @@ const asked = new Map<string, Asked>();
 /** Names that were asked for again before there was an answer, until they have an address. */
 const silent = new Set<string>();
 
-/** Looks the name of a server up. Those who ask for one name at the same time share an answer. */
+/** Looks up the name of a server. Callers who ask for one name at the same time share the answer. */
 export const lookUpServer: LookupFunction = (name, options, answered) => {
   const other = asked.get(name);
   if (other !== undefined) {
@@ -26,7 +26,7 @@ export const lookUpServer: LookupFunction = (name, options, answered) => {
   begin();
 };
 
-/** Begins what may begin. */
+/** Begins the look-ups that may begin. */
 function begin(): void {
   for (const [name, one] of asked) {
     const mustWait = silent.has(name) && [...asked].some(([other, { isUnderWay }]) => isUnderWay && silent.has(other));

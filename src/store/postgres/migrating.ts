@@ -14,12 +14,12 @@ import { openDatabase } from './open.ts';
 import { assertSameDatabase } from './pooler.ts';
 import { Servers } from './servers.ts';
 
-/** A process that only migrates makes one call after the other. */
+/** A process that only migrates makes one call at a time. */
 const CALL_TIMEOUT_MS = 60_000;
 
 const NEVER_ABORTED = new AbortController().signal;
 
-/** `settled migrate`, of a database that may be empty. */
+/** `settled migrate` for PostgreSQL; the database may be empty. */
 export async function migratePostgres(
   options: MigrateOptions & Pick<PostgresAddress, 'servers' | 'name'>,
 ): Promise<Migrated> {
@@ -60,8 +60,8 @@ export async function migratePostgres(
 }
 
 /**
- * Takes the mark of a primary that was replaced away, if a person decided to keep that one after all. While another server
- * takes writes as well, that is not decided. Returns what marks it again; null if it was not marked.
+ * Removes the mark of a replaced primary if a person decided to keep that server. While another server accepts writes
+ * too, that is not decided. Returns a function that restores the mark; null if there was none.
  */
 async function keepReplaced(servers: readonly ServerAddress[], trustsStorage = false): Promise<Undo | null> {
   const said = await Promise.all(servers.map((server) => ask(server, { trustsStorage }).catch(() => null)));
@@ -92,7 +92,7 @@ function databaseOf(servers: Servers, clock: Clock): Database {
   });
 }
 
-/** A mistaken direct address would have another database migrated than the one that is served. */
+/** A wrong direct address would migrate another database than the one that replicas use. */
 async function refuseOther(pooled: Servers, direct: Servers, clock: Clock): Promise<void> {
   const db = databaseOf(pooled, clock);
   try {
@@ -103,7 +103,7 @@ async function refuseOther(pooled: Servers, direct: Servers, clock: Clock): Prom
   }
 }
 
-/** A replica that serves would go on with the keys and the feed that it knows. */
+/** A serving replica would continue with the keys and the feed that it knows. */
 function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {
   const serving = yield* aliveReplicas(tx, nowMs);
   if (serving.length === 0) return;

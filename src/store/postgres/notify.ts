@@ -8,20 +8,20 @@ import type { Servers } from './servers.ts';
 export const WAKEUPS = ['events', 'notices'] as const;
 export type Wakeup = (typeof WAKEUPS)[number];
 
-/** Wakes other replicas when something happened. Their slow polls find it as well: a lost wakeup only delays it. */
+/** Wakes other replicas. Their slow polls find the work too, so a lost wakeup only delays it. */
 export type Wakeups = {
-  /** Wakes the others a moment later: equal wakeups of a moment go as one. */
+  /** Wakes the others a moment later. Equal wakeups of a moment are sent once. */
   send(wakeup: Wakeup): void;
-  /** Calls back with each wakeup that another replica sends. */
+  /** Calls `heard` with each wakeup from another replica. */
   listen(heard: (wakeup: Wakeup) => void): void;
-  /** Sends what is not sent yet, and stops listening. */
+  /** Sends pending wakeups and stops listening. */
   close(): Promise<void>;
 };
 
 const CHANNEL = 'settled';
 const GATHER_MS = 50;
 const RECONNECT_MS = { min: 200, max: 10_000 } as const;
-/** A query finds a connection that was cut without a word. */
+/** A query detects a connection that was cut without notice. */
 const ASK_EVERY_MS = 10_000;
 
 const NOTIFY = statement(`SELECT pg_notify('${CHANNEL}', @payload)`);
@@ -34,7 +34,7 @@ export type WakeupOptions = {
   random: () => number;
 };
 
-/** Listens on a connection of its own, and opens another one when that is lost. */
+/** Listens on a separate connection, and opens a new one when it is lost. */
 export function openWakeups({ db, servers, replica, clock, random }: WakeupOptions): Wakeups {
   const heard = new Set<(wakeup: Wakeup) => void>();
   const unsent = new Set<Wakeup>();
@@ -56,7 +56,7 @@ export function openWakeups({ db, servers, replica, clock, random }: WakeupOptio
       if (isLost) return;
       isLost = true;
       servers.doubt(mine);
-      // A connection that was cut without a word does not end on its own.
+      // A connection cut without notice does not end by itself.
       mine.end().catch(() => {});
       cancel();
       connectLater();
@@ -69,7 +69,7 @@ export function openWakeups({ db, servers, replica, clock, random }: WakeupOptio
       .then(() => {
         failures = 0;
         cancel = clock.every(ASK_EVERY_MS, () => void mine.query('SELECT 1').catch(lose));
-        // Something may have been sent while this replica did not listen.
+        // A wakeup may have been sent while this replica did not listen.
         for (const wakeup of WAKEUPS) tell(wakeup);
       })
       .catch(lose);
@@ -95,7 +95,7 @@ export function openWakeups({ db, servers, replica, clock, random }: WakeupOptio
     const wakeups = [...unsent];
     unsent.clear();
     const sent = wakeups.map((wakeup) => db.once((tx) => tx.run(NOTIFY, { payload: `${replica} ${wakeup}` })));
-    // A replica that is not woken finds it by its poll.
+    // A replica that misses a wakeup finds the work by its poll.
     await Promise.allSettled(sent);
   }
 

@@ -10,12 +10,12 @@ import type { Servers } from './servers.ts';
 import { beginDurable } from './transaction.ts';
 
 type OpenOptions = InstanceOptions & {
-  /** Runs before the instance row is read, and throws if the database must not be opened. */
+  /** Runs before the instance row is read. Throws if the database must not be opened. */
   before?: (tx: Transaction) => Answer<unknown>;
 };
 
 /**
- * Migrates a database and reads its instance row. `migrated`: the names of the migrations that it applied. Faults: those of
+ * Migrates a database and reads its instance row. `migrated`: the names of the migrations applied. Faults: those of
  * `inspect`, `store_foreign`, `store_newer`.
  */
 export async function openDatabase(
@@ -31,16 +31,16 @@ export async function openDatabase(
   return { ...opened, migrated };
 }
 
-/** `settled`, as the number under which replicas that start at once take turns. */
+/** The advisory lock (`settled`) by which replicas that start at once take turns. */
 const TURN = 0x5e771ed;
-/** A migration waits no longer for a table: replicas that serve would wait behind it. */
+/** How long a migration waits for a table: serving replicas would queue behind it. */
 const LOCK_TIMEOUT_MS = 5_000;
 const MIGRATION_TIMEOUT_MS = 15 * 60_000;
 
 /**
- * Brings a database to the newest schema: every numbered file of migrations/postgres that it has not seen, all in one
- * transaction, one replica at a time; indexes of large tables follow (`buildIndexes`). Replicas of the release before go on
- * serving meanwhile and after: docs/migrations.md has the rule for what a migration may do. Returns the names of what was applied.
+ * Migrates a database: applies every numbered file of migrations/postgres that it has not seen, all in one transaction,
+ * one replica at a time. Indexes of large tables follow (`buildIndexes`). Replicas of the previous release keep
+ * serving: docs/migrations.md has the rule for migrations. Returns the names applied.
  */
 export async function migrate(servers: Servers): Promise<string[]> {
   const known = readMigrations('postgres');
@@ -62,7 +62,7 @@ export async function migrate(servers: Servers): Promise<string[]> {
   });
 }
 
-/** A table of another program that has the name of one of ours would be used as ours. */
+/** settled would use another program's table that has one of our names. */
 async function refuseForeign(run: Run, name: string): Promise<void> {
   const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
     tablename: string;
@@ -73,9 +73,9 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
   );
 }
 
-/** Throws if the tables of a database are of another program. */
+/** Throws if the database's tables belong to another program. */
 export function refuseOthersTables(name: string, tables: readonly string[]): void {
-  // `settled doctor --store` may be at work.
+  // `settled doctor --store` may be running.
   const names = tables.filter((table) => !table.startsWith('settled_probe_'));
   if (names.length === 0 || names.includes('migration')) return;
   throw new Fault(
@@ -87,7 +87,7 @@ export function refuseOthersTables(name: string, tables: readonly string[]): voi
 
 type Run = (sql: string, values?: readonly unknown[]) => Promise<unknown[]>;
 
-/** Carries out work in one transaction on a connection of its own, while no other replica does so. */
+/** Runs `work` in one transaction on a separate connection, one replica at a time. */
 export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>): Promise<T> {
   let client: ServerConnection | null = null;
   try {
@@ -111,9 +111,9 @@ export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>)
 
 type InstanceOptions = Omit<KeysGiven, 'keyPlaces'> & {
   nowMs: number;
-  /** The name of a database that is made now. */
+  /** The id of the instance, for a database that is made now. */
   newInstanceId: string;
-  /** Treats it as a copy that replaced the database: nothing in it says so. */
+  /** Treats the database as a copy that replaced another; nothing in it says so. */
   isRestored?: boolean;
 };
 
@@ -128,22 +128,22 @@ const INSERT = statement(`
   INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms)
   VALUES (1, @newInstanceId, @secretsKeyId, @nowMs, @nowMs) ON CONFLICT DO NOTHING`);
 const NAME_KEYS = statement('UPDATE instance SET secrets_key_id = @first, secrets_key_others = @others');
-// The generation is taken from the time: a copy that is restored twice must not get the same one twice.
+// The generation comes from the time, so that a copy restored twice gets two different ones.
 const PUT_TO_USE = statement(`
   UPDATE instance SET generation = greatest(generation + 1, @nowMs::bigint / 1000),
     restored_from_ms = least(restored_from_ms, alive_at_ms)
   RETURNING restored_from_ms AS restoredFromMs`);
 
 /**
- * Reads the instance row, or writes it if the database is new. Refuses a database whose secrets cannot be opened. The row
- * names a key before any secret is sealed under it.
+ * Reads the instance row, or writes it if the database is new. Refuses a database whose secrets cannot be opened. The
+ * row names a key before any secret is sealed under it.
  */
 export function* openInstance(tx: Transaction, options: InstanceOptions): Work<Instance & { created: boolean }> {
   const { nowMs, isRestored = false } = options;
   const row = yield* tx.one<Row>(SELECT);
   if (row === undefined) {
     if (isRestored) throw nothingRestored(options.name);
-    // Another replica began on the new database just now.
+    // Another replica has just begun on the new database.
     if ((yield* tx.run(INSERT, options)) === 0) return yield* openInstance(tx, options);
     const { newInstanceId: instanceId, secretsKeyId } = options;
     return { instanceId, secretsKeyIds: [secretsKeyId], restoredFromMs: null, created: true };
@@ -157,7 +157,7 @@ export function* openInstance(tx: Transaction, options: InstanceOptions): Work<I
   return { instanceId: row.instanceId, secretsKeyIds, restoredFromMs, created: false };
 }
 
-/** Two stores would take part in the same orders, and the one here knows only some of them. */
+/** Two stores would settle the same orders, and this one knows only some of them. */
 function incomplete(name: string, moving: string): Fault {
   return new Fault(
     'terminal',

@@ -5,16 +5,16 @@ import { alone } from './open.ts';
 import type { Servers } from './servers.ts';
 
 /**
- * What is checked at the start because a pooler may stand between settled and the server: one that lends sessions for a
- * transaction would otherwise be found out by the first deliveries.
+ * Checks at the start whether a pooler between settled and the server works. One that lends sessions for each
+ * transaction would otherwise fail at the first deliveries.
  */
 
 const PREPARED = statement('SELECT 1 AS n');
 
 /**
- * Throws if a session that is lent to another connection brings along, or lacks, what was prepared. A transaction of the
- * second connection takes the session in which the first one prepared a statement; then the first needs another session.
- * Behind a pooler that others use at the same moment it may find nothing. Faults: `configuration_invalid`.
+ * Throws if prepared statements do not follow their connection when a pooler lends its session to another. A
+ * transaction of the second connection takes the session in which the first prepared a statement, so the first needs
+ * another session. If others use the pooler at that moment, this may miss the problem. Faults: `configuration_invalid`.
  */
 export async function assertKeepsStatements(one: Database, other: Database): Promise<void> {
   const ask = () => one.once((tx) => tx.one(PREPARED));
@@ -28,8 +28,8 @@ export async function assertKeepsStatements(one: Database, other: Database): Pro
 const TRY_LOCK = statement('SELECT pg_try_advisory_xact_lock(@key) AS isFree');
 
 /**
- * Throws unless a server's own address leads to the database to which a pooler leads: a lock in one is seen in the other.
- * Faults: `configuration_invalid`.
+ * Throws unless a server's direct address leads to the same database as the pooler: a lock in one is visible in the
+ * other. Faults: `configuration_invalid`.
  */
 export async function assertSameDatabase(db: Database, direct: Servers, random: () => number): Promise<void> {
   const key = -1 - Math.floor(random() * 2 ** 48);

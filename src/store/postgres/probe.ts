@@ -8,17 +8,17 @@ import { ROW_PROBES } from './probe_rows.ts';
 import { SERVER_PROBES } from './probe_server.ts';
 import { SESSION_PROBES } from './probe_sessions.ts';
 
-/** A statement that is not answered is given up by then, and all of it a while later. */
+/** The time limits of one statement and of the whole probe. */
 const LIMITS = { oneMs: 8_000, allMs: 45_000 } as const;
 const FOUND_LENGTH_MAX = 120;
 const REMOVE_TRIES = 3;
 
 type Options = ProbeOptions & { address: PostgresAddress; direct: PostgresAddress };
 
-/** Those of a table need one, which the first of them makes. */
+/** Probes of tables need one, which the first of them makes. */
 const PROBES: Readonly<Record<PostgresCapability, Probe>> = { ...SERVER_PROBES, ...SESSION_PROBES, ...ROW_PROBES };
 
-/** Tries one capability after the other. What one of them leaves is undone before the next. */
+/** Tries the capabilities one after the other, and undoes what each leaves before the next. */
 export async function probePostgres(options: Options): Promise<Probed[]> {
   const { address, clock, signal } = options;
   try {
@@ -48,7 +48,7 @@ function missing(found: string): Awaited<ReturnType<Probe>> {
   return { verdict: 'missing', found };
 }
 
-/** A refused statement, or one that nothing answers, is what was to be found out. */
+/** A refused or unanswered statement is a finding. */
 async function tryOne(probe: Probe, ground: Ground, { clock, signal }: Options): ReturnType<Probe> {
   const over = Promise.withResolvers<Awaited<ReturnType<Probe>>>();
   const cancel = clock.after(LIMITS.oneMs, () => over.resolve(missing(`no answer in ${LIMITS.oneMs / 1000} s`)));
@@ -70,7 +70,7 @@ async function tryOne(probe: Probe, ground: Ground, { clock, signal }: Options):
 
 type LeftBehind = { name: string; removal: string };
 
-/** What a run made, even if its connections are lost. */
+/** Removes what this run made, even if its connections are lost. */
 async function remove(ground: Ground): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -85,7 +85,7 @@ async function remove(ground: Ground): Promise<void> {
   }
 }
 
-/** What runs made that were killed, an hour ago or earlier: another one may be at work. */
+/** Removes what killed runs made an hour ago or earlier; newer leftovers may belong to a running one. */
 async function removeLeftovers({ one, clock }: Ground): Promise<void> {
   const { rows } = await one.query<LeftBehind>(LEFT_BEHIND);
   for (const { name, removal } of rows) {

@@ -4,38 +4,38 @@ import { ServerConnection } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
 import { Servers } from './servers.ts';
 
-/** Tries one capability. A statement that is refused makes it missing. */
+/** Tries one capability. A refused statement makes it `missing`. */
 export type Probe = (ground: Ground) => Promise<Omit<Probed, 'capability'>>;
 
-/** What probes stand on: connections as settled has them, and a schema of their own. */
+/** What probes use: connections as settled opens them, and a schema for this run. */
 export type Ground = Pick<ProbeOptions, 'clock' | 'trustsStorage'> & {
-  /** Two connections by the address of the store, and one by that of the server itself. */
+  /** Two connections by the address of the store, and one to the server behind a pooler. */
   readonly one: ServerConnection;
   readonly other: ServerConnection;
   readonly direct: ServerConnection;
   readonly hasDirect: boolean;
-  /** Whether the address of the store names other servers as well. */
+  /** Whether the address of the store names other servers too. */
   readonly isOneOfSeveral: boolean;
-  /** A further connection, which ends with the others. */
+  /** Opens a further connection, which closes with the others. */
   connect(way: 'store' | 'direct'): Promise<ServerConnection>;
-  /** The number of an advisory lock that nobody else has. */
+  /** The key of an unused advisory lock. */
   newLock(): number;
-  /** The beginning of the names of what a run makes. */
+  /** The prefix of all names that this run makes. */
   readonly name: string;
   /** The table that all connections see; null until it is made. */
   table: string | null;
-  /** Whether a session stays a connection's own from one transaction to the next; asked once. */
+  /** Whether a connection keeps its session from one transaction to the next. Tested once. */
   keepsSessions(way: 'store' | 'direct'): Promise<boolean>;
-  /** Ends what the connections have under way, and replaces those that are lost. */
+  /** Ends what the connections are doing, and replaces lost ones. */
   reset(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Begins a transaction as settled does, with timeouts that end with it. */
+/** Begins a transaction as settled does. Its timeouts end with it. */
 export const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED;
   SET LOCAL statement_timeout = 4000; SET LOCAL lock_timeout = 2000`;
 
-/** What a run has made and not removed so far: a schema, or tables if the role may make no schema. */
+/** What a run has made and not removed: a schema, or tables if the role may make no schema. */
 export const LEFT_BEHIND = `
   SELECT nspname AS name, format('DROP SCHEMA IF EXISTS %I CASCADE', nspname) AS removal FROM pg_catalog.pg_namespace
   WHERE nspname LIKE 'settled\\_probe\\_%'
@@ -104,7 +104,7 @@ async function connectTo(server: ServerAddress): Promise<ServerConnection> {
   }
 }
 
-/** The same connection, without what it had under way; another one if it does not answer. */
+/** The same connection without its open transaction; a new one if it does not answer. */
 async function fresh(client: ServerConnection, connect: () => Promise<ServerConnection>): Promise<ServerConnection> {
   try {
     await client.query('ROLLBACK');
@@ -115,7 +115,7 @@ async function fresh(client: ServerConnection, connect: () => Promise<ServerConn
   }
 }
 
-/** Ends a connection, at once if the server does not answer. */
+/** Closes a connection, at once if the server does not answer. */
 async function cut(client: ServerConnection): Promise<void> {
   const ended = client.end().catch(() => {});
   await Promise.race([ended, new Promise<void>((resolve) => setImmediate(resolve))]);
@@ -127,8 +127,8 @@ async function backend(client: ServerConnection): Promise<number> {
 }
 
 /**
- * Has another connection take the session that this one has just used: a pooler that lends sessions for one transaction
- * gives this one another.
+ * Makes another connection take the session that this one has just used. A pooler that lends sessions for one
+ * transaction then gives this one a different session.
  */
 async function keepsSession(connect: () => Promise<ServerConnection>): Promise<boolean> {
   const [mine, others] = [await connect(), await connect()];

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { NotTried } from '../contract_probe.ts';
 import { BEGIN, type Ground, type Probe } from './probe_ground.ts';
 
-/** What statements do with tables and rows. Each probe has rows of its own, in the table of the run. */
+/** What statements can do with tables and rows. Each probe uses its own rows in the table of the run. */
 
 const NO_TABLE: NotTried = 'no table';
 
@@ -19,7 +19,7 @@ const schemaChanges: Probe = async ({ one, name }) => {
 
 const columns = '(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int NOT NULL, open boolean NOT NULL)';
 
-/** In a schema of its own, or beside settled's tables if the role may make no schema. */
+/** Makes a schema for the run, or tables beside settled's if the role may make no schema. */
 const tables: Probe = async (ground) => {
   const { one, name } = ground;
   const make = async (table: string) => {
@@ -86,10 +86,10 @@ const writableCte: Probe = async ({ one, table }) => {
   return { verdict: made === 2 && sum === 3 ? 'ok' : 'missing', found: `${made} rows` };
 };
 
-/** Long enough for a statement to reach the server; the second time for a slow way. */
+/** Long enough for a statement to reach the server; the second value is for a slow network. */
 const ARRIVES_MS = [60, 1_000];
 
-/** The second transaction begins its statement before the first one commits, as the times of the server show. */
+/** The second transaction begins its statement before the first commits, by the server's times. */
 const readingAnew: Probe = async (ground) => {
   const { one, other, table, clock } = ground;
   for (const arrivesMs of ARRIVES_MS) {
@@ -180,7 +180,7 @@ const indexConcurrently: Probe = async ({ direct, table, keepsSessions }) => {
   }
 };
 
-/** Probes of rows fail as such without a table. */
+/** Probes of rows fail with their own message if there is no table. */
 const onTable =
   (probe: Probe): Probe =>
   async (ground) =>

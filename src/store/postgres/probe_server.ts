@@ -2,14 +2,14 @@ import { VERSION_MIN } from './connection.ts';
 import { BEGIN, type Ground, type Probe } from './probe_ground.ts';
 import { WAIT_FOR_DISK, WAIT_FOR_STORAGE } from './transaction.ts';
 
-/** What a server is and how it is set up. */
+/** What a server is and how it is configured. */
 
-/** The clocks of leases and of logs. */
+/** Leases and logs depend on the clocks. */
 const SKEW_MS_SMALL = 2_000;
-/** Of a replica that starts while another serves: `CONNECTIONS` of the store, and those beside them. */
+/** The connections of one replica, and of two during a restart: `CONNECTIONS` of the store and those in addition. */
 const CONNECTIONS = { ofOne: 14, ofTwo: 28 } as const;
 
-/** One row of one statement. */
+/** The one row of a statement. */
 async function asked<Row extends object>({ one }: Pick<Ground, 'one'>, sql: string): Promise<Row> {
   return (await one.query<Row>(sql)).rows[0] as Row;
 }

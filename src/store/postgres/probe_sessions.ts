@@ -1,6 +1,6 @@
 import type { Ground, Probe } from './probe_ground.ts';
 
-/** What stays with a connection from one transaction to the next, which a pooler between may lose. */
+/** What a connection keeps from one transaction to the next, which a pooler may lose. */
 
 const HEARD_WITHIN_MS = 1_000;
 
@@ -9,7 +9,7 @@ const sessions: Probe = async ({ keepsSessions }) =>
     ? { verdict: 'ok', found: 'kept' }
     : { verdict: 'degraded', found: 'lent for one transaction' };
 
-/** What a new session begins with, from the role, the database or the server. */
+/** Settings that a new session gets from the role, the database or the server. */
 const BY_DEFAULT = `SELECT name FROM pg_settings WHERE reset_val = '0'
   AND name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout')`;
 
@@ -25,7 +25,7 @@ const sessionSettings: Probe = async ({ one, keepsSessions }) => {
   return { verdict: 'degraded', found: `no ${rows.map(({ name }) => name).join(', ')}` };
 };
 
-/** The other connection takes the session in which the first one has prepared it. */
+/** The other connection takes the session in which the first prepared the statement. */
 const preparedStatements: Probe = async ({ one, other, name }) => {
   const prepared = { name, text: 'SELECT 1 AS n' };
   await one.query(prepared);

@@ -7,18 +7,18 @@ import type { Database } from './database.ts';
 import { missingIndexes } from './indexes.ts';
 import { countOldRows } from './verbs.ts';
 
-/** A process that works on the database. */
+/** A process that uses the database. */
 export type Replica = {
   replica: string;
   version: string;
   secretsKeyId: string;
-  /** A digest of each setting that all replicas must have alike, as it is now. */
+  /** A digest of each setting that must be equal on all replicas, at this moment. */
   settings: () => Readonly<Record<string, string>>;
 };
 
 type Beat = Replica & { skewMs: number };
 
-/** A row of a replica that has been silent for longer is removed. */
+/** The row of a replica without a heartbeat for longer is removed. */
 const FORGOTTEN_AFTER_MS = 24 * 3_600_000;
 
 const BEAT = statement(`
@@ -28,20 +28,20 @@ const BEAT = statement(`
     alive_at_ms = excluded.alive_at_ms, settings = excluded.settings`);
 const FORGET = statement('DELETE FROM replica WHERE alive_at_ms < @untilMs');
 const LAST = statement('SELECT alive_at_ms AS aliveAtMs FROM instance FOR NO KEY UPDATE');
-// Kept, because the replica that finds the outage may stop before links are made due.
+// Stored, because the replica that detects the outage may stop before links are due.
 const ALIVE = statement(`
   UPDATE instance SET alive_at_ms = @atMs::bigint,
     outage_ms = CASE WHEN @atMs - alive_at_ms > ${OUTAGE_MS} THEN @atMs - alive_at_ms ELSE outage_ms END`);
 const OUTAGE = statement('SELECT outage_ms AS outageMs FROM instance');
-// After another outage meanwhile, links are to be made due again.
+// After another outage meanwhile, links must be made due again.
 const END_OUTAGE = statement('UPDATE instance SET outage_ms = NULL WHERE outage_ms = @outageMs');
 
-/** Announces a replica: from now on the others do not give up the secrets key that it seals under. */
+/** Announces a replica. From now on the others do not give up the secrets key that it seals under. */
 export function arrive(tx: Transaction, beat: Beat, atMs: number): Answer<number> {
   return tx.run(BEAT, rowOf(beat, atMs));
 }
 
-/** Gives a replica's sign of life. */
+/** Records a replica's heartbeat. */
 export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awaited<ReturnType<Keeping['heartbeat']>>> {
   const asked = tx.one<{ aliveAtMs: number }>(LAST);
   const outageMs = yield* findOutage(tx);
@@ -64,7 +64,7 @@ function rowOf(beat: Beat, atMs: number): object {
 }
 
 const LEAVE = statement('DELETE FROM replica WHERE name = @replica');
-// The time at which a lease would have expired must not delay the row.
+// The end of an old lease must not delay the row.
 const GIVE_BACK = [
   statement(
     `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms
@@ -81,7 +81,7 @@ const GIVE_BACK = [
   ),
 ];
 
-/** Takes leave of the other replicas, which need not wait for a sign of life, nor for leases to expire. */
+/** Removes this replica, so that others need not wait for its heartbeat or for its leases to expire. */
 export function* leave(tx: Transaction): Work<void> {
   const { replica } = tx;
   for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });
@@ -91,7 +91,7 @@ export function* leave(tx: Transaction): Work<void> {
 const SERVER = statement(
   "SELECT current_setting('server_version') AS version, current_setting('fsync', true) AS fsync",
 );
-// Sessions of other roles do not show what they wait for. A commit that is acknowledged soon waits like this as well.
+// Sessions of other roles hide what they wait for. A commit that is acknowledged soon waits like this too.
 const WAIT_FOR_STANDBY = statement(`
   SELECT count(*) AS commits, round(extract(epoch FROM max(clock_timestamp() - state_change)) * 1000)::bigint AS longestMs
   FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = current_database() AND usename = current_user`);
@@ -101,7 +101,7 @@ const LIST = statement(`
 type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
 export const replicaVerbs: InTransaction<Sharing> = {
-  /** Without the servers, which are asked on connections of their own. */
+  /** Without the servers, which are asked on separate connections. */
   *storeState(tx, nowMs) {
     const asked = {
       server: tx.one<{ version: string; fsync: string | null }>(SERVER),
@@ -116,7 +116,7 @@ export const replicaVerbs: InTransaction<Sharing> = {
     const waiting = yield* asked.waiting;
     const leasesOf = (name: string) => leases.filter(({ holder }) => holder === name);
     return {
-      // What a distribution adds to it is in brackets.
+      // Distributions add text in brackets.
       server: `PostgreSQL ${server?.version.split(' ')[0]}`,
       fsync: server?.fsync ?? null,
       replicas: replicas.map((replica) => ({
@@ -133,9 +133,9 @@ export const replicaVerbs: InTransaction<Sharing> = {
   },
 };
 
-/** Links that one transaction makes due at most: another transaction that wants one of them waits for well under a second. */
+/** The most links that one transaction makes due: another that wants one of them waits for well under a second. */
 const LINKS_MAX = 10_000;
-// In the order of keys: another transaction that makes links due waits for this one, and the two never wait in a circle.
+// In the order of keys, so that two transactions that make links due never deadlock.
 const MAKE_DUE = statement(`
   WITH payable AS (
     SELECT l.key FROM ${PAYABLE_LINKS} AND l.key > @afterKey ORDER BY l.key LIMIT ${LINKS_MAX} FOR NO KEY UPDATE OF l
@@ -148,8 +148,8 @@ const MAKE_DUE = statement(`
 type MadeDue = { links: number; lastKey: number | null };
 
 /**
- * Makes links due, `LINKS_MAX` in each transaction. An outage is over when all of them are due: until then each sign of
- * life tells of it.
+ * Makes links due, `LINKS_MAX` in each transaction. An outage ends once all are due; until then each heartbeat reports
+ * it.
  */
 export async function catchUp(
   db: Pick<Database, 'write' | 'read'>,

@@ -2,7 +2,7 @@ import { Fault } from '../../fault.ts';
 import type { ServerState } from '../contract.ts';
 import type { Found } from './ask_servers.ts';
 
-/** What is said of servers that are not used. All of it may pass while settled serves. */
+/** Faults of servers that settled does not use. All of them may pass while settled serves. */
 
 const KEEP = 'To keep this one, stop every other first, then give `settled migrate --restored`.';
 
@@ -21,12 +21,12 @@ export function splitFault(one: string, other: string): Fault {
   );
 }
 
-/** Of one server, its own fault. Of several, what each of them is, and what to do. */
+/** The fault of a single server; for several, what each of them is and what to do. */
 export function noPrimaryFault(found: readonly Found[], states: readonly ServerState[]): Fault {
   const faults = found.flatMap(({ said }) => (said instanceof Fault ? [said] : []));
   const [only] = faults;
   if (found.length === 1 && only !== undefined) return only;
-  // What a person has to change is said first.
+  // Names what a person must change first.
   const worst = faults.find(({ code }) => code !== 'store_unreachable') ?? only;
   const each = states.map(({ name, role, why }) => why ?? `${name} ${ROLES[role]}.`);
   const roles = new Set(states.map(({ role }) => role));

@@ -10,27 +10,27 @@ import { noPrimaryFault, replacedFault, splitFault } from './server_faults.ts';
 import type { Durability } from './transaction.ts';
 
 /**
- * The servers of one database, of which one is the primary. New connections go to the primary that was found last. After a
- * failure that a failover may explain, settled asks all servers again, and every older connection before it is used.
- *
- * A primary that was replaced and came back still takes writes, and nothing of what it takes is kept. PostgreSQL numbers the
- * histories of a database: each promotion begins a new timeline (PostgreSQL, section 25.3.6). settled uses no server whose
- * timeline is lower than one that it has seen, and marks such a server, so that replicas which see only that one refuse it too.
+ * The servers of one database, one of which is the primary. New connections go to the primary found last. After a
+ * failure that a failover may explain, settled asks all servers again, and inspects every older connection before using
+ * it.
+ * A replaced primary that comes back still accepts writes, and loses all of them. PostgreSQL numbers the histories of a
+ * database: each promotion begins a new timeline (PostgreSQL, section 25.3.6). settled uses no server with a lower
+ * timeline than it has seen. It marks such a server, so that replicas that see only that one refuse it too.
  */
 
 export type ServersOptions = Durability & {
-  /** In the order in which they are preferred. */
+  /** In order of preference. */
   servers: readonly ServerAddress[];
-  /** All of them, in a person's words. */
+  /** All servers, in words for people. */
   name: string;
   clock: Pick<Clock, 'monotonicMs' | 'after'>;
-  /** Another server than before is used. */
+  /** Called when settled uses another server than before. */
   onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
-  /** A server takes writes that was replaced as the primary. */
+  /** Called when a replaced primary accepts writes. */
   onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
 };
 
-/** Also while all is well: a primary that was replaced may come back. */
+/** Also while all is well: a replaced primary may come back. */
 const WATCH_EVERY_MS = 2_000;
 
 type Usable = { server: ServerAddress; said: Inspected };
@@ -43,18 +43,18 @@ export class Servers {
   /** The server of new connections. */
   #primary: ServerAddress;
   #isInDoubt: boolean;
-  /** The last search that found a primary found two. */
+  /** Whether the last search that found a primary found two. */
   #isSplit = false;
   #hasFound = false;
-  /** Connections that were inspected in an earlier one are inspected again before they are used. */
+  /** Connections inspected in an earlier generation are inspected again before use. */
   #generation = 0;
   #doubts = 0;
   readonly #inspectedIn = new WeakMap<pg.ClientBase, number>();
-  /** The highest timeline that was seen, of each cluster: a database may be restored into another one. */
+  /** The highest timeline seen of each cluster. A database may be restored into another cluster. */
   readonly #timelines = new Map<string, number>();
-  /** Those that were found usable. */
+  /** Connections that passed inspection. */
   readonly #open = new Set<ServerConnection>();
-  /** Those that took writes in the last search although another has replaced them. */
+  /** Replaced primaries that accepted writes in the last search. */
   readonly #replaced = new Set<ServerAddress>();
   #search: Promise<void> | null = null;
   #searchedAtMs = Number.NEGATIVE_INFINITY;
@@ -68,18 +68,18 @@ export class Servers {
     this.#isInDoubt = options.servers.length > 1;
   }
 
-  /** The server of the next connection. Searches for the primary first if it is in doubt; throws if there is none. */
+  /** The server of the next connection. If in doubt, searches for the primary first; throws if there is none. */
   async primary(): Promise<ServerAddress> {
     while (this.#isInDoubt) await this.#searchOnce();
     return this.#primary;
   }
 
-  /** The server that `primary` gave last. */
+  /** The server that `primary` returned last. */
   get latest(): ServerAddress {
     return this.#primary;
   }
 
-  /** Whether a connection leads to the primary. One that was inspected before there was a doubt is inspected again. */
+  /** Whether a connection leads to the primary. A connection inspected before a doubt is inspected again. */
   async trusts(client: ServerConnection): Promise<boolean> {
     if (client.server !== this.#primary) return false;
     if (this.#inspectedIn.get(client) === this.#generation) return true;
@@ -104,12 +104,12 @@ export class Servers {
     this.#open.add(client);
   }
 
-  /** Opens a connection to the primary, which its caller ends. */
+  /** Opens a connection to the primary. The caller closes it. */
   async connect(config?: pg.ClientConfig): Promise<ServerConnection> {
     const server = await this.primary();
     let client: ServerConnection | null = null;
     try {
-      // It reads the files of TLS.
+      // It reads the TLS files.
       client = new ServerConnection(server, config);
       await client.connect();
       await this.inspect(client);
@@ -121,13 +121,13 @@ export class Servers {
     }
   }
 
-  /** A connection failed as it does if its server is not the primary any more. */
+  /** Reports a failure of a connection that suggests that its server is no longer the primary. */
   doubt(client: ServerConnection): void {
-    // Others that fail for the same reason say nothing new.
+    // Further failures for the same reason say nothing new.
     if ((this.#inspectedIn.get(client) ?? this.#generation) === this.#generation) this.doubtServer(client.server);
   }
 
-  /** A server could not be connected to. */
+  /** Reports that settled could not connect to a server. */
   doubtServer(server: ServerAddress): void {
     if (server !== this.#primary) return;
     this.#generation++;
@@ -135,7 +135,7 @@ export class Servers {
     this.#isInDoubt = this.#options.servers.length > 1;
   }
 
-  /** Asks all servers again and again, until it is cancelled. One alone has nothing to be compared with. */
+  /** Asks all servers periodically until cancelled. A single server has nothing to be compared with. */
   watch(): Cancel {
     const { clock, servers } = this.#options;
     if (servers.length === 1) return () => {};
@@ -156,19 +156,19 @@ export class Servers {
     };
   }
 
-  /** Asks every server now, also while the primary is not in doubt. */
+  /** Asks every server now, even while the primary is not in doubt. */
   async look(): Promise<void> {
     await this.#searchOnce().catch(() => {});
   }
 
-  /** What each server said last, as it is known to those who watch. */
+  /** What each server said last. Asks again if that is older than the watch interval. */
   async states(): Promise<readonly ServerState[]> {
     const ageMs = this.#options.clock.monotonicMs() - this.#searchedAtMs;
     if (this.#states.length === 0 || ageMs > WATCH_EVERY_MS) await this.look();
     return this.#states;
   }
 
-  /** All that search at the same time do so together. */
+  /** Simultaneous searches share one. */
   #searchOnce(): Promise<void> {
     this.#search ??= this.#find();
     return this.#search;
@@ -191,7 +191,7 @@ export class Servers {
       this.#tellReplaced(found);
       this.#states = this.#describe(found);
       const chosen = this.#choose(found);
-      // A doubt that came meanwhile may be of what was found.
+      // A doubt raised meanwhile may concern the server just found.
       if (doubts === this.#doubts) this.#isInDoubt = false;
       this.#use(chosen);
     } finally {
@@ -204,7 +204,7 @@ export class Servers {
     const seen = Math.max(timeline ?? 0, supersededBy ?? 0);
     if (seen <= before) return;
     this.#timelines.set(cluster, seen);
-    // A name that follows the primary may have led older connections to the one before.
+    // A name that follows the primary may have led older connections to the previous one.
     if (before > 0) this.#generation++;
   }
 
@@ -222,7 +222,7 @@ export class Servers {
     const primaries = found.filter((one): one is Usable => !(one.said instanceof Fault) && !one.said.isStandby);
     for (const { server, said } of primaries) if (this.#isReplaced(said)) this.#mark(server, said);
     const [first, ...others] = primaries.filter(({ said }) => !this.#isReplaced(said));
-    // One server may have two names in the address, like its own and one that follows the primary.
+    // One server may have two names in the address, for example its own and one that follows the primary.
     const second = others.find(({ said }) => !isSameServer(said, (first as Usable).said));
     if (first === undefined) throw noPrimaryFault(found, this.#describe(found));
     if (second === undefined) {
@@ -246,7 +246,7 @@ export class Servers {
     }
   }
 
-  /** Tells a server that was replaced, for replicas that see only that one. If it cannot be told, it is refused here all the same. */
+  /** Marks a replaced server for replicas that see only that one. Even if that fails, it is refused here. */
   #mark(server: ServerAddress, { cluster, supersededBy }: Inspected): void {
     const timeline = this.#timelines.get(cluster) ?? 0;
     if (supersededBy !== null && supersededBy >= timeline) return;
@@ -260,7 +260,7 @@ export class Servers {
     if (server === from) return;
     this.#primary = server;
     this.#generation++;
-    // What was asked of a server that hangs would wait for its answer, and what comes after for its connection.
+    // Calls on a hanging server would wait for its answers, and later ones for their connections.
     for (const client of this.#open) if (client.server === from) client.cut();
     if (!isFirst) this.#options.onSwitch?.({ from: from.name, to: server.name, timeline: said.timeline });
   }

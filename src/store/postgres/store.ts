@@ -24,19 +24,17 @@ export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'server
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
   Pick<Replica, 'version' | 'settings'> & {
     newInstanceId: string;
-    /** The server without the pooler that the address leads to: for wake-ups, migrations and indexes; none if there is no pooler. */
+    /** The server behind the pooler, for wakeups, migrations and indexes; null if there is no pooler. */
     direct?: PostgresAddress | null;
   };
 
 export type OpenedPostgresStore = OpenedEngine & {
-  /** The database's: the same for all replicas. */
+  /** The database's clock, equal for all replicas. */
   clock: DatabaseClock;
   wakeups: Wakeups;
 };
 
-/**
- * Connections of a replica. Deliveries have some of their own, so that they wait for no other work, such as a long list.
- */
+/** Connections of a replica. Deliveries have separate ones, so that they never wait for other work like a long list. */
 const CONNECTIONS = { intake: 6, work: 6 } as const;
 
 /** Opens the store that replicas share. */
@@ -82,7 +80,7 @@ type StoreParts = Replica & {
   watches: readonly Cancel[];
 };
 
-/** The verbs of the contract on a database that is open; deliveries have connections of their own. */
+/** The verbs of the contract on an open database. Deliveries have separate connections. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
   const { clock, wakeups, servers, direct } = parts;
   const gate = openGate();
@@ -124,7 +122,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
       }),
     buildIndexes: async (may) => {
       const missing = await gate.enter(() => db.read(missingIndexes));
-      // On connections of its own, for longer than other calls take.
+      // On separate connections, and without the time limit of other calls.
       return missing.length === 0 ? { built: [], missing } : buildIndexes(direct, may);
     },
     backup: async () => {
@@ -148,11 +146,11 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   }
 }
 
-/** Lets the verbs of a store in until it is closed. */
+/** Admits the verbs of a store until it is closed. */
 type Gate = {
   /** Carries out a call, or refuses it once the gate is shut. */
   enter<T>(call: () => Promise<T>): Promise<T>;
-  /** Refuses later calls; resolves when those before have ended. */
+  /** Refuses later calls. Resolves when earlier ones have ended. */
   shut(): Promise<void>;
 };
 

@@ -6,15 +6,15 @@ import { isAfterFailure } from './faults.ts';
 export type Identity = Pick<Transaction, 'replica' | 'newId'>;
 
 /**
- * Raises `synchronous_commit` for the transaction that evaluates it, and never lowers it: what that commits is on the disk
- * of the server when it is answered, and on that of a standby if the server waits for one. A server takes both settings
- * from its file again at any time, so each transaction says what it needs; without `fsync` it is refused.
+ * Raises `synchronous_commit` for its transaction, and never lowers it: an answered commit is on the server's disk, and
+ * on a standby's if the server waits for one. A server may reload both settings from its file at any time, so each
+ * transaction sets what it needs. Refused without `fsync`.
  */
 export const WAIT_FOR_DISK = `set_config('synchronous_commit',
   CASE WHEN current_setting('fsync', true) = 'off' THEN 'fsync is off'
     WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 
-/** The same for a server whose storage the operator has declared to be durable: its `fsync` says nothing. */
+/** The same for a server whose storage the operator has declared durable, whatever its `fsync` says. */
 export const WAIT_FOR_STORAGE = `set_config('synchronous_commit',
   CASE WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`;
 
@@ -22,9 +22,9 @@ export const WAIT_FOR_STORAGE = `set_config('synchronous_commit',
 const BEGIN_DURABLE = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_DISK}`;
 const BEGIN_DECLARED = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT ${WAIT_FOR_STORAGE}`;
 
-/** What a commit is trusted for. */
+/** How far a commit is trusted. */
 export type Durability = {
-  /** Whether the operator has declared that the server's storage is durable, whatever its `fsync` says. */
+  /** Whether the operator has declared the server's storage durable, whatever its `fsync` says. */
   trustsStorage?: boolean | undefined;
 };
 
@@ -33,7 +33,7 @@ export function beginDurable({ trustsStorage = false }: Durability): string {
   return trustsStorage ? BEGIN_DECLARED : BEGIN_DURABLE;
 }
 
-/** A transaction on a connection of its own. */
+/** A transaction on its own connection. */
 export class PostgresTransaction implements Transaction {
   readonly replica: string;
   readonly hasReplicas = true;
@@ -68,27 +68,27 @@ export class PostgresTransaction implements Transaction {
     this.run(statement, values);
   }
 
-  /** Nothing is sent before it is answered: if it failed, each later statement would be committed alone. */
+  /** Waits for the answer: if BEGIN failed, each later statement would be committed alone. */
   async begin(sql: string): Promise<void> {
     await this.#client.query(sql);
   }
 
-  /** Throws the first failure of what was sent; nothing of the transaction is kept then. */
+  /** Throws the first failure of a statement. Nothing of the transaction is kept then. */
   async commit(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
     const committed = this.#carryOut(() => this.#client.query('COMMIT'));
     this.end();
     const { command } = await committed;
-    // A transaction that failed is rolled back by its COMMIT, which says so and nothing else.
+    // COMMIT rolls a failed transaction back, and says only that.
     if (command !== 'COMMIT') throw this.#failure ?? new Error(`the transaction ended by ${command}`);
   }
 
-  /** What made the transaction fail: the statements after one that failed only say that one had. */
+  /** The failure that caused an error: later statements only say that an earlier one failed. */
   causeOf(error: unknown): unknown {
     return isAfterFailure(error) ? (this.#failure ?? error) : error;
   }
 
-  /** Refuses what comes later: the connection is another transaction's then. */
+  /** Refuses later statements: the connection may belong to another transaction then. */
   end(): void {
     this.#hasEnded = true;
   }
@@ -98,12 +98,12 @@ export class PostgresTransaction implements Transaction {
       if (this.#hasEnded) throw new Error(`the transaction has ended before: ${statement.sql}`);
       return this.#client.query(queryOf(statement, values));
     }).then(read);
-    // The commit throws its failure, read or not.
+    // The commit throws its failure, whether the verb reads it or not.
     answer.catch(() => {});
     return new Pending(answer);
   }
 
-  /** Notes the first failure: statements fail in the order in which they were called. */
+  /** Keeps the first failure. Statements fail in the order of the calls. */
   async #carryOut(query: () => Promise<QueryResult>): Promise<QueryResult> {
     try {
       return await query();
@@ -114,7 +114,7 @@ export class PostgresTransaction implements Transaction {
   }
 }
 
-/** An answer on its way: a verb that reads it yields it, and gets its value. */
+/** An answer under way. A verb that reads it yields it, and gets its value. */
 class Pending<T> extends Awaited implements Answer<T> {
   constructor(promise: Promise<T>) {
     super(promise);
@@ -141,13 +141,13 @@ export async function finish<T>(work: Answer<T>): Promise<T> {
   return step.value;
 }
 
-/** Prepared once on each connection, under `name`; `text` has `$1`, `$2` … in the places of `names`. */
+/** Prepared once on each connection, under `name`. `text` has `$1`, `$2` … for the `names` in order. */
 type Compiled = { name: string; text: string; names: readonly string[] };
 
-/** By the ids of their statements. */
+/** By statement id. */
 const known: (Compiled | undefined)[] = [];
 
-/** A statement with its values, as the driver takes them. */
+/** A statement with its values, in the driver's form. */
 export function queryOf(statement: Statement, values: object): QueryConfig {
   const compiled = known[statement.id] ?? compile(statement);
   known[statement.id] = compiled;
@@ -155,7 +155,7 @@ export function queryOf(statement: Statement, values: object): QueryConfig {
   return { name, text, values: names.map((one) => storable(valueGiven(values, one, statement))) };
 }
 
-/** Names of columns keep their capitals. `INDEXED BY` is advice for SQLite's planner alone. */
+/** Names of columns keep their capitals. `INDEXED BY` is for SQLite's planner alone. */
 function compile({ sql }: Statement): Compiled {
   const names: string[] = [];
   const place = (name: string) => (names.indexOf(name) + 1 || names.push(name)).toString();
@@ -166,7 +166,7 @@ function compile({ sql }: Statement): Compiled {
   return { name: createHash('sha256').update(text).digest('base64url').slice(0, 20), text, names };
 }
 
-/** PostgreSQL cannot store U+0000 in a text, and what signed senders say may hold one. */
+/** PostgreSQL cannot store U+0000 in a text, and signed content may contain it. */
 function storable(value: Value): unknown {
   if (typeof value === 'string') return value.includes('\0') ? value.replaceAll('\0', '\ufffd') : value;
   if (Array.isArray(value)) return value.map(storable);

@@ -11,18 +11,18 @@ import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verb
 import { type Census, type Counters, countStatuses, readStats, takeCensus } from '../verbs/stats.ts';
 import type { Database } from './database.ts';
 
-/*
- * The verbs of which PostgreSQL has a text of its own: replicas claim rows that others do not hold, the feed gives positions
- * in the order of commits, and old rows are counted once.
+/**
+ * The verbs whose text is PostgreSQL's alone: replicas claim rows that others do not hold, the feed gets positions in
+ * commit order, and old rows are counted once.
  */
 
-// A row that is being settled is locked and skipped: its lease lapses after that transaction has ended.
+// Skips a row that is locked because it is being settled. Its lease lapses after that transaction.
 const LAPSE_EVENTS = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
-// MATERIALIZED: a plan that read `due` more than once would lock more rows than its limit. The bytes are summed because all
-// bodies of a claim are in memory at once. A row that lost its bytes is claimed as well: its signature does not fit no
-// bytes, and it is dead-lettered.
+// MATERIALIZED: a plan that read `due` twice would lock more rows than its limit. Bytes are summed because all bodies
+// of a claim are in memory at once. A row that lost its body is claimed too: its signature does not match an empty
+// body, so it becomes a dead letter.
 const CLAIM_EVENTS = statement(`
   WITH due AS MATERIALIZED (
     SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
@@ -41,7 +41,7 @@ const CLAIM_EVENTS = statement(`
   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
   FROM claimed ORDER BY was_due_at_ms, key`);
 
-// A row whose attempt is being ended is locked and skipped: its lease lapses after that transaction has ended.
+// Skips a row that is locked because its attempt is ending. Its lease lapses after that transaction.
 const LAPSE_OPENINGS = statement(`
   UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
   WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
@@ -75,12 +75,12 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
 
 /** A transaction that gives positions holds this lock until it has committed them. */
 const POSITIONS_TURN = 7_331_002;
-/** One transaction gives at most this many: the feed may not have been read for a long time. */
+/** The most positions that one transaction gives: the feed may not have been read for a long time. */
 const POSITIONS_MAX = 1_000;
 
 const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
 const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
-// Notices of one order are committed in the order of their keys. They are locked in that order, as `finishNotice` does.
+// Notices of one order are committed in the order of their keys, and locked in that order, as in `finishNotice`.
 const GIVE_POSITIONS = statement(`
   WITH fresh AS (
     SELECT key FROM outbox WHERE position IS NULL ORDER BY key LIMIT ${POSITIONS_MAX} FOR NO KEY UPDATE
@@ -88,7 +88,7 @@ const GIVE_POSITIONS = statement(`
     SELECT key, (SELECT coalesce(max(position), 0) FROM outbox) + row_number() OVER (ORDER BY key) AS position FROM fresh
   )
   UPDATE outbox SET position = numbered.position FROM numbered WHERE outbox.key = numbered.key`);
-// One more than the newest position stands for those that have none so far.
+// One more than the newest position stands for notices that have none yet.
 const PAGE = statement(`
   SELECT i.generation,
     coalesce((SELECT max(position) FROM outbox), 0)
@@ -99,15 +99,15 @@ const PAGE = statement(`
        (SELECT * FROM outbox WHERE position > @after ORDER BY position LIMIT @limit) page) n
     ON n.bytes <= @bytesMax OR n.bytes = octet_length(n.body)
   ORDER BY n.position`);
-// One statement sees one moment: of two, neither would count a notice that gets its position between them.
+// One statement sees one snapshot. Two statements might both miss a notice that gets its position in between.
 const END = statement(`
   SELECT generation, coalesce((SELECT max(position) FROM outbox), 0) AS position,
     NOT EXISTS (SELECT 1 FROM outbox WHERE position IS NULL) AS isWhole
   FROM instance`);
 
-/** The feed. Each verb may give positions, so each is a transaction that writes. */
+/** The feed. Each verb may give positions, so each is a writing transaction. */
 export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
-  /** Gives positions to notices that were committed without one and reads again. */
+  /** If notices were committed without a position, gives them one and reads again. */
   *readFeed(tx, page) {
     const without = tx.one(ANY_WITHOUT_POSITION);
     const found = tx.all<PageRow>(PAGE, page);
@@ -129,7 +129,7 @@ export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeed
 type PageRow = Pick<FeedPage, 'generation' | 'newest'> & (FeedRow | { key: null });
 type EndRow = FeedEnd & { isWhole: boolean };
 
-/** Returns how many it gave. Fewer than `POSITIONS_MAX` are all that were committed when it began. */
+/** Returns how many it gave. Fewer than `POSITIONS_MAX` means that every notice committed before has one. */
 function givePositions(tx: Transaction): Answer<number> {
   tx.send(TAKE_TURN);
   return tx.run(GIVE_POSITIONS);
@@ -145,7 +145,7 @@ type CountedTable = 'inbox' | 'outbox';
 
 const rowsOf = (table: CountedTable) =>
   `(SELECT n + (SELECT count(*) FROM ${table} WHERE key > to_key) FROM counted WHERE name = '${table}')`;
-/** Notices without a position that are counted at most. If no one reads the feed, no notice has a position. */
+/** The most notices without a position that are counted. While the feed has no reader, no notice has one. */
 const FRESH_MAX = 10_000;
 const COUNTERS: Counters = {
   events: countStatuses('inbox', rowsOf('inbox')),
@@ -168,15 +168,15 @@ export function* stats(tx: Transaction, nowMs: number, census: Census): Work<Sta
 }
 
 const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
-// Parallel workers would take the cores from requests that a person waits for.
+// Parallel workers would take the cores from requests that people wait for.
 const ALONE = statement("SELECT set_config('max_parallel_workers_per_gather', '0', true)");
 
-/** A store of this many orders takes a tenth of a second to count. */
+/** Counting this many orders takes a tenth of a second. */
 const MANY = 100_000;
-/** Counts of a large store are this old at most. */
+/** How old the counts of a large store may be. */
 const AGES = { againMs: 30_000, oldMs: 60_000 } as const;
 
-/** Counts what is counted by reading whole tables: a count of its own in a row would make replicas wait for each other. */
+/** Counts over whole tables, reused for a while. A counter kept in a row would make replicas wait for each other. */
 export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monotonicMs'>): Latest<Census> {
   return openLatest({
     clock,
@@ -190,7 +190,7 @@ export function openCensus(db: Pick<Database, 'read'>, clock: Pick<Clock, 'monot
   });
 }
 
-/** How many keys a count advances by in one step. */
+/** By how many keys a count advances in one step. */
 const STEP = 20_000;
 /** No transaction takes this long: every row with a smaller key than a row of this age is committed. */
 const COMMITTED_AFTER_MS = 600_000;
@@ -204,7 +204,7 @@ const countOn = (table: CountedTable, atMs: string) =>
 const COUNT_EVENTS = countOn('inbox', 'received_at_ms');
 const COUNT_NOTICES = countOn('outbox', 'created_at_ms');
 
-/** Counts old rows once, a step at a time, so that `stats` does not read all of them. */
+/** Counts old rows once, a step at a time, so that `stats` need not read all of them. */
 export function countOldRows(tx: Pick<Transaction, 'send'>, nowMs: number): void {
   tx.send(COUNT_EVENTS, { nowMs });
   tx.send(COUNT_NOTICES, { nowMs });

@@ -21,9 +21,9 @@ import type { WriterOptions } from './open.ts';
 
 const DEADLINE_CHECK_MS = 250;
 /**
- * Calls of one turn travel together, but no more than this: the thread commits the first while the turn goes on.
- * Deliveries recorded per second at 64 connections, against one message a turn: 4 calls 1.2 times, 16 calls 1.35 times,
- * 32 calls 1.1 times.
+ * The most calls of one turn that travel in one message: the thread commits the first while the turn continues.
+ * Deliveries recorded per second at 64 connections, relative to one message a turn: 4 calls 1.2 times, 16 calls 1.35
+ * times, 32 calls 1.1 times.
  */
 const MESSAGE_CALLS = 16;
 
@@ -32,22 +32,22 @@ export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | '
 
 type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
-  /** The thread met an error after which nothing it says can be trusted. */
+  /** Called when the thread met an error after which none of its answers can be trusted. */
   onFailed: (fault: Error) => void;
 };
 
 export type ThreadClient = {
-  /** What the writer found; null of a thread that only reads. */
+  /** What the writer found; null for a thread that only reads. */
   readonly opened: Opened | null;
   call(verb: string, args: readonly unknown[]): Promise<unknown>;
-  /** Refuses everything that waits, at once; what the thread has in hand it still finishes. */
+  /** Refuses every waiting call now. The thread still finishes those that it has begun. */
   abandon(): void;
   close(): Promise<void>;
 };
 
 type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => void; sinceMs: number };
 
-/** Opens the embedded store: one thread that writes with group commit, one that reads. */
+/** Opens the embedded store: one thread writes with group commit, one reads. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedEngine> {
   const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock } = options;
   const start: ThreadStart = {
@@ -69,7 +69,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const store: Store = {
     ...storeVerbs({ reader, writer }),
     backup: ({ path: to }) => runBackup({ ...start, role: 'backup', backupTo: to }),
-    // Migrations build them before the process serves.
+    // Migrations build every index before the process serves.
     buildIndexes: async () => ({ built: [], missing: [] }),
     close: async () => {
       await Promise.all([reader.close(), writer.close()]);
@@ -103,17 +103,17 @@ export function storeVerbs({
     ...called(intake, write),
     ...called(work, write),
     ...called(read, (name, _verb, args) => reader.call(name, args)),
-    // One process works on the database, so it knows of every change.
+    // One process uses the database, so it knows of every change.
     changeMark: async () => String(changes),
   };
 
-  /** A call that failed may still be carried out. One that claims rows and gets none has changed nothing. */
+  /** A failed call may still be carried out, so it counts. A claim that got no rows changed nothing. */
   function noteChange(answer: unknown): void {
     if (!Array.isArray(answer) || answer.length > 0) changes++;
   }
 }
 
-/** Starts a database thread and waits until its database is open. Calls of one turn travel as one message. */
+/** Starts a database thread and waits until its database is open. */
 export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.start });
   const opened = await whenOpened(worker);
@@ -126,7 +126,7 @@ export async function startThread(options: ThreadClientOptions): Promise<ThreadC
   };
 }
 
-/** Copies the database at `start.path` to `start.backupTo`, in a thread of its own. */
+/** Copies the database at `start.path` to `start.backupTo`, in its own thread. */
 export function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: start });
   return new Promise((resolve, reject) => {
@@ -158,7 +158,7 @@ class WaitingCalls {
   readonly #exited: Promise<void>;
   #unsent: NumberedCall[] = [];
   #lastId = 0;
-  /** Calls that the thread has not answered, given up or not: it still holds them. */
+  /** Calls that the thread has not answered, including those that were given up: the thread still holds them. */
   #unanswered = 0;
   #refusal: Error | null = null;
 
@@ -237,7 +237,7 @@ class WaitingCalls {
     }
   }
 
-  /** Calls wait in the order in which they came, so the overdue ones are the first. */
+  /** Calls wait in the order of their arrival, so the overdue ones come first. */
   #refuseOverdue(): void {
     const oldestAllowedMs = this.#clock.monotonicMs() - this.#callTimeoutMs;
     for (const [id, { reject, sinceMs }] of this.#waiting) {
@@ -248,7 +248,7 @@ class WaitingCalls {
   }
 }
 
-/** Packing takes byte arrays out of their records, and an argument is still its caller's. */
+/** Packing takes byte arrays out of their records, and an argument still belongs to its caller. */
 function copied(arg: unknown): unknown {
   const isRecord = typeof arg === 'object' && arg !== null && !Array.isArray(arg) && !ArrayBuffer.isView(arg);
   return isRecord ? { ...arg } : arg;

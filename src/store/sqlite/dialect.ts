@@ -6,13 +6,13 @@ export type Compiled = {
   prepared: Prepared;
   /** The name of each `?`, in order. */
   names: readonly string[];
-  /** Columns of the answer that hold 0 or 1 for a boolean. */
+  /** Columns of the answer that hold a boolean as 0 or 1. */
   booleans: readonly string[];
-  /** The answer's only column if it is the key of a row that is inserted: it is the rowid, which the connection knows. */
+  /** The answer's only column if it is the key of an inserted row. That is the rowid, which the connection knows. */
   keyColumn: string | null;
 };
 
-/** PostgreSQL's words in SQLite's. Values are bound as `+?` (decision 0007). Row locks fall away: SQLite has one writer. */
+/** Translates from PostgreSQL. Values are bound as `+?` (decision 0007). SQLite has one writer and no row locks. */
 function inSqlite(sql: string): string {
   return sql
     .replace(/::\w+(\[\])?/g, '')
@@ -24,7 +24,7 @@ function inSqlite(sql: string): string {
     .replace(/\bleast\(/g, 'min(');
 }
 
-/** `RETURNING` makes an insertion half as slow again, on the path of each delivery. */
+/** `RETURNING` makes an insertion take half as long again, on the path of each delivery. */
 const RETURNING_KEY = /^INSERT (?!.*DO UPDATE)(.*) RETURNING key(?: AS (\w+))?$/s;
 
 export function compile(db: Database, { sql }: Statement): Compiled {
@@ -40,7 +40,7 @@ export function compile(db: Database, { sql }: Statement): Compiled {
   return { prepared, names, booleans, keyColumn: rest === undefined ? null : keyColumn };
 }
 
-/** The values of a statement, in the order of its marks. A list of known length costs less than one that grows. */
+/** The values of a statement, in the order of its marks. A list of fixed length costs less than one that grows. */
 export function bindings(statement: Statement, { names }: Compiled, given: object): unknown[] {
   const bound = new Array<unknown>(names.length);
   for (let i = 0; i < names.length; i++) bound[i] = storable(valueGiven(given, names[i] as string, statement));
@@ -62,7 +62,7 @@ export function firstRow(compiled: Compiled, bound: readonly unknown[]): unknown
   return row === undefined ? undefined : readRow(row, compiled);
 }
 
-/** A row with booleans in the places where SQLite keeps 0 and 1. */
+/** Turns SQLite's 0 and 1 into booleans, in place. */
 export function readRow(row: unknown, { booleans }: Compiled): unknown {
   const columns = row as Record<string, unknown>;
   for (const name of booleans) if (columns[name] !== null) columns[name] = columns[name] === 1;

@@ -12,22 +12,22 @@ import { migrate, openForWriting } from './open.ts';
 import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { counterVerbs } from './verbs.ts';
 
-/** A drill opens a copy of a database apart from everything that serves, to know beforehand what a restore from it gives. */
+/** A drill opens a copy of a database, apart from every server, to show what a restore from it would give. */
 
-/** How far a store is: two of them show what the older one lacks. */
+/** The progress of a store. Comparing two shows what the older one lacks. */
 export type Standing = {
-  /** The same in all copies of one store; null if the server that was asked does not say. */
+  /** Equal in all copies of one store; null if the asked server does not say it. */
   instanceId: string | null;
   orders: Readonly<Partial<Record<OrderState, number>>>;
   events: Readonly<Partial<Record<RowStatus, number>>>;
   notices: Readonly<Partial<Record<RowStatus, number>>>;
   auditRows: number;
-  /** The times of the newest rows; null if there are none. */
+  /** Times of the newest rows; null if there are none. */
   newest: { orderMs: number | null; eventMs: number | null; noticeMs: number | null };
 };
 
 export type DrillOptions = {
-  /** A file of the drill's own: it is changed. */
+  /** A file for this drill alone, which it changes. */
   path: string;
   /** Whether one of the known keys opens all secrets of a link. */
   canOpen: (secrets: SealedCredentials) => boolean;
@@ -36,24 +36,24 @@ export type DrillOptions = {
 
 export type Drilled = {
   standing: Standing;
-  /** When its store gave its last sign of life. */
+  /** The last heartbeat of its store. */
   copiedAtMs: number;
-  /** Whether `settled backup` wrote it: it says itself that it is a copy. */
+  /** Whether `settled backup` wrote it: the copy itself says so. */
   saysThatItIsACopy: boolean;
-  /** The names of the migrations that it lacked. */
+  /** Names of the migrations that it lacked. */
   migrated: string[];
-  /** The ids of the keys without which settled refuses to start on it. */
+  /** Ids of the keys that settled needs to start on it. */
   keysNeeded: string[];
-  /** Links that have a secret, and those of them whose secret no known key opens. */
+  /** The number of links with a secret, and of those whose secret no known key opens. */
   links: { all: number; unopenable: number };
-  /** Links that can still be paid: a start asks the service about each. */
+  /** Links that can still be paid. A start asks the service about each. */
   payable: number;
 };
 
 /**
- * Puts a copy to use as a restored database is: checks that it is whole, migrates it, and opens it as one that took another
- * one's place. Needs no key, so that a copy whose key is lost can be looked into as well. Faults: `store_corrupt`,
- * `store_foreign`, `store_newer`, `store_migration_changed`, `store_full`.
+ * Uses a copy as a restored database: checks its integrity, migrates it, and opens it as a replacement. Needs no key,
+ * so that a copy whose key is lost can be examined too. Faults: `store_corrupt`, `store_foreign`, `store_newer`,
+ * `store_migration_changed`, `store_full`.
  */
 export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   const { keys, isCopy, migrated } = prepare(path);
@@ -68,7 +68,7 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   }));
 }
 
-/** How far the store of a file is. `path`: a file of the caller's own, which is changed. Faults: as of `drillCopy`. */
+/** The progress of the store in a file. `path`: a file for this caller alone, which it changes. Faults: as above. */
 export function standingOfFile({ path, nowMs }: Pick<DrillOptions, 'path' | 'nowMs'>): Standing {
   const { keys } = prepare(path);
   return inUse({ path, keys, isRestored: false, nowMs }, (db, tx) => standingOf(db, tx, nowMs));
@@ -76,7 +76,7 @@ export function standingOfFile({ path, nowMs }: Pick<DrillOptions, 'path' | 'now
 
 type Prepared = { keys: string[]; isCopy: boolean; migrated: string[] };
 
-/** Checks a file before it is opened as a database of settled, and migrates it: an older one may have no name for its keys. */
+/** Checks a file before opening it as a database of settled, and migrates it: an older one may not name its keys. */
 function prepare(path: string): Prepared {
   try {
     refuseForeign(path);
@@ -111,7 +111,7 @@ function assertWhole(db: Database.Database, path: string): void {
 
 type Use = { path: string; keys: readonly string[]; isRestored: boolean; nowMs: number };
 
-/** Opens it with the keys that it asks for. */
+/** Opens it with the keys that it names. */
 function inUse<T>(
   { path, keys, isRestored, nowMs }: Use,
   look: (db: Database.Database, tx: SqliteTransaction) => T,
@@ -147,7 +147,7 @@ function standingOf(db: Database.Database, tx: SqliteTransaction, nowMs: number)
 
 const LINKS_AT_ONCE = 500;
 
-/** Opens the secrets of every link: that a key has the right name proves nothing of what was sealed. */
+/** Opens the secrets of every link, because the id of a key proves nothing about what was sealed. */
 function tryLinks(tx: SqliteTransaction, canOpen: DrillOptions['canOpen']): Drilled['links'] {
   const links = { all: 0, unopenable: 0 };
   for (let after = 0; ; ) {

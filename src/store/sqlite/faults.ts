@@ -2,9 +2,9 @@ import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 
 /**
- * Names what SQLite says, for errors that are the disk's or the file's and not a bug. A full disk, a lock and a
- * read-only file may pass, so they are transient. After an input/output error or corruption nothing that this
- * connection believes can be trusted: those are terminal, and the process must stop.
+ * Turns SQLite's errors that come from the disk or the file, not from a bug, into faults. A full disk, a lock and a
+ * read-only file may pass, so they are transient. After an input/output error or corruption the connection's state
+ * cannot be trusted, so those are terminal, and the process must stop.
  */
 export function storeFault(error: unknown, path: string): unknown {
   if (!(error instanceof Database.SqliteError)) return error;
@@ -40,10 +40,10 @@ export function corrupt(path: string, why: string, cause?: ErrorOptions): Fault 
   );
 }
 
-/** What the system answers if a folder or file cannot be made; EEXIST: a file stands in a folder's place. */
+/** System errors when a folder or file cannot be made. EEXIST: a file is in a folder's place. */
 const NO_WAY_IN: ReadonlySet<string> = new Set(['EACCES', 'EROFS', 'EPERM', 'ENOTDIR', 'EEXIST']);
 
-/** Names what kept a file of the store from being opened or made. */
+/** Turns an error of opening or making a file of the store into a fault. */
 export function asOpenFault(error: unknown, path: string): unknown {
   const { code = '' } = error as NodeJS.ErrnoException;
   const cause = { cause: error };

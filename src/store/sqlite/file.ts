@@ -5,13 +5,13 @@ import { Fault } from '../../fault.ts';
 import { storeFault } from './faults.ts';
 import { markCopy } from './identity.ts';
 
-/** Whether there is neither a database nor a lock file that has known one, nor a log left of one. */
+/** Whether there is no database, no write-ahead log, and no lock file that has known a database. */
 export function isFirstStart(path: string): boolean {
   if (existsSync(path) || existsSync(`${path}-wal`)) return false;
   return (statSync(`${path}.lock`, { throwIfNoEntry: false })?.size ?? 0) === 0;
 }
 
-/** Makes a folder's entries durable, or a file's content. */
+/** Syncs a file's content, or a folder's entries, to disk. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -21,7 +21,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Makes a folder and those above it, each entry durable: what is written in a lost folder is lost. */
+/** Makes a folder and its parents, and syncs each entry: a lost folder loses its content. */
 export function makeFolder(folder: string): void {
   const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (first === undefined) return;
@@ -32,7 +32,7 @@ export function makeFolder(folder: string): void {
   }
 }
 
-/** SQLite would only say that it cannot open it; an empty volume that is mounted in the file's place is a folder. */
+/** SQLite would only say that it cannot open it. An empty volume mounted in the file's place is a folder. */
 export function refuseFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return;
   throw new Fault(
@@ -43,7 +43,7 @@ export function refuseFolder(path: string): void {
   );
 }
 
-/** The database was there, and is not any more. */
+/** The fault of a database that existed before and is missing now. */
 export function lost(path: string): Fault {
   return new Fault(
     'terminal',
@@ -57,7 +57,7 @@ export function lost(path: string): Fault {
 /** How long a statement waits for another connection's lock. */
 export const BUSY_TIMEOUT_MS = 250;
 
-/** Opens a connection that can only read, and that no commit waits for. */
+/** Opens a connection that only reads. No commit waits for it. */
 export function openForReading(path: string): Database.Database {
   const db = new Database(path, { readonly: true, fileMustExist: true });
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -65,8 +65,7 @@ export function openForReading(path: string): Database.Database {
 }
 
 /**
- * Writes a consistent copy of the database at `path` to `to`, which must not exist, and makes it durable. For a thread
- * of its own.
+ * Writes a consistent, durable copy of the database at `path` to `to`, which must not exist. Run it in its own thread.
  */
 export function backUp(path: string, to: string): { bytes: number } {
   if (existsSync(to)) throw new Error(`${to} exists; a backup never replaces a file`);
@@ -80,7 +79,7 @@ export function backUp(path: string, to: string): { bytes: number } {
     syncPath(dirname(to));
     return { bytes: statSync(to).size };
   } catch (error) {
-    // Half a copy on a full disk would only keep it full.
+    // Half a copy would keep a full disk full.
     rmSync(draft, { force: true });
     throw storeFault(error, to);
   } finally {
@@ -88,7 +87,7 @@ export function backUp(path: string, to: string): { bytes: number } {
   }
 }
 
-/** The draft is used only once it is whole; then it is synced at once. */
+/** The draft is used only once it is whole, and synced then. */
 function markAsCopy(draft: string): void {
   const copy = new Database(draft, { fileMustExist: true });
   try {

@@ -14,10 +14,10 @@ export type CallAnswer = { ok: true; value: unknown } | { ok: false; error: unkn
 
 type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
 
-/** The writing half: calls in batches, one transaction and one fsync for each batch. */
+/** The writing half: runs calls in batches, with one transaction and one fsync for each. */
 export type Writer = {
   readonly opened: Opened;
-  /** Runs every call in one durable transaction. A call that fails takes back its own work only. */
+  /** Runs every call in one durable transaction. A failing call rolls back only its own work. */
   run(calls: readonly Call[]): CallAnswer[];
   close(): void;
 };
@@ -42,7 +42,7 @@ export function openWriter(
 /** The reading half. */
 export type Reader = { run(call: Call): CallAnswer; close(): void };
 
-/** Each call sees one moment of the database: an order never disagrees with its ledger. */
+/** Each call sees one snapshot of the database, so an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database = openForReading(path)): Reader {
   const of = connection(db, { replica: '', newId: noIds });
   const inOneSnapshot = db.transaction((call: Call) => carryOut(of, LANES.read, call));
@@ -63,8 +63,8 @@ function noIds(): never {
 }
 
 /**
- * Runs every call of a batch in one durable transaction, one after the other. A call that fails takes back its own work
- * only. A terminal fault, in a call or in the commit, fails the whole batch: the writer must not go on.
+ * Runs every call of a batch in one durable transaction, one after the other. A failing call rolls back only its own
+ * work. A terminal fault, in a call or in the commit, fails the whole batch, because the writer must not go on.
  */
 export function groupCommit(of: Connection, verbs: object, path: string): (calls: readonly Call[]) => CallAnswer[] {
   const { db } = of;
@@ -84,7 +84,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       release.run();
       return answer;
     } catch (error) {
-      // A full disk takes back the whole transaction; then nothing of the batch is left to commit.
+      // A full disk rolls back the whole transaction, so nothing of the batch is left to commit.
       if (!db.inTransaction) throw error;
       rollbackTo.run();
       release.run();
@@ -103,7 +103,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
     return answers;
   }
 
-  /** Null if a call failed for a reason of its own: then nothing was kept. */
+  /** Null if a call failed for a reason of its own. Nothing was kept then. */
   function tryUnguarded(calls: readonly Call[]): CallAnswer[] | null {
     let failedInCall = false;
     const runOne = (call: Call): CallAnswer => {
@@ -124,8 +124,8 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
 
   return (calls) => {
     try {
-      // A savepoint makes SQLite copy every page that a call changes. Calls hardly ever fail, so they run without; a batch
-      // in which one failed is taken back and run again with a savepoint for each (decision 0006).
+      // A savepoint makes SQLite copy every page that a call changes. Calls rarely fail, so they run without one. A
+      // batch with a failed call is rolled back and run again with a savepoint for each call (decision 0006).
       return tryUnguarded(calls) ?? commitAll(calls, runGuarded);
     } catch (error) {
       if (db.inTransaction) rollback.run();
@@ -135,7 +135,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   };
 }
 
-/** Runs one call to its end, in a transaction object of its own, which ends with it. */
+/** Runs one call to its end, in a transaction object that ends with it. */
 function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown {
   if (!Object.hasOwn(verbs, verb)) throw new Error(`the store has no verb ${verb}`);
   const tx = new SqliteTransaction(of);
@@ -146,7 +146,7 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
   }
 }
 
-/** An unlinked file goes on accepting commits that will never be read: none of them may be acknowledged. */
+/** An unlinked file accepts commits that can never be read, so none of them may be acknowledged. */
 function placeOf(path: string): () => void {
   const { dev, ino } = statSync(path);
   return () => {

@@ -4,13 +4,13 @@ import { Fault } from '../../fault.ts';
 import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../engine.ts';
 import { corrupt } from './faults.ts';
 
-/** `settled`, as the four bytes that mark its databases. */
+/** The application id of settled's databases. */
 export const APPLICATION_ID = 0x5e771ed0;
 
 /** https://sqlite.org/fileformat.html#the_database_header */
 const HEADER = { bytes: 100, magic: 'SQLite format 3\0', applicationIdAt: 68 } as const;
 
-/** Refuses a file that is no database of settled's. Reads its header alone: nothing is opened as a database, or made. */
+/** Refuses a file that is not settled's database. Reads only its header: opens and makes nothing. */
 export function refuseForeign(path: string): void {
   const header = Buffer.alloc(HEADER.bytes);
   const descriptor = openSync(path, 'r');
@@ -34,15 +34,15 @@ function foreign(message: string): Fault {
 export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   path: string;
   nowMs: number;
-  /** Treats it as a copy that replaced the database, whatever it says of itself. */
+  /** Treats the database as a copy that replaced another, whatever it says itself. */
   isRestored?: boolean;
-  /** The database to which a move goes on that may have marked this one as moved already. */
+  /** The target of a move being resumed, which may have marked this database as moved already. */
   movesTo?: string;
 };
 
 type Row = KeysNoted & { instanceId: string; isCopy: 0 | 1; restoredFromMs: number | null; movedTo: string | null };
 
-/** Reads the instance row, refuses a database whose secrets cannot be opened, and notes that a copy is put to use. */
+/** Reads the instance row, refuses a database whose secrets cannot be opened, and records that a copy is now in use. */
 export function openInstance(db: Database, options: InstanceOptions): Instance {
   const { path, isRestored = false, nowMs } = options;
   const select = db.prepare(
@@ -60,8 +60,8 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   if (row.movedTo !== null && row.movedTo !== options.movesTo) throw moved(path, row.movedTo);
   const secretsKeyIds = keysInUse(keysGiven(options), row);
   const [restsUnder, ...others] = secretsKeyIds;
-  // The first write: it finds a disk that can be read but not written. By a millisecond only, because the first heartbeat
-  // is to find how long no process was alive. The row names a key before any secret is sealed under it.
+  // The first write, which fails on a disk that can only be read. It adds one millisecond, so that the first heartbeat
+  // still finds how long no process was alive. The row names a key before any secret is sealed under it.
   db.prepare('UPDATE instance SET alive_at_ms = alive_at_ms + 1, secrets_key_id = ?, secrets_key_others = ?').run(
     restsUnder,
     others.join(' '),
@@ -71,7 +71,7 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
   return { instanceId, secretsKeyIds, restoredFromMs };
 }
 
-/** Refuses a file whose store is elsewhere now: both would settle the same payments. */
+/** Refuses a file whose store has moved: two stores would settle the same payments. */
 export function moved(path: string, to: string): Fault {
   return new Fault(
     'terminal',
@@ -89,7 +89,7 @@ function keysGiven({ path, ...options }: InstanceOptions): KeysGiven {
   return { ...options, name: path, keyPlaces };
 }
 
-/** The generation is taken from the time: a copy that is restored twice must not get the same one twice. */
+/** The generation comes from the time, so that a copy restored twice gets two different ones. */
 function putToUse(db: Database, nowMs: number): void {
   db.prepare(
     `UPDATE instance SET is_copy = 0, generation = max(generation + 1, ? / 1000),
@@ -97,7 +97,7 @@ function putToUse(db: Database, nowMs: number): void {
   ).run(BigInt(Math.trunc(nowMs)));
 }
 
-/** Notes in a copy that it is one. The caller makes it durable. */
+/** Marks a copy as a copy. The caller syncs it. */
 export function markCopy(copy: Database): void {
   copy.prepare('UPDATE instance SET is_copy = 1').run();
 }

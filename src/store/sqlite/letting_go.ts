@@ -2,7 +2,7 @@ import type { Clock } from '../../work/clock.ts';
 import { openForReading } from './file.ts';
 import { tryLockStore } from './open.ts';
 
-/** How often a process that let go of the database looks whether the mover has let go of it as well. */
+/** How often a process that released the database checks whether the mover has released it too. */
 const LOOK_EVERY_MS = 50;
 /** A mover that does not take the database within this time is gone. */
 const TAKEN_WITHIN_MS = 5_000;
@@ -10,15 +10,15 @@ const TAKEN_WITHIN_MS = 5_000;
 export type GivenBackOptions = {
   path: string;
   clock: Clock;
-  /** Ends the waiting; null is returned. */
+  /** Ends the wait; the result is then null. */
   signal: AbortSignal;
-  /** A mover has the database now. */
+  /** Called once a mover has the database. */
   onTaken: () => void;
 };
 
 /**
- * Waits for the end of a move, for which this process has closed the database: until no process has its lock any more.
- * A kill of the mover frees it. Returns the database that the store was moved to; null if the move was not completed.
+ * Waits for the end of a move for which this process has closed the database: until no process holds its lock. Killing
+ * the mover releases the lock. Returns the database that the store was moved to; null if the move was not completed.
  */
 export async function whenGivenBack({ path, clock, signal, onTaken }: GivenBackOptions): Promise<string | null> {
   const mustBeTakenAtMs = clock.monotonicMs() + TAKEN_WITHIN_MS;
@@ -29,7 +29,7 @@ export async function whenGivenBack({ path, clock, signal, onTaken }: GivenBackO
     lock?.close();
     if (lock !== null) {
       const to = movedTo(path);
-      // A mover that was quick has come and gone.
+      // A fast mover has come and gone.
       if (to !== null || wasTaken || clock.monotonicMs() > mustBeTakenAtMs) return to;
     } else if (!wasTaken) {
       wasTaken = true;

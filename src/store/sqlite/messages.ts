@@ -3,7 +3,7 @@ import type { Opened } from '../engine.ts';
 import type { Call } from './group_commit.ts';
 import type { WriterOptions } from './open.ts';
 
-/** What travels between the thread that holds the database and the rest of the process. */
+/** The messages between the thread that holds the database and the rest of the process. */
 type ThreadRole = 'writer' | 'reader' | 'backup';
 
 export type ThreadStart = WriterOptions & { role: ThreadRole; backupTo: string | null };
@@ -13,18 +13,18 @@ export type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: nu
 
 export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true };
 export type FromThread =
-  /** Null: the thread only reads. */
+  /** Null if the thread only reads. */
   | { opened: Opened | null }
   | { answers: NumberedAnswer[]; packed: Packed; seconds: number }
   | { failed: SentError }
   | { closed: true; bytes?: number };
 
-/** What of calls may hold byte arrays: the first argument of each. */
+/** The part of calls that may hold byte arrays: each one's first argument. */
 export function recordsOfCalls(calls: readonly NumberedCall[]): unknown[] {
   return calls.map(({ args }) => args[0]);
 }
 
-/** What of answers may hold byte arrays: the value of each, or its rows. */
+/** The part of answers that may hold byte arrays: each one's value, or its rows. */
 export function recordsOfAnswers(answers: readonly NumberedAnswer[]): unknown[] {
   return answers.flatMap((answer) => (answer.ok ? answer.value : null));
 }
@@ -50,9 +50,9 @@ export function receiveError({ code, kind, message, stack }: SentError): Error {
   return bug;
 }
 
-/** Records whose byte arrays travel beside them as one. */
+/** Records' byte arrays, joined into one. */
 export type Packed = {
-  /** The fields that held byte arrays, with the number of their record and the array's length, in the arrays' order. */
+  /** The fields that held byte arrays, with the number of their record and the length, in the order of the arrays. */
   readonly fields: readonly string[];
   readonly records: Uint32Array;
   readonly lengths: Uint32Array;
@@ -62,9 +62,9 @@ export type Packed = {
 type Fields = Record<string, unknown>;
 
 /**
- * Takes the byte arrays out of records, which keep null in their place, and packs them into one. A message would copy
- * each of them with the whole buffer that it is a view of (for a request's body, the socket's 64 KiB); packed, they are
- * copied once and change hands.
+ * Moves the byte arrays of records into one, and leaves null in their place. A message would copy each of them with the
+ * whole buffer that it is a view of (for a request's body, the socket's 64 KiB). Packed, they are copied once and
+ * transferred.
  */
 export function pack(records: readonly unknown[]): Packed {
   const fields: string[] = [];
@@ -93,7 +93,7 @@ export function pack(records: readonly unknown[]): Packed {
   return { fields, records: Uint32Array.from(owners), lengths, bytes: bytes.buffer };
 }
 
-/** Puts the byte arrays back into the same records; they are views into one buffer. */
+/** Puts the byte arrays back into the same records, as views of one buffer. */
 export function unpack(records: readonly unknown[], { fields, records: owners, lengths, bytes }: Packed): void {
   let at = 0;
   for (const [index, field] of fields.entries()) {

@@ -11,32 +11,32 @@ import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } fro
 import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { LAPSE_OPENINGS } from './verbs.ts';
 
-/** Small, because each commit looks through all of it; enough for the inner pages of indexes over millions of rows. */
+/** Small, because each commit searches all of it; enough for the inner pages of indexes over millions of rows. */
 const PAGE_CACHE_KIB = 16_384;
-/** Pages of the log after which it is copied into the database: pages that change again and again are copied once. */
+/** Pages in the log that start a checkpoint: it copies pages that change again and again only once. */
 const CHECKPOINT_PAGES = 4_000;
 const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 
 export type WriterOptions = InstanceOptions & {
-  /** The name of a database that is made now. */
+  /** The id of the instance, for a database that is made now. */
   newInstanceId: string;
 };
 
 export type OpenedDatabase = Opened & {
   db: Database.Database;
-  /** Held for as long as the process lives: one process per file. */
+  /** Held while the process lives: one process per file. */
   lock: Lock;
-  /** The names of the migrations that an older database was brought forward with. */
+  /** Names of the migrations applied to an older database. */
   migrated: string[];
 };
 
-/** What keeps other processes out of a database, until it is closed. */
+/** Keeps other processes out of a database until it is closed. */
 export type Lock = Database.Database;
 
 /**
- * Opens the one writing connection under the lock: makes the database on the very first start, migrates it, and asserts
- * that a commit is durable. A lock file that has known a database refuses to let a new one be made, because a forgotten
- * volume must not look like an empty shop.
+ * Opens the one writing connection under the lock. Makes the database on the very first start, migrates it, and asserts
+ * that commits are durable. If the lock file has known a database, it makes no new one, because a forgotten volume must
+ * not look like an empty shop.
  */
 export function openForWriting(options: WriterOptions, lock: Lock = lockStore(options.path)): OpenedDatabase {
   try {
@@ -47,7 +47,7 @@ export function openForWriting(options: WriterOptions, lock: Lock = lockStore(op
   }
 }
 
-/** Takes the lock of a database that may be there: no other process works on it until the lock is closed. */
+/** Takes the lock of a database, which may not exist: no other process uses it until the lock is closed. */
 export function lockStore(path: string): Lock {
   try {
     makeFolder(dirname(path));
@@ -59,7 +59,7 @@ export function lockStore(path: string): Lock {
   }
 }
 
-/** The lock; null if another process has it. */
+/** Takes the lock; null if another process has it. */
 export function tryLockStore(path: string): Lock | null {
   try {
     return lockStore(path);
@@ -69,7 +69,7 @@ export function tryLockStore(path: string): Lock | null {
   }
 }
 
-/** The lock stands beside the name: under two names of one database two processes could work on it. */
+/** The lock is beside the name. Under two names of one database, two processes could use it. */
 function refuseLink(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
   throw new Fault(
@@ -84,7 +84,7 @@ function openLocked(options: WriterOptions, lock: Lock): OpenedDatabase {
   const created = !existsSync(path);
   const known = lock.pragma('user_version', { simple: true }) !== 0;
   if (created) {
-    // SQLite would replay a log that was left behind into the new database.
+    // SQLite would replay the old log into the new database.
     if (known || existsSync(`${path}-wal`)) throw lost(path);
     createDatabase(options);
   }
@@ -95,10 +95,10 @@ function openLocked(options: WriterOptions, lock: Lock): OpenedDatabase {
     const migrated = migrate(db, path);
     const instance = openInstance(db, options);
     voidLeases(db);
-    // A restored backup was switched to WAL just now: until the removal of that switch's journal is durable, a loss of
-    // power could undo it, and with it what the log holds.
+    // A restored backup has just been switched to WAL. Until the removal of that switch's journal is durable, a power
+    // loss could undo the switch, and with it what the log holds.
     syncPath(dirname(path));
-    // From now on this lock file knows that there was a database.
+    // From now on this lock file knows that a database existed.
     if (!known) lock.pragma('user_version = 1');
     return { db, lock, created, migrated, ...instance };
   } catch (error) {
@@ -107,7 +107,7 @@ function openLocked(options: WriterOptions, lock: Lock): OpenedDatabase {
   }
 }
 
-/** One process per file, so at its start no process holds a lease. The time of a lease's end must not delay the row. */
+/** With one process per file, no process holds a lease at its start. The end of an old lease must not delay the row. */
 function voidLeases(db: Database.Database): void {
   db.exec(`
     UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms WHERE status = 'leased';
@@ -118,7 +118,7 @@ function voidLeases(db: Database.Database): void {
   `);
 }
 
-/** The lock is SQLite's own exclusive lock on a file of its own: a kill frees it. */
+/** The lock is SQLite's exclusive lock on a separate file; killing the process releases it. */
 function takeLock(lockPath: string, path: string): Lock {
   const lock = new Database(lockPath);
   try {
@@ -146,7 +146,7 @@ function takeLock(lockPath: string, path: string): Lock {
   }
 }
 
-/** Made under another name and renamed when whole, so that a crash never leaves half a database under the real one. */
+/** Makes the database under another name and renames it when whole: a crash never leaves half a database. */
 function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOptions): void {
   const draft = `${path}.new`;
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
@@ -154,13 +154,13 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOpti
   try {
     db.pragma(`application_id = ${APPLICATION_ID}`);
     db.pragma('journal_mode = WAL');
-    // Nothing relies on the draft before it is whole; then it is synced at once.
+    // Nothing relies on the draft before it is whole, and then it is synced.
     db.pragma('synchronous = OFF');
     migrate(db, path);
     db.prepare(
       'INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, ?, ?, ?, ?)',
     ).run(newInstanceId, secretsKeyId, nowMs, nowMs);
-    // Closing would do the same, but would not report a failure.
+    // Closing would do this too, but would not report a failure.
     db.pragma('wal_checkpoint(TRUNCATE)');
   } finally {
     db.close();
@@ -170,16 +170,16 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOpti
   syncPath(dirname(path));
 }
 
-/** Sets what every writing connection needs. Throws unless a commit on it is durable. */
+/** Sets what every writing connection needs. Throws unless its commits are durable. */
 export function configure(db: Database.Database, path: string): void {
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.pragma('journal_mode = WAL');
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
-  // What was dropped names people: without this it stays in the file until its space is used again.
+  // Deleted data names people. Without this it stays in the file until its space is reused.
   db.pragma('secure_delete = ON');
-  // Savepoints' journals: a full or missing folder for temporary files must not fail a commit.
+  // For savepoints' journals: a full or missing folder for temporary files must not fail a commit.
   db.pragma('temp_store = MEMORY');
   db.pragma(`cache_size = ${-PAGE_CACHE_KIB}`);
   db.pragma(`wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
@@ -187,7 +187,7 @@ export function configure(db: Database.Database, path: string): void {
   assertDurable(db, path);
 }
 
-/** Throws unless a commit on this connection survives a loss of power, and foreign keys hold. */
+/** Throws unless commits on this connection survive a power loss and foreign keys are enforced. */
 export function assertDurable(db: Database.Database, path: string): void {
   const found = {
     journal_mode: db.pragma('journal_mode', { simple: true }),
@@ -202,7 +202,7 @@ export function assertDurable(db: Database.Database, path: string): void {
   );
 }
 
-/** `settled migrate`, of a database that exists and that no process works on. */
+/** `settled migrate` for an existing database that no process uses. */
 export function migrateSqlite(options: MigrateOptions & { path: string }): Migrated {
   const { path, readKeys, isRestored, keyIsLost, clock } = options;
   if (isFirstStart(path)) {
@@ -213,12 +213,12 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
         'new database, with the newest schema.',
     );
   }
-  // Before a key is made: who works on the database has one.
+  // Taken before a key is made: a process that uses the database has one.
   const lock = lockStore(path);
   try {
     const { keyIds, keyPlace } = readKeys({ makesFile: keyIsLost });
     const keyId = keyIds[0] as string;
-    // The name is for a database that is made, and none is made here.
+    // The instance id is for new databases, and none is made here.
     const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
     const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
     const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
@@ -232,9 +232,8 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
 }
 
 /**
- * Brings a database to the newest schema: every numbered file of migrations/sqlite that it has not seen, in order,
- * each in a transaction of its own. A file that changed after it was applied, and a database newer than this program,
- * are refused. Returns the names of what was applied.
+ * Applies every numbered file of migrations/sqlite that the database has not seen, in order, each in a transaction.
+ * Refuses a file that changed after it was applied, and a database newer than this program. Returns the names applied.
  */
 export function migrate(db: Database.Database, path: string): string[] {
   const known = readMigrations('sqlite');
@@ -253,7 +252,7 @@ export function migrate(db: Database.Database, path: string): string[] {
       db.pragma(`user_version = ${migration.number}`);
       db.exec('COMMIT');
     } catch (error) {
-      // A full disk has taken the transaction back already.
+      // A full disk has rolled the transaction back already.
       if (db.inTransaction) db.exec('ROLLBACK');
       throw error;
     }
@@ -261,7 +260,7 @@ export function migrate(db: Database.Database, path: string): string[] {
   return missing.map((migration) => migration.name);
 }
 
-/** A migration may also change the text of the schema, if what is stored stays as it is. */
+/** A migration may also edit the schema's text, if the stored data stays valid. */
 function change(db: Database.Database, sql: string): void {
   db.unsafeMode(true);
   try {

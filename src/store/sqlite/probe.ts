@@ -19,7 +19,7 @@ import { openForReading, syncPath } from './file.ts';
 import { refuseForeign } from './identity.ts';
 import { assertDurable, configure } from './open.ts';
 
-/** What a capability is tried in: a folder of the run, beside the database. */
+/** A folder for this run, beside the database, in which capabilities are tried. */
 type Ground = { folder: string; path: string; clock: ProbeOptions['clock'] };
 type Tried = readonly [Probed['verdict'], found: string];
 type Probe = (ground: Ground) => Promise<Tried>;
@@ -32,8 +32,8 @@ const CHILD_TIMEOUT_MS = 5_000;
 const FOUND_LENGTH_MAX = 120;
 
 /**
- * Tries what settled needs of the disk, in a folder beside the database that it removes again. It opens no file of the
- * database itself, so that it does not disturb a server. Faults: `store_unwritable`, if there is no folder to try it in.
+ * Tries what settled needs of the disk, in a folder beside the database that it removes again. Opens no file of the
+ * database itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
  */
 export async function probeSqlite({ path, clock, signal }: ProbeOptions & { path: string }): Promise<Probed[]> {
   const beside = nearestFolder(dirname(resolve(path)));
@@ -68,7 +68,7 @@ const folderOf: Probe = async ({ folder, path }) => {
   return ['ok', existsSync(dirname(resolve(path))) ? 'can be written' : 'can be made'];
 };
 
-/** Magic numbers of file systems (statfs(2)), by what is known of them. */
+/** Magic numbers of file systems (statfs(2)), and the verdict on each. */
 const FILE_SYSTEMS: Readonly<Record<number, Tried>> = {
   26985: ['missing', 'NFS, a network'],
   20859: ['missing', 'SMB, a network'],
@@ -100,7 +100,7 @@ const freeSpace: Probe = async ({ folder }) => {
   return [verdict, `${Math.floor(bytes / 1024 / 1024)} MiB free`];
 };
 
-/** Of a small file and of its folder, as a commit and a new file need them. */
+/** Syncs a small file and its folder, as a commit and a new file do. */
 const diskSync: Probe = async ({ folder, clock }) => {
   const file = join(folder, 'synced');
   const times: number[] = [];
@@ -125,7 +125,7 @@ const rename: Probe = async ({ folder }) => {
   return isReplaced ? ['ok', 'replaces a file'] : ['missing', 'replaces no file'];
 };
 
-/** Opens a database of the run as settled opens its own; work is carried out on it. */
+/** Opens a database of this run as settled opens its own, and runs `work` on it. */
 function withDatabase<T>({ folder }: Ground, work: (db: Database.Database, path: string) => T): T {
   const path = join(folder, 'probe.db');
   const db = new Database(path);
@@ -151,12 +151,12 @@ const synchronous: Probe = async (ground) =>
     return ['ok', 'synchronous = FULL'];
   });
 
-/** Another process: locks of one process do not keep itself out. It says what it came to. */
+/** Runs in another process, because a process's locks do not keep itself out. Prints its result. */
 const TRY_LOCK = `
   const db = new (require(process.argv[1]))(process.argv[2]);
   try { db.pragma('busy_timeout = 0'); db.exec('BEGIN EXCLUSIVE'); console.log('in'); } catch (e) { console.log(e.code); }`;
 
-/** The lock is the one that settled holds beside its database. */
+/** Tries the lock that settled holds beside its database. */
 const lock: Probe = async ({ folder }) => {
   const path = join(folder, 'probe.lock');
   const holder = new Database(path);
@@ -207,7 +207,7 @@ const copy: Probe = async (ground) =>
     return ['ok', 'copied'];
   });
 
-/** By its first bytes: opening it would take locks. */
+/** Looks only at the first bytes: opening the database would take locks. */
 const database: Probe = async ({ path }) => {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return ['ok', 'not made so far'];

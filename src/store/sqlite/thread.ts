@@ -19,7 +19,7 @@ import {
   unpack,
 } from './messages.ts';
 
-// Written now, because a process that is killed never gets to write it at its end.
+// Written now, because a killed process never writes it at its end.
 flushCompileCache();
 
 const port = parentPort as MessagePort;
@@ -33,9 +33,7 @@ try {
   post({ failed: sendError(error) });
 }
 
-/**
- * The writer's loop. What arrives while a commit is under way forms the next batch: group commit without a timer.
- */
+/** The writer's loop. Calls that arrive during a commit form the next batch: group commit without a timer. */
 function serveWriter(): void {
   const writer = openWriter({ ...start, newId: randomUUID });
   const lanes = openLanes<NumberedCall>();
@@ -57,7 +55,7 @@ function serveWriter(): void {
       for (let more = receiveMessageOnPort(port); more !== undefined; more = receiveMessageOnPort(port)) {
         take(more.message);
       }
-      // After a failure nothing more is written: what waits was refused already.
+      // After a failure nothing more is written; the waiting calls were refused already.
       const batch = failed ? [] : lanes.next();
       if (batch.length === 0) break;
       const startedMs = systemClock.monotonicMs();
@@ -91,7 +89,7 @@ function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): Num
   return calls;
 }
 
-/** Posts the answers; true if one of them is a fault after which this database must not be used. */
+/** Posts the answers. True if one of them is a fault after which this database must not be used. */
 function answer(batch: readonly NumberedCall[], given: readonly CallAnswer[], seconds: number): boolean {
   let fatal: unknown;
   const answers = given.map((one, index): NumberedAnswer => {

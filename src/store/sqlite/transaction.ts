@@ -3,11 +3,11 @@ import { Fault } from '../../fault.ts';
 import type { Answer, Awaited, Statement, Transaction, Work } from '../transaction.ts';
 import { bindings, type Compiled, compile, firstRow, readRow } from './dialect.ts';
 
-/** A connection with the statements that were prepared on it, by their ids. */
+/** A connection with the statements prepared on it, by their ids. */
 export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
   db: Database;
   compiled: (Compiled | undefined)[];
-  /** After it no batch may be committed: a verb's statement came after the verb's end. */
+  /** Set when a verb's statement came after the verb's end. No batch may be committed after it. */
   bug: Fault | null;
 };
 
@@ -15,7 +15,7 @@ export function connection(db: Database, names: Pick<Transaction, 'replica' | 'n
   return { db, compiled: [], bug: null, ...names };
 }
 
-/** The transaction of one call. It ends with the call; a statement after that is a bug that stops the writer. */
+/** The transaction of one call. It ends with the call; a later statement is a bug that stops the writer. */
 export class SqliteTransaction implements Transaction {
   readonly replica: string;
   readonly hasReplicas = false;
@@ -52,7 +52,7 @@ export class SqliteTransaction implements Transaction {
 
   lock(): void {}
 
-  /** Throws the first failure: a verb that went on after it, whatever it made of it, is taken back. */
+  /** Throws the first failure, so that a verb that caught it and went on is rolled back. */
   end(): void {
     this.#hasEnded = true;
     if (this.#failure !== null) throw this.#failure.error;
@@ -78,7 +78,7 @@ export class SqliteTransaction implements Transaction {
   }
 }
 
-/** An answer that is there: reading it never pauses a verb. */
+/** An answer that is available already, so reading it never pauses a verb. */
 class Answered<T> implements Answer<T> {
   readonly done = true;
   readonly value: T;
@@ -96,7 +96,7 @@ class Answered<T> implements Answer<T> {
   }
 }
 
-/** Runs a verb from its beginning to its end: if it waited for anything, its batch would stay open meanwhile. */
+/** Runs a verb to its end. A verb that waited for anything would keep its batch open. */
 export function finish<T>(work: Work<T>): T {
   const step = work.next();
   if (step.done === true) return step.value;

@@ -19,9 +19,9 @@ import {
   takeCensus,
 } from '../verbs/stats.ts';
 
-/*
- * The verbs of which SQLite has a text of its own: one process writes, so claims lock no rows, keys are in the order of
- * commits, and triggers keep counts.
+/**
+ * The verbs whose text is SQLite's alone: one process writes, so claims lock no rows, keys are in commit order, and
+ * triggers keep counts.
  */
 
 const BY_TOKEN = statement(`${SEALED_CREDENTIALS} WHERE l.token = @token`);
@@ -54,7 +54,7 @@ export const intakeVerbs: InTransaction<Intake> = {
 
 const LAPSE_EVENTS = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`);
-// A row that lost its bytes is claimed as well: an empty body fails verification, so the event becomes dead.
+// A row that lost its body is claimed too. An empty body fails verification, so the event becomes dead.
 const DUE_EVENTS = statement(`
   SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
     i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
@@ -64,7 +64,7 @@ const LEASE_EVENTS = statement(`
   UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
   WHERE key = ANY(@keys::bigint[])`);
 
-/** A holder of an opening's lease that expired may have sent a request and had no answer. */
+/** The holder of an opening's expired lease may have sent a request and missed the answer. */
 export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
   WHERE status = 'leased'`;
 const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
@@ -100,7 +100,7 @@ export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Opening
   },
 };
 
-// The key of a notice is its position.
+// On SQLite the key of a notice is its position.
 const END = statement('SELECT generation, (SELECT coalesce(max(key), 0) FROM outbox) AS position FROM instance');
 const PAGE = statement(`
   SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`);
@@ -116,7 +116,7 @@ export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeed
   },
 };
 
-/** The first notices whose bodies come to at most so many bytes together; at least one. */
+/** The first notices whose bodies have at most this many bytes together; at least one. */
 function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notices'] {
   let bytes = 0;
   const tooMany = rows.findIndex(({ body }, index) => {
@@ -126,7 +126,7 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
-// Triggers keep the counts that these read.
+// Triggers maintain these counts.
 const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
 const COUNTERS: Counters = {
   notices: statement('SELECT status AS name, n FROM notice_count'),
@@ -150,7 +150,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
   *stats(tx, nowMs) {
     return yield* readStats(tx, nowMs, COUNTERS, yield* takeCensus(tx, ORDERS));
   },
-  /** One process has the database to itself, so it has no replicas. */
+  /** One process has the database to itself, so there are no replicas. */
   *storeState(tx, nowMs) {
     const server = yield* tx.one<{ version: string }>(SERVER);
     const leases = yield* tx.all<LeaseRow>(LEASES, { nowMs });

@@ -3,9 +3,9 @@ import type { AccessControl, AccessQueries, SessionSummary, TokenSummary } from 
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { writeAudit } from './audit.ts';
 
-/*
- * A change to a token or a session locks its row, and the audit chain after it. Sessions and sign-in links hold the SHA-256
- * of the token that they came from: they are valid as long as that is.
+/**
+ * A change to a token or session locks its row first and the audit chain last. Sessions and sign-in links hold the
+ * SHA-256 of the token that they came from, and are valid only while it is.
  */
 
 const TOKEN = `SELECT key, name, role, created_at_ms AS createdAtMs, expires_at_ms AS expiresAtMs,

@@ -33,10 +33,10 @@ const END_ANSWERED = statement(`
         AND (i.reading < @reading OR (@tellsAll AND i.reading IS NULL AND i.received_at_ms <=
           (SELECT started_at_ms FROM api_request WHERE number = @reading))))`);
 
-/** A standing matter for a person. */
+/** A matter to raise for a person. */
 export type Matter<K extends AttentionKind> = { subject: string; params: AttentionParams[K]; atMs: number };
 
-/** Attention: raised once for each kind and subject, counted when it is raised again, ended when it is over. */
+/** Matters of attention. Each kind and subject has at most one open matter; raising it again counts it. */
 export const attention = {
   raiseForOrder<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K> & { orderKey: number }): void {
     tx.send(RAISE_FOR_ORDER, { ...matter, kind, params: JSON.stringify(matter.params) });
@@ -44,41 +44,41 @@ export const attention = {
   raiseForLink<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K> & { linkKey: number }): void {
     tx.send(RAISE_FOR_LINK, { ...matter, kind, params: JSON.stringify(matter.params) });
   },
-  /** For what concerns the service as a whole. */
+  /** For matters about the service as a whole. */
   raiseForNoOrder<K extends AttentionKind>(tx: Transaction, kind: K, matter: Matter<K>): void {
     tx.send(RAISE_FOR_NO_ORDER, { ...matter, kind, params: JSON.stringify(matter.params) });
   },
-  /** Notes, at the matter that events of an order were not understood, which event made the order paid since. */
+  /** Records in the order's matter of events not understood which event has made the order paid since. */
   *notePaid(tx: Transaction, reference: string, paidByEvent: number): Work<void> {
     type Unread = { key: number; detail: string; params: string | null };
     const row = yield* tx.one<Unread>(LOCK_UNREAD, { subject: reference });
     if (row === undefined) return;
     const { event = null } = (readParams(row.params) ?? {}) as Partial<AttentionParams['event_not_understood']>;
-    // The sentence of an older version names the event.
+    // The sentence that an older version stored already names the event.
     const params = { event: isWholeSentence(row.detail) ? null : event, paidByEvent };
     tx.send(SET_PARAMS, { key: row.key, params: JSON.stringify(params) });
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });
   },
-  /** Ends it if it is this order's: another order's subject may be the same text. */
+  /** Ends a matter only if it is this order's: the subject of another order's matter may be the same text. */
   endOfOrder(tx: Transaction, kind: AttentionKind, subject: string, orderKey: number, atMs: number): void {
     tx.send(END_OF_ORDER, { kind, subject, orderKey, atMs });
   },
-  /** Ends what was raised when an event died: it is retried now, and raises it again if it dies again. */
+  /** Ends the matter of a dead event that is being retried. The event raises it again if it dies again. */
   endForEvent(tx: Transaction, eventKey: number, atMs: number): void {
     for (const kind of ['event_dead', 'link_mismatch'] as const) attention.end(tx, kind, String(eventKey), atMs);
   },
   /**
-   * Ends what was raised when rows died that a newer reading makes moot: older readings always, and, if the reading
-   * `tellsAll`, the events that came before its request left.
+   * Ends the matters of dead rows that a newer reading makes moot: those of older readings and, if the reading
+   * `tellsAll`, those of events that came before its request left.
    */
   endMoot(tx: Transaction, by: { orderKey: number; reading: number; tellsAll: boolean; atMs: number }): void {
     tx.send(END_ANSWERED, by);
   },
 };
 
-/** Params as a row has them; null if an older version wrote it, with a sentence in `detail`. */
+/** Parses the params of a row. Null if an older version wrote it, with a sentence in `detail`. */
 export function readParams(params: string | null): object | null {
   return params === null ? null : (JSON.parse(params) as object);
 }
@@ -123,7 +123,7 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
   return { kind, reference: order.reference };
 };
 
-/** Who ends the matter that links cannot be looked for has looked for them. */
+/** Whoever ends this matter has looked for the links that settled could not search for, so the search ends. */
 function endSearch(tx: Transaction, { subject, params }: { subject: string; params: string | null }): void {
   const { restoredFromMs } = (readParams(params) ?? { restoredFromMs: readSearchSubject(subject) }) as {
     restoredFromMs?: number;

@@ -28,13 +28,13 @@ export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx,
   return { groups: withSums(groups, sums), money: totalMoney(groups, sums), rows };
 };
 
-/** The kinds of which a page may hold rows, in the order of the list: those from the end of the page before. */
+/** The kinds that a page may hold, in the order of the list, from the last kind of the previous page on. */
 function kindsFrom(groups: readonly CountedMatters[], { after }: MatterPage): MatterKind[] {
   const kinds = [...new Set(groups.map(({ kind }) => kind))];
   return after === null ? kinds : kinds.filter((kind) => compareKinds(kind, after.kind) >= 0);
 }
 
-/** A held order once, by its oldest hold. */
+/** Selects each held order once, by its oldest hold. */
 const HELD = `h.ended_at_ms IS NULL AND NOT EXISTS (
   SELECT 1 FROM hold e WHERE e.order_key = h.order_key AND e.ended_at_ms IS NULL
     AND (e.opened_at_ms, length(e.id), e.id) < (h.opened_at_ms, length(h.id), h.id))`;
@@ -62,14 +62,14 @@ export function* matterGroups(tx: Transaction, filter: Filter): Work<CountedMatt
   return inOrder([...(holds === null ? [] : yield* holds), ...(attention === null ? [] : yield* attention)]);
 }
 
-/** Whether the filter lets held orders through: they are all in one state. */
+/** Whether held orders match the filter; they all have the state `held`. */
 function wantsHolds({ kind, state }: Filter): boolean {
   return (kind === null || kind === 'hold') && (state === null || state === 'held');
 }
 
-/** Kinds of attention about money, as SQL lists them. */
+/** Kinds of attention about money, as an SQL list. */
 const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
-// `= ANY(ARRAY[…])` can be no hash join: however many matters PostgreSQL expects, it looks each order up by its key.
+// `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
 const SUMS = inAnyState(
   (condition) =>
     `WITH found AS (
@@ -96,7 +96,7 @@ const SUMS = inAnyState(
      FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 
-/** Sums the money of the orders that the filter lets through, kind by kind and in all. */
+/** Sums the money of the orders that match the filter, by kind and in all. */
 function* readSums(tx: Transaction, filter: Filter): Work<SummedMoney[]> {
   return yield* tx.all<SummedMoney>(SUMS[filter.state === null ? 'any' : 'one'], {
     ...filter,
@@ -124,7 +124,7 @@ type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params'> &
   params: string | null;
 };
 
-/** Reads a page of one kind, the oldest first. */
+/** Reads a page of one kind, oldest first. */
 function* readRows(
   tx: Transaction,
   kind: MatterKind,

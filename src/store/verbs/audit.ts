@@ -13,8 +13,8 @@ const INSERT = statement(`
 const MOVE_HEAD = statement('UPDATE audit_head SET number = @number, mac = @mac');
 
 /**
- * Appends a change to the audit chain: the last statements of its transaction, so that the head is locked as briefly as
- * possible, and after everything else. Writes nothing if no person or named token asked (`by` is null).
+ * Appends a change to the audit chain. Call it last in a transaction, so that the head is locked briefly and after
+ * everything else. Writes nothing if `by` is null, because no person or named token made the change.
  */
 export function* writeAudit(tx: Transaction, by: Author | null, change: Change, atMs: number): Work<void> {
   if (by === null) return;
@@ -34,7 +34,7 @@ function asJson(value: Change['before']): string | null {
   return value == null ? null : JSON.stringify(value);
 }
 
-/** HMAC-SHA256 over a row and the MAC of the row before it (empty for the first). */
+/** HMAC-SHA256 over the MAC of the row before (empty for the first) and this row. */
 function auditMac(key: Uint8Array, previous: Uint8Array, row: Omit<AuditRow, 'mac'>): Buffer {
   const { number, atMs, actor, role, origin, address, action, subject, reason, before, after } = row;
   const text = JSON.stringify([number, atMs, actor, role, origin, address, action, subject, reason, before, after]);

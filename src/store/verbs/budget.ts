@@ -11,7 +11,7 @@ import type { ApiBudget } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 
-/** Taking a slot and giving one back lock this row, so they happen one after the other, over all replicas. */
+/** Taking and returning a slot lock this row, so that they happen one at a time over all replicas. */
 const LOCK_BUDGET = statement('SELECT last_request AS lastRequest FROM api_state FOR NO KEY UPDATE');
 const FREE = statement('DELETE FROM api_request WHERE free_at_ms <= @nowMs');
 const COUNT_UP = statement('UPDATE api_state SET last_request = @number');
@@ -28,7 +28,7 @@ const STEP_BACK_PAUSES = statement(`
     foreign_until_ms = least(foreign_until_ms, @foreignMs)
   WHERE greatest(paused_until_ms, asking_paused_until_ms) > @pauseMs OR foreign_until_ms > @foreignMs`);
 
-/** If the clock was set back, slots and pauses would last longer by as much. */
+/** Shortens slots and pauses that would last too long because the clock was set back. */
 function stepBack(tx: Transaction, nowMs: number, freeAtMs: number): void {
   tx.send(STEP_BACK_SLOTS, { nowMs, freeAtMs });
   tx.send(STEP_BACK_PAUSES, { pauseMs: nowMs + PAUSE_MS_MAX, foreignMs: nowMs + BUDGET_WINDOW_MS });
@@ -54,7 +54,7 @@ const PAUSE_ASKING = statement(`
   UPDATE api_state SET asking_paused_until_ms = greatest(asking_paused_until_ms, @untilMs)`);
 const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHERE asking_paused_until_ms > 0');
 
-/** The subject of matters that concern every request. */
+/** The subject of matters about all requests. */
 const API = 'api';
 
 export const budgetVerbs: InTransaction<ApiBudget> = {

@@ -26,7 +26,7 @@ import { narrowOrders, ORDER_LIST } from './orders_list.ts';
 const INSERT_RUN = statement(`
   INSERT INTO bulk_run (action, filter, reason, author, token_sha256, total, is_more, started_at_ms)
   VALUES (@action, @filter, @reason, @author, @tokenSha256, @total, @isMore, @atMs) RETURNING key`);
-/** The rows of an action, so that what is listed is there. */
+/** The table of each action's rows. Listed keys must exist there. */
 const TABLES: Record<BulkAction, string> = {
   replay_events: 'inbox',
   resend_notices: 'outbox',
@@ -46,7 +46,7 @@ const END_IF_EMPTY = statement(`
 const CANCEL = statement(`
   UPDATE bulk_run SET status = 'cancelled', detail = @detail, ended_at_ms = @atMs, holder = NULL
   WHERE key = @key AND status = 'running'`);
-// A run that another replica claims at this moment is skipped: it has the lease then. On SQLite the process that had one has ended.
+// Skips a run that another replica is claiming now. On SQLite any earlier holder of a lease has ended.
 const FIND_FREE = statement(`
   SELECT key, action, reason, author, token_sha256 AS tokenSha256 FROM bulk_run
   WHERE status = 'running' AND (due_at_ms <= @nowMs OR holder = @replica OR @isAlone::boolean) ORDER BY key LIMIT 1
@@ -54,7 +54,7 @@ const FIND_FREE = statement(`
 const LEASE = statement('UPDATE bulk_run SET holder = @replica, due_at_ms = @untilMs WHERE key = @key');
 const NEXT_ITEMS = statement(`
   SELECT item_key AS itemKey FROM bulk_item WHERE run_key = @key AND outcome IS NULL ORDER BY item_key LIMIT @limit`);
-// The run is locked as well: once a cancel of it is answered, no row changes.
+// Locks the run too: once a cancel is answered, no row changes any more.
 const LOCK_ITEM = statement(`
   SELECT i.item_key AS itemKey FROM bulk_item i JOIN bulk_run r ON r.key = i.run_key
   WHERE i.run_key = @key AND i.item_key = @itemKey AND i.outcome IS NULL AND r.status = 'running' AND r.holder = @replica
@@ -118,7 +118,7 @@ export const bulkVerbs: InTransaction<Bulk> = {
 
 type RunToDo = Omit<ClaimedBulk, 'author' | 'items'> & { author: string | null };
 
-/** Who may do nothing any more does nothing by a run either. */
+/** Finds a free run, and cancels runs whose author's token is no longer valid. */
 function* findFree(tx: Transaction, nowMs: number): Work<RunToDo | null> {
   for (;;) {
     type Row = RunToDo & { tokenSha256: Uint8Array | null };
@@ -143,7 +143,7 @@ type Doing = Pick<BulkItem, 'itemKey' | 'nowMs'> & { by: Author | null; reason: 
 const CHANGED: BulkOutcome = { outcome: 'changed', detail: null };
 const skipped = (detail: string): BulkOutcome => ({ outcome: 'skipped', detail });
 
-/** Does an action to one row, by the verb that does it for a person. */
+/** Carries an action out for one row, with the verb for a single row. */
 const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<BulkOutcome>> = {
   *replay_events(tx, { itemKey, by, nowMs }) {
     const outcome = yield* inboxVerbs.requeueEvent(tx, { eventKey: itemKey, by, nowMs });

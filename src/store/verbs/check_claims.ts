@@ -14,12 +14,14 @@ import { type InTransaction, statement, type Transaction } from '../transaction.
 import { readBudget } from './budget.ts';
 import { endMoot, LASTING_REASON } from './check_queue.ts';
 
-/** Rows that one claim reads of each rank, at most. It puts off those that must wait, so the next claim reads others. */
+/**
+ * The most rows of each rank that one claim reads. It puts off those that must wait, so the next claim reads others.
+ */
 const SEEN_MAX = 256;
-/** What was requested so much after now was requested before the clock was set back: it is due. */
+/** A row requested this far in the future was written before the clock was set back. It is due. */
 const REQUESTED_AHEAD_MS = 60_000;
 
-/** An opening whose reference belongs to another link waits for a person: the order's own link is asked about as any other. */
+/** A parked opening waits for a person, so its order's link is checked like any other. */
 const GOES_ON = `EXISTS (SELECT 1 FROM opening p WHERE p.link_key = l.key AND p.status IN ('pending', 'leased'))`;
 const WATCHED = `l.key AS linkKey, o.reference, l.token, l.link_id AS linkId, ${GOES_ON} AS isOpening`;
 
@@ -27,7 +29,7 @@ const FIND_LINK = statement(`
   SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = @reference
   ORDER BY l.key DESC LIMIT 1`);
 
-/** The number of the lock by which replicas claim checks one after the other: hints are counted over all of them. */
+/** The advisory lock by which replicas claim checks one at a time, because hints are counted over all of them. */
 const TURN = 1_667_785_067;
 const TAKE_TURN = statement('SELECT pg_advisory_xact_lock(@turn)');
 const STEP_BACK_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
@@ -56,7 +58,7 @@ const scheduled = (links: string) =>
   );
 const SCHEDULED = scheduled('');
 const SCHEDULED_OF = scheduled('key = ANY(@linkKeys::bigint[]) AND ');
-// A transaction that holds an order may be about to answer, or to end, what was requested about it.
+// A transaction that has locked an order may be about to answer or end the check of its link.
 const LOCK_ORDERS = statement(`
   SELECT key FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED`);
 
@@ -69,8 +71,8 @@ export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>>
     return (yield* tx.one<WatchedLink>(FIND_LINK, { reference })) ?? null;
   },
   /**
-   * Claims by rows whose orders are locked: what is due is read, its orders are locked, and it is read again. Checks of
-   * orders that another transaction holds are left to the next claim.
+   * Reads what is due, locks the orders, and reads again. Checks whose orders another transaction has locked are left
+   * to the next claim.
    */
   *claimChecks(tx, { limit, slots, nowMs, leaseMs }) {
     tx.lock(TAKE_TURN, { turn: TURN });

@@ -2,7 +2,7 @@ import { type CheckReason, checkRank, MOOT_ONCE_SETTLED } from '../../domain/che
 import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 
-/** A request for a check; `confirms`: a completion waits for the API's answer, and is held if that never comes. */
+/** A request for a check. `confirms`: a completion waits for the API's answer, and is held if none comes. */
 export type CheckRequest = { linkKey: number; reason: CheckReason; atMs: number; confirms?: boolean };
 
 const REQUEST = statement(`
@@ -20,9 +20,9 @@ const HEAR = statement(`
   ON CONFLICT (link_key, reason) DO UPDATE SET heard_after = excluded.heard_after`);
 
 /**
- * Queues a link to be asked about. A link has a row for each reason, and one place in the queue, which its strongest reason
- * gives it. A reason that is stronger than all others makes the link due at once. Any other waits with them: the
- * answer also answers every weaker reason that was heard before the request left. The caller has locked the order.
+ * Queues a check of a link. A link has a row for each reason and one place in the queue, which its strongest reason
+ * decides. A reason stronger than all others makes the link due now; any other waits with them, because one answer ends
+ * every weaker reason that came before its request left. The caller has locked the order.
  */
 export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms = false }: CheckRequest): void {
   const rank = checkRank(reason);
@@ -32,12 +32,12 @@ export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms 
 
 const DROP = statement('DELETE FROM link_check WHERE link_key = @linkKey');
 
-/** Takes a link out of the queue with all its reasons. The caller has locked the order. */
+/** Removes a link and all its reasons from the queue. The caller has locked the order. */
 export function dropCheck(tx: Transaction, linkKey: number): void {
   tx.send(DROP, { linkKey });
 }
 
-/** The reasons of a link from the strongest on; of equal ones, the one that was heard first comes first. */
+/** The reasons of a link, strongest first, then oldest first. */
 const STRONGEST_FIRST = 'ORDER BY r.rank DESC, r.heard_after, r.reason LIMIT 1';
 const STRONGEST = `(reason, rank) =
   (SELECT r.reason, r.rank FROM check_reason r WHERE r.link_key = link_check.link_key ${STRONGEST_FIRST})`;
@@ -46,7 +46,7 @@ const LEAVE = statement(`
     AND NOT EXISTS (SELECT 1 FROM check_reason r WHERE r.link_key = link_check.link_key)`);
 
 const END_ANSWERED = statement('DELETE FROM check_reason WHERE link_key = @linkKey AND heard_after < @reading');
-// A link that was claimed again since is being asked about: its lease goes on.
+// If the link was claimed again since, that claim keeps its lease.
 const AFTER_ANSWER = statement(`
   UPDATE link_check SET ${STRONGEST}, confirm_since_ms = NULL,
     due_at_ms = CASE WHEN claimed_after < @reading THEN least(due_at_ms, @nowMs) ELSE due_at_ms END,
@@ -54,8 +54,8 @@ const AFTER_ANSWER = statement(`
   WHERE link_key = @linkKey`);
 
 /**
- * Ends the reasons that a reading answers: those that were heard before its request left. If others are left, the link is
- * due for the strongest of them. The caller has locked the order.
+ * Ends the reasons that a reading answers: those that came before its request left. If others remain, the link is due
+ * for the strongest of them. The caller has locked the order.
  */
 export function endAnswered(tx: Transaction, answered: { linkKey: number; reading: number; nowMs: number }): void {
   tx.send(END_ANSWERED, answered);
@@ -69,22 +69,22 @@ const END_MOOT = statement(`
 const AFTER_MOOT = statement(`
   UPDATE link_check SET ${STRONGEST}, failures = 0 WHERE link_key = ANY(@linkKeys::bigint[])`);
 
-/** Ends the reasons of links whose orders are settled, and for which asking tells nothing new. See `isMoot`. */
+/** Ends the moot reasons of links whose orders are settled. See `isMoot`. */
 export function endMoot(tx: Transaction, linkKeys: readonly number[]): void {
   tx.send(END_MOOT, { linkKeys });
   tx.send(LEAVE, { linkKeys });
   tx.send(AFTER_MOOT, { linkKeys });
 }
 
-/** The strongest reason of a link in the queue that stays if its order is settled, as an expression about `c.link_key`. */
+/** The strongest reason of a queued link that remains once its order is settled: an expression on `c.link_key`. */
 export const LASTING_REASON = `(SELECT r.reason FROM check_reason r
   WHERE r.link_key = c.link_key AND r.reason NOT IN (${MOOT}) ${STRONGEST_FIRST})`;
 
-/** Whether a completion that an event reported waits for the API to confirm it: an expression about @linkKey. */
+/** Whether a completion from an event waits for the API to confirm it: an expression on `@linkKey`. */
 export const COMPLETION_AWAITED = `EXISTS (
   SELECT 1 FROM link_check WHERE link_key = @linkKey AND confirm_since_ms IS NOT NULL)`;
 
-/** The columns of `Watched`, of each link `l`: a statement without its conditions, to which columns may be added in front. */
+/** The columns of `Watched` for a link `l`: a statement without conditions. More columns may be put in front. */
 export const WATCHED = `l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs, s.paid_at_ms AS settledAtMs,
   coalesce(l.status = 'ACTIVE', false) AS mayBePaid FROM link l LEFT JOIN settlement s ON s.order_key = l.order_key`;
 const FIND_WATCHED = statement(`SELECT ${WATCHED} WHERE l.key = @linkKey`);
@@ -92,14 +92,14 @@ const SCHEDULE = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE k
 const BEGIN_TAIL = statement(`
   UPDATE link SET next_check_at_ms = @nextAtMs WHERE order_key = @orderKey AND next_check_at_ms IS NULL`);
 
-/** When a link is asked about next if nothing is heard, by what is known of it and of its order. */
+/** The schedule of checks, which applies when no event comes. */
 export const checkSchedule = {
-  /** Sets a link's next time after `afterMs`, or none if the schedule is over. */
+  /** Sets a link's next scheduled time after `afterMs`, or none if the schedule has ended. */
   *plan(tx: Transaction, linkKey: number, afterMs: number): Work<void> {
     const watched = (yield* tx.one<Watched>(FIND_WATCHED, { linkKey })) as Watched;
     tx.send(SCHEDULE, { nextAtMs: nextCheckFromNowMs(watched, afterMs), linkKey });
   },
-  /** Begins the schedule of an order that was just paid, if that of its open link was over already. */
+  /** Begins the schedule of an order that was just paid, if the schedule of its open link had ended. */
   beginPaidSchedule(tx: Transaction, orderKey: number, settledAtMs: number): void {
     tx.send(BEGIN_TAIL, { nextAtMs: firstTailAfter(settledAtMs, settledAtMs), orderKey });
   },

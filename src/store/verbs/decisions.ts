@@ -29,7 +29,7 @@ import { type LoadedOrder, loadOrder, lockReference } from './orders.ts';
 const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,
   adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
 const UPDATE_ORDER = statement(`${SET_ORDER} WHERE key = @orderKey`);
-// An answer to a request that left before the event was settled may be older than the event.
+// Answers to requests that left before the event was settled may be older than the event.
 const UPDATE_ORDER_BY_EVENT = statement(`
   ${SET_ORDER}, last_reading = nullif(greatest(coalesce(last_reading, 0), (SELECT last_request FROM api_state)), 0)
   WHERE key = @orderKey`);
@@ -38,8 +38,8 @@ const INSERT_HISTORY = statement(`
   VALUES (@orderKey, @atMs, @rule, @outcome, @from, @to, @causeKind, @causeId, @effects)`);
 
 /**
- * Writes what a decision did: the order's row, ledger, settlement, holds, history, attention and notices. The caller has
- * locked the order. Returns the order as it is now.
+ * Writes a decision: the order's row, ledger, settlement, holds, history, attention and notices. Returns the order
+ * after it. The caller has locked the order.
  */
 export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decision, cause: Cause, atMs: number): Order {
   const { orderKey, order } = loaded;
@@ -68,7 +68,7 @@ const INSERT_ENTRY = statement(`
     is_asked, customer_amount, customer_currency)
   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
     @isAsked, @customerAmount, @customerCurrency)`);
-// The line that marks an order paid. Its primary key is the order: a second settlement cannot be written.
+// Marks an order paid. The order is the primary key, so a second settlement cannot be written.
 const INSERT_SETTLEMENT = statement(`
   INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
   VALUES (@orderKey, @atMs, @paymentKey, @learnedBy)`);
@@ -76,7 +76,7 @@ const INSERT_HOLD = statement(`
   INSERT INTO hold (order_key, id, reason, opened_at_ms) VALUES (@orderKey, @id, @reason, @atMs)`);
 const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key = @orderKey AND ended_at_ms IS NULL');
 
-/** Writes an effect beside the order's own row; `order` is the order after the decision. */
+/** Writes an effect outside the order's own row; `order` is the order after the decision. */
 function writeEffect(
   tx: Transaction,
   { orderKey, order, hasMatters }: LoadedOrder,
@@ -119,7 +119,7 @@ function writeEffect(
   }
 }
 
-// While another notice of its order is owed, the turn of this one has not come.
+// A notice has no due time while another notice of its order is owed.
 const INSERT_NOTICE = statement(`
   INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, due_at_ms)
   VALUES (@id, @orderKey, @type, @version, @body, @atMs::bigint, CASE WHEN NOT EXISTS (
@@ -130,23 +130,23 @@ function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, order:
   tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: order.version, body, atMs });
 }
 
-/** From this many quotes in a row that name less than their links, or cannot be read, settled takes them for misread. */
+/** After this many quotes in a row that name less than their links or are unreadable, settled deems quotes misread. */
 export const DOUBTFUL_FROM = 3;
 
-/** The subject of the matter: it is about no single order. */
+/** The subject of that matter, which is about no single order. */
 const QUOTES = 'quote';
 
-/** Whether a quote counts among those in a row: that of a completion by which its order was decided. */
+/** Whether a quote counts in that row: only that of a completion that decided its open order. */
 function isQuoteCounted({ state }: Order, { kind }: PaymentFact, { outcome }: Decision): boolean {
   return kind === 'completed' && isOpen(state) && (outcome === 'applied' || outcome === 'held');
 }
 
-// Locked until the end: what two replicas hear at once is counted one after the other.
+// Locked until the transaction ends, so that two replicas count one at a time.
 const QUOTE_MISMATCHES = statement('SELECT quote_mismatches AS mismatches FROM api_state FOR NO KEY UPDATE');
 const SET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = @mismatches');
 const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
 
-/** How many quotes in a row name other money than their links, this fact's among them; 0 if it agrees or quotes none. */
+/** How many quotes in a row disagreed with their links, counting this fact's; 0 if this one agrees or is absent. */
 export function* countMismatches(tx: Transaction, order: Order, fact: PaymentFact): Work<number> {
   if (quoteAgrees(order, fact) !== false) return 0;
   const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
@@ -154,9 +154,8 @@ export function* countMismatches(tx: Transaction, order: Order, fact: PaymentFac
 }
 
 /**
- * Keeps that count after a decision that it counts for, and tells a person when so many in a row are doubtful.
- *
- * @param quote.before the count when the row's settlement began: only one above 0 has to be taken back
+ * Stores that count after a decision that counts, and raises a matter once quotes are doubtful.
+ * @param quote.before the count when the row's settlement began; only a count above 0 must be reset
  */
 export function noteMismatches(
   tx: Transaction,
@@ -177,13 +176,13 @@ export function noteMismatches(
   }
 }
 
-/** What the audit chain keeps of an order. */
+/** What the audit chain records of an order. */
 function standing(order: Order) {
   const { state, version } = order;
   return { state, flags: shownFlags(order), version };
 }
 
-/** A person's decision asks nothing, and quotes are no part of it. */
+/** A person's decision never asks the service, and does not depend on quotes. */
 const BY_PERSON = { asks: 'never', quoteIsDoubtful: false } as const;
 
 export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
@@ -203,7 +202,7 @@ export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
 };
 
-/** A dry run of `resolveOrder`, which reads alone. */
+/** A dry run of `resolveOrder`. Only reads. */
 export const previewResolution: InTransaction<Queries>['previewResolution'] = function* (tx, { reference, decision }) {
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;

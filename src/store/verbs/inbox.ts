@@ -6,13 +6,13 @@ import { writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfEvent } from './orders.ts';
 
-/** Bodies of one claim: some thousand usual ones, or a few of the largest. All of them are in memory at once. */
+/** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
 
-/** Faults of rows that wait to be understood, as SQL lists them. */
+/** Faults of rows that wait to be understood, as an SQL list. */
 export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
 
-/** The row, if its lease is the caller's. */
+/** Selects the row if the caller holds its lease. */
 const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
 const RELEASE = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, fault_code = @code,
@@ -21,7 +21,7 @@ const KEEP_SETTLED = statement(`
   UPDATE inbox SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
   WHERE ${MINE} AND outcome IS NOT NULL`);
 const LOCK_ROW = statement('SELECT status FROM inbox WHERE key = @eventKey FOR NO KEY UPDATE');
-// Looked for once the row is locked: dropping its bytes locks it as well.
+// Read after locking the row, because dropping its body locks it too.
 const FIND_BODY = statement('SELECT 1 FROM inbox_body WHERE inbox_key = @eventKey');
 const REQUEUE = statement(`
   UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`);
@@ -59,7 +59,7 @@ const RETIRE = statement(`
 
 type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: number };
 
-/** Retires a leased row and raises attention; false if the lease is no longer the caller's. */
+/** Makes a leased row a dead letter and raises attention. False if the caller no longer holds the lease. */
 export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Work<boolean> {
   const { replica } = tx;
   const { fault, kind, nowMs: atMs } = burial;
@@ -72,10 +72,10 @@ export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: 
     attention.raiseForLink(tx, kind, { subject: String(eventKey), params: { code, message }, linkKey, atMs });
     return true;
   }
-  // One matter for all events of the link that were not understood: many deliveries do not raise many.
+  // All events of a link that were not understood share one matter, so that many deliveries do not raise many.
   const params = { event: { key: eventKey, why: null, isUnanswered: false }, paidByEvent: null };
   attention.raiseForLink(tx, 'event_not_understood', { subject: reference, params, linkKey, atMs });
-  // The check that its receipt queued may have been answered before there was a matter to end.
+  // The check queued on receipt may have been answered before there was a matter to end.
   if (reading === null) requestCheck(tx, { linkKey, reason: 'unreadable', atMs });
   return true;
 }

@@ -5,11 +5,11 @@ import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
 
-/** Stale deliveries kept for each link; beyond it the oldest go. */
+/** The most hints kept for each link. Older ones are deleted. */
 const HINTS_PER_LINK_MAX = 20;
 
 const COUNT_DUPLICATE = statement('UPDATE inbox SET duplicates = duplicates + 1 WHERE key = @key');
-// What came now is verified; what is stored may have been damaged, or signed with a secret that was corrected since.
+// The new delivery is verified. The stored bytes may be damaged, or signed with a secret corrected since.
 const REARM = statement(`
   UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @receivedAtMs, ended_at_ms = NULL,
     timestamp = @timestamp, mac = @mac WHERE key = @key AND status = 'dead'`);
@@ -26,10 +26,9 @@ const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (
 export type SameId = { key: number; bodySha256: Buffer; status: string };
 
 /**
- * Records a delivery alone: new, or again, or an event id with other content. It needs no lock of the order: of an event
- * id with two contents, the one that is committed first is the first.
- *
- * @param findSameId finds the first content of the id, and this one if it came before: two rows, of any number of contents
+ * Records one delivery: a new event, a duplicate, or an event id with other content. It needs no lock of the order: of
+ * two contents with one event id, the one committed first counts as the first.
+ * @param findSameId finds the first content of the id, and this content if it came before: at most two rows
  */
 export function* recordOne(
   tx: Transaction,
@@ -53,13 +52,13 @@ export function* recordOne(
   const [before] = sameId;
   const conflict = before !== undefined;
   const inserted = yield* tx.one<{ key: number }>(INSERT, { ...delivery, conflict });
-  // Another transaction recorded it just now.
+  // Another transaction has just recorded it.
   if (inserted === undefined) return yield* recordOne(tx, delivery, findSameId);
   const { key } = inserted;
   tx.send(INSERT_BODY, { ...delivery, key });
   if (conflict) {
     const params = { eventId: delivery.eventId, beforeKey: before.key, eventKey: key };
-    // One matter for each link, which counts.
+    // Each link has one such matter, which counts.
     attention.raiseForLink(tx, 'event_conflict', { subject: `link ${linkKey}`, linkKey, params, atMs: receivedAtMs });
   }
   if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
@@ -83,7 +82,7 @@ export const recordHint: InTransaction<Intake>['recordHint'] = function* (tx, hi
   requestCheck(tx, { linkKey, reason: 'stale', atMs: receivedAtMs });
 };
 
-/** An event of a link that came after deliveries of it were refused, as `r` counts them. */
+/** Selects an event of a link that came after the rejection `r`. */
 const AUTHENTIC_SINCE = `SELECT 1 FROM inbox i WHERE i.link_key = r.link_key AND i.reading IS NULL
   AND i.received_at_ms >= r.last_at_ms`;
 
@@ -97,7 +96,7 @@ const CONCERNED = statement(`
   SELECT count(*) AS links FROM (SELECT 1 FROM rejection r WHERE r.reason = @reason AND r.last_at_ms > @sinceMs
     AND NOT EXISTS (${AUTHENTIC_SINCE}) LIMIT @fromLinks) AS concerned`);
 
-/** The newest rows, among which an event is looked for: more than the answers that come between two looks. */
+/** The newest rows, in which to look for an event: more than the readings that arrive between two look-ups. */
 const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC LIMIT 200';
 const VERIFIED_LATELY = statement(`
   SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS isVerified`);
@@ -118,7 +117,7 @@ export const recordRejection: InTransaction<Intake>['recordRejection'] = functio
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, params: { diagnosis }, atMs: lastAtMs });
 };
 
-/** `ENDED_BY_ANY`, as SQL lists them. */
+/** `ENDED_BY_ANY`, as an SQL list. */
 const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
 const END_REFUSALS = statement(`
   UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL

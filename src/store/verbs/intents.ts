@@ -18,7 +18,7 @@ export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, 
   const loaded = yield* loadOrder.byReference(tx, reference);
   const found = yield* newest;
   if (loaded === null || found === undefined) {
-    // Null if another transaction opened the reference just now.
+    // `create` returns null if another transaction has just opened the reference.
     return (yield* create(tx, intent)) ?? (yield* openIntent(tx, intent));
   }
   const { order } = loaded;
@@ -35,7 +35,7 @@ const INSERT_LINK = statement(`
 const INSERT_OPENING = statement(`
   INSERT INTO opening (link_key, request, due_at_ms) VALUES (@linkKey, @request, @atMs)`);
 
-/** Null if the reference is in use. */
+/** Returns null if the reference is in use. */
 function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   const { request, secret, atMs } = intent;
   yield* lockSecretsKey(tx, secret.keyId);
@@ -55,15 +55,15 @@ const HEARD = statement(`
   SELECT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey)
     OR EXISTS (SELECT 1 FROM hint WHERE link_key = @linkKey) AS isHeard`);
 
-/** Whether an authentic delivery came for a link, even a stale one: then the service has it. */
+/** Whether an authentic delivery, even a stale one, came for a link. The service then has the link. */
 function* isHeard(tx: Transaction, linkKey: number): Work<boolean> {
   return (yield* tx.one<{ isHeard: boolean }>(HEARD, { linkKey }))?.isHeard === true;
 }
 
-/** An opening that could not be closed, because the service has its link, is tried again after this time. */
+/** An opening that could not be closed, because the service has its link, is retried after this time. */
 const KEPT_AGAIN_MS = 60_000;
 
-// A delivery locks the row of its link: none can be under way while this is locked.
+// A delivery locks its link's row, so none can be under way while this is locked.
 const LOCK_WHOLE = statement(`
   SELECT 1 FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey FOR UPDATE`);
 const FIND_LEASED_WHOLE = statement(`
@@ -99,7 +99,7 @@ export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (
   return 'closed';
 };
 
-// The row is locked, because claims lock no order: no attempt begins while it is decided whether there was one.
+// Locks the row, because claims lock no order: no attempt can begin while this decides whether there was one.
 const FIND_OPENING = statement(`
   SELECT p.link_key AS linkKey, l.link_id AS linkId, p.status, p.may_exist AS mayExist
   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey FOR NO KEY UPDATE OF p`);
@@ -107,7 +107,7 @@ const END = statement(`
   UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @atMs, fault_code = NULL, fault_message = NULL
   WHERE link_key = @linkKey`);
 
-/** Ends the opening of an order that is cancelled while it waits for its link; false if that link may exist. */
+/** Ends the opening of an order that is cancelled before it has a link. False if the link may exist. */
 export function* endOpening(tx: Transaction, orderKey: number, atMs: number): Work<boolean> {
   type Row = Pick<FoundOpening, 'linkKey' | 'linkId' | 'status' | 'mayExist'>;
   const opening = yield* tx.one<Row>(FIND_OPENING, { orderKey });

@@ -32,7 +32,7 @@ export const registerLink: InTransaction<Links>['registerLink'] = function* (tx,
   const taken = owner !== undefined && owner.orderKey !== loaded?.orderKey ? owner : null;
   if (loaded === null || link === undefined) {
     if (taken !== null) return yield* takenBy(tx, taken.orderKey);
-    // Null if another transaction registered the reference just now.
+    // `create` returns null if another transaction has just registered the reference.
     return (yield* create(tx, registration)) ?? (yield* registerLink(tx, registration));
   }
   const { order, orderKey } = loaded;
@@ -53,7 +53,7 @@ const INSERT = statement(`
     created_at_ms)
   VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`);
 
-/** Null if the reference is in use. */
+/** Returns null if the reference is in use. */
 function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
   const { reference, amount, linkId, token, secret, freshSecret, atMs } = registration;
   const sealed = secret ?? freshSecret;
@@ -117,8 +117,8 @@ const REFERENCE_OF = statement(`
   SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = @linkKey`);
 
 /**
- * Gives a link that has none the id that the service says; false if another link has it. If settled opens the link itself,
- * its opening goes on at once: the link exists, and only its details are missing. The caller has locked the order.
+ * Gives a link without an id the one that the service named. False if another link has it. If settled opens the link
+ * itself, its opening is due now: the link exists and only lacks details. The caller has locked the order.
  */
 export function* bindId(
   tx: Transaction,

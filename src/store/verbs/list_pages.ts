@@ -1,60 +1,59 @@
 import type { Count, RowPage } from '../contract_lists.ts';
 import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 
-/*
- * How lists find the rows of a page without reading a whole table, under any filter.
- *
- * The conditions of a list are one text, in which a value that is null lets everything through: list, count and what is
- * done to all rows of a filter use the same text, so they agree. What differs is by which way rows are found:
- *
- * - `few`: a condition that lets few rows through finds their keys by an index, and the others are looked at on those rows;
- * - `ordered`: the only condition has an index in the order of keys;
- * - `range`: rows are looked at from the newest on, a bounded number for each page.
+/**
+ * How lists find the rows of a page, under any filter, without reading a whole table.
+ * The conditions of a list are one text, in which a null value matches everything. List, count and bulk runs use the
+ * same text, so they agree. They differ in how they find rows:
+ * - `few`: a condition that few rows match finds their keys by an index, and the other conditions are tested on those
+ *   rows
+ * - `ordered`: the only condition has an index in the order of keys
+ * - `range`: rows are tested from the newest on, a bounded number for each page
  */
 
-/** Lists go from the newest key down; this is the one above them all. */
+/** Lists run from the newest key down. This key is above them all. */
 export const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
-/** A condition that lets more rows through than this is broad. */
+/** A condition that more rows match is broad. */
 export const FEW = 2_000;
-/** As many are few if several conditions find them. */
+/** The limit if several conditions find keys together. */
 const FEW_OF_EACH = 5 * FEW;
 
-/** Keys that one statement looks at: by columns of their own rows, or by rows of other tables, which takes far longer. */
+/** The most keys that one statement tests: on columns of their own rows, or on other tables, which is far slower. */
 const WINDOW = { own: 15_000, others: 4_000 };
-/** Statements that find a page, or count. */
+/** The most statements to find a page, or to count. */
 const WINDOWS = 3;
 
 const COUNTED_MAX = 1_000;
 
-/** A way to find keys: `page` finds those of a page, `count` counts as many as a page may have. */
+/** A way to find keys: `page` finds those of a page, `count` counts them up to a limit. */
 type Way = { page: Statement; count: Statement };
 
 type Table = 'orders' | 'inbox' | 'outbox' | 'rejection';
 
-/** A list, as its statements. */
+/** The statements of a list. */
 export type List = {
   few: Way;
   range: Way;
   ordered: Readonly<Record<string, Way>>;
-  /** The first key and the one after the last that the times of a filter may let through. */
+  /** The first key, and the one after the last, that a filter's times may match. */
   bounds: Statement;
 };
 
-/** A finder looks for the keys of rows that one condition lets through; null if they are more than `FEW`. */
+/** Finds the keys of the rows that match one condition; null if they are more than `FEW`. */
 export type Finder = (tx: Transaction) => Work<number[] | null>;
 
-/** What a list is narrowed to: the values of its conditions, and the ways in which they may find rows. */
+/** A list's filter: the values of its conditions, and the finders that may find its rows. */
 export type Narrowed = {
   values: object;
   finders: readonly Finder[];
-  /** Names a way of `ordered` that finds rows in order of their keys; null if there is none for these conditions. */
+  /** The name of a way in `ordered` that finds rows in the order of their keys; null if these conditions have none. */
   ordered: string | null;
-  /** Whether conditions that are set look at rows of other tables. */
+  /** Whether a condition tests rows of other tables. */
   looksElsewhere?: boolean;
 };
 
-/** Words of SQL that a list is made of. `ordered`: by name, a source and a condition whose index is in order of keys. */
+/** The SQL parts of a list. `ordered`: by name, a source and a condition whose index is in the order of keys. */
 type Words = {
   table: Table;
   alias: string;
@@ -81,7 +80,7 @@ export function defineList({ table, alias, matches, ordered = {} }: Words): List
   };
 }
 
-/** How rows of a narrowed list are found. */
+/** How to find the rows of a filtered list. */
 type Found = { way: Way; keys: readonly number[]; first: number; end: number; isWhole: boolean; window: number };
 
 type Bounds = { firstKey: number; endKey: number };
@@ -96,7 +95,7 @@ export function* readKeys(tx: Transaction, list: List, narrowed: Narrowed, page:
   return { keys, next, count: counting === null ? null : yield* counting };
 }
 
-/** Every key that a filter lets through, newest first, at most `limit`. Looks at all rows if it must. */
+/** Every key that matches a filter, newest first, at most `limit`. Tests all rows if it must. */
 export function* readAllKeys(tx: Transaction, list: List, narrowed: Narrowed, limit: number): Work<number[]> {
   const found = yield* findWay(tx, list, narrowed);
   const keys: number[] = [];
@@ -112,7 +111,7 @@ export function* readAllKeys(tx: Transaction, list: List, narrowed: Narrowed, li
   return keys;
 }
 
-/** Chooses the way by which the rows of a narrowed list are found. */
+/** Chooses how to find the rows of a filtered list. */
 function* findWay(tx: Transaction, list: List, narrowed: Narrowed): Work<Found> {
   const { values, finders, ordered, looksElsewhere = false } = narrowed;
   const whole = { first: 1, end: KEY_MAX, isWhole: true, window: KEY_MAX };
@@ -153,7 +152,7 @@ function* countRows(tx: Transaction, found: Found, narrowed: Narrowed): Work<Cou
   return { n, isMore: floor > found.first };
 }
 
-/** Ranges of keys from the newest on, in which rows are looked at one after the other. */
+/** Ranges of keys, newest first, to test one after the other. */
 function windowsOf({ first, isWhole, window }: Found, before: number): { floor: number; before: number }[] {
   if (isWhole) return [{ floor: first, before }];
   const windows: { floor: number; before: number }[] = [];
@@ -163,14 +162,14 @@ function windowsOf({ first, isWhole, window }: Found, before: number): { floor: 
   return windows;
 }
 
-/** Makes a finder of a statement that finds keys; it is given `few`, the number of keys to end after. */
+/** Makes a finder of a statement. `few`: the number of keys at which the statement stops. */
 export function finder(find: Statement, values: object): Finder {
   return function* (tx) {
     return fewOf(yield* findKeys(tx, find, values));
   };
 }
 
-/** A finder of what any of several lets through; null if one of them is broad, or all of them together are. */
+/** Finds what any of several finders finds. Null if one of them is broad, or all together are. */
 export function finderOfEach(finders: readonly Finder[]): Finder {
   return function* (tx) {
     const all = new Set<number>();
@@ -192,12 +191,12 @@ export function fewOf(rows: readonly { key: number }[]): number[] | null {
   return rows.length > FEW ? null : [...new Set(rows.map(({ key }) => key))];
 }
 
-/** If a clock was set back by at most this much, a list of what came since a time misses no row. */
+/** A list of rows within a time misses no row if the clock was set back by at most this. */
 const CLOCK_STEP_MS = 3_600_000;
 
 const TIME_COLUMN = { inbox: 'received_at_ms', outbox: 'created_at_ms', orders: 'created_at_ms' };
 
-/** Rows of a list that came in a time, as a condition: null lets everything through. */
+/** The condition that rows came within a time. Null matches everything. */
 export function inTime(table: keyof typeof TIME_COLUMN, alias: string): string {
   const column = `${alias}.${TIME_COLUMN[table]}`;
   return `(@sinceMs::bigint IS NULL OR ${column} >= @sinceMs) AND (@untilMs::bigint IS NULL OR ${column} <= @untilMs)`;
@@ -206,7 +205,7 @@ export function inTime(table: keyof typeof TIME_COLUMN, alias: string): string {
 function boundsOf(table: Table): Statement {
   const newest = `coalesce((SELECT max(key) FROM ${table}), 0) + 1`;
   if (table === 'rejection') return statement(`SELECT 1 AS firstKey, ${newest} AS endKey`);
-  // Rows from the first key since this time on came after @untilMs, even if the clock was set back.
+  // Rows from this key on came after `@untilMs`, even if the clock was set back.
   const after = `(@untilMs::bigint + ${2 * CLOCK_STEP_MS + 1})`;
   return statement(`
     SELECT CASE WHEN @sinceMs::bigint IS NULL THEN 1 ELSE ${firstKeySince(table, '@sinceMs')} END AS firstKey,
@@ -214,8 +213,8 @@ function boundsOf(table: Table): Statement {
 }
 
 /**
- * A key below which every row is older than a time, as an expression. Keys grow with time, so halving finds it without an
- * index: `step` halves from 2^40, more than any table has rows.
+ * An expression for a key below which every row is older than a time. Keys grow with time, so a binary search finds it
+ * without an index; `step` starts at 2^40, more than the rows of any table.
  */
 function firstKeySince(table: keyof typeof TIME_COLUMN, sinceMs: string): string {
   return `(WITH RECURSIVE halving (first, step) AS (

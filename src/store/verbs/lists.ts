@@ -48,8 +48,8 @@ const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link
 const EVENTS = 'inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key';
 
 /**
- * The events of one order, newest first: a statement without its last condition. It finds them by the order's links;
- * `+ 0` keeps both engines from walking all events in the order of their keys until enough are found.
+ * The events of one order, newest first: a statement without its last condition. Finds them by the order's links; `+ 0`
+ * keeps both engines from walking all events in the order of their keys.
  */
 export function eventsOfOrder(condition: string): string {
   return `SELECT ${EVENT_COLUMNS} FROM orders o JOIN link l ON l.order_key = o.key CROSS JOIN inbox i
@@ -74,7 +74,7 @@ export const EVENT_LIST = defineList({
   },
 });
 
-// Written out, because a partial index is used only for its own literal.
+// The status is a literal, because a partial index is used only for its own literal.
 const withStatus = (status: 'pending' | 'leased' | 'dead') =>
   statement(`SELECT key FROM inbox WHERE status = '${status}' ORDER BY ${ORDER_OF[status]} LIMIT @few`);
 const ORDER_OF = { pending: 'due_at_ms, key', leased: 'due_at_ms', dead: 'key' } as const;
@@ -97,7 +97,7 @@ const FIND_EVENT = statement(`
   SELECT ${EVENT_COLUMNS}, i.timestamp, i.body_sha256 AS bodySha256, b.body
   FROM ${EVENTS} LEFT JOIN inbox_body b ON b.inbox_key = i.key WHERE i.key = @eventKey`);
 
-/** Refused deliveries, newest first: a statement without its last condition. */
+/** Rejections, newest first: a statement without its last condition. */
 export const REJECTION = `SELECT r.key, o.reference, r.reason, r.count, r.diagnosis, r.first_at_ms AS firstAtMs,
   r.last_at_ms AS lastAtMs FROM rejection r JOIN link l ON l.key = r.link_key JOIN orders o ON o.key = l.order_key`;
 const REJECTIONS_OF_KEYS = statement(`${REJECTION} WHERE r.key = ANY(@keys::bigint[]) ORDER BY r.key DESC`);

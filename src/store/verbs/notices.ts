@@ -26,10 +26,10 @@ import {
   readShopFailures,
 } from './shop_failures.ts';
 
-/** Notices that died are one matter: a shop that is gone fails all of them. */
+/** All dead notices share one matter, because an unreachable shop fails them all. */
 const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
 
-// A row that another transaction has locked is skipped: its lease is ending at this moment.
+// Skips a row that another transaction has locked: its lease is just ending.
 const LAPSE = statement(`
   UPDATE outbox SET status = 'pending', holder = NULL WHERE key IN
     (SELECT key FROM outbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
@@ -50,7 +50,7 @@ const LEASE = statement(`
 
 const LOCK_ORDER_OF_NOTICE = statement(`
   SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`);
-/** The notice, if it is leased here for this attempt. A notice that is sent again begins anew with attempt 1. */
+/** Selects the notice if this process holds its lease for this attempt. A resent notice begins again at attempt 1. */
 const IS_OURS = `key = @noticeKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
 const LOCK_CLAIMED = statement(`
   SELECT order_key AS orderKey, notice_id AS random, attempt > 1 AND fault_code IS NOT NULL AS hasFailedBefore
@@ -77,7 +77,7 @@ const REQUEUE = statement(`
   UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
     due_at_ms = @dueAtMs WHERE key = @noticeKey`);
 const HASTEN = statement('UPDATE outbox SET due_at_ms = @nowMs WHERE key = @noticeKey');
-// Locked before END_MATTER looks for dead notices: one that dies at this moment raises the matter again after that.
+// Locked before END_MATTER looks for dead notices: a notice that dies now raises the matter again afterwards.
 const LOCK_MATTER = statement(`
   SELECT 1 FROM attention WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL FOR UPDATE`);
 const END_MATTER = statement(`
@@ -96,7 +96,7 @@ export const tellingVerbs: InTransaction<Telling> = {
   },
   *finishNotice(tx, { noticeKey, attempt, answer, nowMs }) {
     const { replica } = tx;
-    // A notice that is being written would miss its turn: the order's lock lets it come before this or after it.
+    // Without the order's lock, a notice that is just being written would miss its turn.
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
     const values = { noticeKey, attempt, replica, nowMs, ...attemptColumns({ fault: null, answer }) };
     const taken = yield* tx.one<{ orderKey: number; hasFailures: boolean }>(FINISH, values);
@@ -171,7 +171,7 @@ const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.ver
   n.ended_at_ms AS endedAtMs, ${ATTEMPT}`;
 const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';
 
-/** Notices with the references of their orders: a statement without its conditions. */
+/** Notices with the references of their orders: a statement without conditions. */
 export const NOTICE = `SELECT ${NOTICE_COLUMNS} FROM outbox n ${TO_ITS_ORDER}`;
 
 export function noticeSummary(row: NoticeRow): NoticeSummary {
@@ -184,7 +184,7 @@ const FIND_WHOLE = statement(`
 
 const RANDOM_OF = statement('SELECT notice_id AS random FROM outbox WHERE key = @key');
 
-/** The id of a notice by its key; null if there is none. */
+/** The id of the notice with this key; null if there is none. */
 export function* noticeIdOf(tx: Transaction, key: number): Work<string | null> {
   const row = yield* tx.one<{ random: string }>(RANDOM_OF, { key });
   return row === undefined ? null : noticeName(key, row.random);
@@ -231,7 +231,7 @@ export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'find
 const NOTICES_OF_KEYS = statement(`${NOTICE} WHERE n.key = ANY(@keys::bigint[]) ORDER BY n.key DESC`);
 
 const waiting = (status: 'pending' | 'leased' | 'dead') => {
-  // Written out, because a partial index is used only for its own literal.
+  // The status is a literal, because a partial index is used only for its own literal.
   return { from: `outbox n INDEXED BY outbox_${status}`, condition: `n.status = '${status}'` };
 };
 
@@ -269,7 +269,7 @@ export function narrowNotices(filter: NoticeFilter): Narrowed {
   };
 }
 
-/** A notice as a page of the feed shows it. */
+/** A notice as the feed shows it. */
 export type FeedRow = { key: number; random: string; position: number; body: string };
 
 export function feedNotice({ key, random, position, body }: FeedRow): FeedPage['notices'][number] {

@@ -85,18 +85,18 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
 
 const OPENING_ROWS = `SELECT p.link_key AS linkKey, l.order_key AS orderKey, o.reference, o.state, l.link_id AS linkId,
   p.status, p.may_exist AS mayExist FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key`;
-// The row is locked as well as the order: claims lock no order.
+// Locks the opening's row as well as the order, because claims lock no order.
 const FIND_LEASED = statement(`
   ${OPENING_ROWS} WHERE p.link_key = @linkKey AND p.attempt = @attempt AND p.holder = @replica AND p.status = 'leased'
   FOR NO KEY UPDATE OF p`);
 
-/** Locks the order of an opening; null if its lease is no longer the caller's. */
+/** Locks the order of an opening and reads it. Null if the caller no longer holds the lease. */
 function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<FoundOpening | null> {
   lockOrderOfLink(tx, linkKey);
   return (yield* tx.one<FoundOpening>(FIND_LEASED, { linkKey, attempt, replica: tx.replica })) ?? null;
 }
 
-/** The subject of the matter that the service names secrets that cannot be used: there is one for all links. */
+/** The subject of `secret_unusable`: one matter for all links. */
 const SECRET_SUBJECT = 'webhookSecret';
 
 const KEEP_SECRET = statement(`
@@ -109,7 +109,7 @@ type Keeping = { orderKey: number; reference: string; isKnown: boolean };
 
 const OWNER = statement('SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.link_id = @id');
 
-/** The reference of the order whose link has an id. */
+/** The reference of the order whose link has this id. */
 function* ownerOf(tx: Transaction, { id }: ServiceLink): Work<string | undefined> {
   return (yield* tx.one<{ reference: string }>(OWNER, { id }))?.reference;
 }
@@ -120,7 +120,7 @@ const BIND = statement(`
 const FINISH = statement(`
   UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
     fault_message = NULL WHERE link_key = @linkKey`);
-// A check that waited for the opening waits no more.
+// A check that waited for the opening is due now.
 const CHECK_NOW = statement(`
   UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs`);
 
@@ -141,7 +141,7 @@ function* bind(
   attention.end(tx, 'link_not_known', link.id, nowMs);
 }
 
-// A budget that is spent says nothing of the opening: what was in its way before still is.
+// A spent budget says nothing about the opening, so an earlier fault stays.
 const RELEASE = statement(`
   UPDATE opening SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, may_exist = may_exist OR @mayExist,
     fault_message = CASE WHEN @code::text = 'api_budget_spent' THEN coalesce(fault_message, @message::text)
@@ -155,10 +155,10 @@ const PARK = statement(`
   UPDATE opening SET status = 'taken', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message,
     foreign_id = @foreignId WHERE link_key = @linkKey`);
 
-/** `linkId`: of the service's link. `isForeign`: it is one that settled did not make, which the order may adopt. */
+/** `linkId`: the service's link. `isForeign`: settled did not make it, and the order may adopt it. */
 type Parking = { fault: FaultNote; linkId: string | null; isForeign: boolean; nowMs: number };
 
-/** Parks an opening for a person: the service has another link under its reference. */
+/** Parks an opening for a person, because the service has another link with its reference. */
 function* park(tx: Transaction, row: FoundOpening, { fault, linkId, isForeign, nowMs }: Parking): Work<void> {
   const { linkKey, orderKey, reference } = row;
   const { code, message } = fault;
@@ -174,7 +174,7 @@ const FIND_NEWEST = statement(`
   ${OPENING_ROWS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1 FOR NO KEY UPDATE OF p`);
 const FENCE = statement('UPDATE opening SET attempt = attempt + 1 WHERE link_key = @linkKey');
 
-/** The columns of `OpeningColumns`, of an opening `p` and its link `l`. */
+/** The columns of `OpeningColumns`, for an opening `p` and its link `l`. */
 export const OPENING_COLUMNS = `p.status, l.withheld, p.fault_code AS faultCode, p.fault_message AS faultMessage,
   p.foreign_id AS foreignId, p.needs_id AS isIdNeeded`;
 
@@ -197,12 +197,12 @@ export function openingState(row: OpeningColumns): OpeningState {
 
 const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
 
-/** The link's id in the message of an opening that an older version parked; null if the message says something else. */
+/** Reads the link's id from the message of an opening that an older version parked. Null for any other message. */
 function readForeign(message: string): string | null {
   return FOREIGN.exec(message)?.[1] ?? null;
 }
 
-/** The columns of `ClaimedOpeningRow` but for the attempt, of an opening `p`, its link `l` and its order `o`. */
+/** The columns of `ClaimedOpeningRow` without the attempt, for an opening `p`, its link `l` and its order `o`. */
 export const CLAIMED_OPENING = `p.link_key AS linkKey, o.reference, o.amount_minor AS amountMinor, o.currency, p.request,
   l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
   p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs`;

@@ -2,12 +2,12 @@ import { afterPrefix, minorsAnywhere, minorsOf, type Search, type SearchedAmount
 import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 import { FEW, type Finder, fewOf, findKeys } from './list_pages.ts';
 
-/** Finding the orders that a person searches by a text that may be many things. */
+/** Finds the orders that a person means by a text that may be several things. */
 
-/*
- * Ids that the service makes are in no order. An index of all of them would write another page for each delivery, and
- * doubled what one costs. These indexes have them in groups of 1 024 rows that came together, whose pages are written
- * anyhow. A search looks into every group: 1 000 for a million rows, which takes some milliseconds.
+/**
+ * Ids from the service have no order. An index of all of them would write another page for each delivery, and doubled
+ * its cost. These indexes are grouped by 1 024 consecutive rows, whose pages are written anyway. A search looks into
+ * every group: for a million rows 1 000 groups, which takes some milliseconds.
  */
 const GROUP = '>> 10';
 const groupsOf = (table: string, key: string) =>
@@ -19,7 +19,7 @@ type Exact = { find: Statement; isFor: (search: Search) => boolean };
 const byText = (text: string): Exact => ({ find: statement(text), isFor: () => true });
 const byAddress = (text: string): Exact => ({ find: statement(text), isFor: ({ addresses }) => addresses.length > 0 });
 
-/** Statements that find keys of orders by what a text names. To search by one more kind of text, add its statement. */
+/** Statements that find keys of orders by exact text. For a further kind of text, add its statement. */
 const EXACT: readonly Exact[] = [
   byText('SELECT key FROM orders WHERE reference = @text LIMIT @few'),
   byText('SELECT order_key AS key FROM link WHERE link_id = @text LIMIT @few'),
@@ -53,16 +53,16 @@ const BEGINNING = statement(
   `SELECT key FROM orders WHERE ${inReference('reference')} ORDER BY reference COLLATE "C" LIMIT @few`,
 );
 
-// Customers are in no order either, so their names are found by groups as well.
+// Customers have no order either, so their names are indexed in groups too.
 const beginning = (column: string) => `p.${column} >= @wordsFrom::text AND p.${column} < @wordsTo::text`;
 const CUSTOMERS = ['name_search', 'email_search'].map((column) =>
   statement(`
     ${groupsOf('payment', 'order_key')} SELECT p.order_key AS key FROM newest CROSS JOIN payment p
     WHERE (p.order_key ${GROUP}) = newest.n AND ${beginning(column)} LIMIT @few`),
 );
-/** No index has the later words of names: they are looked for in as many orders, the newest. */
+/** No index has the later words of names. settled searches for them in this many orders, the newest. */
 const NAMES_READ = 65_536;
-// The inner limit says to PostgreSQL what its comparison with a maximum does not: that these are few.
+// The inner limit tells PostgreSQL that these are few, which the comparison with a maximum does not.
 const INSIDE_NAME = statement(`
   SELECT order_key AS key FROM (
     SELECT order_key, name_search FROM payment WHERE order_key > (SELECT max(order_key) FROM payment) - ${NAMES_READ}
@@ -71,7 +71,7 @@ const INSIDE_NAME = statement(`
 const CUSTOMER = `(SELECT 1 FROM payment p WHERE p.order_key = o.key
   AND (${beginning('name_search')} OR ${beginning('email_search')}) LIMIT 1)`;
 
-/** What a search lets through, as a condition: if it is broad, and rows are looked at one after the other. */
+/** The condition of a broad search, for rows that are tested one by one. */
 export const FOUND = `(NOT @isSearched::boolean OR o.key = ANY(@found::bigint[]) OR (${inReference('o.reference')})
   OR o.currency || ' ' || o.amount_minor::text = ANY(@sums::text[])
   OR (@wordsFrom::text IS NOT NULL AND ${CUSTOMER} IS NOT NULL))`;
@@ -89,7 +89,7 @@ type Searched = {
   finders: readonly Finder[];
 };
 
-/** Looks for orders by everything that a text may be. What lets too many through becomes a condition. */
+/** Finds orders by everything that a text may mean. A part with too many matches becomes a condition. */
 export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   const named = yield* findNamed(tx, search);
   const { text: prefix } = search;
@@ -98,7 +98,7 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   const customers = yield* findCustomers(tx, search);
   const amount = search.amount === null ? NO_AMOUNT : yield* findAmount(tx, search.amount);
   const keys = [...new Set([...named, ...(beginning ?? []), ...(customers ?? []), ...amount.keys])];
-  // Thousands of references that only begin like one that was found would bury it.
+  // Thousands of references with this beginning would bury what was found exactly.
   const isBroad = beginning === null && named.length === 0;
   if (!isBroad && customers !== null && amount.sums.length === 0)
     return { values: NOT_SEARCHED, finders: [constant(keys)] };
@@ -107,7 +107,7 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   return { values: { isSearched: true, found: keys, ...range, ...words, sums: amount.sums }, finders: [] };
 }
 
-/** The values of a list that is not searched, or whose search found few keys. */
+/** The values for a list without a search, or whose search found few keys. */
 export const NOT_SEARCHED: Searched['values'] = {
   isSearched: false,
   found: [],
@@ -128,7 +128,7 @@ function wordsOf({ words }: Search) {
   return { wordsFrom: words, wordsTo: afterPrefix(words) };
 }
 
-/** Those whose reference begins with the text; in another case, if none begins with it as it was typed. Null if they are many. */
+/** Orders whose reference begins with the text as typed or, if none does, in another case. Null if they are many. */
 function* findBeginning(tx: Transaction, { text, cases }: Search): Work<number[] | null> {
   for (const prefix of [text, ...cases]) {
     const prefixEnd = afterPrefix(prefix);
@@ -138,7 +138,7 @@ function* findBeginning(tx: Transaction, { text, cases }: Search): Work<number[]
   return [];
 }
 
-/** Of customers whose name or e-mail address begins with the words, or of whose name a later word does. Null if they are many. */
+/** Orders of customers whose name, a later word of it, or e-mail address begins with the words. Null if too many. */
 function* findCustomers(tx: Transaction, search: Search): Work<number[] | null> {
   const asked = wordsOf(search);
   if (asked.wordsTo === null) return [];
@@ -161,7 +161,7 @@ function* findNamed(tx: Transaction, search: Search): Work<number[]> {
   return [...new Set(found)];
 }
 
-// The currencies of all orders, each by one step in the index.
+// The currencies of all orders, each found by one step in the index.
 const CURRENCIES = statement(`
   WITH RECURSIVE known (currency) AS (
     SELECT min(currency) FROM orders
@@ -171,7 +171,7 @@ const CURRENCIES = statement(`
   ) SELECT currency FROM known WHERE currency IS NOT NULL LIMIT 20`);
 const ASKING = statement(`
   SELECT key FROM orders WHERE currency = @currency AND amount_minor = @minor ORDER BY key DESC LIMIT @few`);
-// Most entries are of what their order asks: the index has only the others.
+// Most entries equal what their order asks for, so the index has only the others.
 const CAPTURED = statement(`
   SELECT order_key AS key, currency, amount_minor AS amountMinor FROM ledger
   WHERE amount_minor = @minor AND kind = 'captured' AND is_asked IS NOT TRUE
@@ -187,8 +187,8 @@ type NamedMoney = { key: number; currency: string; amountMinor: number };
 const NO_AMOUNT: Amount = { keys: [], sums: [] };
 
 /**
- * Finds orders that ask an amount, or of which a payment of it was captured or reported; of payments, the newest. `sums`:
- * amounts in currencies, if more orders than a few ask them.
+ * Finds orders that ask for an amount, or that have a captured or reported payment of it; of payments, only the newest.
+ * `sums`: amounts with currencies, if more than a few orders ask for them.
  */
 function* findAmount(tx: Transaction, amount: SearchedAmount): Work<Amount> {
   const named = minorsAnywhere(amount).flatMap((minor) =>

@@ -14,14 +14,13 @@ import { parseJsonText } from '../../json.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { ALL_DETAILS, DETAILS, HAS_DETAILS } from './payments.ts';
 
-/*
- * How transactions keep out of each other's way on PostgreSQL (decision 0021): a verb that changes an order, or what belongs to
- * it (links, their checks and openings, ledger, holds, notices), locks the order's row before reading what the change is
- * decided by. Rows of no order come after it: `api_state`, then `attention`. A transaction that takes them in another order
- * may meet one that waits for it; then one of the two is run again.
- *
- * One verb needs no order: making every open link due locks links alone, by their keys. It waits for no order, and asking
- * about an order that changes at this moment does no harm.
+/**
+ * The lock order on PostgreSQL (decision 0021). A verb that changes an order or its rows (links, checks and openings,
+ * ledger, holds, notices) locks the order's row before it reads what it decides by. Then come rows of no order:
+ * `api_state`, then `attention`. Transactions that lock in another order may deadlock; PostgreSQL then aborts one,
+ * which is run again.
+ * `catchUp` needs no order: it locks links alone, by their keys. It waits for no order, and an unnecessary check does
+ * no harm.
  */
 const LOCK_ORDER = statement('SELECT 1 FROM orders WHERE key = @orderKey FOR NO KEY UPDATE');
 const LOCK_REFERENCE = statement('SELECT 1 FROM orders WHERE reference = @reference FOR NO KEY UPDATE');
@@ -37,12 +36,12 @@ export function lockOrder(tx: Transaction, orderKey: number): void {
   tx.lock(LOCK_ORDER, { orderKey });
 }
 
-/** Locks the order of a reference, if there is one. */
+/** Locks the order with this reference, if it exists. */
 export function lockReference(tx: Transaction, reference: string): void {
   tx.lock(LOCK_REFERENCE, { reference });
 }
 
-/** Locks the order of a link, if there is such a link. */
+/** Locks the order of a link, if the link exists. */
 export function lockOrderOfLink(tx: Transaction, linkKey: number): void {
   tx.lock(LOCK_ORDER_OF_LINK, { linkKey });
 }
@@ -52,7 +51,7 @@ export function lockOrderOfEvent(tx: Transaction, eventKey: number): void {
   tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
 }
 
-/** An order as loaded, with the key of its row. `hasMatters`: whether attention about it is open. */
+/** A loaded order and the key of its row. `hasMatters`: whether it has open attention. */
 export type LoadedOrder = { orderKey: number; order: Order; hasMatters: boolean };
 
 /** A row of `ORDER`. */
@@ -71,11 +70,11 @@ export type OrderRow = {
   generation: number;
   hasMatters: boolean;
   hasDetails: boolean;
-  /** The shop's request, as JSON, if settled opened the order. */
+  /** The shop's request as JSON, if settled opened the order. */
   request: string | null;
 };
 
-/** Columns are named in every statement: PostgreSQL refuses a prepared one once a newer replica adds a column to `*`. */
+/** Statements name their columns: PostgreSQL refuses a prepared `*` once a newer replica adds a column. */
 export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor, currency, state, flags, version,
   adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, orders.created_at_ms AS createdAtMs,
   (SELECT generation FROM instance) AS generation,
@@ -89,7 +88,7 @@ const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
 const BY_KEY = statement(`${ORDER} WHERE key = @orderKey`);
 const BY_KEYS = statement(`${ORDER} WHERE key = ANY(@keys::bigint[])`);
 
-/** Loads orders whole: row, newest link, settlement, ledger and open holds. */
+/** Loads whole orders: row, newest link, settlement, ledger and open holds. */
 export const loadOrder = {
   *byReference(tx: Transaction, reference: string): Work<LoadedOrder | null> {
     const row = yield* tx.one<OrderRow>(BY_REFERENCE, { reference });
@@ -106,7 +105,7 @@ export const loadOrder = {
   },
 };
 
-// A link that settled opened itself is shown once its address is known, and not while it is withheld.
+// A link that settled opened is shown once its address is known, unless it is withheld.
 const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
 const LINK = statement(`
   SELECT link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
@@ -123,7 +122,7 @@ const HOLDS = statement(`
 export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   const { key, state, hasMatters } = row;
   const link = tx.one<OrderLink>(LINK, { key });
-  // Money is counted and settled only by leaving the open states, so an open order has neither.
+  // Counting or settling money ends the open states, so an open order has no ledger and no settlement.
   const open = isOpen(state);
   const settlement = open ? null : tx.one<Settlement>(SETTLEMENT, { key });
   const entries = open ? null : tx.all<EntryRow>(ENTRIES, { key });
@@ -139,7 +138,7 @@ export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   return { orderKey: key, order, hasMatters };
 }
 
-// As above, of many orders.
+// The same for many orders.
 const LINKS = statement(`
   SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
   WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`);
@@ -152,7 +151,7 @@ const ALL_HOLDS = statement(`
   SELECT order_key AS orderKey, id, reason FROM hold WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
   ORDER BY opened_at_ms, length(id), id`);
 
-/** As `complete`, of many orders by as many statements as of one. */
+/** As `complete`, for many orders with the same number of statements. */
 export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
   const keys = rows.map(({ key }) => key);
   const asked = {
@@ -212,7 +211,7 @@ function assembleOrder(
   };
 }
 
-/** What the shop's request says of the order; an opening is kept as long as its order. */
+/** Reads title and metadata from the shop's request, which is kept as long as the order. */
 function readContent(request: string | null): Pick<Order, 'title' | 'metadata'> {
   if (request === null) return { title: null, metadata: null };
   const { title = null, metadata = null } = parseJsonText(request) as Partial<Pick<Order, 'title' | 'metadata'>>;
@@ -220,8 +219,8 @@ function readContent(request: string | null): Pick<Order, 'title' | 'metadata'> 
 }
 
 /**
- * What every version of an order is above from now on: 0, and after a restore a number above all that were given before.
- * A generation is a time in seconds, and no order changes every second of the time between two restores.
+ * The lower bound of an order's version: 0, or after a restore a number above all versions given before. A generation
+ * is a time in seconds, and no order changes every second between two restores.
  */
 function versionFloor(generation: number): number {
   return generation === 1 ? 0 : generation;
@@ -233,7 +232,7 @@ const INSERT_ORDER = statement(`
     1 + CASE WHEN generation = 1 THEN 0 ELSE generation END, @atMs, @atMs FROM instance WHERE true
   ON CONFLICT (reference) DO NOTHING RETURNING key`);
 
-/** Inserts an order that is not paid, and returns its key; null if its reference is in use, once that is committed. */
+/** Inserts an unpaid order and returns its key. Null if its reference is in use, once that is committed. */
 export function* insertOrder(
   tx: Transaction,
   { reference, amount, atMs }: { reference: string; amount: Money; atMs: number },
@@ -245,7 +244,7 @@ export function* insertOrder(
 const NOTE_HISTORY = statement(`
   INSERT INTO history (order_key, at_ms, what, cause_kind, cause_id) VALUES (@orderKey, @atMs, @what, @by, @reason)`);
 
-/** Notes in an order's history what is no decision: what was done to its link, or about it; `reason` in a person's words. */
+/** Adds a line to an order's history that is no decision, for example about its link. `reason`: in a person's words. */
 export function noteHistory(
   tx: Transaction,
   note: { orderKey: number; atMs: number; what: string; by?: 'person' | 'reading'; reason?: string | null },

@@ -15,7 +15,7 @@ import {
 import { FOUND, findOrders, NOT_SEARCHED } from './order_search.ts';
 import { completeAll, ORDER, type OrderRow } from './orders.ts';
 
-// Scalar subqueries and no EXISTS: PostgreSQL may make a table of all rows of an EXISTS that stands behind an OR.
+// Scalar subqueries instead of EXISTS: behind an OR, PostgreSQL may build a table of all rows of an EXISTS.
 const PAID_AT = '(SELECT s.paid_at_ms FROM settlement s WHERE s.order_key = o.key)';
 const OPEN_HOLD = `(SELECT 1 FROM hold h WHERE h.order_key = o.key AND h.ended_at_ms IS NULL
   AND (@hold::text IS NULL OR h.reason = @hold) LIMIT 1)`;
@@ -67,7 +67,7 @@ export const listOrders: InTransaction<Queries>['listOrders'] = function* (tx, p
   return { rows: listed, ...more };
 };
 
-/** What a filter of orders narrows the list to. */
+/** Narrows the list of orders to a filter. */
 export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrowed> {
   const { flag = null, isOverpaid = false, matter = null, hold = null, search = null } = filter;
   const { sinceMs = null, untilMs = null, paidSinceMs = null, paidUntilMs = null } = filter;
@@ -80,7 +80,7 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
   const values = {
     states: state === null ? null : states,
     state,
-    // Not stored: it follows from the ledger.
+    // `underpaid` is not stored: it follows from the ledger.
     flag: flag === 'underpaid' ? null : flag,
     isUnderpaid: flag === 'underpaid',
     isOverpaid,
@@ -101,7 +101,7 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
   return { values, finders, ordered: isOneState ? 'state' : null, looksElsewhere: isOfOthers || wordsFrom !== null };
 }
 
-// In the order of an index: PostgreSQL would read a whole table if it took a condition for one that most rows meet.
+// Ordered like an index: PostgreSQL would read the whole table if it expected most rows to match.
 const ON_HOLD = statement(`
   SELECT order_key AS key FROM hold WHERE ended_at_ms IS NULL AND (@hold::text IS NULL OR reason = @hold)
   ORDER BY opened_at_ms, order_key, id LIMIT @few`);
@@ -132,7 +132,7 @@ type Values = {
   toMinor: number | null;
 };
 
-/** The finders of the conditions that are set; those first that let fewer rows through as a rule. */
+/** The finders of the conditions in use, usually the most selective first. */
 function findersOf({ states, flag, hold, isOnHold, matter, ...values }: Values): Finder[] {
   const { paidSinceMs, paidUntilMs, currency, fromMinor, toMinor } = values;
   const money = { currency, fromMinor: fromMinor ?? 0, toMinor: toMinor ?? KEY_MAX };

@@ -17,7 +17,7 @@ import type { RowStatus } from '../../domain/retry.ts';
 import type { Keeping } from '../contract.ts';
 import { type InTransaction, statement, type Transaction } from '../transaction.ts';
 
-/** What the service says of payments beside their status and money: kept for people, and the customers dropped in time. */
+/** What the service says about payments besides status and money: stored for people, with customers erased in time. */
 
 const COLUMNS = `payment_key AS key, method, installments, total_brl_minor AS totalBrlMinor, customer_name AS customerName,
   customer_email AS customerEmail, created_at_ms AS createdAtMs, completed_at_ms AS completedAtMs,
@@ -25,7 +25,7 @@ const COLUMNS = `payment_key AS key, method, installments, total_brl_minor AS to
 
 /** The details of an order's payments. */
 export const DETAILS = statement(`SELECT ${COLUMNS} FROM payment WHERE order_key = @key ORDER BY payment_key`);
-/** Those of many orders. */
+/** The same for many orders. */
 export const ALL_DETAILS = statement(`
   SELECT order_key AS orderKey, ${COLUMNS} FROM payment WHERE order_key = ANY(@keys::bigint[]) ORDER BY payment_key`);
 /** Whether an order has any, as a column of its row. */
@@ -44,9 +44,8 @@ const WRITE = statement(`
     personal_since_ms = coalesce(payment.personal_since_ms, excluded.personal_since_ms)`);
 
 /**
- * Keeps what is said of payments of an order, which the caller has locked: a statement for each payment of which something
- * is new. Returns the order with it.
- *
+ * Stores what was said about an order's payments, with one statement for each payment that changes. Returns the order
+ * with it. The caller has locked the order.
  * @param said.atMs when it was said
  */
 export function noteDetails(
@@ -80,7 +79,7 @@ const REPORT = statement(`
   INSERT INTO reported_payment (order_key, payment_key, currency, amount_minor)
   VALUES (@orderKey, @paymentKey, @currency, @amountMinor) ON CONFLICT DO NOTHING`);
 
-/** Keeps the money of a payment that a decision did not count, or not so, for people who look for it. */
+/** Stores the money of a payment that a decision did not count, or counted otherwise, so that people find it. */
 export function noteReported(
   tx: Transaction,
   { orderKey, order, fact, made }: { orderKey: number; order: Order; fact: PaymentFact; made: Decision },
@@ -90,7 +89,7 @@ export function noteReported(
   if (money !== null) tx.send(REPORT, { orderKey, paymentKey: fact.paymentId ?? UNNAMED, ...money });
 }
 
-/** With interest the customer pays more than the order asks, and that is what stands on the customer's bill. */
+/** With interest the customer pays more than the order asks for, and finds that amount on their bill. */
 function writeTotal(tx: Transaction, orderKey: number, { amount }: Order, { key, totalBrlMinor }: KnownDetails): void {
   if (totalBrlMinor === null) return;
   const total = { amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY };
@@ -99,14 +98,14 @@ function writeTotal(tx: Transaction, orderKey: number, { amount }: Order, { key,
 
 const DUE = statement(`
   SELECT order_key AS orderKey FROM payment WHERE personal_since_ms <= @untilMs ORDER BY personal_since_ms LIMIT @limit`);
-// An order that another transaction has locked is looked at in another call.
+// Skips an order that another transaction has locked; a later call examines it.
 const LOCK_ORDERS = statement(`
   SELECT key AS orderKey, adopted_payment_id AS adoptedPaymentId FROM orders WHERE key = ANY(@keys::bigint[]) ORDER BY key
   FOR NO KEY UPDATE SKIP LOCKED`);
 const DUE_OF_ORDERS = statement(`
   SELECT order_key AS orderKey, payment_key AS key, NOT forgotten AS isNamed FROM payment
   WHERE order_key = ANY(@keys::bigint[]) AND personal_since_ms <= @untilMs`);
-// CROSS JOIN fixes the order: the few orders, and the notices of each from where the call before ended.
+// CROSS JOIN fixes the order: first the few orders, then each one's notices from where the last call ended.
 const NOTICES = statement(`
   SELECT n.order_key AS orderKey, n.key, n.status, n.body FROM (
     SELECT order_key, min(dropped_to) AS dropped_to FROM payment
@@ -119,9 +118,9 @@ const FORGET = statement(`
     forgotten = true, personal_since_ms = @sinceMs, dropped_to = greatest(dropped_to, @droppedTo::bigint)
   WHERE order_key = @orderKey AND personal_since_ms <= @untilMs`);
 
-/** Notices that one call reads at most: of each payment few, and of an order with many payments as many as this. */
+/** The most notices that one call reads: a few of each payment, or this many of an order with many payments. */
 const NOTICES_MAX = 256;
-/** A notice that is owed is looked at again after this time. */
+/** settled examines a notice that is still owed again after this time. */
 const OWED_AGAIN_MS = 3_600_000;
 
 type LockedOrder = Pick<Order, 'adoptedPaymentId'> & { orderKey: number };
@@ -160,7 +159,7 @@ export const dropCustomers: InTransaction<Keeping>['dropCustomers'] = function* 
   return { dropped, isMore: locked.length > 0 && (due.length === limit || cutAt !== null) };
 };
 
-/** The notices of an order without those customers, up to the first notice that is owed. */
+/** The notices of an order without those customers, up to the first notice that is still owed. */
 function rewrite(notices: readonly NoticeBody[], ids: ReadonlySet<string | null>, sendsNotices: boolean) {
   const isOwed = ({ status }: NoticeBody) => status === 'leased' || (status === 'pending' && sendsNotices);
   const owedFrom = notices.findIndex(isOwed);

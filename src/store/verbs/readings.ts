@@ -16,15 +16,15 @@ import { UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
 
-/** A reading under settlement: its number, and why the service was asked. */
+/** A reading under settlement: its number, and why settled asked. */
 export type AnsweredReading = { linkKey: number; reading: number; type: string };
 
 const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WHERE key = @orderKey');
 
 /**
- * What follows from a reading beside its facts: the link as the service shows it, the next scheduled time, and the end of
- * the check that it answers. The caller has locked the order. Returns the decision that holds a completion which the
- * service does not confirm, once that went on for too long.
+ * Applies what a reading says besides its facts: the link's data, the next scheduled time, and the end of the check
+ * that it answers. Returns the decision that holds a completion which stayed unconfirmed for too long; otherwise null.
+ * The caller has locked the order.
  */
 export function* finishReading(
   tx: Transaction,
@@ -34,7 +34,7 @@ export function* finishReading(
 ): Work<Decision | null> {
   const { reading, linkKey } = answered;
   const { loaded, raised } = applied;
-  // What overtook it knows more. The check's lease expires, and the link is asked about again.
+  // Something newer was settled first. The check's lease expires, and settled asks about the link again.
   if (isOvertaken(loaded.order, reading)) return null;
   const { orderKey, order } = loaded;
   const { reference } = order;
@@ -51,7 +51,7 @@ export function* finishReading(
 
 const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_check WHERE link_key = @linkKey');
 
-/** Ends what a reading answers of a check, unless a completion waits to be confirmed that the reading does not show. */
+/** Ends the part of a check that a reading answers, unless the check waits for a completion that it does not show. */
 function* endCheck(
   tx: Transaction,
   loaded: LoadedOrder,
@@ -96,12 +96,12 @@ function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJo
   tx.send(NOTE_LINK, { linkKey, nowMs, status, expiresAtMs });
   const opening = (yield* tx.one<Pick<OpeningState, 'status'>>(OPENING_STATUS, { linkKey }))?.status;
   if (opening === 'pending' || opening === 'leased') return;
-  // Of a link that settled opens itself, the address is shown only after its details were compared with the order.
+  // For a link that settled opens, the address is shown only after its details were compared with the order.
   if (opening !== 'taken') tx.send(NOTE_ADDRESS, { linkKey, url, shortUrl });
   yield* checkSchedule.plan(tx, linkKey, nowMs);
 }
 
-// What is undecided is found again by every reading, and noted once, whatever else became known meanwhile.
+// Every reading finds an undecided drift again; it is noted once, whatever else became known.
 const INSERT_DRIFT = statement(`
   INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
   SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
@@ -111,7 +111,7 @@ const INSERT_DRIFT = statement(`
         SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
           AND count > 1))`);
 
-/** Notes what a reading showed that was not known. A completion that waited for the reading was known. */
+/** Records the drift that a reading showed. A completion that waited for the reading was known already. */
 export function noteDrift(tx: Transaction, decided: ReadingDecided & { reading: AnsweredReading }): void {
   const drift = driftOf(decided);
   if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: decided.reading.linkKey });
@@ -127,7 +127,7 @@ const INSERT = statement(`
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@eventKey, @body)');
 const DELAY = statement(`
   UPDATE link_check SET due_at_ms = @dueAtMs, failures = failures + @counted WHERE link_key = @linkKey`);
-// A queued check leaves the schedule as it is, unless that would ask before it: forged hints must not use its slots.
+// A queued check leaves the schedule alone unless it would ask first: forged hints must not use its slots.
 const DELAY_SCHEDULE = statement(`
   UPDATE link SET check_failures = check_failures + @counted, next_check_at_ms =
     CASE WHEN next_check_at_ms IS NULL THEN NULL
@@ -149,7 +149,7 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     if (link === undefined) return null;
     if (link.linkId === null && !(yield* bindId(tx, { ...link, linkKey }, linkId, nowMs))) return null;
     if (link.linkId !== null && link.linkId !== linkId) return null;
-    // The service does not sign its answers: a digest takes the signature's place.
+    // The service does not sign its answers, so a digest stands in for the signature.
     const mac = createHash('sha256').update(body).digest();
     const timestamp = String(nowMs);
     const lease = { holder: tx.replica, dueAtMs: nowMs + leaseMs };
@@ -177,7 +177,7 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     const { linkKey, orderKey, callbackUrl } = found;
     if (turnOfReturn(found.returnedAtMs, nowMs) === 'nothing') return { callbackUrl };
     lockOrder(tx, orderKey);
-    // Another replica may have noted it meanwhile.
+    // Another replica may have recorded the return meanwhile.
     const { returnedAtMs } = (yield* tx.one<Returning>(FIND_RETURN, { returnToken })) ?? found;
     const turn = turnOfReturn(returnedAtMs, nowMs);
     if (turn !== 'nothing') tx.send(NOTE_RETURN, { nowMs, linkKey });
@@ -186,7 +186,7 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
   },
 };
 
-/** After a failed check that is tried again, a person is told of events that wait for an answer for longer than this. */
+/** After a failed check that will be retried, settled tells a person about events unanswered for longer than this. */
 const UNANSWERED_MS = 3_600_000;
 const UNANSWERED = statement(`
   SELECT i.key AS eventKey, i.fault_message AS why, o.key AS orderKey, o.reference AS subject
@@ -198,12 +198,12 @@ const UNANSWERED = statement(`
   ORDER BY i.key LIMIT 1`);
 
 /**
- * The first event of a link that was not understood and came after the link was read last; none if a person was told of
- * its order's since it came, for they may have ended that.
+ * The first event of a link that was not understood and came after the link was last read. None if settled told a
+ * person about that order since the event came: they may have ended the matter.
  */
 type Unanswered = { eventKey: number; why: string; orderKey: number; subject: string };
 
-/** Raises, once, an event that was not understood and that the service cannot be asked about. */
+/** Raises a matter, once, for an event that was not understood and about which settled cannot ask the service. */
 function* tellOfUnanswered(
   tx: Transaction,
   { nowMs, ...since }: { linkKey: number; sinceMs: number; nowMs: number },
@@ -217,7 +217,7 @@ function* tellOfUnanswered(
 
 type Absence = { linkKey: number; orderKey: number; missing: boolean; nowMs: number };
 
-/** Leaves a link that is not at the service to its schedule. A completion that waits to be confirmed goes on waiting. */
+/** Leaves a link that the service does not have to the schedule. A completion that waits keeps waiting. */
 function* giveUp(tx: Transaction, { linkKey, orderKey, missing, nowMs }: Absence): Work<StateChange | null> {
   const confirms = tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey });
   const [loaded] = yield* together(loadOrder.byKey(tx, orderKey), checkSchedule.plan(tx, linkKey, nowMs));

@@ -5,7 +5,7 @@ import type { Queries } from '../contract_queries.ts';
 import { ALIVE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
 
-/** Links' credentials as they rest, as `SealedCredentials` has them: a statement without its conditions. */
+/** Links' credentials in the form of `SealedCredentials`: a statement without conditions. */
 export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
   l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.service_sealed_secret AS serviceSealedSecret,
   l.service_secrets_key_id AS serviceKeyId,
@@ -63,8 +63,8 @@ const LOCK_KEY = statement(`
     OR ' ' || secrets_key_others || ' ' LIKE '% ' || @keyId::text || ' %' FOR KEY SHARE`);
 
 /**
- * Locks a key under which a secret is about to rest: a replica that gives the key up waits, and then sees the secret. The
- * lock is sent at once; reading its answer throws if the replicas have given the key up. A process alone has its own key.
+ * Locks a secrets key before sealing with it: a replica that gives the key up waits, and then sees the secret. The lock
+ * is sent at once; reading its answer throws if the key was given up. A single process has its own key.
  */
 export function lockSecretsKey(tx: Transaction, keyId: string): Work<void> {
   return refuseIfGivenUp(tx.hasReplicas ? tx.one(LOCK_KEY, { keyId }) : null, keyId);
@@ -81,7 +81,7 @@ function* refuseIfGivenUp(locked: Answer<unknown> | null, keyId: string): Work<v
 }
 
 const LOCK = statement('SELECT 1 FROM instance FOR UPDATE');
-// Whether others are alive is seen beside the newest sign of life: no clock is needed for it.
+// Compares heartbeats with the newest one, which needs no clock.
 const FIND_OTHER_REPLICA = statement(`
   SELECT name, r.secrets_key_id AS keyId FROM replica r, instance i
   WHERE name <> @replica AND r.secrets_key_id <> @keyId AND r.alive_at_ms > i.alive_at_ms - ${ALIVE_MS}

@@ -14,7 +14,7 @@ import { KEY_MAX } from './list_pages.ts';
 const DRIFT = `SELECT d.key, o.reference, d.at_ms AS atMs, d.reading, d.learned_by AS learnedBy, d.ours, d.theirs, d.rule,
   d.right_side AS rightSide FROM drift d JOIN orders o ON o.key = d.order_key`;
 const ALL_DRIFT = statement(`${DRIFT} WHERE d.key < @before ORDER BY d.key DESC LIMIT @limit`);
-// `+ 0` keeps both engines from walking all rows in the order of their keys until enough are found.
+// `+ 0` keeps both engines from walking all rows in the order of their keys.
 const DRIFT_OF_ORDER = statement(`
   ${DRIFT} WHERE o.reference = @reference AND d.key < @before ORDER BY d.key + 0 DESC LIMIT @limit`);
 
@@ -24,7 +24,7 @@ const ALL_HINTS = statement(`${HINT} WHERE h.key < @before ORDER BY h.key DESC L
 const HINTS_OF_ORDER = statement(`
   ${HINT} WHERE o.reference = @reference AND h.key < @before ORDER BY h.key + 0 DESC LIMIT @limit`);
 
-// One rank at a time, as the index has them.
+// One rank at a time, in the order of the index.
 const QUEUE = statement(`
   SELECT o.reference, l.link_id AS linkId, c.reason, c.rank, c.failures, c.requested_at_ms AS requestedAtMs,
     c.due_at_ms AS dueAtMs
@@ -39,7 +39,7 @@ const SCHEDULE = statement(`
   JOIN orders o ON o.key = l.order_key LEFT JOIN settlement s ON s.order_key = l.order_key
   ORDER BY l.next_check_at_ms, l.key`);
 
-// The status is written out, because a partial index is used only for its own literal.
+// The status is a literal, because a partial index is used only for its own literal.
 const openings = (status: WaitingOpening['status'], order: string) =>
   statement(`
   SELECT o.reference, p.status, p.attempt, p.due_at_ms AS dueAtMs, p.fault_code AS faultCode,
@@ -53,7 +53,7 @@ type ScheduleRow = Omit<NextRequests['schedule'][number], 'dueAtMs'> & {
   settledAtMs: number | null;
 };
 
-/** The ranks of the queue, the strongest first. */
+/** The ranks of the queue, strongest first. */
 const RANKS = CHECK_CLASSES.flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, n) => to - n));
 
 export const serviceQueries: InTransaction<ServiceQueries> = {

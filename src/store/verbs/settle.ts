@@ -17,24 +17,24 @@ import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type Order
 import { noteDetails, noteReported } from './payments.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
-/** A claimed row under settlement. */
+/** A claimed row, with what settling it needs. */
 type ClaimedRow = {
   linkKey: number;
   orderKey: number;
   linkId: string | null;
-  /** When the link expires, if it is known. */
+  /** When the link expires; null if unknown. */
   linkExpiresAtMs: number | null;
   /** Whether settled opens the link itself. */
   isOpened: boolean;
   outcomeBefore: Outcome | null;
   /** The number of a reading; null for an event. */
   reading: number | null;
-  /** Of a reading: why the service was asked. */
+  /** Why settled asked the service; null for an event. */
   type: string | null;
   receivedAtMs: number;
-  /** The fault that was noted when the row was worked at before. */
+  /** The fault of the row's previous attempt. */
   faultBefore: string | null;
-  /** How many quotes in a row named other money than their links. */
+  /** Quotes in a row that disagreed with their links. */
   quoteMismatches: number;
 };
 
@@ -42,10 +42,10 @@ type ClaimedRow = {
 type Applied = {
   loaded: LoadedOrder;
   last: Decision | null;
-  /** The state before them, and the rule that changed it last; null while it is unchanged. */
+  /** The state before them and the last rule that changed it; null if the state is unchanged. */
   change: StateChange | null;
   notices: number;
-  /** If a fact made the order paid. */
+  /** Set if a fact made the order paid. */
   learnedBy: LearnedBy | null;
   raised: readonly AttentionKind[];
 };
@@ -62,7 +62,7 @@ export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
     yield* refuse(tx, job, claimed.linkKey);
     return { outcome: 'link_mismatch' };
   }
-  // Completed now, because its document shows the id of its link.
+  // Loads the rest now, because the order's document shows the id of its link.
   const before = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
   const applied = yield* applyFacts(tx, before, claimed, job);
   noteWebhook(tx, claimed, before.order, job.facts, applied);
@@ -89,13 +89,13 @@ const LOCK_CLAIMED = statement(`
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
   FOR NO KEY UPDATE OF i`);
 
-/** Locks the row's order, then the row, and reads both; null if the row's lease is no longer the caller's. */
+/** Locks the row's order, then the row, and reads both. Null if the caller no longer holds the row's lease. */
 function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(ClaimedRow & OrderRow) | null> {
   lockOrderOfEvent(tx, eventKey);
   return (yield* tx.one<ClaimedRow & OrderRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica })) ?? null;
 }
 
-/** Binds the link id that an authentic event or a reading names; false if it names another link than the one it came for. */
+/** Binds the link id that an event or a reading names. False if it names another link than the one it came for. */
 function* bindLink(tx: Transaction, claimed: ClaimedRow, job: SettleJob): Work<boolean> {
   const ids = namedLinkIds(job);
   const [named] = ids;
@@ -104,7 +104,7 @@ function* bindLink(tx: Transaction, claimed: ClaimedRow, job: SettleJob): Work<b
   return claimed.linkId !== null || (yield* bindId(tx, claimed, named, job.nowMs));
 }
 
-/** Every id that a row names its link by. */
+/** Every id by which a row names its link. */
 function namedLinkIds({ link, linkIds }: SettleJob): readonly string[] {
   return link === null ? linkIds : [link.id, ...linkIds];
 }
@@ -117,7 +117,7 @@ function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<void> {
   requestCheck(tx, { linkKey, reason: 'link_mismatch', atMs: nowMs });
 }
 
-/** Keeps what is said of payments for people, first of all: notices show it. What came late only fills gaps. */
+/** Stores details of payments first, because notices show them. Details from late events only fill gaps. */
 function learnOfPayments(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): LoadedOrder {
   const { details, nowMs } = job;
   if (details.length === 0) return loaded;
@@ -126,7 +126,7 @@ function learnOfPayments(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedR
   return { ...loaded, order };
 }
 
-/** Decides each fact in turn and writes what it does. */
+/** Decides each fact in turn and writes the decision. */
 function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): Work<Applied> {
   const { eventKey, facts, policy, notUnderstood, nowMs } = job;
   const { reading, linkKey } = claimed;
@@ -145,7 +145,7 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, 
     const after = writeDecision(tx, before, made, cause, nowMs);
     noteReported(tx, { orderKey: claimed.orderKey, order: after, fact, made });
     if (isReading(claimed)) noteDrift(tx, { before, after, made, fact, reading: claimed, nowMs });
-    // A reading answers a check and asks for none.
+    // A reading answers a check, so it does not request one.
     else if (made.effects.some((effect) => effect.do === 'check')) {
       requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
     }
@@ -154,7 +154,7 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, 
   return applied;
 }
 
-/** What was done before and what one more decision does; `order`: as that leaves it. */
+/** Adds one more decision to what was applied before; `order` is the order after it. */
 function alsoApplied(before: Applied, made: Decision, order: Order): Applied {
   const raised = made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
   return {
@@ -167,7 +167,7 @@ function alsoApplied(before: Applied, made: Decision, order: Order): Applied {
   };
 }
 
-/** How a decision changes the state of an order; `change`: what those before it did. */
+/** The change of the order's state after one more decision. */
 function changeOf({ loaded: { order }, change }: Applied, { state, rule }: Decision): StateChange | null {
   return state === order.state ? change : { from: change?.from ?? order.state, rule };
 }
@@ -181,7 +181,7 @@ const MISS_WEBHOOK = statement(`
 const FIND_WEBHOOK = statement(`
   UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
-/** Marks a settlement that was learned from the API before any webhook reported it, until a webhook does. */
+/** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
 function noteWebhook(
   tx: Transaction,
   { reading, orderKey, linkKey }: ClaimedRow,
@@ -206,9 +206,9 @@ const NOTE_STATUS = statement(`
 const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHERE key = @linkKey');
 
 /**
- * What follows from an event beside its facts: the link's own status as it names it, unless something newer was read since
- * it came; its time, if that is not known and the order still waits for money; and a check if it says too little. It never
- * holds an order on its own account.
+ * Applies what an event says besides its facts. Stores the link's status, unless settled read a newer one since the
+ * event came. Stores the expiry, if it is unknown and the order waits for money. Requests a check if the event says too
+ * little. Never holds an order.
  */
 function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, job: SettleJob): null {
   const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
@@ -224,7 +224,7 @@ function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, jo
 const FIND_UNREAD = statement(`
   SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`);
 
-/** Tells a person of an event that was not understood while nothing can be asked; ends that when it is over. */
+/** Raises a matter for an event that was not understood if settled cannot ask; ends the matter when it is over. */
 function* tellOfUnread(tx: Transaction, job: SettleJob, claimed: ClaimedRow, applied: Applied): Work<void> {
   const kind = 'event_not_understood';
   const { eventKey, nowMs: atMs } = job;
@@ -238,12 +238,12 @@ function* tellOfUnread(tx: Transaction, job: SettleJob, claimed: ClaimedRow, app
   }
   if (pays && hasMatters) yield* attention.notePaid(tx, reference, eventKey);
   if (!ends) return;
-  // Matters of an earlier version have the event for their subject.
+  // In an earlier version the event was the subject of these matters.
   attention.endOfOrder(tx, kind, String(eventKey), orderKey, atMs);
   if ((yield* tx.one(FIND_UNREAD, { linkKey })) === undefined) attention.end(tx, kind, reference, atMs);
 }
 
-/** @param held the decision that held the order because a reading did not confirm its completion, if it did */
+/** @param held the decision that held the order because a reading did not confirm its completion; or null */
 function resultOf(
   { order }: LoadedOrder,
   applied: Applied,

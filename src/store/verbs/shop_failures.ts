@@ -3,13 +3,13 @@ import { type FaultNote, faultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, type Matter } from './attention.ts';
 
-/** The matter that the shop refuses notices. There is one shop, so there is one at a time. */
+/** The matter that the shop refuses notices. There is one shop, so at most one is open. */
 const SHOP_REFUSES = { kind: 'shop_refuses_notices', subject: 'shop' } as const;
 
-/** What came of an attempt to send a notice; `fault`: null if the shop took it. */
+/** The result of an attempt to send a notice; `fault` is null if the shop accepted it. */
 export type AttemptEnd = { fault: FaultNote | null; answer: ShopAnswer | null; nowMs: number };
 
-/** The values that `outbox` and `shop_failure` keep of an attempt. */
+/** The columns of an attempt in `outbox` and `shop_failure`. */
 export function attemptColumns({ fault, answer }: Pick<AttemptEnd, 'fault' | 'answer'>) {
   return {
     code: fault?.code ?? null,
@@ -19,7 +19,7 @@ export function attemptColumns({ fault, answer }: Pick<AttemptEnd, 'fault' | 'an
   };
 }
 
-/** The same columns, as they are read. */
+/** The same columns in a SELECT. */
 export const ATTEMPT = `fault_code AS faultCode, fault_message AS faultMessage, answer_status AS answerStatus,
   answer_body AS answerBody`;
 export type AttemptRow = Record<'faultCode' | 'faultMessage' | 'answerBody', string | null> & {
@@ -34,10 +34,10 @@ export function readAttempt<Row extends AttemptRow>(columns: Row) {
 
 const FAILURES = `attempts, since_ms AS sinceMs, last_at_ms AS lastAtMs, ${ATTEMPT}`;
 
-/*
- * The attempts that failed in a row are one row, which all replicas share. A transaction that changes it has locked its
- * notice before, and changes `attention` after it: this row's lock decides whether the shop took a notice before or after an
- * attempt failed, so that no matter stays open without the row.
+/**
+ * Failed attempts in a row are counted in one row, which all replicas share. A transaction locks its notice first, then
+ * this row, then `attention`. This row's lock decides whether the shop accepted a notice before or after an attempt
+ * failed, so no matter stays open without the row.
  */
 const COUNT = statement(`
   INSERT INTO shop_failure
@@ -53,8 +53,8 @@ const COUNT = statement(`
   RETURNING ${FAILURES}, raised AS isRaised`);
 
 /**
- * Counts an attempt that failed, and raises the matter if there were enough of them. A notice that failed before begins no
- * row: the shop has taken another notice since, and may take others.
+ * Counts a failed attempt, and raises the matter once there were enough. A notice that failed before does not begin a
+ * count: the shop has accepted another since, and may accept more.
  */
 export function* countFailure(tx: Transaction, ended: AttemptEnd & { hasFailedBefore: boolean }): Work<void> {
   const { hasFailedBefore, nowMs } = ended;
@@ -63,22 +63,22 @@ export function* countFailure(tx: Transaction, ended: AttemptEnd & { hasFailedBe
   if (row?.isRaised) attention.raiseForNoOrder(tx, SHOP_REFUSES.kind, refusalMatter(row, nowMs));
 }
 
-// A row that another transaction has locked is skipped: that one counts an attempt and raises the matter, or ends the row.
+// Skips a row that another transaction has locked: that one counts an attempt and raises the matter, or ends the row.
 const RAISE_OLD = statement(`
   UPDATE shop_failure SET raised = true WHERE one = (
     SELECT one FROM shop_failure WHERE NOT raised AND since_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)
   RETURNING ${FAILURES}`);
 
-/** Raises the matter if the first failure is old enough, although no attempt was made since. */
+/** Raises the matter if the first failure is old enough, even without an attempt since. */
 export function* raiseOldFailures(tx: Transaction, nowMs: number): Work<void> {
   const row = yield* tx.one<FailuresRow>(RAISE_OLD, { untilMs: nowMs - REFUSES_AFTER.ageMs });
   if (row !== undefined) attention.raiseForNoOrder(tx, SHOP_REFUSES.kind, refusalMatter(row, nowMs));
 }
 
-// By its key: SQLite writes a page when it deletes all rows of a table, even if there are none.
+// By its key: when SQLite deletes all rows of a table, it writes a page even if there are none.
 const FORGET = statement('DELETE FROM shop_failure WHERE one = 1');
 
-/** Forgets the failures because the shop took a notice. The matter ends after the row, which may have raised it just now. */
+/** Deletes the count because the shop accepted a notice, then ends the matter that the count may have raised. */
 export function endFailures(tx: Transaction, nowMs: number): void {
   tx.send(FORGET);
   endRefusal(tx, nowMs);
@@ -97,7 +97,7 @@ export function* readShopFailures(tx: Transaction): Work<ShopFailures | null> {
 
 type FailuresRow = Pick<ShopFailures, 'attempts' | 'sinceMs' | 'lastAtMs'> & AttemptRow;
 
-/** The matter as the last attempt leaves it. */
+/** The matter after the last attempt. */
 function refusalMatter(row: FailuresRow, atMs: number): Matter<'shop_refuses_notices'> {
   const { attempts, sinceMs, lastAtMs, fault, answer } = readAttempt(row) as ShopFailures;
   const short = answer === null ? null : { status: answer.status, body: shortAnswer(answer.body) };

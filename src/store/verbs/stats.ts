@@ -5,22 +5,22 @@ import { type Statement, statement, type Transaction, together, type Work } from
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';
 
-/** How an engine counts what it would take too long to count row by row. */
+/** How an engine counts what would take too long row by row. */
 export type Counters = {
-  /** A number for each status: see `countStatuses`. */
+  /** A number for each status; see `countStatuses`. */
   events: Statement;
   notices: Statement;
-  /** Of each rank in the queue: how many checks there are, and when the oldest is due. */
+  /** For each rank of the queue, the number of checks and when the oldest is due. */
   checks: Statement;
   totals: Statement;
 };
 
-/** What is known of whole tables: how many orders have each state, and how often deliveries were rejected. */
+/** Counts over whole tables: orders by state, and rejected deliveries. */
 export type Census = { orders: readonly Named[]; rejections: number };
 
 const REJECTIONS = statement('SELECT coalesce(sum(count), 0) AS n FROM rejection');
 
-/** @param orders gives a number for each state */
+/** @param orders selects a number for each state */
 export function* takeCensus(tx: Transaction, orders: Statement): Work<Census> {
   const states = tx.all<Named>(orders);
   const rejections = tx.one<{ n: number }>(REJECTIONS);
@@ -35,9 +35,8 @@ const countsOf = (table: string, statuses: readonly string[]) =>
   statuses.map((status) => `SELECT '${status}' AS name, count(*) AS n FROM ${table} WHERE status = '${status}'`);
 
 /**
- * Counts the rows of each status but `done`, which each have an index of their own.
- *
- * @param every how many rows there are in all, as an expression
+ * Counts the rows of each status except `done`; each of these statuses has an index.
+ * @param every the number of all rows, as an expression
  */
 export function countStatuses(table: 'inbox' | 'outbox', every: string): Statement {
   const counts = [...countsOf(table, ['pending', 'leased', 'dead']), `SELECT 'every' AS name, ${every} AS n`];
@@ -81,7 +80,7 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters, c
   };
 }
 
-/** The numbers by their names; `every` becomes what is `done`. */
+/** The numbers by name; `every` becomes the number of `done`. */
 function tally(rows: readonly Named[]): Record<string, number> {
   const { every, ...counts } = Object.fromEntries(rows.map(({ name, n }) => [name, n]));
   if (every === undefined) return counts;
@@ -90,7 +89,7 @@ function tally(rows: readonly Named[]): Record<string, number> {
 
 const DAY_MS = 86_400_000;
 
-/** The week that ended a day ago: webhooks of orders that were paid in it should have come. */
+/** The week that ended a day ago. The webhooks of orders paid in it should have come. */
 function webhookWeek(nowMs: number): { afterMs: number; untilMs: number } {
   return { afterMs: nowMs - 8 * DAY_MS, untilMs: nowMs - DAY_MS };
 }
@@ -103,7 +102,7 @@ function checkCounts(checks: readonly CheckRank[]): Pick<Stats, 'checks' | 'chec
   return { checks: checks.reduce((sum, { n }) => sum + n, 0), checksByClass: counts };
 }
 
-/** When the oldest of each kind became due; null if there is none. */
+/** When the oldest row of each kind became due; null if there is none. */
 type Oldest = Record<'eventMs' | 'newNoticeMs' | 'triedNoticeMs' | 'scheduledMs', number | null>;
 
 function lags(
@@ -121,7 +120,7 @@ function lags(
   return { lagMs: since(oldest.eventMs), noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs), checksLagMs };
 }
 
-/** Rows that are leased, by holder. */
+/** Leased rows by holder. */
 export const LEASES = statement(`
   SELECT kind, holder, count(*) AS held, count(*) FILTER (WHERE due_at_ms <= @nowMs) AS lapsed FROM (
     SELECT 'events' AS kind, holder, due_at_ms FROM inbox WHERE status = 'leased'

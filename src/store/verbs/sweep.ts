@@ -19,7 +19,7 @@ export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareList
   *compareListed(tx, { items, toleranceMs, nowMs }) {
     const restored = tx.one<Restored>(RESTORED);
     const differing = yield* findDiffering(tx, items, nowMs);
-    // An order that changes at this moment may be asked about once too often: that does no harm.
+    // An order that changes now may be checked once too often, which does no harm.
     if (differing.length > 0) tx.lock(LOCK_ORDERS, { orderKeys: differing.map(({ orderKey }) => orderKey) });
     for (const { linkKey } of differing) requestCheck(tx, { linkKey, reason: 'listed', atMs: nowMs });
     const restoredFromMs = (yield* restored)?.restoredFromMs ?? null;
@@ -40,19 +40,19 @@ export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareList
   },
 };
 
-/** Links of orders that a payment would still change. The clock may be wrong about an expiry that no reading showed. */
+/** Links of orders that a payment would still change. The expiry may be wrong if no reading showed it. */
 const OPEN_LINKS = `link l JOIN orders o ON o.key = l.order_key
   WHERE (o.state IN ('awaiting_payment', 'payment_pending', 'expired') OR (o.state IN ('held', 'cancelled')
     AND (l.expires_at_ms IS NULL OR l.expires_at_ms > @nowMs OR l.status = 'ACTIVE')))`;
 
-// A link that the schedule has given up is compared if the list shows it.
+// A link whose schedule has ended is compared only if the list shows it.
 const OLDEST = statement(`
   SELECT min(l.created_at_ms) AS oldestOpenMs FROM ${OPEN_LINKS} AND l.link_id IS NOT NULL
     AND l.next_check_at_ms IS NOT NULL`);
 const HAS_LINKS = statement('SELECT EXISTS (SELECT 1 FROM link WHERE link_id IS NOT NULL) AS hasLinks');
 const LIST_ALIVE = statement('SELECT name FROM replica WHERE alive_at_ms > @sinceMs ORDER BY started_at_ms, name');
 
-/** The names of the processes that may be working on a shared database; the one that began first leads. */
+/** The processes that may be using a shared database; the one that started first comes first. */
 export function* aliveReplicas(tx: Transaction, nowMs: number): Work<string[]> {
   const rows = yield* tx.all<{ name: string }>(LIST_ALIVE, { sinceMs: nowMs - ALIVE_MS });
   return rows.map(({ name }) => name);
@@ -63,17 +63,14 @@ type OpenLink = { linkKey: number; orderKey: number };
 const OPEN_BY_ID = statement(`
   SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, coalesce(l.status, 'ACTIVE') AS status
   FROM ${OPEN_LINKS} AND l.link_id = ANY(@ids::text[])`);
-// Whether a link has an id is looked at afterwards: SQLite would look for the order among all links that have none.
+// Whether a link has an id is tested afterwards: SQLite would search for the order among all links without one.
 const OPEN_BY_REFERENCE = statement(`
   SELECT l.key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, o.reference
   FROM ${OPEN_LINKS} AND o.reference = ANY(@references::text[]) ORDER BY l.key DESC`);
 const LOCK_ORDERS = statement(`
   SELECT 1 FROM orders WHERE key = ANY(@orderKeys::bigint[]) ORDER BY key FOR NO KEY UPDATE`);
 
-/**
- * For each listed link the open one of which the list says something else than is known: another status, or an id that
- * was not known.
- */
+/** The open links whose listed status or id differs from the stored one. */
 function* findDiffering(tx: Transaction, items: readonly ListedLink[], nowMs: number): Work<OpenLink[]> {
   const listed = { ...namesOf(items), nowMs };
   const withId = tx.all<OpenLink & { linkId: string; status: string }>(OPEN_BY_ID, listed);
@@ -92,7 +89,7 @@ function namesOf(items: readonly ListedLink[]) {
   return { ids: items.map(({ id }) => id), references: items.map(({ reference }) => reference) };
 }
 
-/** When the copy in the place of the database was made, while links made since are looked for. */
+/** When the copy was made that replaced the database, while settled searches for links made since; otherwise null. */
 type Restored = { restoredFromMs: number | null };
 
 const RESTORED = statement('SELECT restored_from_ms AS restoredFromMs FROM instance');
@@ -102,15 +99,15 @@ const LINKS_OF_REFERENCES = statement(`
   WHERE o.reference = ANY(@references::text[]) ORDER BY l.key`);
 
 /**
- * Tells a person of links that the store does not know, and returns of how many it told now. A link is known by its id, or
- * by its reference if the newest link of that order has no id so far.
+ * Raises a matter for each link that the store does not know, and returns how many it raised now. A link is known by
+ * its id, or by its reference if the newest link of that order has no id yet.
  */
 function* tellOfUnknown(
   tx: Transaction,
   items: readonly ListedLink[],
   { sinceMs, nowMs }: { sinceMs: number; nowMs: number },
 ): Work<number> {
-  // A link that the store did not know when the copy was made was made without it.
+  // Older links, unknown already when the copy was made, were made without settled.
   const made = items.filter(({ createdAtMs }) => createdAtMs === null || createdAtMs >= sinceMs);
   const ids = tx.all<{ linkId: string }>(KNOWN_IDS, namesOf(made));
   const links = tx.all<{ reference: string; linkId: string | null }>(LINKS_OF_REFERENCES, namesOf(made));
@@ -134,7 +131,7 @@ const TELL_ONCE = statement(`
   WHERE NOT EXISTS (SELECT 1 FROM attention WHERE kind = 'link_not_known' AND subject = @subject)
   ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL DO NOTHING`);
 
-/** Raises a matter unless it was raised before: what a person has ended stays so. Answers how many it raised. */
+/** Raises a matter unless it was raised before, even if a person ended it. Returns how many it raised. */
 function tellOnce(
   tx: Transaction,
   subject: string,
@@ -144,7 +141,7 @@ function tellOnce(
   return tx.run(TELL_ONCE, { subject, params: JSON.stringify(params), atMs });
 }
 
-/** Open links at the service that the schedule asks about, and those that it has given up although they may be paid. */
+/** Open links at the service in the schedule, and those past their schedule that may still be paid. */
 export const PAYABLE_LINKS = `${OPEN_LINKS} AND l.link_id IS NOT NULL
   AND (l.next_check_at_ms IS NOT NULL OR coalesce(l.status, 'ACTIVE') = 'ACTIVE')`;
 
@@ -157,7 +154,7 @@ export function* countPayable(tx: Transaction, nowMs: number): Work<number> {
   return (yield* tx.one<{ links: number }>(COUNT_PAYABLE, { nowMs }))?.links ?? 0;
 }
 
-/** `catchUp` in one transaction, for an engine whose one writer makes no other process wait. */
+/** `catchUp` in one transaction, for an engine with a single writer. */
 export const catchUpAtOnce: InTransaction<Checks>['catchUp'] = function* (tx, { dryRun, nowMs }) {
   const links = yield* countPayable(tx, nowMs);
   if (!dryRun) tx.send(MAKE_DUE, { nowMs });

@@ -25,12 +25,12 @@ import { sweepVerbs } from './sweep.ts';
 import { timeline } from './timeline.ts';
 import { upkeepVerbs } from './upkeep.ts';
 
-/*
- * The verbs that are written once, by lane. To add one: its type in a contract, its text in a file of this folder, its name
- * here. An engine adds the verbs that it has texts of its own for.
+/**
+ * The verbs that are written once, by lane. To add one, put its type into a contract, its text into a file of this
+ * folder, and its name here. An engine adds the verbs that need a text for that engine.
  */
 
-/** Verbs that change something and wait behind deliveries. */
+/** Verbs that change something. They wait behind deliveries. */
 export const WORK = {
   settle,
   registerLink,
@@ -55,7 +55,7 @@ export const WORK = {
   ...auditVerbs,
 } satisfies Partial<InTransaction<Store>>;
 
-/** Verbs that only read: each sees one moment of the database. */
+/** Verbs that only read. Each sees one snapshot of the database. */
 export const READ = {
   ...listVerbs,
   ...noticeQueries,

@@ -18,7 +18,7 @@ import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { loadOrder } from './orders.ts';
 
-/** Rows of one kind that a timeline shows at most; the newest. */
+/** The most rows of each kind in a timeline; the newest. */
 const ROWS_MAX = 500;
 
 const newest = (sql: string) => statement(`${sql} DESC LIMIT ${ROWS_MAX}`);
@@ -81,7 +81,7 @@ const DRIFT = newest(
 
 type Rows = Pick<Timeline, 'history' | 'events' | 'hints' | 'rejections' | 'attention' | 'notices' | 'drift'>;
 
-/** What happened to an order, kind by kind, oldest first. */
+/** The events of an order's life, kind by kind, oldest first. */
 function* rowsOf(tx: Transaction, { orderKey, reference }: { orderKey: number; reference: string }): Work<Rows> {
   const history = tx.all<HistoryColumns>(HISTORY, { orderKey, reference });
   const events = tx.all<EventRow>(EVENTS, { orderKey });
@@ -103,7 +103,7 @@ function* rowsOf(tx: Transaction, { orderKey, reference }: { orderKey: number; r
 
 type AttentionColumns = Omit<AttentionSummary, 'params'> & { params: string | null };
 
-/** Why a secret cannot be used that the service named while an older version ran, which kept it in the history alone. */
+/** Why a secret named by the service cannot be used, if an older version recorded it only in the history. */
 function notedFlaw({ history }: Rows): string | null {
   return history.map(({ what }) => readSecretFlaw(what)).findLast((flaw) => flaw !== null) ?? null;
 }
@@ -121,7 +121,7 @@ function historyRow({ causeKind, causeId, decidedBy: by, effects, ...row }: Hist
 
 type CheckColumns = NonNullable<Timeline['check']> & { reason: CheckReason; lastingReason: CheckReason | null };
 
-/** A check by the strongest of its reasons that is not moot. */
+/** The queued check, by its strongest reason that is not moot. */
 function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timeline['check'] {
   if (check === undefined) return null;
   const { lastingReason, ...columns } = check;
@@ -131,7 +131,7 @@ function waitingCheck(check: CheckColumns | undefined, state: OrderState): Timel
 
 type ScheduleColumns = Pick<Timeline, 'nextCheckAtMs' | 'checkFailures' | 'linkExpiresAtMs' | 'secretFlaw'>;
 
-/** Until the next check of a paid order, its link still has the time that it had while the order was open. */
+/** Until the next check of a paid order, its link keeps the scheduled time of the open order. */
 function scheduleSummary(link: ScheduleColumns, settledAtMs: number | null): ScheduleColumns {
   if (link.nextCheckAtMs === null) return link;
   return { ...link, nextCheckAtMs: firstCheckAtMs({ settledAtMs }, link.nextCheckAtMs) };

@@ -5,7 +5,7 @@ import { WATCHED } from './check_queue.ts';
 
 export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
   *dropBodies(tx, drop) {
-    // Replicas drop one after the other: while another one does, it is its round.
+    // Replicas drop bodies one at a time. While another does, this one skips its turn.
     if (tx.hasReplicas && !(yield* takeTurn(tx))) return { dropped: 0, next: null };
     const dropped = yield* dropHints(tx, drop);
     return dropped > 0 ? { dropped, next: drop.after } : yield* dropEvents(tx, drop);
@@ -31,7 +31,7 @@ export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue'
   },
 };
 
-/** Any number that no other advisory lock of settled has. */
+/** The key of an advisory lock, unique within settled. */
 const TURN = 7_331_003;
 const TAKE_TURN = statement(`SELECT pg_try_advisory_xact_lock(${TURN}) AS isOurs`);
 
@@ -39,7 +39,7 @@ function* takeTurn(tx: Transaction): Work<boolean> {
   return (yield* tx.one<{ isOurs: boolean }>(TAKE_TURN))?.isOurs === true;
 }
 
-/** Bytes that one call drops at most. To free a large body, the database reads its pages one after the other. */
+/** The most bytes that one call drops. To free a large body, the database reads its pages one by one. */
 const DROPPED_BYTES_MAX = 1024 * 1024;
 
 const OLD_HINTS = statement(`
@@ -50,7 +50,7 @@ const EMPTY_HINTS = statement(`
   UPDATE hint SET body = @nothing WHERE key IN
     (SELECT key FROM hint WHERE key = ANY(@keys::bigint[]) AND last_at_ms <= @untilMs FOR NO KEY UPDATE SKIP LOCKED)`);
 
-/** Returns how many it dropped: 0 if none is left. */
+/** Returns how many hints it dropped: 0 if none is left. */
 function* dropHints(tx: Transaction, { untilMs, limit }: BodyDrop): Work<number> {
   const keys: number[] = [];
   let bytes = 0;
@@ -64,13 +64,13 @@ function* dropHints(tx: Transaction, { untilMs, limit }: BodyDrop): Work<number>
 
 type BodyRow = { key: number; bytes: number; receivedAtMs: number; settledAtMs: number | null };
 
-// CROSS JOIN fixes the order: bodies by their keys, and the row of each.
+// CROSS JOIN fixes the order: bodies by their keys, then the row of each.
 const KEPT_BODIES = statement(`
   SELECT b.inbox_key AS key, length(b.body) AS bytes, i.received_at_ms AS receivedAtMs,
     CASE WHEN i.status = 'done' THEN i.ended_at_ms END AS settledAtMs
   FROM inbox_body b CROSS JOIN inbox i WHERE i.key = b.inbox_key AND b.inbox_key > @after AND i.key > @after
   ORDER BY b.inbox_key LIMIT @limit`);
-// The rows are locked, so that none becomes pending again while its bytes go.
+// Locks the rows, so that none becomes pending again while its body is deleted.
 const REMOVE_BODIES = statement(`
   DELETE FROM inbox_body WHERE inbox_key IN (
     SELECT key FROM inbox WHERE key = ANY(@keys::bigint[]) AND status = 'done' AND ended_at_ms <= @untilMs
@@ -83,14 +83,14 @@ function* dropEvents(tx: Transaction, drop: BodyDrop): Work<BodiesDropped> {
 }
 
 /**
- * Walks the bodies by key, which is the order in which they came, up to the first that is too new. Returns the keys of
- * those to drop, and the `next` of the call.
+ * Walks the bodies by key, in the order of their arrival, up to the first that is too new. Returns the keys to drop,
+ * and the call's `next`.
  */
 function bodiesToDrop(kept: readonly BodyRow[], { untilMs, nowMs, limit }: BodyDrop) {
   const keys: number[] = [];
   let bytes = 0;
   for (const [index, body] of kept.entries()) {
-    // A body from the future came while the clock was ahead; those after it may be old all the same.
+    // A body from the future came while the clock was ahead. Later ones may still be old.
     if (body.receivedAtMs > untilMs && body.receivedAtMs <= nowMs) break;
     if (body.settledAtMs !== null && body.settledAtMs <= untilMs) {
       keys.push(body.key);
@@ -101,10 +101,10 @@ function bodiesToDrop(kept: readonly BodyRow[], { untilMs, nowMs, limit }: BodyD
   return { keys, next: null };
 }
 
-/** A longer lease was taken by a clock that was ahead: its holder has this long to end it. */
+/** A longer lease was taken by a clock that was ahead. Its holder has this long to finish. */
 const LEASE_LAPSES_MS = 60_000;
 
-// A row that another transaction has locked gets a time of the corrected clock. The order is that of each job's own index.
+// A row that another transaction has locked gets its time from the corrected clock. Ordered like each job's own index.
 const hasten = (table: string, key: string, those: string, dueAtMs: '@nowMs' | '@lapseMs') =>
   statement(
     `UPDATE ${table} SET due_at_ms = ${dueAtMs} WHERE ${key} IN
@@ -125,7 +125,7 @@ const HASTEN_CHECKS = statement(`
     confirm_since_ms = CASE WHEN confirm_since_ms > @nowMs THEN @nowMs ELSE confirm_since_ms END
   WHERE link_key IN (SELECT link_key FROM link_check WHERE due_at_ms > @untilMs OR requested_at_ms > @untilMs
     ORDER BY link_key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED)`);
-// A replica that was killed while its clock was ahead would count as alive until that time comes.
+// A replica killed while its clock was ahead would count as alive until that time.
 const HASTEN_REPLICAS = statement('UPDATE replica SET alive_at_ms = @nowMs WHERE alive_at_ms > @untilMs');
 
 const MEND_TRIED = statement(`
@@ -135,7 +135,7 @@ const MEND_RETURNED = statement(`
   UPDATE link SET returned_at_ms = @nowMs WHERE key > @after AND key <= @to AND returned_at_ms > @nowMs`);
 const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
 
-/** A link is due later than its schedule says by more than this only if a clock was ahead, or it could not be asked about. */
+/** A link is due this much later than its schedule only if a clock was ahead, or if it could not be checked. */
 const PLANNED_AHEAD_MS = 60_000;
 
 const PUT_OFF = statement(`
@@ -145,10 +145,10 @@ const PUT_OFF = statement(`
   ORDER BY l.key FOR NO KEY UPDATE OF l`);
 const PLAN = statement('UPDATE link SET next_check_at_ms = @nextAtMs WHERE key = @linkKey');
 
-/** A link whose schedule a clock that was ahead may have put off, or ended. */
+/** A link whose schedule a clock that was ahead may have delayed or ended. */
 type PutOffLink = Watched & { linkKey: number; plannedMs: number | null };
 
-/** When settled asks about such links next, of those that it would ask about later, or never again. */
+/** The new times of links that settled would check later than it should, or never again. */
 function linksToMend(links: readonly PutOffLink[], nowMs: number): { linkKey: number; nextAtMs: number }[] {
   return links.flatMap(({ linkKey, plannedMs, ...watched }) => {
     const nextAtMs = nextCheckFromNowMs(watched, nowMs);
