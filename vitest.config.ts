@@ -24,32 +24,34 @@ function freeBytes(folder: string): number {
   return bavail * bsize;
 }
 
-/**
- * Files that take long, the longest first: begun last, one of them would be waited for alone. Before them one whose
- * processes end by themselves, because only those write down what they compiled: each that is killed would compile it
- * again.
- */
+/** Files that take long, the longest first: begun last, one of them would be waited for alone. */
 const FIRST = [
-  'test/process/stop.test.ts',
-  'test/flow/opening-kill-answer.test.ts',
-  'test/flow/opening-kill-intent.test.ts',
-  'test/process/kill.test.ts',
   'test/store/postgres/contract.test.ts',
-  'test/process/postgres-kill.test.ts',
-  'test/prove/replicas.test.ts',
-  'test/flow/sandbox-many.test.ts',
-  'test/process/outage.test.ts',
-  'test/process/postgres-rolling.test.ts',
-  'test/process/postgres-outage.test.ts',
-  'test/flow/opening-faults.test.ts',
-  'test/reconcile/janitor.test.ts',
+  'test/demo/shop.test.ts',
+  'test/cli/init.test.ts',
+  'test/process/stop.test.ts',
+  'test/examples/shops.test.ts',
   'test/demo/demo.test.ts',
+  'test/process/outage.test.ts',
   'test/store/sqlite/contract.test.ts',
-  'test/flow/asking.test.ts',
-  'test/flow/asking-flood.test.ts',
+  'test/process/flood.test.ts',
+  'test/reconcile/janitor.test.ts',
+  'test/process/faults.test.ts',
+  'test/process/postgres-outage.test.ts',
   'test/flow/asking-faults.test.ts',
-  'test/sandbox/scenarios.test.ts',
-  'test/process/told-kill.test.ts',
+  'test/console/operations.test.ts',
+  'test/flow/opening-faults.test.ts',
+  'test/process/rotate-kill.test.ts',
+  'test/flow/opening.test.ts',
+  'test/release/package.test.ts',
+  'test/process/failover.test.ts',
+  'test/process/move.test.ts',
+  'test/cli/serve.test.ts',
+  'test/readme.test.ts',
+  'test/sandbox/page-pay.test.ts',
+  'test/flow/opening-kill-answer.test.ts',
+  'test/prove/replicas.test.ts',
+  'test/process/postgres-rolling.test.ts',
 ];
 
 class LongFirst extends BaseSequencer {

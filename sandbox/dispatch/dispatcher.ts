@@ -94,12 +94,9 @@ export function openDispatcher(options: DispatcherOptions): Dispatcher {
 
   /** Whether all that waits is due later, for which this sets the timer. A turn asks this before each of its moves. */
   function isAhead(): boolean {
-    const nowMs = clock.nowMs();
     const nextMs = store.nextDueMs(0);
-    if (nextMs === null) return true;
-    if (nextMs <= nowMs) return false;
-    setTimer(nextMs);
-    return true;
+    if (nextMs !== null && nextMs > clock.nowMs()) setTimer(nextMs);
+    return nextMs === null || nextMs > clock.nowMs();
   }
 
   function attemptEnd(): Promise<void> {

@@ -7,24 +7,24 @@ export type Row = Record<string, string | number | null>;
 export function statements(db: Database) {
   return {
     one: (sql: string) => {
-      const statement = db.prepare(sql);
-      return (...values: unknown[]) => statement.get(...bound(sql, values)) as Row | undefined;
+      const [statement, bound] = [db.prepare(sql), boundIn(sql)];
+      return (...values: unknown[]) => statement.get(...bound(values)) as Row | undefined;
     },
     all: (sql: string) => {
-      const statement = db.prepare(sql);
-      return (...values: unknown[]) => statement.all(...bound(sql, values)) as Row[];
+      const [statement, bound] = [db.prepare(sql), boundIn(sql)];
+      return (...values: unknown[]) => statement.all(...bound(values)) as Row[];
     },
     run: (sql: string) => {
-      const statement = db.prepare(sql);
-      return (...values: unknown[]) => void statement.run(...bound(sql, values));
+      const [statement, bound] = [db.prepare(sql), boundIn(sql)];
+      return (...values: unknown[]) => void statement.run(...bound(values));
     },
   };
 }
 
 /** The driver takes numbered values by name only. */
-function bound(sql: string, values: unknown[]): unknown[] {
-  if (!/\?\d/.test(sql)) return values;
-  return [Object.fromEntries(values.map((value, at) => [String(at + 1), value]))];
+function boundIn(sql: string): (values: unknown[]) => unknown[] {
+  if (!/\?\d/.test(sql)) return (values) => values;
+  return (values) => [Object.fromEntries(values.map((value, at) => [String(at + 1), value]))];
 }
 
 /** Gives the next number of a table's rows, from 1. Ids and secrets follow from it. */

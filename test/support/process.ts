@@ -6,17 +6,14 @@ import { onTestFinished } from 'vitest';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/commands.ts';
 
-export const MAIN = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
-
-/** The launcher's own cache. It halves the processor time of a start. */
-export const COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
-
-/** `settled` and its sandbox, each bundled (one_file_programs.ts). */
+/** `settled` and its sandbox, each bundled (one_file_programs.ts), and the compile cache of both. */
 const PROGRAMS = process.env.SETTLED_TEST_PROGRAMS ?? '';
-const SETTLED = join(PROGRAMS, 'settled.mjs');
+export const MAIN = join(PROGRAMS, 'settled.mjs');
 const SANDBOX = join(PROGRAMS, 'sandbox.mjs');
-/** Of the bundles, which every run makes anew. */
-const CACHE_OF_PROGRAMS = join(PROGRAMS, 'compile');
+export const COMPILE_CACHE = join(PROGRAMS, 'compile');
+
+/** The launcher's own. Either cache halves the processor time of a start. */
+const LAUNCHERS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
 
 export type Finished = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
@@ -61,10 +58,10 @@ export type SpawnOptions = {
 export function spawnSettled(
   args: readonly string[],
   environment: Record<string, string>,
-  { through = [], script = SETTLED, cwd = tmpdir(), atEnd = onTestFinished }: SpawnOptions = {},
+  { through = [], script = MAIN, cwd = tmpdir(), atEnd = onTestFinished }: SpawnOptions = {},
 ): RunningProcess {
   const command = [...through, process.execPath, script, ...args];
-  const cache = dirname(script) === PROGRAMS ? CACHE_OF_PROGRAMS : COMPILE_CACHE;
+  const cache = dirname(script) === PROGRAMS ? COMPILE_CACHE : LAUNCHERS_CACHE;
   return spawnProgram(command, { NODE_COMPILE_CACHE: cache, ...environment }, { cwd, atEnd });
 }
 
