@@ -131,7 +131,7 @@ describe('a service that names its own signing secret', () => {
     const next = await startAgain(shop);
     expect(await answers(next, 2)).toEqual([200, 200, 401]);
     await quiet(next);
-    const { events } = (await next.settled.api('/v1/events?reference=order-1')).body;
+    const { events } = (await next.settled.api('/v1/events?reference=order-1&kind=event')).body;
     expect(events.map(({ status }: { status: string }) => status)).toEqual(Array(4).fill('done'));
     const bytes = peek(next.settled.storePath, 'SELECT sealed_secret AS a, service_sealed_secret AS b FROM link');
     expect(Buffer.concat([bytes[0].a, bytes[0].b]).includes(named)).toBe(false);
