@@ -72,7 +72,7 @@ describe('console: the overview', () => {
       const page = await fetch(`${settled().apiUrl}/attention?${of}`, { headers: { cookie } });
       const text = await page.text();
       expect(text.match(/<tr id="row-/g)).toHaveLength(count);
-      expect(text).toContain(`${count} matter needs a person`);
+      expect(text).toContain(`${count} matter needs attention`);
     }
   });
 
@@ -108,10 +108,10 @@ describe('console: the overview', () => {
   it('says that nothing waits only if nothing does, and what cannot be known', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     const { text } = await see(app, '/');
-    expect(text).toContain('Nothing needs a person.');
+    expect(text).toContain('Nothing needs attention.');
     expect(text).toContain('service: no API is configured');
     expect(text).not.toMatch(/Orders(?! paid)/);
-    expect((await see(settled(), '/')).text).not.toContain('Nothing needs a person');
+    expect((await see(settled(), '/')).text).not.toContain('Nothing needs attention');
   });
 });
 

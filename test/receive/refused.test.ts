@@ -94,7 +94,7 @@ const CASES: Case[] = [
     'with nothing at all',
     () => ({ headers: {} }),
     { reason: 'signature_missing', diagnosis: null },
-    /without a signature/,
+    /no signature header/,
     /sends a refused delivery again/,
   ],
   [
