@@ -73,9 +73,17 @@ export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
   const resolve = `settled orders resolve ${word}`;
   const { accept, reject } = decisionWords(order);
   return (
-    `${explainHold(order)} To see why: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
+    `${explainHold(order)}${MORE_OF_HOLD}${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
     `${reject}: ${resolve} --reject --reason TEXT`
   );
+}
+
+/** What comes before the commands in the detail of a hold. */
+const MORE_OF_HOLD = ' To see why: settled why ';
+
+/** The detail of a hold without its commands, for a reader who has no terminal. */
+export function holdWithoutCommands(detail: string): string {
+  return detail.split(MORE_OF_HOLD, 1).join();
 }
 
 /**
@@ -152,7 +160,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
         ? ''
         : ` Since then, the order was paid by event ${paidByEvent}: check that it was the same payment.`;
     if (event === null) return paid;
-    const why = event.why === null ? 'it is not JSON that can be read' : inClause(event.why);
+    const why = event.why === null ? 'it is not readable JSON' : inClause(event.why);
     const asked = event.isUnanswered
       ? ' settled asked the service about the link, but got no answer that says more.'
       : '';

@@ -405,7 +405,9 @@ describe('api: why an order is in its state, if the service can be asked', () =>
       /settled had: awaiting_payment.*service had: paid.*100\.00 BRL.*service was right/,
     );
     expect(found.next).toEqual([
-      expect.stringMatching(/asks the service at 20.*, in .*: the service sends no webhook for refunds, disputes and second/),
+      expect.stringMatching(
+        /asks the service at 20.*, in .*: the service sends no webhook for refunds, disputes and second/,
+      ),
     ]);
   });
 
@@ -441,9 +443,9 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await pass(shop, 11 * 60_000, 60_000);
     const held = await explained(reference, shop.settled);
     expect(held.answer).toMatch(
-      /is held.*\(unconfirmed\)\. A webhook says that 80\.00 BRL was paid, but the order asks for 100\.00 BRL\. settled has not counted it\./,
+      /is held.*\(unconfirmed\)\. A person must decide\. A webhook says that 80\.00 BRL was paid, but the order asks for 100\.00 BRL\. settled has not counted it\./,
     );
-    expect(held.next.join('\n')).toMatch(/although no payment of it was counted: settled orders resolve/);
+    expect(held.next.join('\n')).toMatch(/although settled counted no payment for it: settled orders resolve/);
     expect(linesOf(held, 'decision')).toMatch(/→ held.*rule completion_unconfirmed.*by reading \d+/);
     expect(held.next.join('\n')).toMatch(/did not confirm.*settled orders check order-\d/);
   });

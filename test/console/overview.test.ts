@@ -80,7 +80,7 @@ describe('console: the overview', () => {
     const { summary, groups } = (await settled().api('/v1/attention')).body;
     const { text } = await see(settled(), '/');
     const amount = summary.money.sums[0].balance;
-    expect(withoutTimes(text)).toContain(withoutTimes(summary.sentence.replace(`BRL ${amount}`, `R$${amount}`)));
+    expect(withoutTimes(text)).toContain(withoutTimes(summary.sentence.replace(`${amount} BRL`, `R$${amount}`)));
     const { checks } = (await settled().api('/v1/admin/doctor?probe=false')).body;
     const needs = checks.find(({ name }: { name: string }) => name === 'needs a person');
     expect(withoutTimes(needs.detail)).toContain(withoutTimes(summary.sentence));

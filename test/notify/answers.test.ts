@@ -128,7 +128,7 @@ describe('an answer of the shop', () => {
     for (const status of statuses) {
       shop.answerWith({ status, body: `${'ä'.repeat(511)}x${'y'.repeat(100_000)}` });
       const { reference } = await newOrderTold();
-      const hint = [401, 403].includes(status) ? ' Check that the shop has the secret of SETTLED_SHOP_SECRET?' : '';
+      const hint = [401, 403].includes(status) ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
       const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
       expect((await list('pending')).find((notice) => notice.reference === reference)).toMatchObject({
         attempt: 1,
