@@ -643,7 +643,7 @@ export type Operations = {
     };
     answer: { order: Order };
   };
-  /** Every notice after a cursor, the oldest first */
+  /** Read every notice after a cursor, the oldest first */
   readFeed: {
     given: {
       query?: {
@@ -651,7 +651,7 @@ export type Operations = {
         after?: string;
         /** Notices of a page. */
         limit?: number;
-        /** Seconds to wait if there is nothing yet. */
+        /** Seconds to wait if there is no notice yet. */
         wait?: number;
       };
     };
@@ -660,7 +660,7 @@ export type Operations = {
       notices: Array<FeedNotice>;
       /** Give it back as `after`. */
       cursor: string;
-      /** Whether more notices follow already. */
+      /** Whether more notices already follow. */
       more: boolean;
     };
   };
@@ -701,7 +701,7 @@ export type Count = {
   isMore: boolean;
 };
 
-/** A notice at its place in the feed. */
+/** A notice with its place in the feed. */
 export type FeedNotice = Notice & {
   /** The place right after this one. */
   cursor: string;

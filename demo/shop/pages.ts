@@ -29,7 +29,7 @@ export function frontPage({
   return page({
     title: 'A tiny shop',
     body: html`<main>
-<header><h1>A tiny shop</h1><p>Buy something. Every order is opened at settled, and paid at the sandbox.</p></header>
+<header><h1>A tiny shop</h1><p>Buy something. The shop opens every order in settled, and you pay it in the sandbox.</p></header>
 ${problem !== null && html`<p class="problem" role="alert">${problem}</p>`}
 <ul class="goods">${GOODS.map(goodCard)}</ul>
 ${anythingElse(typed)}
@@ -42,7 +42,7 @@ ${behindTheCounter()}
 /** In a new tab, so that the shop and the console can stand side by side. */
 function behindTheCounter(): Html {
   return html`<section class="card"><h2>Behind the counter</h2>
-<p>Is any money in a wrong state, and why? settled's console shows these orders to the people of the shop.</p>
+<p>Is any money in a wrong state, and why? settled's console shows it to the people of the shop.</p>
 ${consoleButton()}</section>`;
 }
 

@@ -21,36 +21,36 @@ const STATES: Readonly<Record<string, { title: string; short: string; text: stri
     awaiting_payment: {
       title: 'Waiting for your payment',
       short: 'not paid yet',
-      text: 'Nothing was paid yet, as far as is known.',
+      text: 'We have not received a payment yet.',
       tone: 'wait',
     },
     payment_pending: {
       title: 'Your payment is on its way',
       short: 'on its way',
-      text: 'The payment was begun. It counts when it is complete.',
+      text: 'Your payment has started. We will confirm the order when it is complete.',
       tone: 'wait',
     },
     paid: { title: 'Paid. Thank you!', short: 'paid', text: 'We are packing it.', tone: 'good' },
     held: {
       title: 'We are looking at your payment',
       short: 'being looked at',
-      text: 'Something about it needs a person. Nothing is lost.',
+      text: 'One of us must check it. Your money is not lost.',
       tone: 'bad',
     },
     expired: {
       title: 'This order has expired',
       short: 'expired',
-      text: 'Nothing was paid in time. Buy it anew.',
+      text: 'We received no payment in time. Please order again.',
       tone: 'bad',
     },
-    cancelled: { title: 'This order is cancelled', short: 'cancelled', text: 'It will not be sent.', tone: 'bad' },
+    cancelled: { title: 'This order is cancelled', short: 'cancelled', text: 'We will not send it.', tone: 'bad' },
     refunded: {
       title: 'Your money is on its way back',
       short: 'refunded',
       text: 'The payment was refunded.',
       tone: 'bad',
     },
-    disputed: { title: 'This payment is disputed', short: 'disputed', text: 'A person is looking at it.', tone: 'bad' },
+    disputed: { title: 'This payment is disputed', short: 'disputed', text: 'One of us is looking at it.', tone: 'bad' },
   };
 
 export function wordsOf(state: string) {
@@ -73,7 +73,7 @@ export function isOpen(state: string): boolean {
 }
 
 const LEARNED: Readonly<Record<string, string>> = {
-  webhook: 'learned by a webhook',
+  webhook: 'learned from a webhook',
   reconciliation: 'learned by asking the service',
   person: 'decided by a person',
 };

@@ -90,8 +90,8 @@ function paid({ link, payments, environment }: View): Html {
   const text = {
     PENDING: 'Nothing more is due.',
     COMPLETED: 'Nothing more is due.',
-    REFUNDED: 'The payment was refunded since.',
-    DISPUTED: 'The payment is disputed since.',
+    REFUNDED: 'The payment has been refunded.',
+    DISPUTED: 'The payment is now disputed.',
   }[payment.status];
   return html`<div class="message">${icon('done')}<h2>This link is already paid</h2><p>${text}</p></div>
 ${facts(payment)}

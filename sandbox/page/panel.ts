@@ -32,7 +32,7 @@ export function panel(view: View): Html {
   const { link } = view;
   return html`<section class="panel card" id="panel" aria-labelledby="panel-title" data-panel="${link.id}">
 <header><h2 id="panel-title">Sandbox panel</h2>
-<p>In this environment nothing is sent until you send it. Change what the API answers, then send the event that reports it.</p></header>
+<p>In this environment, the sandbox sends nothing until you tell it to. Change what the API answers, then send the event that reports it.</p></header>
 <noscript><p class="problem">The panel needs JavaScript.</p></noscript>
 <div class="controls">
 <div><div id="panel-state">${states(view)}</div>

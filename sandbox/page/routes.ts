@@ -95,7 +95,7 @@ function panelRoutes(router: Router, context: Context): void {
   const panel = Router({ mergeParams: true });
   panel.use((_request, _response, next) => {
     if (context.options.environment === 'sandbox') return next();
-    const message = 'The Sandbox panel is there in the environment "sandbox" only.';
+    const message = 'The Sandbox panel exists only in the environment "sandbox".';
     throw new Refusal(403, 'no_panel', message);
   });
   panel.use(express.json({ limit: FORM_BYTES_MAX }));

@@ -22,7 +22,10 @@ const tokenName = text(64)
     /^[\p{L}\p{N}]+([@._ -][\p{L}\p{N}]+)*$/u,
     'must be letters and digits, with single spaces or @._- between them',
   )
-  .meta({ description: 'Whose token it is: the audit shows this name.', examples: ['ana'] });
+  .meta({
+    description: 'The name of the person or program that uses the token. The audit shows it.',
+    examples: ['ana'],
+  });
 
 const token = {
   name: z.string(),
@@ -39,13 +42,13 @@ export type TokenDocument = z.infer<typeof tokenSchema>;
 
 export const listTokens = operation({
   summary: 'List named tokens',
-  answers: ok('All of them, revoked ones last.', { tokens: z.array(tokenSchema) }, { tokens: [TOKEN] }),
+  answers: ok('All tokens, revoked ones last.', { tokens: z.array(tokenSchema) }, { tokens: [TOKEN] }),
   answer: async ({ store }) => ({ tokens: (await store.listTokens()).map(tokenDocument) }),
 });
 
 export const addToken = operation({
   summary: 'Make a named token',
-  description: 'The answer has the token, and nothing else ever has: settled keeps only its SHA-256.',
+  description: 'Only this answer contains the token. settled keeps only its SHA-256.',
   body: z.strictObject({
     name: tokenName,
     role,
@@ -53,7 +56,7 @@ export const addToken = operation({
       .string()
       .regex(/^[1-9][0-9]{0,2}d$/, 'must be 1d to 999d')
       .optional()
-      .meta({ description: 'After how many days it ends; it never does if this is left out.', examples: ['90d'] }),
+      .meta({ description: 'The number of days until it expires. Without this, it never expires.', examples: ['90d'] }),
   }),
   answers: {
     201: answer(
@@ -73,7 +76,7 @@ export const addToken = operation({
     const made = { name, role: given, sha256: digest(secret), expiresAtMs };
     const added = await store.addToken({ ...made, by: person(by), atMs });
     if (added === 'taken') {
-      const detail = `There is a token named ${name}: revoke it first, or choose another name.`;
+      const detail = `There already is a token named ${name}. Revoke it first, or choose another name.`;
       throw problem(409, 'token_name_taken', detail);
     }
     log.info({ token: name, role: given, by: by?.name }, 'a token was made');
@@ -84,12 +87,13 @@ export const addToken = operation({
 
 export const revokeToken = operation({
   summary: 'Revoke a named token',
-  description: 'It and every session that it signed in end at once, at every replica.',
+  description: 'The token, and every session that it signed in, end at once on every replica.',
   pathId: field.anyText("The token's name.", 'ana'),
   answers: ok('It is revoked.', { token: tokenSchema }, { token: { ...TOKEN, revokedAt: AT } }),
   answer: async ({ store, clock, log }, { id: name, by }) => {
     const revoked = await store.revokeToken({ name, by: person(by), atMs: clock.nowMs() });
-    if (revoked === null) throw problem(404, 'not_found', `There is no token named ${name}, or it is revoked already.`);
+    if (revoked === null)
+      throw problem(404, 'not_found', `There is no token named ${name}, or it has already been revoked.`);
     log.info({ token: name, by: by?.name }, 'a token was revoked');
     return { token: tokenDocument(revoked) };
   },
@@ -127,7 +131,7 @@ export const listSessions = operation({
 export const endSession = operation({
   summary: 'Sign a browser out',
   pathId: field.rowId,
-  answers: ok('The session has ended, at every replica.', { session }, { session: { ...SESSION, endedAt: AT } }),
+  answers: ok('The session has ended on every replica.', { session }, { session: { ...SESSION, endedAt: AT } }),
   answer: async ({ store, clock, log }, { id, by }) => {
     const key = readKey(id);
     const ended = key === null ? null : await store.endSession({ key, by: person(by), atMs: clock.nowMs() });
@@ -144,7 +148,7 @@ function sessionDocument({ key, ...row }: SessionSummary): object {
 const LINK = { url: 'http://127.0.0.1:8788/sign-in?link=Q3mD0', expiresAt: '2030-01-31T12:01:00.000Z' };
 
 export const addSignInLink = operation({
-  summary: 'Make a link that signs a browser in once',
+  summary: 'Create a link that signs a browser in once',
   description:
     'For who has a token in a terminal: the browser that opens the link within 60 s shows a button, and is signed in as the ' +
     "token's owner when it is pressed. `settled console` prints such a link.",
@@ -156,7 +160,11 @@ export const addSignInLink = operation({
     const { tokenSha256, name } = caller;
     const author = person(by);
     if (tokenSha256 === null)
-      throw problem(409, 'token_needed', 'A link is made with a token, not by a signed-in browser.');
+      throw problem(
+        409,
+        'token_needed',
+        'Use a token to create a sign-in link. A signed-in browser cannot create one.',
+      );
     const secret = randomSecret();
     const atMs = clock.nowMs();
     const expiresAtMs = atMs + SIGN_IN_LINK_MS;

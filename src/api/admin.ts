@@ -29,20 +29,20 @@ const stats = z
     orders: each(ORDER_STATES).describe('By state.'),
     events: each(ROW_STATUSES).describe('By status, readings among them.'),
     notices: each(ROW_STATUSES).describe('By status.'),
-    matters: z.array(group).describe('What needs a person, as `/v1/attention` groups it.'),
+    matters: z.array(group).describe('What needs attention, grouped as in `/v1/attention`.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
     checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
     checksLagSeconds: seconds(CHECK_CLASSES).describe(
       "How long the oldest check has been due, by class; scheduled ones are the janitor's.",
     ),
-    openings: each(OPENING_STATUSES).describe('Links that are being opened, by status.'),
+    openings: each(OPENING_STATUSES).describe('Links that settled is opening, by status.'),
     drift: count.describe('Differences found between the service and settled.'),
     api: z.strictObject({ slots, slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
-    rejections: count.describe('Deliveries that were refused as not authentic.'),
-    lagSeconds: z.number().min(0).describe('How long the oldest event that is due has waited.'),
+    rejections: count.describe('Deliveries that settled rejected as not authentic.'),
+    lagSeconds: z.number().min(0).describe('How long the oldest due event has waited.'),
     noticesLagSeconds: z
       .nullable(z.number().min(0))
-      .describe('How long ago the shop should have had the oldest notice; null if it has no callback.'),
+      .describe('How long the oldest undelivered notice is overdue; null if the shop has no callback.'),
     feedPosition: count.describe('Of the newest notice in the feed.'),
   })
   .meta({ id: 'Stats' });
@@ -123,11 +123,11 @@ const BACKUP = {
 const backup = z.strictObject({
   path: z.string().meta({ examples: [BACKUP.path] }),
   bytes: count,
-  notIncluded: z.string().describe('Where the secrets key is, without which the copy is of little use.'),
+  notIncluded: z.string().describe('Where the secrets key is. Without it, the copy is of little use.'),
 });
 
 export const makeBackup = operation({
-  summary: 'Write a consistent copy of the database next to it, while serving',
+  summary: 'Back up the database, while settled keeps running',
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
   answers: { 201: answer('The copy is on the disk.', { backup }, { backup: BACKUP }) },
   problems: { 409: ['backup_not_ours_to_make'] },
@@ -142,7 +142,7 @@ export const makeBackup = operation({
     }
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
     if (backingUp.has(options)) {
-      throw new Fault('transient', 'store_busy', 'A backup is being written. Try again after it.');
+      throw new Fault('transient', 'store_busy', 'settled is already writing a backup. Try again when it is complete.');
     }
     backingUp.add(options);
     try {
@@ -194,22 +194,22 @@ const ROTATION = {
   secrets: 265,
   resealed: 265,
   keyPlace: '/data/settled.db.key',
-  note: 'The new key is in /data/settled.db.key: keep a copy of it apart from the backups.',
+  note: 'The new key is in /data/settled.db.key: keep a copy of it, separate from the backups.',
 };
 
 const rotation = z.strictObject({
   keyId: z.string().meta({ examples: [ROTATION.keyId] }),
   previousKeyId: z.string(),
-  secrets: count.describe('Secrets that are encrypted under the key now.'),
-  resealed: count.describe('Those of them that rested under another key before this request.'),
+  secrets: count.describe('Secrets that the key encrypts now.'),
+  resealed: count.describe('Those of them that another key encrypted before this request.'),
   keyPlace: z.string().describe('Where the key is kept: a file, or a setting.'),
-  note: z.string().describe('What a person should know and do now.'),
+  note: z.string().describe('What you should know and do now.'),
 });
 
 export type RotationDocument = z.infer<typeof rotation>;
 
 export const rotateKey = operation({
-  summary: 'Change the key that encrypts signing secrets, while serving',
+  summary: 'Change the secrets key, while settled keeps running',
   description:
     'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. If it ' +
     'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
@@ -250,10 +250,10 @@ export const reconcile = operation({
   answers: ok(
     'What it costs.',
     {
-      dryRun: z.boolean().describe('As the request had it: if true, nothing was done.'),
+      dryRun: z.boolean().describe('As in the request: if true, settled did nothing.'),
       links: count.describe('Links that can still be paid.'),
       requests: count.describe("What asking about them costs of the API's limit."),
-      etaSeconds: z.number().min(0).describe('How long it takes at the most; 0 for one order.'),
+      etaSeconds: z.number().min(0).describe('How long it takes at most; 0 for one order.'),
     },
     { dryRun: true, links: 4, requests: 4, etaSeconds: 60 },
   ),

@@ -15,64 +15,68 @@ import { ok, operation } from './route.ts';
 
 const MEANINGS: Readonly<Record<Concern, string>> = {
   money: 'money is in a wrong state, or may be',
-  unsettled: 'something authentic came and was not counted; it may have told of money',
-  shop: 'the shop does not know how its orders stand',
-  service: 'the service cannot be asked or heard as it should be',
-  link: 'an order has no link at which it can be paid',
+  unsettled: 'settled received something authentic that it did not count; it may be about money',
+  shop: 'the shop does not know the state of its orders',
+  service: 'settled cannot ask the service, or cannot receive its deliveries, as it should',
+  link: 'an order has no link that can be paid',
 };
 
 const kind = names('MatterKind', MATTER_KINDS, words.matter);
 const concern = names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
-const reason = holdReason.nullable().describe('Of a hold: why, for the oldest hold of its order.');
+const reason = holdReason.nullable().describe('For a hold: the reason of the oldest hold of its order.');
 
 const sum = z
   .strictObject({
     currency: field.statedCurrency,
-    asked: field.amount.describe('What the orders ask in this currency.'),
+    asked: field.amount.describe('What the orders ask for in this currency.'),
     balance: field.amount.describe('What was captured on them and has not gone back.'),
   })
   .meta({ id: 'MatterSum' });
 
 const money = z
   .strictObject({
-    orders: field.count.describe('Orders whose money needs a person, each once.'),
+    orders: field.count.describe('Orders whose money needs attention, each counted once.'),
     sums: z.array(sum),
     isWhole: z
       .boolean()
-      .describe('False if there are more than 10 000 such matters: then orders and sums are of 10 000 of them.'),
+      .describe('False if there are more than 10 000 such matters. Then `orders` and `sums` cover 10 000 of them.'),
   })
-  .describe('Over the matters of the concern `money`.');
+  .describe('The matters of the concern `money`.');
 
 const summary = z
   .strictObject({
-    sentence: z.string().describe('The answer for a person. It says "Nothing needs a person." only if that is so.'),
-    matters: field.count.describe('That the filters let through.'),
+    sentence: z
+      .string()
+      .describe(
+        'The summary for a person. It is "Nothing needs attention." only if there is no matter and no held order.',
+      ),
+    matters: field.count.describe('Matters that match the filters.'),
     oldestAt: field.timeOrNull,
     money,
   })
   .meta({ id: 'MatterSummary' });
 
-const group = field.component('MatterGroup', 'Matters that are alike: of one kind and, for holds, of one reason.', {
+const group = field.component('MatterGroup', 'Matters of one kind and, for holds, of one reason.', {
   kind,
   reason,
   concern,
-  meaning: z.string().describe('What it means, for a person.'),
+  meaning: z.string().describe('The meaning, for a person.'),
   count: field.count,
-  oldestAt: field.time.describe('Since when the oldest of them has waited.'),
-  sums: z.array(sum).describe('Of their orders, if they are about money.'),
+  oldestAt: field.time.describe('When the oldest of them began to wait.'),
+  sums: z.array(sum).describe('The money of their orders, if they are about money.'),
 });
 
-const matter = field.component('Matter', 'Something that needs a person.', {
+const matter = field.component('Matter', 'Something that needs attention.', {
   id: field.rowId
     .nullable()
-    .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when it is decided.'),
+    .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when a person decides.'),
   kind,
   reason,
   concern,
-  subject: z.string().describe('What it is about: with the kind it names the matter.'),
+  subject: z.string().describe('What the matter is about. Kind and subject together identify it.'),
   reference: field.reference.nullable(),
   detail: z.string().describe('What happened, and what to do.'),
-  count: field.count.describe('How often it was raised; of a hold, how many of its order are open.'),
+  count: field.count.describe('How often it was raised. For a hold: how many holds of its order are open.'),
   openedAt: field.time,
   lastAt: field.time,
   order: order.nullable().describe('Its order as it is now.'),
@@ -87,7 +91,7 @@ const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', c
 
 const SAMPLE = {
   summary: {
-    sentence: '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all.',
+    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all.',
     matters: 1,
     oldestAt: AT,
     money: { orders: 1, sums: [HELD_SUM], isWhole: true },
@@ -100,9 +104,10 @@ const SAMPLE = {
       subject: PAID.reference,
       reference: PAID.reference,
       detail:
-        'Order order-8001 (100.00 BRL) is held: a person must decide about its money, because the payment is 60.00 BRL, ' +
-        'less than the 100.00 that the order asks for (amount_mismatch). Reported as paid: 60.00 BRL. See settled why ' +
-        'order-8001, then decide: settled orders resolve order-8001',
+        'Order order-8001 (100.00 BRL) is held: the payment is 60.00 BRL, but the order asks for 100.00 BRL ' +
+        '(amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
+        'order paid: settled orders resolve order-8001 --accept --reason TEXT. To cancel the order, and refund any money ' +
+        "in the service's panel: settled orders resolve order-8001 --reject --reason TEXT",
       openedAt: AT,
       lastAt: AT,
       order: HELD,
@@ -112,10 +117,10 @@ const SAMPLE = {
 };
 
 export const listAttention = operation({
-  summary: 'What needs a person, money first',
+  summary: 'List what needs attention, money first',
   description:
-    'Held orders, refunds that are due and open matters as one list, with a summary of it. `settled attention`, doctor and ' +
-    'the metrics say what it says.',
+    'Held orders, refunds that are due and open matters in one list, with a summary. `settled attention`, doctor and the ' +
+    'metrics use the same list.',
   query: z.strictObject({
     ...field.page,
     kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),
@@ -126,7 +131,7 @@ export const listAttention = operation({
     'The summary, all groups, and a page of matters.',
     {
       summary,
-      groups: z.array(group).describe('All that the filters let through, money first.'),
+      groups: z.array(group).describe('All that match the filters, money first.'),
       attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
       nextCursor: field.nextCursor,
     },
@@ -199,8 +204,8 @@ function matterDocument(matter: ListedMatter, canAsk: boolean): object {
 }
 
 export const endAttention = operation({
-  summary: 'Say that a matter is over',
-  description: 'settled raises it anew if its cause comes again.',
+  summary: 'End a matter',
+  description: 'If its cause comes again, settled raises the matter again.',
   pathId: field.rowId,
   body: z.strictObject({ reason: field.givenReason }),
   answers: ok(

@@ -9,15 +9,15 @@ import { ok, operation } from './route.ts';
 /** What people and named tokens did, and whether the chain of it is whole. */
 
 const auditRow = field.component('AuditRow', 'One change that a person or a named token made.', {
-  number: z.int().min(1).describe('They count up by 1: a gap is a row that was removed.'),
+  number: z.int().min(1).describe('The ids increase by 1. A gap means that a row was removed.'),
   at: field.time,
   actor: z.string().describe('The name of the token, or of the person that a proxy signed in.'),
   role: z.string(),
   origin: z.enum(['console', 'api', 'cli']),
   address: z.string().describe('Of the peer: behind a proxy, the proxy.'),
   action: z.enum(AUDIT_ACTIONS),
-  subject: z.string().describe('What was changed: a reference, an id or a name.'),
-  reason: z.string().nullable().describe('In their own words.'),
+  subject: z.string().describe('The changed object: a reference, an id or a name.'),
+  reason: z.string().nullable().describe('The reason that the person gave.'),
   before: z.looseObject({}).nullable(),
   after: z.looseObject({}).nullable(),
   mac: z.string().describe('HMAC-SHA256 in hexadecimal, over the row and the one before it.'),
@@ -46,7 +46,7 @@ export const listAudit = operation({
   query: z.strictObject({
     ...field.page,
     actor: text(128).optional().describe('Only what they did.'),
-    subject: text(128).optional().describe('Only what was done to it: a reference, an id or a name.'),
+    subject: text(128).optional().describe('Only changes of this object: a reference, an id or a name.'),
   }),
   answers: ok(
     'A page of the audit.',
@@ -83,7 +83,7 @@ const head = z
 
 const FAULTS: Readonly<Record<ChainFault['what'], (number: number) => string>> = {
   removed: (number) => `Row ${number} is missing: it was removed.`,
-  changed: (number) => `Row ${number} is not as settled wrote it: it was changed, or the row before it was.`,
+  changed: (number) => `Row ${number} is not as settled wrote it: this row or the row before it was changed.`,
 };
 
 export const verifyAudit = operation({
@@ -100,8 +100,8 @@ export const verifyAudit = operation({
         'Rows before them whose key was given up with the secrets key: they cannot be verified.',
       ),
       isWhole: z.boolean(),
-      detail: z.string().describe('What is wrong, and where; or that nothing is.'),
-      head: z.string().describe('`NUMBER:MAC` of the last row. Keep it somewhere else.'),
+      detail: z.string().describe('What is wrong, and where; or that the chain is intact.'),
+      head: z.string().describe('`NUMBER:MAC` of the last row. Keep it in another place.'),
     },
     { rows: 812, lost: 0, isWhole: true, detail: 'Every row is as settled wrote it.', head: `812:${ROW.mac}` },
   ),

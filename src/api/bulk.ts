@@ -39,7 +39,7 @@ const matterFilters = {
   until: givenTime.optional(),
 };
 
-const run = field.component('BulkRun', 'Work on all rows that a filter let through when it was started.', {
+const run = field.component('BulkRun', 'Work on all rows that matched a filter when the work started.', {
   id: field.rowId,
   action,
   filter: z
@@ -51,18 +51,20 @@ const run = field.component('BulkRun', 'Work on all rows that a filter let throu
   detail: z
     .enum(['token_ended'])
     .nullable()
-    .describe('`token_ended`: settled cancelled it, because the token of who started it was revoked or has expired.'),
-  total: field.count.describe('Rows, listed when it was started: what comes under the filter later is not touched.'),
+    .describe('`token_ended`: settled cancelled it, because the token that started it was revoked or has expired.'),
+  total: field.count.describe('Rows, listed when the work started. Rows that match the filter later are not touched.'),
   isMore: z
     .boolean()
-    .describe(`Whether the filter let more than ${ROWS_MAX} rows through: start it again for the others.`),
-  done: field.count.describe('Rows that had their turn: changed, skipped or failed.'),
+    .describe(
+      `Whether the filter let more than ${ROWS_MAX} rows through. If true, start the work again for the others.`,
+    ),
+  done: field.count.describe('Processed rows: changed, skipped or failed.'),
   changed: field.count,
-  skipped: field.count.describe('Rows for which there was nothing to do any more.'),
+  skipped: field.count.describe('Rows for which there was nothing left to do.'),
   failed: field.count,
   startedAt: field.time,
   endedAt: field.timeOrNull,
-  expectedEndAt: field.timeOrNull.describe('When it ends if it goes on as fast as so far; null if that is not known.'),
+  expectedEndAt: field.timeOrNull.describe('When it will end at the present speed; null if unknown.'),
 });
 
 export type BulkRunDocument = z.infer<typeof run>;
@@ -89,7 +91,7 @@ const RUN = {
 const preview = z.strictObject({ count: countDocument });
 
 export const startBulk = operation({
-  summary: 'Do something to all rows of a filter, in the background',
+  summary: 'Start bulk work: an action on all rows of a filter, in the background',
   description:
     'With `preview` it only answers how many rows there are. Otherwise settled lists them at once, at most ' +
     `${ROWS_MAX} and the newest first, and goes through them one by one, as if each were named alone. \`filter\` has the ` +
@@ -107,7 +109,7 @@ export const startBulk = operation({
   }),
   answers: {
     200: {
-      when: 'A preview: how many rows there are. Nothing was done.',
+      when: 'A preview: the number of rows. settled did nothing.',
       schema: preview,
       sample: { count: { n: 200, isMore: false } },
     },
@@ -166,7 +168,7 @@ export const listBulk = operation({
 });
 
 export const showBulk = operation({
-  summary: 'How far bulk work has come',
+  summary: 'Show the progress of bulk work',
   pathId: field.rowId,
   answers: ok('The run as it is now.', { run }, { run: RUN }),
   answer: async ({ store, clock }, { id }) => {

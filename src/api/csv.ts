@@ -103,7 +103,7 @@ function taken(response: Response, event: 'drain' | 'finish', clock: Clock): Pro
 const CSV = (when: string, sample: string) => ({ 200: { when, schema: z.string(), sample, type: 'text/csv' } });
 const WHOLE =
   'A row for each, the newest first, without pages. What a spreadsheet would take for a formula, at the beginning of a cell ' +
-  'or after a separator in it, begins with an apostrophe. If settled fails meanwhile it breaks the connection off.';
+  'or after a separator in it, begins with an apostrophe. If settled fails while it writes, it breaks off the connection.';
 
 type OrderLine = OrderDocument & { attention: readonly string[] };
 
@@ -141,7 +141,7 @@ export const ordersCsv = operation({
   description: WHOLE,
   query: z.strictObject(orderFilters),
   answers: CSV(
-    'The orders that the filters of the list let through.',
+    'The orders that match the filters of the list.',
     `${Object.keys(ORDER_COLUMNS).join(',')}\r\norder-8001,paid,,100.00,BRL,100.00,100.00,,2030-01-31T11:58:20.131Z,` +
       '2030-01-31T12:00:00.000Z,webhook,pay_8001,completed,PIX,,,,,,,pl_8001,,A chair\r\n',
   ),
@@ -178,7 +178,7 @@ export const eventsCsv = operation({
   description: WHOLE,
   query: z.strictObject(eventFilters),
   answers: CSV(
-    'The events that the filters of the list let through.',
+    'The events that match the filters of the list.',
     `${Object.keys(EVENT_COLUMNS).join(',')}\r\n17,evt_8001,payment_link.payment_status_changed,order-8001,pl_8001,done,` +
       'applied,paid,1,0,,2030-01-31T11:59:59.992Z,2030-01-31T12:00:00.000Z\r\n',
   ),
@@ -209,7 +209,7 @@ export const noticesCsv = operation({
   description: WHOLE,
   query: z.strictObject(noticeFilters),
   answers: CSV(
-    'The notices that the filters of the list let through.',
+    'The notices that match the filters of the list.',
     `${Object.keys(NOTICE_COLUMNS).join(',')}\r\nmsg_17_8f14e45fceea167a,order-8001,order.paid,2,done,1,,204,` +
       '2030-01-31T12:00:00.000Z,2030-01-31T12:00:00.020Z\r\n',
   ),

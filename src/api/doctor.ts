@@ -20,7 +20,7 @@ const FOUND: Finding[] = [
     name: 'needs a person',
     status: 'warning',
     detail:
-      '1 matter needs a person; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all. See: settled ' +
+      '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all. See: settled ' +
       'attention',
   },
 ];
@@ -28,8 +28,8 @@ const FOUND: Finding[] = [
 export const doctor = operation({
   summary: 'Check the installation',
   description:
-    'It sends a signed delivery to itself through the public address, and asks the service who it is. If the database ' +
-    'cannot be read, that is a check that fails, and the checks that need it are left out.',
+    'settled sends a signed delivery to itself through the public address, and asks the service which merchant it is. If ' +
+    'settled cannot read the database, one check fails and says so, and the checks that need the database are left out.',
   answers: ok(
     'What was found.',
     { store: z.string().describe('The database that this server works on.'), checks: z.array(check) },
@@ -41,8 +41,8 @@ export const doctor = operation({
       .enum(['true', 'false'])
       .default('true')
       .describe(
-        '`false`: leaves out the checks that send requests, to the public address and to the service, and may count the ' +
-          'secrets that cannot be opened up to a minute late.',
+        '`false`: leaves out the checks that send requests to the public address and to the service. The count of ' +
+          'secrets that cannot be decrypted may then be up to a minute old.',
       ),
   }),
   example: { query: 'probe=false' },
@@ -83,7 +83,7 @@ function checkClockSteps({ clockSteps }: ApiOptions): Finding {
   const way = latest.byMs > 0 ? 'ahead' : 'back';
   const step = `the clock stepped ${inWords(Math.abs(latest.byMs))} ${way}, ${inWords(latest.agoMs)} ago`;
   const meanwhile =
-    'for an hour no bytes are dropped and no notice is given up. Look at the time service (NTP) of the machine whose clock ' +
+    'for an hour, settled drops no bytes and gives up no notice. Check the time service (NTP) of the machine whose clock ' +
     'counts: see Clock in docs/operations.md';
   return finding('clock steps', clockSteps.isTrusted(), step, `${step}: ${meanwhile}`);
 }
@@ -97,12 +97,12 @@ const SERVICE_SKEW_MS_SMALL = 5_000;
  */
 async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
   const none =
-    'no API is configured: settled receives and registers, and cannot open links or ask. Set SETTLED_API_URL and SETTLED_API_KEY';
+    'no API is configured: settled receives webhooks and registers links, but can neither open links nor ask. Set SETTLED_API_URL and SETTLED_API_KEY';
   if (asking === null) return [finding('service', false, none)];
   try {
     const { value, dateMs } = await asking.service.profile('create');
     const isActive = value.status === null || value.status === 'ACTIVE';
-    const detail = `the API takes the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
+    const detail = `the API accepts the key of ${value.businessName ?? value.id}, which is ${value.status ?? 'there'}`;
     return [finding('service', isActive, detail), ...(dateMs === null ? [] : [checkClock(dateMs - clock.nowMs())])];
   } catch (fault) {
     if (fault instanceof Fault && fault.code.startsWith('store_')) {
@@ -116,7 +116,7 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
 function checkClock(skewMs: number): Finding {
   const isSmall = Math.abs(skewMs) <= SERVICE_SKEW_MS_SMALL;
   const skew = `the service's clock is ${inWords(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} ours`;
-  return finding('clock', isSmall, skew, `${skew}: deliveries look stale. Set this machine's clock`);
+  return finding('clock', isSmall, skew, `${skew}, so deliveries look stale. Correct this machine's clock`);
 }
 
 const PROBE_DEADLINE_MS = 5_000;

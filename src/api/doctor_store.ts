@@ -202,8 +202,8 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
     { name: 'shop', ...(await checkShop(options, stats)) },
     checkSecrets(await (countsAnew ? unopenable.anew() : unopenable.get())),
     restoredFromMs === null
-      ? finding('restore', true, 'no links are looked for after a restore')
-      : finding('restore', false, `${restoredSentence(restoredFromMs)} What a person has to do: settled attention`),
+      ? finding('restore', true, 'settled is not looking for links after a restore')
+      : finding('restore', false, `${restoredSentence(restoredFromMs)} To see what to do: settled attention`),
   ];
 }
 
@@ -217,7 +217,7 @@ function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagM
   const name = 'asking';
   if (asking === null) return finding(name, true, 'no API is configured: settled asks nothing');
   if (api.pausedUntilMs !== null) {
-    const why = 'the service refused or limited its requests. What a person has to do, if anything: settled attention';
+    const why = 'the service refused or limited its requests. To see whether you must do something: settled attention';
     return finding(name, false, `settled asks nothing before ${iso(api.pausedUntilMs)}: ${why}`);
   }
   const lagMs = Math.max(...Object.values(checksLagMs));
@@ -226,7 +226,7 @@ function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagM
     checks === 0
       ? 'no check waits'
       : `${inNumber(checks, 'link')} to ask about, in at most ${inWords(minutes * 60_000)}`;
-  const bad = `the oldest check has been due for ${inWords(lagMs)}: payments whose webhook is lost are learned of late`;
+  const bad = `the oldest check has been due for ${inWords(lagMs)}: settled learns late of payments whose webhook was lost`;
   return finding(name, lagMs < CHECKS_LAG_MS_SMALL, good, bad);
 }
 
@@ -260,5 +260,5 @@ function checkSecrets(links: number): Finding {
   const bad =
     `the signing secrets of ${inNumber(links, 'link', 'links')} cannot be opened with the known keys: settled answers their ` +
     'deliveries with 503, and learns of their payments by asking. See Keys in docs/operations.md';
-  return finding('secrets', links === 0, "a known key opens every link's signing secret", bad);
+  return finding('secrets', links === 0, "a known key decrypts every link's signing secret", bad);
 }

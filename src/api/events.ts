@@ -15,23 +15,26 @@ const summary = {
   id: field.rowId,
   eventId: field.anyText("The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
   type: field.textOrNull(
-    'As the service names it. Of a reading: why settled asked.',
+    'The name that the service gives it. For a reading: why settled asked.',
     'payment_link.payment_status_changed',
   ),
   reference: field.reference,
   linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
   status: field.rowStatus,
-  outcome: z.enum(OUTCOMES).nullable().describe('What became of what it says; null before, and if it says nothing.'),
-  rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('By which rule that was decided.'),
+  outcome: z
+    .enum(OUTCOMES)
+    .nullable()
+    .describe('The decision about what it says; null before the decision, and if it says nothing.'),
+  rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('The rule of that decision.'),
   attempt: field.count.describe('How often settled has tried to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
-  duplicates: field.count.describe('How often the same came again.'),
+  duplicates: field.count.describe('How often the same event came again.'),
   fault: field.fault.nullable(),
   reading: z
     .nullable(z.int())
     .describe("Null for an event. Otherwise the row is an answer of the service's API, and this is its number."),
   receivedAt: field.time,
-  dueAt: field.timeOrNull.describe('When settled tries it next; null if it is not pending.'),
+  dueAt: field.timeOrNull.describe('When settled tries next; null if the event is not pending.'),
   endedAt: field.timeOrNull,
 };
 
@@ -44,13 +47,13 @@ const eventWithBody = field.component('EventWithBody', 'An event with its body. 
   bodyBase64: z
     .nullable(z.string())
     .meta({
-      description: 'The bytes as they came, with `*` in place of each secret; null if they were dropped.',
+      description: 'The bytes as received, with `*` in place of each secret; null if they were dropped.',
       contentEncoding: 'base64',
     }),
   bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
   bodyDropped: z
     .boolean()
-    .describe('Whether settled dropped the bytes, as the event is older than SETTLED_KEEP_BODIES.'),
+    .describe('Whether settled dropped the bytes, because the event is older than SETTLED_KEEP_BODIES.'),
 });
 
 export type EventDocument = z.infer<typeof event>;
@@ -153,7 +156,7 @@ export const replayEvent = operation({
   pathId: field.rowId,
   answers: {
     202: answer(
-      'It is pending again.',
+      'The event is pending again.',
       { event: z.strictObject({ id: field.rowId, status: z.literal('pending') }) },
       { event: { id: EVENT.id, status: 'pending' } },
     ),
@@ -163,7 +166,7 @@ export const replayEvent = operation({
     const outcome = await store.requeueEvent({ eventKey: readEventKey(id), by, nowMs: clock.nowMs() });
     if (outcome === 'unknown') throw noSuch('event', id);
     if (outcome === 'in_work') {
-      const detail = `Event ${id} is not settled yet: it is waiting or in work already.`;
+      const detail = `Event ${id} is not settled yet. It already waits to be settled, or is being settled.`;
       throw problem(409, 'event_in_work', detail);
     }
     if (outcome === 'body_dropped') {

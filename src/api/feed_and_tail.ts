@@ -35,21 +35,21 @@ const query = z.strictObject({
         'notices, and the cursor to continue from.',
     ),
   limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
-  wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is nothing yet.'),
+  wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is no notice yet.'),
 });
 
 const cursor = z.string().meta({ examples: ['ZjEuMTc'] });
 
-const KEEP_CURSOR = 'Give it back as `after`. Keep it in the transaction that does what the notices ask for.';
+const KEEP_CURSOR = 'Give it back as `after`. Store it in the transaction that acts on the notices.';
 
-const feedNotice = field.component('FeedNotice', 'A notice at its place in the feed.', {
+const feedNotice = field.component('FeedNotice', 'A notice with its place in the feed.', {
   cursor: cursor.describe('The place right after this one.'),
   id: noticeId,
   ...saying,
 });
 
 export const readFeed = operation({
-  summary: 'Every notice after a cursor, the oldest first',
+  summary: 'Read every notice after a cursor, the oldest first',
   description:
     'No notice is ever inserted before a cursor that you have, and nothing is left out: keep the `cursor` of the answer in the ' +
     'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order. A ' +
@@ -64,7 +64,7 @@ export const readFeed = operation({
     {
       notices: z.array(feedNotice).describe('Oldest first.'),
       cursor: cursor.describe(KEEP_CURSOR),
-      more: z.boolean().describe('Whether more notices follow already.'),
+      more: z.boolean().describe('Whether more notices already follow.'),
     },
     { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
   ),
@@ -185,7 +185,7 @@ const happened = z.discriminatedUnion('what', [
     type: z.string(),
     attempt,
     outcome: z.string(),
-    status: z.int().nullable().describe('Of the answer; null if none came.'),
+    status: z.int().nullable().describe('The status of the answer; null if there was none.'),
     fault: z.string().nullable().describe('Its code.'),
   }),
   line('opening', { attempt, outcome: outcome('`opened`, `retried`, `refused` or `taken`.') }),

@@ -20,7 +20,7 @@ const preview = field.component('DecisionPreview', 'What a decision would do, if
   from: z.enum(ORDER_STATES),
   to: z.enum(ORDER_STATES),
   rule: z.enum(RULES),
-  flags: z.array(z.enum(FLAGS)).describe('Of the order afterwards.'),
+  flags: z.array(z.enum(FLAGS)).describe('Flags of the order afterwards.'),
   entries: z
     .array(z.strictObject({ kind: z.string(), amount: z.string(), currency: z.string() }))
     .describe('Entries that the ledger would get.'),
@@ -28,7 +28,7 @@ const preview = field.component('DecisionPreview', 'What a decision would do, if
   raised: z.array(z.enum(ATTENTION_KINDS)).describe('Matters that would be raised.'),
   ended: z.array(z.enum(ATTENTION_KINDS)).describe('Matters that would end.'),
   sentences: z.array(z.string()).describe('The same for a person.'),
-  warning: z.string().nullable().describe('What to weigh before: no money was counted. Null if there is nothing.'),
+  warning: z.string().nullable().describe('A reason to be careful: settled counted no money. Null if there is none.'),
 });
 
 const PREVIEW = {
@@ -40,25 +40,27 @@ const PREVIEW = {
   notices: ['order.paid'],
   raised: [],
   ended: [],
-  sentences: ['Order order-8001 (100.00 BRL) becomes paid; it is held now.', 'The shop is told: order.paid.'],
+  sentences: ['Order order-8001 (100.00 BRL) changes from held to paid.', 'settled tells the shop: order.paid.'],
   warning: null,
 };
 
 export const resolveOrder = operation({
-  summary: 'End the holds of an order',
+  summary: 'Accept or reject the money of a held order',
   description:
-    'Accepted, the order is paid with the money as it was captured. Rejected, it is cancelled, and flagged `refund_due` ' +
-    'until settled hears of the refund. Repeating the same decision changes nothing. With `dryRun` nothing is decided: ' +
-    '`preview` says what would be.',
+    'If you accept, the order is paid with the money that was captured. If you reject, the order is cancelled, and flagged ' +
+    '`refund_due` until settled learns of the refund. Repeating the same decision changes nothing. With `dryRun`, settled ' +
+    'decides nothing: `preview` says what the decision would do.',
   body: z.strictObject({
     decision: z
       .enum(['accept', 'reject'])
-      .describe('`accept`: the order is paid by what came. `reject`: it is cancelled, and a refund is due.'),
-    reason: field.givenReason.optional().describe('Kept, and shown in the timeline. Needed unless `dryRun` is true.'),
+      .describe(
+        '`accept`: the order is paid with the captured money. `reject`: the order is cancelled, and captured money must be refunded.',
+      ),
+    reason: field.givenReason.optional().describe('Kept, and shown in the timeline. Required unless `dryRun` is true.'),
     dryRun: z.boolean().default(false).describe('Only say what the decision would do.'),
   }),
   answers: ok(
-    'The order as it was decided; with `dryRun` as it is, and what the decision would do.',
+    'The order after the decision. With `dryRun`: the order as it is, and what the decision would do.',
     { order, preview: preview.optional() },
     { order: ACCEPTED, preview: PREVIEW },
   ),
@@ -115,8 +117,8 @@ type Ignored = { rule: string; order: { reference: string; state: string } };
 
 function notResolved({ rule, order: { reference, state } }: Ignored): ProblemError {
   if (rule === 'nothing_left_to_accept') {
-    const detail = `What order ${reference} captured was refunded or disputed: nothing is left to accept. Reject it.`;
+    const detail = `The money of order ${reference} was refunded or disputed, so nothing is left to accept. Reject it.`;
     return problem(409, 'nothing_left_to_accept', detail);
   }
-  return problem(409, 'not_held', `Order ${reference} is ${state}: only a held order can be resolved.`);
+  return problem(409, 'not_held', `Order ${reference} is ${state}. You can resolve only a held order.`);
 }

@@ -11,7 +11,7 @@ import type { Block } from './output.ts';
 import { listRows, moreLine } from './rows.ts';
 import { type Columns, table } from './table.ts';
 
-/** The commands about what needs a person. */
+/** The commands about attention. */
 
 type Page = { summary: { sentence: string }; groups: GroupDocument[]; attention: MatterDocument[] };
 
@@ -20,7 +20,7 @@ const ALIKE_MAX = 3;
 
 export const attention = defineCommand({
   usage: 'attention',
-  about: 'list what needs a person, money first',
+  about: 'list what needs attention, money first',
   details: [
     'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
     `More than ${ALIKE_MAX} of one kind are counted; --kind, --limit or --all list them one by one, the oldest first.`,
@@ -28,13 +28,13 @@ export const attention = defineCommand({
     'A hold ends when you decide it: settled orders resolve ORDER.',
     'End the others when they are over: settled attention end ID --reason TEXT.',
     'A refund or a dispute that the service made is not a matter: settled orders list --state disputed.',
-    '--exit-code is for cron and scripts: the command then ends with 3 if something needs a person.',
+    '--exit-code is for cron and scripts: the command then ends with 3 if something needs attention.',
   ],
   examples: ['settled attention --kind hold', 'settled attention --exit-code'],
   options: {
     kind: { value: 'KIND', choices: MATTER_KINDS, about: 'only matters of this kind' },
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only matters of orders in this state' },
-    'exit-code': { about: 'end with 3 if something needs a person' },
+    'exit-code': { about: 'end with 3 if something needs attention' },
     limit: { ...PAGE_OPTIONS.limit, about: 'list at most N, one by one (50)' },
     all: { about: 'list all, one by one' },
   },
@@ -109,7 +109,7 @@ function kindWords({ kind, reason }: { kind: string; reason: string | null }): s
 
 export const attentionEnd = defineCommand({
   usage: 'attention end ID',
-  about: 'end a matter that needs a person, because it is over or a person looked at it',
+  about: 'end a matter, because it is over or a person looked at it',
   details: [
     'The history of its order keeps the reason. What settled finds again it raises again.',
     'Ending refund_due or duplicate_payment says that the refund was made: the order loses that flag.',

@@ -207,7 +207,7 @@ const GROUPS: Groups = {
   ],
   'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   'Notices to the shop': [noticesList, noticesShow, noticesResend],
-  'What needs a person': [attention, attentionEnd],
+  Attention: [attention, attentionEnd],
   'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
   'The command itself': [help, version, completion],

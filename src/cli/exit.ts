@@ -8,7 +8,7 @@ const ENDINGS = {
     1,
     'refused by the server, not confirmed, or doctor, init, drill, audit --verify or move --check found a fault',
   ],
-  needsPerson: [3, 'attention --exit-code: something needs a person'],
+  needsPerson: [3, 'attention --exit-code: something needs attention'],
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
   notFound: [66, 'there is no such order, event, notice, matter, token or session'],

@@ -16,7 +16,7 @@ type AnswerPage = (view: View, answered: Answered, typed: ReadonlyMap<string, st
 const PAGES: Readonly<Record<string, AnswerPage>> = {
   startBulk: bulkAnswer,
   addToken: (view, { token }) =>
-    answered(view, 'The token was made', {
+    answered(view, 'The token was created', {
       text: html`This is the token of <bdi>${token.name}</bdi>. settled cannot show it again: hand it over now.`,
       facts: [
         ['Token', html`<code class="secret">${token.secret}</code>`],
@@ -48,10 +48,10 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
   reconcile: (view, { dryRun, links, requests, etaSeconds }) =>
     dryRun !== true
       ? null
-      : answered(view, 'What catching up costs', {
+      : answered(view, 'What a catch-up costs', {
           text:
             links === 0
-              ? 'No link can still be paid: there is nothing to ask about.'
+              ? 'No link can still be paid, so there is nothing to check.'
               : `settled would ask about ${count(links, { one: 'link', many: 'links' })}. Nothing was asked so far.`,
           facts: [
             ['Requests', count(requests, { one: 'request', many: 'requests' })],
@@ -81,8 +81,9 @@ function catchUp(view: View): Html {
     action: '/v1/admin/reconcile',
     summary: 'Ask now',
     isOpen: true,
-    preview: 'All of them become due now. settled asks as its API budget allows, and deliveries are settled meanwhile.',
-    button: 'Ask about all of them',
+    preview:
+      'All of them become due now. settled asks as fast as its API budget allows, and keeps settling deliveries in the meantime.',
+    button: 'Check all of them',
     reason: 'none',
     values: { dryRun: 'false' },
     back: '/system',

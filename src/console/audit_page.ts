@@ -23,7 +23,7 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
       load: (query) => listAudit.load(options, { query }),
       filters: (of) => [
         of({ name: 'actor', label: 'Who' }),
-        of({ name: 'subject', label: 'What it was done to', hint: 'A reference, an id or a name' }),
+        of({ name: 'subject', label: 'Changed object', hint: 'A reference, an id or a name' }),
       ],
       rows: ({ audit: rows }, isFiltered) =>
         table({
@@ -36,9 +36,9 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
         }),
     },
   );
-  const body = html`<h1>Audit</h1><p class="soft">Every change by a person or a named token. What the shop's token does is in the history of its orders.</p>
+  const body = html`<h1>Audit</h1><p class="soft">Every change by a person or a named token. Changes by the shop's token are in the history of its orders.</p>
 ${listed.list}
-<section><h2>Is the chain whole?</h2>${verifyForm(view, '')}</section>`;
+<section><h2>Is the chain intact?</h2>${verifyForm(view, '')}</section>`;
   return withList({ title: 'Audit', here: '/audit', body }, listed);
 }
 
@@ -106,7 +106,7 @@ export async function showVerification(options: ConsoleOptions, view: View, requ
   const { document, refused } = await loaded(verifyAudit.load(options, { query }));
   const content =
     document === null
-      ? problemPanel({ title: 'That is no head of the chain', detail: refused?.detail ?? '' })
+      ? problemPanel({ title: 'This is not a head of the chain', detail: refused?.detail ?? '' })
       : verdict(document);
   const body = html`<h1>The audit chain</h1>${content}
 <section><h2>Verify it again</h2>${verifyForm(view, query.head ?? '', refused?.faultOf('head') ?? null)}</section>
@@ -130,7 +130,7 @@ function verdict({
     ['Verified', count(rows, { one: 'row', many: 'rows' })],
     [
       'Head',
-      html`<code>${head}</code><p class="soft">Keep it somewhere else: rows that are removed from the end are found with it.</p>`,
+      html`<code>${head}</code><p class="soft">Keep it in another place. With it, settled finds rows that were removed from the end.</p>`,
     ],
   ]);
   return html`<p class="${isWhole ? 'notice done' : 'problem'}">${detail}</p>${facts}`;
@@ -142,7 +142,7 @@ function verifyForm(view: View, head: string, problem: string | null = null): Ht
 <input class="input" id="head" name="head" value="${head}" autocomplete="off" spellcheck="false" placeholder="NUMBER:MAC" aria-describedby="head-hint"${
     problem === null ? null : html` aria-invalid="true"`
   }>
-<p class="hint" id="head-hint">The log has one after each change. With it, rows are found that were removed from the end.</p>
+<p class="hint" id="head-hint">The log has one after each change. With it, settled finds rows that were removed from the end.</p>
 ${problem === null ? null : html`<p class="wrong">${problem}</p>`}</div>
 <div class="actions"><button class="button quiet">Verify the chain</button></div></form>`;
 }

@@ -78,7 +78,7 @@ export function bulkForm(view: View, { action, filter }: { action: BulkAction; f
     id: `bulk-${action}`,
     action: '/v1/bulk',
     summary: `${capital(verb)} all ${noun.many} that this filter lets through`,
-    preview: 'First settled only counts them. Nothing is done yet.',
+    preview: 'settled only counts them first, and changes nothing yet.',
     button: 'Count them',
     reason: 'none',
     values: { action, ...implied(action), ...fields, preview: 'true' },
@@ -143,14 +143,14 @@ export async function showBulkRun(options: ConsoleOptions, view: View, request: 
   const isRunning = run.status === 'running';
   const title = `${capital(verb)}: ${count(run.total, noun)}`;
   const body = html`<h1>${title} ${runBadge(run)}</h1>
-<p class="lead">${whole(run.done)} of ${count(run.total, noun)} had ${run.total === 1 ? 'its' : 'their'} turn.</p>
-<p><progress max="${Math.max(1, run.total)}" value="${run.done}" aria-label="How far it is">${run.done} of ${run.total}</progress></p>
+<p class="lead">${whole(run.done)} of ${count(run.total, noun)} processed.</p>
+<p><progress max="${Math.max(1, run.total)}" value="${run.done}" aria-label="Progress">${run.done} of ${run.total}</progress></p>
 ${runFacts(view, run)}
-${dead === null ? null : html`<p>What is dead now: <a href="${hrefOf(view, list, { status: 'dead' })}">${count(dead, noun)}</a></p>`}
+${dead === null ? null : html`<p>Dead rows now: <a href="${hrefOf(view, list, { status: 'dead' })}">${count(dead, noun)}</a></p>`}
 ${isRunning && mayDo(view, 'operator') ? cancellation(view, run) : null}
-<p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See how far it is now</a>` : null}
+<p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See the progress</a>` : null}
 ${listLink(view, run)}
-<a href="${hrefOf(view, '/bulk')}">All such work</a></p>`;
+<a href="${hrefOf(view, '/bulk')}">All bulk work</a></p>`;
   return { title, here, body };
 }
 
@@ -159,9 +159,9 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   return definitions([
     ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
     [capital(BULK_CHANGED[run.action]), whole(changed)],
-    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing to do any more`],
+    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing left to do`],
     ['Failed', failed === 0 ? null : whole(failed)],
-    ['More', isMore ? 'the filter lets more through: start it again for those' : null],
+    ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
     ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],
     ['Reason', reason === null ? null : html`<bdi>${reason}</bdi>`],
     ['Started', html`${time(Date.parse(startedAt))}`],
@@ -213,7 +213,7 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
       filters: () => [],
       rows: ({ runs: rows }) =>
         table({
-          caption: 'Work on all rows of a filter',
+          caption: 'Bulk work',
           hidesCaption: true,
           columns: [
             {
@@ -222,16 +222,16 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
                 html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, WORDS[action].noun)}</a>`,
             },
             { head: 'State', cell: runBadge },
-            { head: 'Had their turn', isNumber: true, cell: ({ done }) => whole(done) },
+            { head: 'Processed', isNumber: true, cell: ({ done }) => whole(done) },
             { head: 'By', cell: ({ by }) => (by === null ? 'the shop' : html`<bdi>${by}</bdi>`) },
             { head: 'Started', cell: ({ startedAt }) => since(view, startedAt) },
           ],
           rows,
           rowId: ({ id }) => id,
-          empty: 'Nothing was done to all rows of a filter so far.',
+          empty: 'There has been no bulk work so far.',
         }),
     },
   );
-  const body = html`<h1>Work on many rows</h1><p class="soft">What people did to all rows of a filter at once. It runs in the background.</p>${listed.list}`;
-  return withList({ title: 'Work on many rows', here: '/system', body }, listed);
+  const body = html`<h1>Bulk work</h1><p class="soft">Actions on all rows of a filter at once. They run in the background.</p>${listed.list}`;
+  return withList({ title: 'Bulk work', here: '/system', body }, listed);
 }

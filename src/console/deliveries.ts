@@ -34,7 +34,7 @@ const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
 /** Of events and readings. */
 export const EVENT_FILTERS = [
   STATUS_FILTER,
-  { name: 'outcome', label: 'What became of it', options: OUTCOME_WORDS },
+  { name: 'outcome', label: 'Result', options: OUTCOME_WORDS },
   { name: 'type', label: 'Type' },
   ORDER_FILTER,
   SINCE,
@@ -57,7 +57,7 @@ export async function showEvents(options: ConsoleOptions, view: View, request: R
           columns: eventColumns(view),
           rows: events,
           rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such event.' : 'The service has delivered nothing so far.',
+          empty: isFiltered ? 'No event matches.' : 'The service has delivered nothing so far.',
         }),
     },
   );
@@ -71,7 +71,7 @@ export function eventColumns(view: View, { ofReadings = false } = {}): Column<Ev
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Came', cell: ({ receivedAt }) => since(view, receivedAt) },
     { head: 'Status', cell: (event) => rowStatus(view, event) },
-    { head: 'What became of it', isText: true, cell: becameOf },
+    { head: 'Result', isText: true, cell: becameOf },
     ...(mayDo(view, 'operator') ? [{ head: 'Action', cell: (event: EventDocument) => replayButton(view, event) }] : []),
   ];
 }
@@ -96,7 +96,7 @@ function becameOf({ outcome, rule, fault, attempt, conflict, duplicates, status 
   ];
   return html`${fault === null ? null : html`<p><code>${fault.code}</code> ${fault.message}</p>`}
 ${outcome === null ? null : html`<p>${OUTCOME_WORDS[outcome]}${rule === null ? null : html`<span class="soft">: ${words.rule(rule)}</span>`}</p>`}
-${outcome === null && fault === null && status === 'done' ? html`<p class="soft">It says nothing of the order's money.</p>` : null}
+${outcome === null && fault === null && status === 'done' ? html`<p class="soft">It says nothing about the order's money.</p>` : null}
 ${conflict ? html`<p>${badge('conflict', 'bad')} This id came before with other content.</p>` : null}
 ${notes.length === 0 ? null : html`<p class="soft">${notes.join(', ')}</p>`}`;
 }
@@ -113,7 +113,7 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
     { head: 'First', cell: ({ firstAt }) => since(view, firstAt) },
     { head: 'Last', cell: ({ lastAt }) => since(view, lastAt) },
-    { head: 'What the last one turned out to be', isText: true, cell: ({ diagnosis }) => diagnosed(diagnosis) },
+    { head: 'Diagnosis of the last one', isText: true, cell: ({ diagnosis }) => diagnosed(diagnosis) },
   ];
   const listed = await listPage(
     { view, request, path: REJECTIONS },
@@ -129,14 +129,14 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
           columns,
           rows,
           rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such rejection.' : 'No delivery was rejected.',
+          empty: isFiltered ? 'No rejection matches.' : 'No delivery was rejected.',
         }),
     },
   );
   return withList(partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${listed.list}`), listed);
 }
 
-const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that were refused as not authentic, by order and reason. They never touch an order, and their bodies are not kept.</p>`;
+const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that settled rejected, by order and reason. They never change an order, and settled does not keep their bodies.</p>`;
 
 /** The answer of a diagnosis, with what settled looked for and what came, as far as the diagnosis says. */
 function diagnosed(diagnosis: RejectionDocument['diagnosis']): HtmlValue {
@@ -173,14 +173,14 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
           columns,
           rows,
           rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such delivery.' : 'No delivery was stale.',
+          empty: isFiltered ? 'No delivery matches.' : 'No delivery was stale.',
         }),
     },
   );
   return withList(partsOf(view, STALE, html`${ABOUT_STALE}${listed.list}`), listed);
 }
 
-const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp was too old, or from the future. They settle nothing: settled asks the service about the order instead.</p>`;
+const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp is too old, or in the future. settled does not settle them: it asks the service about the order instead.</p>`;
 
 /** The largest time that a date can have. */
 const TIME_MS_MAX = 8_640_000_000_000_000;

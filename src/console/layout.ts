@@ -122,14 +122,14 @@ function keyboardHelp(): Html {
 
 /** What each operation did, by its id. An id that a page does not know says nothing. */
 const WAS_DONE: Readonly<Record<string, string>> = {
-  resolveOrder: 'The order was decided.',
+  resolveOrder: 'The decision was made.',
   checkOrder: 'settled asked the service about the order, and settled what it said.',
   cancelOrder: 'The order was cancelled.',
   adoptLink: 'The order has its link.',
   endAttention: 'The matter has ended.',
   replayEvent: 'settled settles the event again now.',
   resendNotice: 'settled sends the notice again now.',
-  addToken: 'The token was made.',
+  addToken: 'The token was created.',
   revokeToken: 'The token was revoked.',
   endSession: 'The session has ended.',
   reconcile: 'settled asks the service now.',

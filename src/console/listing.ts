@@ -63,7 +63,7 @@ export async function listPage<Document extends ListDocument>(
   const form = shown.length === 0 ? null : filterForm(view, { path, label, filters: shown });
   if (refused !== null) {
     const isNamed = shown.some(({ problem }) => problem !== null && problem !== undefined);
-    const title = isNamed ? 'A filter cannot be read' : 'This address cannot be read';
+    const title = isNamed ? 'A filter is not valid' : 'This address is not valid';
     const remedy = html`<a href="${hrefOf(view, path)}">See the whole list</a>`;
     const detail = refused.detailBeside(shown.map(({ name }) => name));
     const list = html`${form}${problemPanel({ title, detail, remedy })}`;

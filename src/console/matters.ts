@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { listAttention, type MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { holdWithoutCommands } from '../explain/attention_sentences.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
@@ -10,19 +11,20 @@ import { orderLink } from './listing.ts';
 import { nameOfMatter } from './overview.ts';
 import { asked, choices, given, loaded } from './query.ts';
 import { lasting, money, prose, stateBadge } from './values.ts';
-import { type ConsoleOptions, mayDo, type View } from './view.ts';
+import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
 
 const PATH = '/attention';
+const TITLE = 'Needs attention';
 const NAMES = ['kind', 'reason', 'state', 'cursor'] as const;
 
-/** What needs a person, row by row: what a line of the overview leads to. */
+/** The matters and the held orders, row by row: what a line of the overview leads to. */
 export async function showMatters(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const { cursor, ...query } = given(request, NAMES);
   const { document, refused } = await loaded(listAttention.load(options, { query: asked({ ...query, cursor }) }));
   const fault = (name: string) => refused?.faultOf(name) ?? null;
   const filters = filterForm(view, {
     path: PATH,
-    label: 'Filter what needs a person',
+    label: 'Filter the list',
     filters: [
       { name: 'kind', label: 'Kind', value: query.kind, options: choices(MATTER_KINDS), problem: fault('kind') },
       {
@@ -44,21 +46,21 @@ export async function showMatters(options: ConsoleOptions, view: View, request: 
   if (document === null) {
     const { status, detail } = refused;
     return {
-      title: 'What needs a person',
+      title: TITLE,
       here: '/',
       status,
-      body: html`<h1>What needs a person</h1>${filters}${problemPanel({ title: 'This cannot be listed', detail })}`,
+      body: html`<h1>${TITLE}</h1>${filters}${problemPanel({ title: 'settled cannot show this list', detail })}`,
     };
   }
   const { summary, groups, attention, nextCursor } = document;
   const [group] = groups;
-  const body = html`<h1>What needs a person</h1>
+  const body = html`<h1>${TITLE}</h1>
 <p class="lead">${prose(view, summary.sentence)}</p>
 ${groups.length === 1 && group !== undefined ? html`<p>${nameOfMatter(group)}: ${group.meaning}.</p>` : null}
 ${filters}
 ${canEndAll(query) ? bulkForm(view, { action: 'end_attention', filter: { kind: query.kind } }) : null}
 ${table({
-  caption: 'What needs a person',
+  caption: TITLE,
   hidesCaption: true,
   columns: [
     { head: 'Matter', cell: (matter: MatterDocument) => nameOfMatter(matter) },
@@ -74,7 +76,7 @@ ${table({
       isNumber: true,
       cell: ({ order }) => (order === null ? null : money(view, order.amount, order.currency)),
     },
-    { head: 'Waits', isNumber: true, cell: ({ openedAt }) => lasting(view, Date.parse(openedAt)) },
+    { head: 'Waiting', isNumber: true, cell: ({ openedAt }) => lasting(view, Date.parse(openedAt)) },
     { head: 'What happened, and what to do', cell: (matter) => aboutMatter(view, matter) },
   ],
   rows: attention,
@@ -82,7 +84,7 @@ ${table({
   empty: summary.sentence,
 })}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next: nextCursor })}`;
-  return { title: 'What needs a person', here: '/', body };
+  return { title: TITLE, here: '/', body };
 }
 
 /** Matters are ended by kind; a hold ends when it is decided. */
@@ -90,10 +92,20 @@ function canEndAll({ kind, reason, state }: { kind: string; reason: string; stat
   return kind !== '' && kind !== 'hold' && reason === '' && state === '';
 }
 
-function aboutMatter(view: View, { id, detail, reference }: MatterDocument): HtmlValue {
+function aboutMatter(view: View, { id, kind, detail, reference }: MatterDocument): HtmlValue {
+  if (kind === 'hold' && reference !== null) {
+    return html`${prose(view, holdWithoutCommands(detail), reference)}${decisionLinks(view, reference)}`;
+  }
   const said = prose(view, detail, reference ?? '');
   if (id === null || !mayDo(view, 'operator')) return said;
   return html`${said} ${endMatterForm(view, id)}`;
+}
+
+/** Leads to the forms of the order's page that end a hold. */
+function decisionLinks(view: View, reference: string): HtmlValue {
+  if (!mayDo(view, 'operator')) return null;
+  const orderView = { ...view, path: orderPath(reference) };
+  return html` <a href="${formHref(orderView, 'accept')}">Accept…</a> <a href="${formHref(orderView, 'reject')}">Reject…</a>`;
 }
 
 /** Says that a matter is over. */
@@ -103,7 +115,7 @@ export function endMatterForm(view: View, id: string): HtmlValue {
     action: `/v1/attention/${id}/end`,
     summary: 'End this matter',
     preview:
-      'It no longer counts among what needs a person. The order and its money stay as they are; settled raises the matter anew if its cause comes again.',
+      'settled no longer lists it. The order and its money stay as they are. If the cause comes again, settled raises the matter again.',
     button: 'End it',
     reason: 'required',
   });

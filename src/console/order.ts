@@ -38,7 +38,7 @@ ${story(view, entries, reference)}`;
 /** What each of the three knows, side by side, and how they differ. */
 function sides(view: View, { order, service, decided, differences }: TimelineDocument, told: Notices): Html {
   const who = told.shop === null ? 'The service and settled' : 'The service, settled and the shop';
-  const agree = service === null ? 'The service has said nothing of a payment so far.' : `${who} agree.`;
+  const agree = service === null ? 'The service has said nothing about a payment so far.' : `${who} agree.`;
   return html`<section id="sides" aria-label="The service, settled and the shop">
 <div class="columns sides">
 <div class="card"><h2>The service says</h2>${serviceSide(view, order, service)}</div>
@@ -47,7 +47,7 @@ function sides(view: View, { order, service, decided, differences }: TimelineDoc
 ${
   differences.length === 0
     ? html`<p class="difference soft">${agree}</p>`
-    : html`<div class="notice difference"><strong>They differ.</strong><ul>${differences.map((line) => html`<li>${prose(view, line, order.reference)}</li>`)}</ul></div>`
+    : html`<div class="notice difference"><strong>There is a difference.</strong><ul>${differences.map((line) => html`<li>${prose(view, line, order.reference)}</li>`)}</ul></div>`
 }</section>`;
 }
 

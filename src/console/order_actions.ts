@@ -115,8 +115,8 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
     action: `/v1${orderPath(reference)}/cancel`,
     summary: 'Cancel the order',
     preview:
-      'settled asks the service first, and cancels only if no payment has begun. The link stays payable until it expires: what is ' +
-      'still paid on it is held for a person. settled tells the shop that the order is cancelled.',
+      'settled asks the service first, and cancels only if no payment has begun. The link can still be paid until it expires; ' +
+      'settled then holds the order for a person. settled tells the shop that the order is cancelled.',
     button: 'Cancel the order',
     isDanger: true,
     reason: 'none',

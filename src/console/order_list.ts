@@ -45,7 +45,11 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   if (document === null) {
     const { status } = refused;
     const detail = refused.detailBeside(NAMES.filter((name) => name !== 'cursor' && name !== 'limit'));
-    return { ...parts, status, body: html`${head}${problemPanel({ title: 'This cannot be searched', detail })}` };
+    return {
+      ...parts,
+      status,
+      body: html`${head}${problemPanel({ title: 'settled cannot search for this', detail })}`,
+    };
   }
   const { orders, nextCursor: next, count: counted } = document;
   const [only] = orders;
@@ -98,7 +102,7 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
     filters: [
       filter('q', 'Search', { type: 'search' }),
       filter('state', 'State', { options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
-      filter('attention', 'Needs a person', { options: choices(MATTER_KINDS) }),
+      filter('attention', 'Needs attention', { options: choices(MATTER_KINDS) }),
       day('since', 'Created since (UTC)'),
       day('until', 'Created until (UTC)'),
     ],
@@ -108,7 +112,7 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
       filter('overpaid', 'Captured', { options: { true: 'more than asked' } }),
       day('paidSince', 'Paid since (UTC)'),
       day('paidUntil', 'Paid until (UTC)'),
-      amount('amountFrom', 'Asks at least'),
+      amount('amountFrom', 'Amount at least'),
       amount('amountTo', 'Asks at most'),
       filter('currency', 'Currency'),
     ],
@@ -194,7 +198,7 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
     const query = { q: letters.slice(0, length).join(''), limit: String(NEAR_MAX) };
     near = (await listOrders.load(options, { query })).orders;
   }
-  const found = near.length === 0 ? null : html`<h2>Orders that begin alike</h2>${orderTable(view, near)}`;
+  const found = near.length === 0 ? null : html`<h2>Orders with similar references</h2>${orderTable(view, near)}`;
   return html`<p class="soft">You can search by the reference of an order or its beginning; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
 }
 
@@ -204,10 +208,8 @@ function nothingFound(view: View, { q, limit: _, ...filters }: Omit<Typed, 'curs
     .filter(([, value]) => value !== '')
     .map(([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`);
   const which = [...(q === '' ? [] : [`matches “${q}”`]), ...(words.length === 0 ? [] : [`is ${words.join(', ')}`])];
-  if (which.length === 0) return emptyState('There is no order yet.', 'A shop opens one with POST /v1/orders.');
+  if (which.length === 0) return emptyState('There are no orders yet.', 'A shop opens one with POST /v1/orders.');
   const hint =
-    q === '' || words.length === 0
-      ? null
-      : html`<a href="${hrefOf(view, PATH, { q })}">Look for it without the filters</a>`;
+    q === '' || words.length === 0 ? null : html`<a href="${hrefOf(view, PATH, { q })}">Search without the filters</a>`;
   return emptyState(`No order ${which.join(' and ')}.`, hint);
 }

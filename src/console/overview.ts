@@ -45,11 +45,11 @@ function queue(view: View, groups: readonly GroupDocument[]): Html | null {
   const concerns = [...CONCERNS, null].filter((concern) => groups.some((group) => group.concern === concern));
   const sides = [concerns.filter((concern) => concern === 'money'), concerns.filter((concern) => concern !== 'money')];
   const tables = sides.filter((side) => side.length > 0).map((side) => matterTable(view, side, { groups, isShort }));
-  return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="What needs a person">${tables}</section>${isShort ? meanings(groups) : null}`;
+  return html`<section class="queue${isShort ? ' short' : ''}${tables.length > 1 ? ' two' : ''}" id="queue" aria-label="Needs attention">${tables}</section>${isShort ? meanings(groups) : null}`;
 }
 
 function meanings(groups: readonly GroupDocument[]): Html {
-  return html`<details id="meanings"><summary>What each of them means</summary>
+  return html`<details id="meanings"><summary>What each kind means</summary>
 ${definitions(groups.map((group) => [nameOfMatter(group), group.meaning]))}</details>`;
 }
 
@@ -126,9 +126,9 @@ function whatIsNotKnown(view: View, checks: readonly Finding[]): Html {
   const wrong = checks.filter(({ name, status }) => ABOUT_KNOWING.has(name) && status !== 'ok');
   const all = html`<a href="${hrefOf(view, '/system')}">All checks</a>`;
   if (wrong.length === 0) {
-    return html`<section id="unknown"><h2>What cannot be known now</h2><p>Nothing: settled can read its store, ask the service and trust its clock. ${all}</p></section>`;
+    return html`<section id="unknown"><h2>What settled cannot know now</h2><p>Nothing: settled can read its store, ask the service and trust its clock. ${all}</p></section>`;
   }
-  return html`<section id="unknown"><h2>What cannot be known now</h2><ul class="findings">${wrong.map(
+  return html`<section id="unknown"><h2>What settled cannot know now</h2><ul class="findings">${wrong.map(
     ({ name, status, detail }) =>
       html`<li>${badge(status, status === 'failing' ? 'bad' : 'wait')} <strong>${name}</strong>: ${prose(view, detail)}</li>`,
   )}</ul><p>${all}</p></section>`;

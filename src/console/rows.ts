@@ -29,7 +29,7 @@ export function resendForm(view: View, id: string, summary: string): Html {
     action: `/v1/notices/${encodeURIComponent(id)}/resend`,
     summary,
     label: `${summary}: notice ${id}`,
-    preview: 'The shop gets the same notice once more, with the same id: a shop that took it before ignores it.',
+    preview: 'settled sends the same notice again, with the same id. A shop that has already processed it ignores it.',
     button: 'Send it now',
     reason: 'none',
   });
@@ -52,10 +52,7 @@ ${definitions([
   ['Received', timeAndAge(view, Date.parse(event.receivedAt))],
   ['Signed', reading === null ? signedAt(event.timestamp) : null],
   ['Reading', reading],
-  [
-    'What became of it',
-    event.outcome === null ? null : `${event.outcome}${event.rule === null ? '' : ` (rule ${event.rule})`}`,
-  ],
+  ['Result', event.outcome === null ? null : `${event.outcome}${event.rule === null ? '' : ` (rule ${event.rule})`}`],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
   ['Attempts', event.attempt],
   ['Came again', event.duplicates === 0 ? null : `${event.duplicates} times, with the same content`],

@@ -32,13 +32,14 @@ ${matters(view, stats)}
 ${budget(view, stats, canAsk)}
 <section><h2>Asked next</h2>${classes(stats)}${queue(view, next)}</section>
 <section><h2>On schedule</h2><p class="soft">settled asks about each link now and then if it hears nothing.</p>${schedule(view, next)}</section>
-<section><h2>Links that are being opened</h2>${openings(view, next)}</section>`;
+<section><h2>Links that settled is opening</h2>${openings(view, next)}</section>`;
   return partsOf(view, PATH, content, stats);
 }
 
 function summary(view: View, { api, checks }: StatsDocument, canAsk: boolean): HtmlValue {
-  if (!canAsk) return 'No API is configured: settled learns of payments by webhooks alone, and cannot ask.';
-  const waiting = checks === 0 ? 'No link waits to be asked about' : `${count(checks, LINKS)} to ask about`;
+  if (!canAsk)
+    return 'No API is configured: settled learns of payments only from webhooks, and cannot ask the service.';
+  const waiting = checks === 0 ? 'No link waits for a check' : `${count(checks, LINKS)} to ask about`;
   const pausedUntil = api.pausedUntil === null ? null : Date.parse(api.pausedUntil);
   if (pausedUntil !== null && pausedUntil > view.nowMs) {
     return html`settled asks the service nothing until ${time(pausedUntil)}. ${waiting}.`;
@@ -52,8 +53,8 @@ const LINKS = { one: 'link', many: 'links' };
 function matters(view: View, { matters: all }: StatsDocument): Html | null {
   const ours = all.filter(({ kind }) => ['service', 'link'].includes(concernOf(kind) ?? ''));
   if (ours.length === 0) return null;
-  return html`<section><h2>Needs a person</h2>${table({
-    caption: 'What needs a person about the service',
+  return html`<section><h2>Needs attention</h2>${table({
+    caption: 'Matters about the service',
     hidesCaption: true,
     columns: [
       {
@@ -61,7 +62,7 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
         cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${words.matter(kind)}</a>`,
       },
       { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
-      { head: 'The oldest waits', cell: ({ oldestAt }) => lasting(view, Date.parse(oldestAt)) },
+      { head: 'Oldest has waited', cell: ({ oldestAt }) => lasting(view, Date.parse(oldestAt)) },
     ],
     rows: ours,
     rowId: ({ kind }) => kind,
@@ -126,7 +127,7 @@ function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
     ],
     rows,
     rowId: ({ reference }) => `check-${reference}`,
-    empty: 'Nothing asks for a check.',
+    empty: 'No check is requested.',
   });
 }
 
@@ -151,7 +152,7 @@ function schedule(view: View, { schedule: rows }: NextRequestsDocument): Html {
 
 function openings(view: View, { openings: rows }: NextRequestsDocument): Html {
   return table({
-    caption: 'Links that are being opened',
+    caption: 'Links that settled is opening',
     hidesCaption: true,
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
@@ -165,7 +166,7 @@ function openings(view: View, { openings: rows }: NextRequestsDocument): Html {
     ],
     rows,
     rowId: ({ reference }) => `opening-${reference}`,
-    empty: 'No link is being opened.',
+    empty: 'settled is opening no link.',
   });
 }
 
@@ -209,11 +210,11 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
           columns,
           rows,
           rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such difference.' : 'The service never knew anything else than settled.',
+          empty: isFiltered ? 'No such difference.' : 'settled has found no differences so far.',
         }),
     },
   );
-  const about = html`<p class="soft">The service said more, or less, than the webhooks had: settled learned it by asking.</p>`;
+  const about = html`<p class="soft">Differences that settled found by asking: the service said more or less than its webhooks.</p>`;
   return withList(partsOf(view, DRIFT, html`${about}${listed.list}`, stats), listed);
 }
 

@@ -40,7 +40,7 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
           columns: noticeColumns(view),
           rows: notices,
           rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such notice.' : 'There is no notice so far.',
+          empty: isFiltered ? 'No notice matches.' : 'There are no notices so far.',
         }),
     },
   );
@@ -60,7 +60,7 @@ function summary({ notices, noticesLagSeconds }: StatsDocument, address: string 
     return `The shop has no callback and reads the feed: ${count(waiting + dead + done, NOTICES)} so far.`;
   }
   if (waiting + dead === 0) {
-    return done === 0 ? 'There was nothing to tell the shop so far.' : 'The shop knows everything that happened.';
+    return done === 0 ? 'There has been nothing to tell the shop so far.' : 'The shop has been told everything.';
   }
   const late = noticesLagSeconds ?? 0;
   const parts = [
@@ -74,8 +74,10 @@ function summary({ notices, noticesLagSeconds }: StatsDocument, address: string 
 function notTaken(view: View, { notices }: StatsDocument): Html | null {
   const { pending = 0, dead = 0 } = notices;
   const links = [
-    ...(pending > 0 ? [html`<a href="${hrefOf(view, PATH, { status: 'pending' })}">See those that wait</a>`] : []),
-    ...(dead > 0 ? [html`<a href="${hrefOf(view, PATH, { status: 'dead' })}">See those that were given up</a>`] : []),
+    ...(pending > 0 ? [html`<a href="${hrefOf(view, PATH, { status: 'pending' })}">See the waiting notices</a>`] : []),
+    ...(dead > 0
+      ? [html`<a href="${hrefOf(view, PATH, { status: 'dead' })}">See the notices that settled gave up</a>`]
+      : []),
   ];
   return links.length === 0 ? null : html`<p class="actions">${links}</p>`;
 }

@@ -50,10 +50,11 @@ const REFUSED: Readonly<Record<Refused | 'link', { status: number; fault: string
   unknown: { status: 401, fault: 'settled does not know this token: it may have been revoked, or have expired.' },
   shop: {
     status: 403,
-    fault: "This is the shop's token. Sign in with the token of a person: settled tokens add NAME --role viewer",
+    fault:
+      "This is the shop's token. Sign in with a person's token. An administrator creates one with: settled tokens add NAME --role viewer",
   },
   limited: { status: 429, fault: 'Too many sign-ins from this address failed. Wait a minute.' },
-  link: { status: 401, fault: 'This link was used before, or is older than a minute. Make a new one: settled console' },
+  link: { status: 401, fault: 'This link has been used, or is older than a minute. Create a new one: settled console' },
 };
 
 async function signIn({ access }: ConsoleOptions, request: Request, token: string, link: string | null) {

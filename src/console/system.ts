@@ -23,7 +23,7 @@ export async function showSystem(options: ConsoleOptions, view: View): Promise<S
 <section class="card"><h2>Database</h2>${database(installation)}</section></div>
 <section><h2>Replicas</h2>${replicas(view, installation)}</section>
 ${actions(view, installation)}
-<section><p><a href="${hrefOf(view, '/bulk')}">See what was done to all rows of a filter</a></p></section>`;
+<section><p><a href="${hrefOf(view, '/bulk')}">See all bulk work</a></p></section>`;
   return partsOf(view, PATH, content);
 }
 
@@ -48,7 +48,7 @@ function database({ store, secretsKey, keepBodiesDays, lapsedLeases }: Installat
     ['Durability, as declared', store.durabilityDeclared],
     ['Bodies and customers are kept', inNumber(keepBodiesDays, 'day', 'days')],
     ['Secrets key', html`<code>${secretsKey.id}</code><p class="soft">kept in ${secretsKey.place}</p>`],
-    ['Leases that lapsed', leaseWords(lapsedLeases)],
+    ['Expired leases', leaseWords(lapsedLeases)],
   ]);
 }
 
@@ -82,7 +82,7 @@ function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
     ],
     rows,
     rowId: ({ name }) => name,
-    empty: 'This process has the database to itself.',
+    empty: 'This is the only process that uses the database.',
   });
 }
 
@@ -102,7 +102,7 @@ function catchUp(view: View): Html {
     id: 'catch-up',
     action: '/v1/admin/reconcile',
     summary: 'Catch up: ask the service about every link that can still be paid',
-    preview: 'After an outage, settled does this alone. First see what it costs: nothing is asked yet.',
+    preview: 'After an outage, settled does this on its own. See first what it costs; settled asks nothing yet.',
     button: 'See what it costs',
     reason: 'none',
     values: { dryRun: 'true' },
@@ -114,7 +114,8 @@ function backup(view: View): Html {
     id: 'backup',
     action: '/v1/admin/backup',
     summary: 'Back up the database',
-    preview: 'Writes a consistent copy next to the database, while settled serves. The secrets key is not in it.',
+    preview:
+      'Writes a consistent copy next to the database while settled keeps running. The copy does not contain the secrets key.',
     button: 'Write a copy',
     reason: 'none',
   });
@@ -126,7 +127,7 @@ function rotation(view: View): Html {
     action: '/v1/admin/rotate-key',
     summary: 'Change the secrets key',
     preview:
-      'Makes a new key and encrypts every signing secret under it. Keep a copy of the new key apart from the backups.',
+      'Creates a new key and encrypts every signing secret with it. Keep a copy of the new key, separate from the backups.',
     button: 'Change the key',
     isDanger: true,
     reason: 'none',
@@ -144,7 +145,7 @@ export async function showDoctor(options: ConsoleOptions, view: View): Promise<S
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
 ${table({ caption: 'Checks', hidesCaption: true, columns, rows: checks, rowId: ({ name }) => name, empty: '' })}
-<p class="actions"><a class="button quiet" href="${hrefOf(view, DOCTOR)}">Check again</a> <span class="soft">It delivers to itself through the public address, and asks the service who it is.</span></p>`;
+<p class="actions"><a class="button quiet" href="${hrefOf(view, DOCTOR)}">Check again</a> <span class="soft">settled sends a delivery to itself through the public address, and asks the service which merchant it is.</span></p>`;
   return { ...partsOf(view, DOCTOR, content), isStill: true };
 }
 
@@ -153,11 +154,11 @@ const CHECK_TONES = { ok: 'good', warning: 'wait', failing: 'bad' } as const;
 export async function showPeople(options: ConsoleOptions, view: View): Promise<Shown> {
   const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
   const content = html`<section><h2>Tokens</h2>
-<p class="soft">A token is what a person signs in with. Give each person one of their own, because the audit shows its name. settled shows a token once, when it is made.</p>
+<p class="soft">A person signs in with a token. Give each person their own token: the audit shows its name. settled shows a token only once, when you create it.</p>
 ${definitions(PERSON_ROLES.map((role) => [capital(role), `may ${ROLE_WORDS[role]}`]))}
 ${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</section>
 <section><h2>Signed-in browsers</h2>
-<p class="soft">Each row is a browser in which a person is signed in. It is signed out after 12 hours without use, and after 7 days in any case.</p>${sessionTable(view, sessions)}</section>`;
+<p class="soft">Each row is a browser in which a person is signed in. A session ends after 12 hours without use, and after 7 days at the latest.</p>${sessionTable(view, sessions)}</section>`;
   return partsOf(view, PEOPLE, content);
 }
 
@@ -176,7 +177,7 @@ function tokenTable(view: View, tokens: readonly TokenDocument[]): Html {
     rows: tokens,
     // A name may be used again once its token was revoked.
     rowId: ({ name, createdAt }) => `${name} ${createdAt}`,
-    empty: 'There is no named token: only the one that settled was started with.',
+    empty: 'There are no named tokens: only the one that settled was started with.',
   });
 }
 
@@ -225,14 +226,14 @@ function newToken(view: View): Html {
     html`<option value="${value}"${value === (refused?.get(name) ?? first) ? html` selected` : null}>${text}</option>`;
   return html`<details class="action" id="new-token"${refused === null ? null : html` open`}><summary>Make a token</summary>
 <form method="post" action="${hrefOf(view, '/v1/tokens')}"><input type="hidden" name="back" value="${hrefOf(view, PEOPLE)}">
-<div class="fields"><div class="field"><label for="token-name">Whose token it is</label>
+<div class="fields"><div class="field"><label for="token-name">Name of the person</label>
 <input class="input" id="token-name" name="name" value="${refused?.get('name') ?? ''}" maxlength="64" autocomplete="off" spellcheck="false" required></div>
 <div class="field"><label for="token-role">Role</label>
 <select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: may ${ROLE_WORDS[role]}`, 'role', 'viewer'))}</select></div>
-<div class="field"><label for="token-expires">It is valid for</label>
+<div class="field"><label for="token-expires">Valid for</label>
 <select class="input" id="token-expires" name="expires">${Object.entries(LASTS).map(([value, text]) => choice(value, text, 'expires', '90d'))}</select></div></div>
 <div class="preview">The next page shows the token once. settled cannot show it again.</div>
-<button class="button">Make the token</button></form></details>`;
+<button class="button">Create the token</button></form></details>`;
 }
 
 function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {

@@ -27,7 +27,7 @@ import {
 } from './glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
-/** What a person reads about what needs a person: of all matters together, and of each. */
+/** What a person reads about attention: a summary of all matters, and a sentence or more for each. */
 
 /** One or two sentences for a person who asks whether anything is wrong. */
 export function summarizeAttention(
@@ -35,20 +35,20 @@ export function summarizeAttention(
   { nowMs, isFiltered }: { nowMs: number; isFiltered: boolean },
 ): string {
   if (groups.length === 0) {
-    return isFiltered ? 'Nothing that was asked for needs a person.' : 'Nothing needs a person.';
+    return isFiltered ? 'Nothing matches these filters.' : 'Nothing needs attention.';
   }
   const count = total(groups);
   const waitedMs = Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs)));
   const waited = inWords(Math.floor(waitedMs / 1000) * 1000);
-  const needs = `${inNumber(count, 'matter needs', 'matters need')} a person; the oldest has waited ${waited}.`;
+  const needs = `${inNumber(count, 'matter needs', 'matters need')} attention; the oldest has waited ${waited}.`;
   return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
 }
 
-/** What was not settled may tell of a payment that was not counted, and so may a kind that a later version wrote. */
+/** An event that was not settled may report an uncounted payment, and so may a kind that a later version wrote. */
 function withoutMoney(groups: readonly MatterGroup[]): string {
   const concerns = groups.map(({ kind }) => concernOf(kind));
   const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
-  return mayTell ? 'What was not settled may be about money.' : 'None of it is about money.';
+  return mayTell ? 'Events that were not settled may be about money.' : 'None of it is about money.';
 }
 
 function withMoney({ orders, sums, isWhole }: Matters['money']): string {
@@ -73,9 +73,17 @@ export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
   const resolve = `settled orders resolve ${word}`;
   const { accept, reject } = decisionWords(order);
   return (
-    `${explainHold(order)} More about it: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
-    `Or ${reject}: ${resolve} --reject --reason TEXT`
+    `${explainHold(order)}${MORE_OF_HOLD}${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
+    `${reject}: ${resolve} --reject --reason TEXT`
   );
+}
+
+/** What comes before the commands in the detail of a hold. */
+const MORE_OF_HOLD = ' To see why: settled why ';
+
+/** The detail of a hold without its commands, for a reader who has no terminal. */
+export function holdWithoutCommands(detail: string): string {
+  return detail.split(MORE_OF_HOLD, 1).join();
 }
 
 /**
@@ -116,30 +124,30 @@ type SentenceOf<K extends AttentionKind> = (subject: string, params: AttentionPa
 
 const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
   amount_mismatch: (reference, { payments }, { end }) =>
-    `What the service says of the money of order ${reference} does not agree with the order, or with what settled counted ` +
-    `before (${inPanel(payments)}). settled leaves the order as it is. ${look(reference)} Refund there what is too much, or ` +
-    `settle with the customer what is missing. Then end this matter: ${end}`,
+    `What the service says about the money of order ${reference} does not match the order, or what settled counted before ` +
+    `(${inPanel(payments)}). settled did not change the order. ${look(reference)} If the customer paid too much, refund the ` +
+    `rest there. If the customer paid too little, collect the rest. Then end this matter: ${end}`,
   api_key_refused: () =>
-    'The service refuses the API key (401), so settled can neither open links nor ask about them. Put the right key in ' +
-    'SETTLED_API_KEY_FILE, which settled reads again, or in SETTLED_API_KEY and restart settled.',
+    'The service rejects the API key (401), so settled can neither open links nor ask about them. If you use ' +
+    'SETTLED_API_KEY_FILE, put the right key into that file; settled reads it again. If you use SETTLED_API_KEY, set the ' +
+    'right key and restart settled.',
   deliveries_refused: (reason, { diagnosis }) => {
     const found = diagnosis === null ? null : explainDiagnosis(diagnosis as Diagnosis);
-    const which = ENDED_BY_ANY.includes(reason) ? 'a delivery verifies' : 'a delivery of one of these links verifies';
+    const which = ENDED_BY_ANY.includes(reason) ? '' : ' of one of these links';
     return [
-      `Deliveries were refused: ${words.rejection(reason)} (${reason}).`,
+      `settled keeps rejecting deliveries: ${words.rejection(reason)} (${reason}).`,
       ...(found === null ? [] : [found.answer, ...found.advice.map(sentence)]),
-      `Which ones: settled rejections. This ends within minutes when ${which}.`,
+      `To see which: settled rejections. This matter ends within minutes of an authentic delivery${which}.`,
     ].join(' ');
   },
   duplicate_payment: (reference, { isHeld, owed, kept }, { check }) => {
     const found = `Order ${reference} was paid more than once.`;
-    const ends = `This ends when settled reads of the refund: ${check(reference)}`;
     const resolve = `settled orders resolve ${shellWord(reference)}`;
     const keeps = kept === null ? '' : ` Keep ${inPanel(kept)}, which pays the order.`;
     return isHeld
       ? `${found} It is held: decide first (${resolve} --accept, or --reject, with --reason TEXT). Then refund in the ` +
-          `service's panel what is too much: ${inPanel(owed)}. ${ends}`
-      : `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${ends}`;
+          `service's panel what is too much. The payments: ${inPanel(owed)}. ${endsByRefund(check(reference))}`
+      : `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${endsByRefund(check(reference))}`;
   },
   event_conflict: (_link, { eventId, beforeKey, eventKey }, { end }) =>
     `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). settled processed both, and ` +
@@ -150,72 +158,80 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     const paid =
       paidByEvent === null
         ? ''
-        : ` The order was paid since, by event ${paidByEvent}: check that it was the same payment.`;
+        : ` Since then, the order was paid by event ${paidByEvent}: check that it was the same payment.`;
     if (event === null) return paid;
-    const why = event.why === null ? 'it is no JSON that can be read' : inClause(event.why);
-    const asked = event.isUnanswered ? ' The service, asked about its link, gave no answer that says more.' : '';
+    const why = event.why === null ? 'it is not readable JSON' : inClause(event.why);
+    const asked = event.isUnanswered
+      ? ' settled asked the service about the link, but got no answer that says more.'
+      : '';
     return (
-      `Event ${event.key} is authentic, but settled does not understand it: ${why}. settled counted nothing for it. Look at it ` +
-      `(settled events show ${event.key}), and at the payment in the service's panel. Once settled has an API to ask ` +
-      `(SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is over: ${end}${asked}${paid}`
+      `Event ${event.key} is authentic, but settled does not understand it: ${why}. settled counted nothing for it.${asked}` +
+      `${paid} Look at the event (settled events show ${event.key}), and at the payment in the service's panel. When settled ` +
+      'has an API to ask (SETTLED_API_URL, SETTLED_API_KEY), it asks about the order itself. When this is resolved, end the ' +
+      `matter: ${end}`
     );
   },
   link_disabled: (reference, _nothing, { check }) =>
-    `The payment link of order ${reference} is switched off at the service and was not paid: the customer cannot pay ` +
-    `there. Switch it on in the service's panel; this ends with the service's next answer (${check(reference)}). If the ` +
-    `link is meant to be off: settled orders cancel ${shellWord(reference)}`,
+    `The payment link of order ${reference} is switched off at the service and was not paid, so the customer cannot pay. ` +
+    "Switch it on in the service's panel. This matter ends with the service's next answer. To ask now: " +
+    `${check(reference)}. If the link is meant to be off, cancel the order: settled orders cancel ${shellWord(reference)}`,
   link_mismatch: deadEvent,
   link_missing: (reference) =>
-    `The service knows no link of order ${reference} (404), so settled cannot ask about it. Look for the link in the ` +
-    `service's panel; if its id here is wrong, correct it (settled links add).`,
+    `The service does not know the link of order ${reference} (404), so settled cannot ask about it. Look for the link in ` +
+    "the service's panel. If settled has another id for it, correct the id (settled links add).",
   link_not_known: (subject, params) =>
     'restoredFromMs' in params ? unreadableList(params) : unknownLink(subject, params),
   link_not_opened: (reference, { code, message, needsId }) =>
-    `Order ${reference} waits for its link (${code}): ${message} ${needsId ? `${bringId(reference)} ` : ''}settled keeps ` +
-    `trying; settled why ${shellWord(reference)} shows its progress.`,
+    `settled has not been able to open the payment link of order ${reference} yet (${code}): ${message} ` +
+    `${needsId ? `${bringId(reference)} ` : ''}settled keeps trying. To see the progress: settled why ${shellWord(reference)}`,
   link_withheld: (reference, { linkId, why }) =>
     `settled does not show link ${linkId} of order ${reference} to the shop. ${why} Look at the link in the service's ` +
-    'panel; settled still counts what is paid on it.',
+    'panel. settled still counts what is paid on it.',
   merchant_inactive: () =>
     'The service says that the merchant is not active (403), so settled cannot ask about anything. Look at the account in ' +
-    "the service's panel; settled continues once the account is active.",
+    "the service's panel. settled continues when the account is active.",
   money_unnamed: (reference, { amount }, { end }) =>
-    `Order ${reference} was paid by an event that names no money, and settled has no API to ask: it counted what the order ` +
-    `asks, ${inMoney(amount)}. ${look(reference)} If less came, settle the rest with the customer. Then end this matter: ${end}`,
+    `An event paid order ${reference} without naming an amount, and settled has no API to ask. settled counted what the ` +
+    `order asks for, ${inMoney(amount)}. ${look(reference)} If less arrived, collect the rest from the customer. Then end ` +
+    `this matter: ${end}`,
   notices_dead: (_shop, { notice, message }) =>
-    `The shop did not take notice ${notice}: ${message} See all: settled notices list --status dead. Send ` +
-    'them again when the shop is well: settled notices resend --failed --yes (with --dry-run it only lists them)',
+    `The shop did not accept notice ${notice}: ${message} To see all of them: settled notices list --status dead. When the ` +
+    'shop works again, send them again: settled notices resend --failed --yes (with --dry-run it only lists them)',
   quote_reading_doubtful: (_quote, { count }) =>
-    `The quotes of ${count} payments in a row named less money than their links, or none that can be read, while the links ` +
-    "agreed with the orders. settled ignores such quotes until one agrees again. Compare a payment in the service's panel " +
-    'with what settled counted: it held the orders before (settled orders list --state held).',
+    `The quotes of ${count} payments in a row named less money than their links, or an unreadable amount, although the ` +
+    'links match the orders. settled ignores such quotes until one matches again. Compare a payment in the ' +
+    "service's panel with what settled counted. settled held the earlier orders: settled orders list --state held",
   reference_taken: (reference, { code, message, foreignId }) =>
-    `settled cannot give order ${reference} a link (${code}): ${message} Look at the service's link. If it is this order's, ` +
-    `for the same money and unpaid, let the order have it: ${adoptCommand(reference, foreignId)} (POST ` +
-    '/v1/orders/…/adopt). If not, open the order under another reference.',
+    `settled cannot open a payment link for order ${reference} (${code}): ${message} Look at the service's link. If it is ` +
+    `for this order, for the same money, and unpaid, give it to the order: ${adoptCommand(reference, foreignId)} (POST ` +
+    '/v1/orders/…/adopt). If not, open the order with another reference.',
   refund_due: (reference, { payments }, { check }) =>
-    `Order ${reference} is cancelled, and its money is owed back to the customer. Refund it in the service's panel: ` +
-    `${inPanel(payments)}. This ends when settled reads of the refund: ${check(reference)}`,
+    `Order ${reference} is cancelled, and its money must be refunded to the customer. Refund it in the service's panel: ` +
+    `${inPanel(payments)}. ${endsByRefund(check(reference))}`,
   secret_unusable: (_name, { reference, flaw }, { end }) =>
-    'When settled creates links, the service answers with a webhookSecret that is not the one it was given, and that cannot ' +
-    `be used: ${flaw}. It did so for the link of order ${reference}, and may have done so for all links since. If it signs ` +
-    'with such a secret, settled refuses the webhooks, and learns of the payments by asking. Ask the operator of the ' +
-    `service which secret it signs with. Then end this matter: ${end}`,
+    `When settled created the link of order ${reference}, the service answered with another webhookSecret than the one it ` +
+    `was given, and settled cannot use it: ${flaw}. It may have done so for all links since. If the service signs with such ` +
+    'a secret, settled rejects the webhooks and learns of the payments by asking. Ask the operator of the service which ' +
+    `secret it signs with. Then end this matter: ${end}`,
   service_disagrees: (reference, { payments }, { end, check }) =>
-    `The service says less of the money of order ${reference} than settled counted (${inPanel(payments)}); ` +
-    `settled keeps what it counted. ${look(reference)} If the money is there, this ends with the next answer that says so: ` +
-    `${check(reference)}. If it is gone, take back what was fulfilled. Then end this matter: ${end}`,
+    `The service says less about the money of order ${reference} than settled counted (${inPanel(payments)}). settled keeps ` +
+    `what it counted. ${look(reference)} If the money is there, this matter ends with the next answer that says so. To ask ` +
+    `now: ${check(reference)}. If the money is gone, take back what you delivered. Then end this matter: ${end}`,
   shop_refuses_notices: (_shop, failures) =>
-    `The shop takes no notices: ${inARow(failures)}, and none was taken since; ${lastAttempt(failures)}. ` +
+    `The shop does not accept notices: ${inARow(failures)}, and it has accepted none since; ${lastAttempt(failures)}. ` +
     refusalAdvice(failures),
   status_unclear: (reference, { payments }, { end, check }) =>
-    `The service contradicts itself about a payment of order ${reference}, or does not say which of its payments it ` +
-    `means (${inPanel(payments)}); nothing was changed. ${look(reference)} Ask again: ${check(reference)}. If that ` +
-    `does not settle it, do by hand what the panel shows. Then end this matter: ${end}`,
+    `The service contradicts itself about a payment of order ${reference}, or does not say which payment it means ` +
+    `(${inPanel(payments)}). settled changed nothing. ${look(reference)} To ask again: ${check(reference)}. If the answer is ` +
+    `still unclear, act on what the panel shows. Then end this matter: ${end}`,
 };
 
+function endsByRefund(check: string): string {
+  return `This matter ends when the service reports the refund. To ask now: ${check}`;
+}
+
 function look(reference: string): string {
-  return `Look at it in the service's panel; settled why ${shellWord(reference)} shows what was said when.`;
+  return `Look at it in the service's panel. To see what was said when: settled why ${shellWord(reference)}.`;
 }
 
 /** A reason that was noted as a sentence, as the end of another sentence. */
@@ -225,17 +241,17 @@ function inClause(reason: string): string {
 
 function deadEvent(eventKey: string, { code, message }: { code: string; message: string }, { end }: Commands): string {
   return (
-    `Event ${eventKey} cannot be settled (${code}): ${message} Nothing was counted for it. Look at it (settled events show ` +
-    `${eventKey}), and at the payment in the service's panel. When its cause is gone, settle it again: settled events replay ` +
-    `${eventKey}. If it is not about this order: ${end}`
+    `settled could not settle event ${eventKey} (${code}): ${message} settled counted nothing for it. Look at the event ` +
+    `(settled events show ${eventKey}), and at the payment in the service's panel. When the cause is gone, settle it again: ` +
+    `settled events replay ${eventKey}. If the event is not about this order, end this matter: ${end}`
   );
 }
 
-/** What a person does if the service may have made an order's link. */
+/** What a person does if the service may have created an order's link. */
 export function bringId(reference: string): string {
   return (
-    'The service may have made the link. If its panel shows it, bring its id: ' +
-    `${adoptCommand(reference, null)}; or have the service send an event of it.`
+    'The service may have created the link. If its panel shows the link, let the service send an event for it, or give the ' +
+    `link to the order: ${adoptCommand(reference, null)}.`
   );
 }
 
@@ -245,23 +261,23 @@ function unknownLink(id: string, params: Exclude<AttentionParams['link_not_known
   const amount = params.amount === null ? 'AMOUNT' : shellWord(params.amount);
   const currency = params.currency === null ? '' : ` --currency ${shellWord(params.currency)}`;
   const order = reference === null ? 'REFERENCE' : shellWord(reference);
-  const made = createdAtMs === null ? '' : `, made ${iso(createdAtMs)}`;
-  const named = reference === null ? 'without a reference' : `of reference ${reference}`;
-  const link = `The service lists link ${id} ${named}${made}, and this restored store does not know it.`;
-  if (otherId !== null) return `${link} Order ${order} has link ${otherId} here: look at both in the service's panel.`;
+  const made = createdAtMs === null ? '' : `, created at ${iso(createdAtMs)}`;
+  const named = reference === null ? 'without a reference' : `with reference ${reference}`;
+  const link = `The service lists link ${id} ${named}${made}, but this restored database does not know it.`;
+  if (otherId !== null) return `${link} Here, order ${order} has link ${otherId}. Look at both in the service's panel.`;
   return (
     `${link} If settled opened it after the backup, bring it back: settled links reserve ${order} --amount ` +
     `${amount}${currency} && settled links add ${order} --amount ${amount}${currency} --id ${shellWord(id)}. Its signing ` +
-    'secret is lost with the store, so settled refuses its deliveries and asks the service about it instead. If the shop ' +
-    `has opened the order again since, and was answered reference_taken: ${adoptCommand(reference ?? 'REFERENCE', id)}. If ` +
-    'the shop made the link without settled, end this matter.'
+    'secret is lost, so settled rejects its deliveries and asks the service about it instead. If the shop has opened the ' +
+    `order again since and got reference_taken, give it the link: ${adoptCommand(reference ?? 'REFERENCE', id)}. If the shop ` +
+    'created the link without settled, end this matter.'
   );
 }
 
 function unreadableList({ restoredFromMs, why }: UnreadableList): string {
   return (
-    `${restoredSentence(restoredFromMs)} settled cannot read that list: ${why}. Look at the links that the service's panel ` +
-    'shows since then, and bring back those that are not in settled orders list: settled links reserve REFERENCE ' +
+    `${restoredSentence(restoredFromMs)} settled cannot read that list: ${why}. Look in the service's panel at the links ` +
+    'that were created since then. If a link is not in settled orders list, bring it back: settled links reserve REFERENCE ' +
     '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.'
   );
 }

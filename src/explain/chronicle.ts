@@ -54,7 +54,7 @@ function historyEntry({ atMs, what, outcome, from, to, cause, by: who, effects }
   const moved = from === to ? `stays ${to}` : `${from} → ${to}`;
   const by = {
     event: `by event ${cause.id}`,
-    reading: cause.id === null ? 'the service knows no such link' : `by reading ${cause.id} of the service`,
+    reading: cause.id === null ? 'the service does not know the link' : `by reading ${cause.id} of the service`,
     person: `by ${who ?? 'a person'}${cause.id === null ? '' : `, reason given: ${cause.id}`}`,
   };
   const summary = `${moved}: ${words.rule(what)} (rule ${what})`;
@@ -67,19 +67,19 @@ function eventEntry(event: EventSummary): Dated {
   const { key, type, status, outcome, rule, fault, conflict, duplicates, eventId } = event;
   const details = [
     `event ${key}, the service's id ${eventId}`,
-    ...(duplicates > 0 ? [`delivered again ${inTimes(duplicates)}; nothing was done twice`] : []),
+    ...(duplicates > 0 ? [`delivered again ${inTimes(duplicates)}; settled did nothing twice`] : []),
     ...(conflict ? ['the same event id came before with other content'] : []),
     ...(fault === null ? [] : [`${fault.code}: ${firstLine(fault.message)}`]),
   ];
   const state = {
-    pending: fault === null ? 'waits to be settled' : 'failed, and will be tried again',
+    pending: fault === null ? 'waits to be settled' : 'failed; settled will try again',
     leased: 'is being settled',
     done:
       rule !== null
         ? `done, ${outcome} (rule ${rule})`
         : isNotUnderstood(event)
           ? 'done, not understood'
-          : 'done, understood, says nothing of a payment',
+          : 'done, says nothing about a payment',
     dead: 'could not be settled (dead)',
   };
   const summary = `authentic, ${type ?? 'without a type'}: ${state[status]}`;
@@ -95,10 +95,13 @@ export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
 function readingEntry({ key, reading, type, status, outcome, rule, fault, receivedAtMs }: EventSummary): Dated {
   const answered = {
     pending:
-      fault === null ? 'its answer waits to be settled' : 'its answer could not be settled, and will be tried again',
-    leased: 'its answer is being settled',
-    done: rule === null ? 'it said nothing of a payment' : `its answer: ${words.rule(rule)} (${outcome}, rule ${rule})`,
-    dead: 'its answer could not be settled (dead)',
+      fault === null ? 'the answer waits to be settled' : 'the answer could not be settled; settled will try again',
+    leased: 'the answer is being settled',
+    done:
+      rule === null
+        ? 'the answer said nothing about a payment'
+        : `the answer: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+    dead: 'the answer could not be settled (dead)',
   };
   const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;
   const details = [
@@ -109,24 +112,24 @@ function readingEntry({ key, reading, type, status, outcome, rule, fault, receiv
 }
 
 function driftEntry({ atMs, reading, learnedBy, ours, theirs, rule, rightSide }: DriftRow): Dated {
-  const right = rightSide === 'service' ? 'the service was right' : 'who is right is for a person to say';
-  const summary = `the service knew something else: here ${ours}, there ${theirs}; ${right}`;
+  const right = rightSide === 'service' ? 'The service was right' : 'A person must find out which is right';
+  const summary = `settled and the service differed. settled had: ${ours}. The service had: ${theirs}. ${right}`;
   return entry(atMs, 'drift', summary, [`by reading ${reading}, ${words.asked(learnedBy)}`, `rule ${rule}`]);
 }
 
 function hintEntry({ eventId, timestamp, lastAtMs, count }: Timeline['hints'][number]): Dated {
   const offMs = lastAtMs - Number(timestamp);
   const off = `${inWords(Math.abs(offMs))} ${offMs < 0 ? 'after' : 'before'} it came`;
-  const summary = `authentic, but signed ${off}: not believed`;
+  const summary = `authentic, but signed ${off}: stale, so settled did not settle it`;
   const details = [
     `signed at ${iso(Number(timestamp))}, the service's id ${eventId}`,
-    ...(count > 1 ? [`came ${inTimes(count)}; this was the last time`] : []),
+    ...(count > 1 ? [`came ${inTimes(count)}; this was the last`] : []),
   ];
   return entry(lastAtMs, 'stale', summary, details);
 }
 
 function rejectionEntry({ reason, count, diagnosis: text, firstAtMs, lastAtMs }: RejectionSummary): Dated {
-  const how = UNREAD_REASONS.has(reason) ? 'refused unread' : 'refused as not authentic';
+  const how = UNREAD_REASONS.has(reason) ? 'rejected unread' : 'rejected as not authentic';
   const summary = `${inDeliveries(count)} ${how}: ${words.rejection(reason)}`;
   const diagnosis = readDiagnosis(text);
   const found = diagnosis === null ? [] : [`${diagnosis.code}: ${explainDiagnosis(diagnosis).answer}`];
@@ -136,7 +139,7 @@ function rejectionEntry({ reason, count, diagnosis: text, firstAtMs, lastAtMs }:
 
 function noticeEntry(notice: NoticeSummary, canTell: boolean): Dated {
   const { id, type, version, createdAtMs, fault, answer } = notice;
-  const summary = `${type} to the shop, ${words.notice(type)}: ${wayOf(notice, canTell)}`;
+  const summary = `${type}, to tell the shop ${words.notice(type)}: ${wayOf(notice, canTell)}`;
   const said = answer === null ? '' : firstLine(answer.body).slice(0, ANSWER_SHOWN);
   const details = [
     `notice ${id}, order version ${version}`,
@@ -151,13 +154,13 @@ const ANSWER_SHOWN = 200;
 
 /** How far a notice has come on its way to the shop. */
 function wayOf({ id, status, attempt, dueAtMs, endedAtMs, fault }: NoticeSummary, canTell: boolean): string {
-  if (status === 'done') return `was taken by the shop at ${iso(endedAtMs ?? 0)} (attempt ${attempt})`;
+  if (status === 'done') return `the shop accepted it at ${iso(endedAtMs ?? 0)} (attempt ${attempt})`;
   if (status === 'dead') {
-    return `was given up: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
+    return `settled gave up: ${sentence(fault?.message ?? '')} Send it again: settled notices resend ${id}`;
   }
   if (status === 'leased') return `is being sent (attempt ${attempt})`;
-  if (!canTell) return 'waits in the feed for the shop to read it (there is no SETTLED_SHOP_URL)';
-  if (dueAtMs === null) return 'waits until an earlier notice of this order was taken';
+  if (!canTell) return 'waits in the feed for the shop to read it (SETTLED_SHOP_URL is not set)';
+  if (dueAtMs === null) return 'waits until the shop has accepted an earlier notice of this order';
   if (attempt === 0) return 'is sent next';
   return `attempt ${attempt} failed; the next one is at ${iso(dueAtMs)}`;
 }
@@ -166,7 +169,7 @@ function attentionEntry(matter: Timeline['attention'][number], canAsk: boolean):
   const { key, kind, openedAtMs } = matter;
   const shown = explainAttention(matter, { key, canAsk });
   const about: About = { what: 'matter', id: String(key), status: null };
-  return entry(openedAtMs, 'attention', `for a person: ${words.attention(kind)} (${kind})`, [shown], about);
+  return entry(openedAtMs, 'attention', `needs attention: ${words.attention(kind)} (${kind})`, [shown], about);
 }
 
 function entry(atMs: number, kind: EntryKind, summary: string, details: string[], about: About = null): Dated {

@@ -2,7 +2,7 @@ import type { Decision, Effect } from '../domain/decision.ts';
 import { completedPayments, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { inMoney, inNumber, words } from './glossary.ts';
+import { inMoney, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
 
@@ -11,7 +11,7 @@ export function explainDecision(before: Order, made: Decision, after: Order): st
   if (made.effects.length === 0) return [`Nothing changes: ${words.rule(made.rule)}.`];
   return [
     stateSentence(before, after),
-    ...(shownFlags(after).includes('underpaid') ? [`It is flagged underpaid: ${words.flag('underpaid')}`] : []),
+    ...(shownFlags(after).includes('underpaid') ? [`It gets the flag underpaid: ${words.flag('underpaid')}`] : []),
     ...made.effects.flatMap((effect) => effectSentence(effect, before)),
   ];
 }
@@ -21,44 +21,44 @@ export function warnOfDecision(before: Order, made: Decision): string | null {
   const pays = made.effects.some((effect) => effect.do === 'settle');
   if (!pays || completedPayments(before).length > 0) return null;
   return (
-    `settled has counted no money for order ${before.reference}. If you accept, the order is marked paid all the same, ` +
-    "and the shop is told so and may deliver. Accept only if you see the money in the service's panel or at the bank."
+    `settled has counted no money for order ${before.reference}. If you accept, settled still marks the order paid and ` +
+    "tells the shop, which may deliver. Accept only if you see the money in the service's panel or at the bank."
   );
 }
 
-/** What each decision about a held order means, in words that a command follows. */
+/** What to do in each case of a held order, as the beginning of a sentence that a command ends. */
 export function decisionWords(order: Order): { accept: string; reject: string } {
   const accept =
     payments(order).length > 0
-      ? 'Take the money as it came'
-      : 'Mark the order paid, although no payment of it was counted';
-  return { accept, reject: "cancel the order, and refund its money in the service's panel" };
+      ? 'To accept the money and mark the order paid'
+      : 'To mark the order paid, although settled counted no payment for it';
+  return { accept, reject: "To cancel the order, and refund any money in the service's panel" };
 }
 
 function stateSentence(before: Order, after: Order): string {
   const { reference, state } = after;
   if (before.state === state) return `Order ${reference} stays ${state}.`;
-  return `Order ${reference} (${inMoney(before.amount)}) becomes ${state}; it is ${before.state} now.`;
+  return `Order ${reference} (${inMoney(before.amount)}) changes from ${before.state} to ${state}.`;
 }
 
 function effectSentence(effect: Effect, before: Order): string[] {
   switch (effect.do) {
     case 'end_holds':
-      return [`${inNumber(before.holds.length, 'hold')} of it ${before.holds.length === 1 ? 'ends' : 'end'}.`];
+      return [`${before.holds.length === 1 ? 'Its hold ends' : `Its ${before.holds.length} holds end`}.`];
     case 'settle':
-      return [`It is settled with what was captured: ${capturedWords(before)}. The ledger itself does not change.`];
+      return [`settled settles it with what was captured: ${capturedWords(before)}. The ledger does not change.`];
     case 'entry':
       return [`The ledger gets an entry: ${effect.entry.kind} ${inMoney(effect.entry)}.`];
     case 'flag':
-      return [`It is flagged ${effect.flag}: ${words.flag(effect.flag)}`];
+      return [`It gets the flag ${effect.flag}: ${words.flag(effect.flag)}`];
     case 'unflag':
       return [`It loses the flag ${effect.flag}.`];
     case 'attention':
-      return [`A matter for a person is raised: ${words.attention(effect.kind)} (${effect.kind}).`];
+      return [`settled raises a matter: ${words.attention(effect.kind)} (${effect.kind}).`];
     case 'end_attention':
       return [`The matter ${effect.kind} ends.`];
     case 'notice':
-      return [`The shop is told: ${effect.type}.`];
+      return [`settled tells the shop: ${effect.type}.`];
     case 'check':
       return ['settled asks the service about it.'];
     default:
@@ -68,5 +68,5 @@ function effectSentence(effect: Effect, before: Order): string[] {
 
 function capturedWords(order: Order): string {
   const captured = completedPayments(order).map((payment) => inMoney(payment.captured));
-  return captured.length === 0 ? 'nothing was captured so far' : captured.join(', ');
+  return captured.length === 0 ? 'nothing so far' : captured.join(', ');
 }

@@ -4,7 +4,7 @@ import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
-import { explainHold, inDeliveries, inMoney, inTimes, iso, sentence, total, wasOrWere, words } from './glossary.ts';
+import { explainHold, inDeliveries, inMoney, inTimes, iso, sentence, total, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,
@@ -43,24 +43,25 @@ export function explain(timeline: Timeline, means: Means): Explanation {
 function firstOf({ order, attention }: Timeline): string {
   const first = STATES[order.state](order);
   if (order.state !== 'paid' || !attention.some(({ kind }) => kind === 'status_unclear')) return first;
-  const doubt = 'but what the service said of its payment since is not clear: look in its panel (status_unclear)';
+  const doubt =
+    "but what the service said about its payment later is unclear: look in the service's panel (status_unclear)";
   return `${named(order)} is paid, ${doubt}. ${paidWords(order)}`;
 }
 
 const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
   awaiting_payment: (order) => `${named(order)} is not paid.`,
   payment_pending: ({ reference, amount }) =>
-    `Order ${reference} is not paid yet: the customer has begun to pay ${inMoney(amount)}, and the service has not said ` +
+    `Order ${reference} is not paid yet. The customer has begun to pay ${inMoney(amount)}, but the service has not said ` +
     'that the payment is completed.',
   paid: (order) => `${named(order)} is paid. ${paidWords(order)}`,
   held: explainHold,
   expired: (order) =>
-    `${named(order)} is not paid: its payment link has expired. A payment that comes later still pays it.`,
+    `${named(order)} is not paid: its payment link has expired. A payment that still arrives will pay it.`,
   cancelled: (order) =>
     `${named(order)} is cancelled${order.resolution === 'reject' ? ': a person rejected its money' : ''}.`,
-  refunded: (order) => `${named(order)} was paid, and its payment was refunded. ${paidWords(order)}`,
+  refunded: (order) => `${named(order)} was paid, but its payment was refunded. ${paidWords(order)}`,
   disputed: (order) =>
-    `${named(order)} was paid, and its payment is disputed: the customer's bank took it back, and may return it. ` +
+    `${named(order)} was paid, but its payment is disputed: the customer's bank took it back, and may return it. ` +
     paidWords(order),
 };
 
@@ -78,7 +79,7 @@ function paidWords(order: Order): string {
   const beside =
     paid === null
       ? ''
-      : ` The customer paid ${paid.amount} ${paid.currency}, as the service says: ${meaning(order, paid)}.`;
+      : ` The service says that the customer paid ${paid.amount} ${paid.currency}: ${meaning(order, paid)}.`;
   const learned = {
     webhook: `The service reported ${sum} in an authentic webhook`,
     reconciliation: `The service reported ${sum} when settled asked`,
@@ -87,11 +88,11 @@ function paidWords(order: Order): string {
   return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.${beside}`;
 }
 
-/** Why the customer paid something else than what counts. The difference is not owed back. */
+/** Why the customer paid something else than settled counted. The difference is not owed back. */
 function meaning({ amount }: Order, paid: CustomerPaid): string {
   return paid.currency === amount.currency
     ? 'the rest is instalment interest'
-    : 'it converted that into the money of the link';
+    : "the service converts that to the link's amount";
 }
 
 /** What a webhook says that the service has not confirmed. */
@@ -100,12 +101,12 @@ function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
   const { order } = timeline;
   const { amount } = order;
   const asked = isHeldUnconfirmed(order)
-    ? 'settled counted none of it.'
+    ? 'settled has not counted it.'
     : 'settled asks the service before it counts anything.';
   if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
   const isEqual = moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
-  const of = isEqual ? '' : `, of ${inMoney(amount)}`;
-  return [`A webhook says that ${inMoney(moneyInDoubt)} were paid${of}. ${asked}`];
+  const of = isEqual ? '' : `, but the order asks for ${inMoney(amount)}`;
+  return [`A webhook says that ${inMoney(moneyInDoubt)} was paid${of}. ${asked}`];
 }
 
 /** Says that the link has ended. The state `expired` says it already. */
@@ -128,12 +129,12 @@ function obstacles(timeline: Timeline, means: Means): string[] {
   const dead = deliveries.filter((event) => isUnsettled(event, timeline)).length;
   const stale = total(hints);
   const found = ofOpening(timeline);
-  if (waiting > 0) found.push(`${inDeliveries(waiting)} came and ${wasOrWere(waiting)} not settled yet.`);
-  if (dead > 0) found.push(`${inDeliveries(dead)} came and could not be settled: a person must look.`);
+  if (waiting > 0) found.push(`${inDeliveries(waiting)} came, but settled has not settled ${them(waiting)} yet.`);
+  if (dead > 0) found.push(`${inDeliveries(dead)} came that settled could not settle: a person must look.`);
   found.push(...notUnderstood(timeline));
   if (stale > 0) {
     found.push(
-      `${inDeliveries(stale)} came with a stale timestamp, too far from our clock, and ${wasOrWere(stale)} not believed.`,
+      `${inDeliveries(stale)} came with a stale timestamp, too far from settled's clock. settled did not settle ${them(stale)}.`,
     );
   }
   if (rejections.length > 0) found.push(...explainRefusedDeliveries(timeline, means));
@@ -141,8 +142,8 @@ function obstacles(timeline: Timeline, means: Means): string[] {
   if (found.length === 0 && order.state === 'awaiting_payment' && !isInDoubt(timeline)) {
     found.push(
       deliveries.length === 0
-        ? 'The service has reported nothing: no authentic delivery has come so far.'
-        : `No delivery so far says that it is. What came: ${whatCame(deliveries)}.`,
+        ? 'The service has reported nothing: settled has received no authentic delivery so far.'
+        : `No delivery so far says that it is. settled received: ${whatCame(deliveries)}.`,
     );
   }
   return [...found, ...ofReadings(timeline)];
@@ -153,10 +154,12 @@ function notSettled({ attention }: Timeline, { canAsk }: Means): string[] {
   const matters = attention.filter(({ kind }) => kind === 'event_dead' || kind === 'link_mismatch');
   const last = matters.at(-1);
   if (last === undefined) return [];
-  const came = matters.length === 1 ? 'Something came' : `${matters.length} times something came`;
-  return [
-    `${came} that could not be settled, and nothing was counted for it. ${sentence(explainAttention(last, { key: last.key, canAsk }))}`,
-  ];
+  const about = sentence(explainAttention(last, { key: last.key, canAsk }));
+  return [matters.length === 1 ? about : `settled could not settle ${matters.length} events. The last one: ${about}`];
+}
+
+function them(count: number): string {
+  return count === 1 ? 'it' : 'them';
 }
 
 function waitsForAPerson({ attention }: Timeline): boolean {
@@ -168,11 +171,13 @@ function notUnderstood({ order, events }: Timeline): string[] {
   const unread = events.filter(isNotUnderstood);
   const last = unread.at(-1);
   if (last === undefined) return [];
-  const [them, which] = unread.length === 1 ? ['it', 'Why'] : ['them', 'Why, of the last one'];
+  const { length } = unread;
+  const which = length === 1 ? 'The reason' : 'The reason for the last one';
+  const other = `${length === 1 ? 'It' : 'They'} may have reported a payment that settled has not counted.`;
   return [
-    `${inDeliveries(unread.length)} came that settled does not understand, and nothing was counted for ${them}. ` +
+    `${inDeliveries(length)} came that settled does not understand, so it counted nothing for ${them(length)}. ` +
       `${which}: ${sentence(last.fault?.message ?? '')}`,
-    ...(isOpen(order.state) ? [] : ['That may have been about another payment than those that are counted.']),
+    ...(isOpen(order.state) ? [] : [other]),
   ];
 }
 
@@ -195,12 +200,12 @@ function ofOpening({ order, opening }: Timeline): string[] {
   if (opening === null) return [];
   const { status, withheld, fault, needsId } = opening;
   if (withheld !== null)
-    return [`Its payment link is withheld from the shop: ${sentence(withheld).replace(/^The /, 'the ')}`];
+    return [`settled does not show its payment link to the shop: ${sentence(withheld).replace(/^The /, 'the ')}`];
   if (status === 'done') return [];
   if (status === 'taken') {
-    return [`Its payment link was not opened: ${sentence(fault?.message ?? 'the reference is taken')}`];
+    return [`settled did not open its payment link: ${sentence(fault?.message ?? 'the reference is taken')}`];
   }
-  if (fault === null) return ['Its payment link is being opened.'];
+  if (fault === null) return ['settled is opening its payment link.'];
   const found = `Its payment link is not open yet (${fault.code}): ${sentence(fault.message)}`;
   return needsId ? [found, bringId(order.reference)] : [found];
 }
@@ -209,8 +214,8 @@ function ofOpening({ order, opening }: Timeline): string[] {
 function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
   if (opening?.secretUnseen !== true || isVerified) return [];
   return [
-    "The service's answer to the creation of the link was lost, and the signing secret that it may have named with it: if it " +
-      'signs with that one, its webhooks are refused, and settled learns of the payment by asking.',
+    "settled did not receive the service's answer when it created the link. If the answer named another signing secret, and " +
+      'the service signs with it, settled rejects the webhooks and learns of the payment by asking.',
   ];
 }
 
@@ -223,12 +228,12 @@ function ofReadings(timeline: Timeline): string[] {
   const last = read.toSorted((one, other) => one.receivedAtMs - other.receivedAtMs).at(-1);
   const dead = timeline.events.some((event) => event.reading !== null && isUnsettled(event, timeline));
   return [
-    ...(dead ? ['An answer of the service could not be settled: a person must look.'] : []),
+    ...(dead ? ['settled could not settle an answer of the service: a person must look.'] : []),
     ...(last === undefined
       ? []
-      : [`settled last asked the service at ${iso(last.receivedAtMs)}, and it knew of no completed payment.`]),
+      : [`settled last asked the service at ${iso(last.receivedAtMs)}; the service knew of no completed payment.`]),
     ...(checkFailures === 0
       ? []
-      : [`Asking it ${last === undefined ? '' : 'again '}failed ${inTimes(checkFailures)} so far.`]),
+      : [`Asking the service ${last === undefined ? '' : 'again '}has failed ${inTimes(checkFailures)} so far.`]),
   ];
 }

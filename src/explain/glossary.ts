@@ -11,19 +11,19 @@ import type { Count } from '../store/contract_lists.ts';
 /** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
 
 export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
-  signature_missing: 'without a signature',
-  signature_malformed: 'a signature that cannot be read',
-  signature_repeated: 'two signature headers',
-  signature_wrong:
-    'a signature that does not match (the signing secret is another one, or the body was changed on its way)',
-  timestamp_missing: 'without a timestamp',
-  timestamp_malformed: 'a timestamp that cannot be read',
-  timestamp_repeated: 'two timestamp headers',
+  signature_missing: 'no signature header',
+  signature_malformed: 'an unreadable signature',
+  signature_repeated: 'more than one signature header',
+  signature_wrong: 'a signature that does not match (the signing secret is wrong, or the body was changed on the way)',
+  timestamp_missing: 'no timestamp header',
+  timestamp_malformed: 'an unreadable timestamp',
+  timestamp_repeated: 'more than one timestamp header',
   secret_unusable: 'the signing secret that was registered for this link is too short',
-  secret_undecipherable: 'no key that is known opens the signing secret of this link, so settled cannot verify it',
+  secret_undecipherable:
+    "none of settled's keys decrypts the signing secret of this link, so settled cannot verify the delivery",
   method_not_allowed: 'not sent with POST',
-  body_too_large: 'too large a body',
-  content_encoding: 'sent compressed, or in another content encoding',
+  body_too_large: 'a body that is too large',
+  content_encoding: 'a compressed body, or another content encoding',
 };
 
 /** Reasons of deliveries that settled refused before it looked at their signature. */
@@ -34,110 +34,114 @@ export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
 ]);
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment brings less than the order asks for, or an amount that cannot be right',
-  currency_mismatch: 'the payment is in another currency',
+  amount_mismatch: 'the payment is less than the order asks for, or has an amount that cannot be right',
+  currency_mismatch: 'the payment is in another currency than the order',
   reference_mismatch: "the payment names another order's reference",
   status_unclear: 'the service contradicts itself about the payment',
-  paid_after_cancel: 'it was paid after it had been cancelled',
-  payment_after_refund: "money arrived after the order's own had gone back",
-  further_payment: 'another payment was completed meanwhile',
+  paid_after_cancel: 'the customer paid after the order was cancelled',
+  payment_after_refund: "a payment arrived after the order's money had gone back to the customer",
+  further_payment: 'another payment was completed while the order was held',
   unconfirmed:
-    'a webhook said that the payment is completed, and the service, asked for 10 minutes, did not confirm it',
+    'a webhook said that the payment is completed, but the service did not confirm it when settled asked for 10 minutes',
 };
 
 const RULES: Readonly<Record<Rule | PastRule, string>> = {
   payment_pending: 'the customer has begun to pay',
-  already_pending: 'it was known that the customer has begun to pay',
+  already_pending: 'settled already knew that the customer has begun to pay',
   changes_nothing: 'nothing new for this order',
-  paid: 'the payment is completed and agrees with the order',
-  paid_more: 'the payment is completed and brings more than the order asks for',
-  paid_money_unnamed: 'the payment is completed; the service did not say how much it brought',
+  paid: 'the payment is completed and matches the order',
+  paid_more: 'the payment is completed, and is more than the order asks for',
+  paid_money_unnamed: 'the payment is completed, but the service did not say how much was paid',
   asks_before_deciding: 'settled asks the service before it counts the money',
-  money_does_not_agree: 'the payment is completed, but its money does not agree with the order',
+  money_does_not_agree: 'the payment is completed, but its money or reference does not match the order',
   statement_unclear: HOLDS.status_unclear,
   completion_unconfirmed: HOLDS.unconfirmed,
-  completion_already_counted: 'this payment was counted before',
-  payment_id_adopted: "the payment's id is known now",
-  money_named: "the payment's money is known now",
-  customer_paid_named: 'it is known now what the customer paid: more with interest, or in another currency',
+  completion_already_counted: 'settled had already counted this payment',
+  payment_id_adopted: "settled now knows the payment's id",
+  money_named: "settled now knows the payment's money",
+  customer_paid_named: 'settled now knows what the customer paid: more, with interest, or in another currency',
   counted_money_differs: 'the same payment was reported with other money than before',
-  payment_moves_forward_only: 'the payment had gone back, and a webhook cannot undo that',
-  dispute_won: 'the disputed payment came back',
-  service_disagrees: 'the service says less of the payment than was counted',
-  payment_of_accepted_order: 'the payment of the order that a person had accepted',
-  completion_while_held: 'a payment was completed while a person must decide',
-  paid_after_cancel: 'the order was cancelled, and then paid',
+  payment_moves_forward_only: 'the payment had already gone back, and a webhook cannot undo that',
+  dispute_won: 'the dispute was won: the money is back',
+  service_disagrees: 'the service says less about the payment than settled counted',
+  payment_of_accepted_order: 'the payment of an order that a person had already accepted',
+  completion_while_held: 'a payment was completed while the order was held',
+  paid_after_cancel: 'the customer paid after the order was cancelled',
   duplicate_payment: 'the order was paid again',
-  payment_after_refund: 'money arrived after the payment had gone back',
+  payment_after_refund: "a payment arrived after the order's money had gone back to the customer",
   refunded: 'the payment was refunded',
-  disputed: 'the payment is disputed: the bank of the customer took it back',
-  still_covered: 'a payment went back, and what is left still pays the order',
-  return_recorded: 'a payment went back, which does not move the order',
-  return_already_counted: 'it was known that the payment went back',
+  disputed: "the payment is disputed: the customer's bank took it back",
+  still_covered: 'a payment went back to the customer, and the rest still pays the order',
+  return_recorded: "a payment went back to the customer, which does not change the order's state",
+  return_already_counted: 'settled already knew that the payment went back',
   which_payment_unclear: 'the service does not say which of the payments went back',
   expired: 'the payment link has expired',
-  already_expired: 'it was known that the payment link has expired',
-  link_disabled: 'the payment link is switched off, and was not paid',
-  older_reading: 'it is older than what settled knew by then',
+  already_expired: 'settled already knew that the payment link has expired',
+  link_disabled: 'the payment link is switched off and was not paid',
+  older_reading: 'settled already had newer information',
   cancelled: 'a person cancelled the order',
-  already_cancelled: 'it was cancelled before',
+  already_cancelled: 'the order was already cancelled',
   not_cancellable: 'an order that is paid, being paid or held cannot be cancelled',
   hold_accepted: 'a person accepted the money',
   hold_rejected: 'a person rejected the money',
-  already_resolved: 'a person had decided the same before',
-  not_held: 'there was nothing to decide',
-  nothing_left_to_accept: 'the money has gone back, so there is nothing to accept',
+  already_resolved: 'a person had already made the same decision',
+  not_held: 'the order was not held, so there was nothing to decide',
+  nothing_left_to_accept: 'the money has gone back to the customer, so there is nothing to accept',
 };
 
 const FLAGS: Readonly<Record<Flag, string>> = {
-  late: 'It was paid after the link had expired (late).',
-  money_unnamed: "The service did not say how much was paid; the order's own amount was counted (money_unnamed).",
-  overpaid: 'An earlier version of settled counted more than its amount; it may be instalment interest (overpaid).',
-  underpaid: 'A person marked it paid, although settled counted less than its amount, or only other money (underpaid).',
+  late: 'It was paid after its link had expired (late).',
+  money_unnamed: "The service did not say how much was paid, so settled counted the order's amount (money_unnamed).",
+  overpaid:
+    "An earlier version of settled counted more than the order's amount. The rest may be instalment interest (overpaid).",
+  underpaid:
+    'A person marked it paid, although settled had counted too little or money in another currency (underpaid).',
   duplicate_payment:
-    'It was paid more than once: all payments but one are owed back to the customer (duplicate_payment).',
-  refund_due: 'Its captured money is owed back to the customer (refund_due).',
+    'It was paid more than once. All payments except one must be refunded to the customer (duplicate_payment).',
+  refund_due: 'Its captured money must be refunded to the customer (refund_due).',
 };
 
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
-  amount_mismatch: 'the money of a counted payment does not agree with what was said of it',
-  api_key_refused: 'the service refuses the API key: nothing can be opened or asked about',
-  deliveries_refused: 'deliveries of payment links are refused for one reason, again and again',
+  amount_mismatch: 'a later statement about a counted payment does not match the order or what settled counted',
+  api_key_refused: 'the service rejects the API key, so settled can neither open links nor ask about them',
+  deliveries_refused: 'settled keeps rejecting deliveries of payment links for the same reason',
   duplicate_payment: 'more than one payment was captured: refund all but one',
-  event_conflict: 'an event id of this link came again with other content; each was settled',
-  event_dead: 'an event could not be settled',
-  event_not_understood: 'an authentic event came that settled does not understand',
-  link_disabled: 'the payment link is switched off, and was not paid',
+  event_conflict: 'an event id of this link came again with other content; settled processed both',
+  event_dead: 'settled could not settle an event',
+  event_not_understood: 'settled received an authentic event that it does not understand',
+  link_disabled: 'the payment link is switched off and was not paid',
   link_mismatch: 'an authentic event for this link names another link',
-  link_missing: 'the service knows no such payment link',
-  link_not_known: 'the service has a payment link that this restored store does not know',
-  link_not_opened: 'the payment link is not open yet: the order waits for it',
-  link_withheld: 'the service made the payment link otherwise than asked, so the shop does not get it',
-  notices_dead: 'the shop did not take notices, and settled no longer sends them',
+  link_missing: 'the service does not know the payment link',
+  link_not_known: 'the service has a payment link that this restored database does not know',
+  link_not_opened: 'settled has not been able to open the payment link yet',
+  link_withheld:
+    'the service created the payment link with another amount or currency, so settled does not show it to the shop',
+  notices_dead: 'the shop did not accept notices, and settled no longer sends them',
   merchant_inactive: 'the service says that the merchant is not active',
-  money_unnamed: 'an event paid the order and names no money, and there is no API to ask: look what came',
+  money_unnamed:
+    'an event paid the order without naming an amount, and settled has no API to ask: check how much arrived',
   quote_reading_doubtful:
-    'several payments in a row named less money than their links, or none that can be read: what they say of it is left out',
-  reference_taken: "the service has another link under this order's reference",
-  refund_due: 'money of a cancelled order is owed back to the customer',
-  secret_unusable: 'the service named a signing secret that cannot be used, so its webhooks may be refused',
-  service_disagrees: 'the service says less of a payment than was counted',
-  shop_refuses_notices: 'the shop takes no notices: it refuses them, or does not answer',
+    'several payments in a row named less money than their links, or an unreadable amount; settled ignores such amounts',
+  reference_taken: "the service already has another link with this order's reference",
+  refund_due: 'the money of a cancelled order must be refunded to the customer',
+  secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
+  service_disagrees: 'the service says less about a payment than settled counted',
+  shop_refuses_notices: 'the shop does not accept notices: it refuses them, or does not answer',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
 };
 
 /** Why settled asked the service, or will ask it. */
 const ASKED: Readonly<Record<AskReason, string>> = {
-  registered: 'because the link was new here',
-  listed: 'because its list showed the link in another status',
+  registered: 'because the link was new to settled',
+  listed: "because the service's list showed the link with another status",
   link_changed: "because the link's status changed",
-  rejected: 'because deliveries were refused as not authentic',
-  stale: 'because a delivery came with a stale timestamp',
-  unreadable: 'because an authentic delivery could not be read',
-  not_understood: 'because an event was not understood',
+  rejected: 'because settled rejected deliveries as not authentic',
+  stale: 'because a delivery had a stale timestamp',
+  unreadable: 'because settled could not read an authentic delivery',
+  not_understood: 'because settled did not understand an event',
   link_mismatch: 'because an authentic event named another link',
   returned: "because the customer came back from the service's page",
-  doubtful_money: 'because a webhook spoke of money that the service is to confirm',
+  doubtful_money: 'because a webhook reported money that the service must confirm',
   scheduled: 'on schedule',
   person: 'because a person asked',
 };
@@ -145,7 +149,7 @@ const ASKED: Readonly<Record<AskReason, string>> = {
 const NOTICES: Readonly<Record<NoticeType, string>> = {
   'order.paid': 'that the order is paid',
   'order.payment_pending': 'that the customer has begun to pay',
-  'order.held': 'that a person must decide about money',
+  'order.held': 'that the order is held',
   'order.expired': 'that the payment link has expired',
   'order.cancelled': 'that the order is cancelled',
   'order.refunded': 'that the payment was refunded',
@@ -158,7 +162,7 @@ export const words = {
   rejection: (reason: string) => lookUp(REJECTIONS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
   attention: (kind: string) => lookUp(ATTENTION, kind),
-  matter: (kind: string) => (kind === 'hold' ? 'a person must decide about money' : lookUp(ATTENTION, kind)),
+  matter: (kind: string) => (kind === 'hold' ? 'the order is held: a person must decide' : lookUp(ATTENTION, kind)),
   asked: (reason: string) => lookUp(ASKED, reason),
   notice: (type: string) => lookUp(NOTICES, type),
   hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
@@ -182,7 +186,7 @@ export function inMoney(amount: Money | { amountMinor: bigint; currency: string 
 
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {
-  if (count === 0) return 'no payment was counted';
+  if (count === 0) return 'settled counted no payment';
   const newest = named
     .map(({ id, captured, status }) => {
       const name = id === null ? 'the payment without an id' : `payment ${id}`;
@@ -192,7 +196,7 @@ export function inPanel({ named, count, sums }: PaymentList): string {
     .join('; ');
   if (named.length === count) return newest;
   const all = sums.map(({ amountMinor, currency }) => inMoney({ amountMinor: BigInt(amountMinor), currency }));
-  return `${count} payments of ${all.join(' and ')} in all, the newest of them ${newest}`;
+  return `${count} payments with a total of ${all.join(' and ')}; the newest: ${newest}`;
 }
 
 /** `1 event`, `2 events`. */
@@ -251,50 +255,47 @@ export function adoptCommand(reference: string, id: string | null): string {
 
 /** What bulk work did with each row that it changed. What comes of it later is not known to it. */
 export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
-  replay_events: 'put back to be settled',
-  resend_notices: 'put back to be sent',
-  check_orders: 'put in the queue to be asked about',
+  replay_events: 'queued again',
+  resend_notices: 'queued again',
+  check_orders: 'queued for a check',
   end_attention: 'ended',
 };
 
 /** Why settled cancelled work on many rows. */
-export const WHY_CANCELLED = { token_ended: 'the token of who started it was revoked or has expired' } as const;
+export const WHY_CANCELLED = { token_ended: 'the token that started it was revoked or has expired' } as const;
 
 /** What it means that a copy took the place of the database. */
 export function restoredSentence(restoredFromMs: number): string {
   return (
-    `This database is a copy of ${iso(restoredFromMs)}: cursors of the feed from before it was put to use are answered 410, ` +
-    "and links that were made since are not known until they are found in the service's list."
+    `This database is a copy of ${iso(restoredFromMs)}. settled answers feed cursors from before the restore with 410. ` +
+    "It learns of links that were created since then when it finds them in the service's list."
   );
 }
 
 /** Why an order is held, and what the service reported as paid. */
 export function explainHold(order: Order): string {
-  const reasons = [...new Set(order.holds.map(({ reason }) => mismatchWords(order, reason) ?? words.hold(reason)))];
+  const mismatch = mismatchWords(order);
+  const reasons = new Set(
+    order.holds.map(({ reason }) => (reason === 'amount_mismatch' && mismatch) || words.hold(reason)),
+  );
   const counted = payments(order);
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
       ? inSum(counted)
       : counted.map((payment) => inMoney(payment.captured)).join(' and ');
-  const came = counted.length === 0 ? '' : ` Reported as paid: ${captured}.`;
-  return (
-    `Order ${order.reference} (${inMoney(order.amount)}) is held: a person must decide about its money, because ` +
-    `${reasons.join('; and ')}.${came}`
-  );
+  const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
+  const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
+  const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;
+  return `${held}: ${[...reasons].join('; and ')}.${came} A person must decide.`;
 }
 
-/** How the money of the one payment that does not agree differs; null if it is not one, or of another currency. */
-function mismatchWords(order: Order, reason: HoldReason): string | null {
-  if (reason !== 'amount_mismatch') return null;
+/** The amounts of the payment and of the order, if exactly one payment differs, in the order's currency; otherwise null. */
+function mismatchWords(order: Order): string | null {
   const { amountMinor, currency } = order.amount;
   const others = payments(order).filter(
     ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
   );
   const [other] = others;
   if (other === undefined || others.length > 1) return null;
-  const how =
-    other.captured.amountMinor < amountMinor
-      ? `less than the ${formatAmount(order.amount)} that the order asks for`
-      : `and the order asks for ${formatAmount(order.amount)}: that cannot be right`;
-  return `the payment is ${inMoney(other.captured)}, ${how} (${reason})`;
+  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)} (amount_mismatch)`;
 }

@@ -61,7 +61,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
   ];
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
   if (means.canTell) lines.push(...nextOfNotices(timeline, means));
-  return lines.length === 0 ? ['Nothing: the order is done.'] : lines;
+  return lines.length === 0 ? ['Nothing more to do: the order is complete.'] : lines;
 }
 
 function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): string[] {
@@ -69,19 +69,19 @@ function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): 
   const { status, withheld, fault, foreignId: id, dueAtMs } = opening;
   if (withheld !== null) {
     return [
-      "Switch the link off in the service's panel, so that it cannot be paid, and open an order under another reference. " +
+      "Switch the link off in the service's panel, so that it cannot be paid. Then open an order with another reference. " +
         'If the currency is the cause, set SETTLED_CURRENCY to the one that the service uses.',
     ];
   }
   if (status === 'taken') {
     return [
-      `Look at ${id === null ? 'the link of this reference' : `link ${id}`} in the service's panel. If it is not meant ` +
-        `for this order, open one of another reference. If it is: ${adoptCommand(order.reference, id)}`,
+      `Look at ${id === null ? 'the link with this reference' : `link ${id}`} in the service's panel. If it is not for ` +
+        `this order, open an order with another reference. If it is, give it to the order: ${adoptCommand(order.reference, id)}`,
     ];
   }
   if (status === 'done') return [];
-  if (!canAsk) return [`The link cannot be opened: ${NO_API}.`];
-  if (status === 'leased') return ['The link is being opened now.'];
+  if (!canAsk) return [`settled cannot open the link: ${NO_API}.`];
+  if (status === 'leased') return ['settled is opening the link now.'];
   return [`settled ${fault === null ? 'opens the link' : 'tries again to open the link'} ${when(dueAtMs, nowMs)}.`];
 }
 
@@ -89,16 +89,16 @@ function nextOfEvents(timeline: Timeline, { nowMs }: Means): string[] {
   const waiting = timeline.events.flatMap(({ key, status, dueAtMs, attempt, fault, reading }) => {
     const named = nameOf({ key, reading });
     const wait = waitInWords(dueAtMs - nowMs);
-    if (status === 'leased') return [`${named} is being settled now.`];
+    if (status === 'leased') return [`settled is settling ${named} now.`];
     if (status !== 'pending') return [];
-    if (fault === null) return [`${named} will be settled in ${wait}.`];
-    return [`${named} will be tried again in ${wait}; attempt ${attempt} failed: ${firstLine(fault.message)}`];
+    if (fault === null) return [`settled settles ${named} in ${wait}.`];
+    return [`settled tries ${named} again in ${wait}. Attempt ${attempt} failed: ${firstLine(fault.message)}`];
   });
   return [...waiting, ...nextOfDead(timeline)];
 }
 
 function nameOf({ key, reading }: Pick<EventSummary, 'key' | 'reading'>): string {
-  return reading === null ? `Event ${key}` : `The service's answer, event ${key},`;
+  return reading === null ? `event ${key}` : `the service's answer (event ${key})`;
 }
 
 /**
@@ -116,18 +116,20 @@ export function isUnsettled({ key, status, fault }: EventSummary, { attention }:
 /** Events that a line of advice names. */
 const KEYS_NAMED_MAX = 10;
 
-/** One line for all rows that could not be settled. Settling again helps none that is not JSON. */
+/** What a person does about all rows that could not be settled. Settling again does not help those that are not JSON. */
 function nextOfDead(timeline: Timeline): string[] {
   const dead = timeline.events.filter((event) => isUnsettled(event, timeline));
   const last = dead.at(-1);
   if (last === undefined) return [];
-  const wait =
-    dead.length === 1 ? `${nameOf(last)} waits` : `${dead.length} events wait, the last of them event ${last.key},`;
-  const look = `${wait} for a person. Look at it: settled events show ${last.key}.`;
+  const [found, look] =
+    dead.length === 1
+      ? [`settled could not settle ${nameOf(last)}.`, 'Look at it']
+      : [`settled could not settle ${dead.length} events.`, 'Look at the last one'];
+  const show = `${found} ${look}: settled events show ${last.key}`;
   const readable = dead.filter(({ fault }) => fault?.code !== 'unreadable_event').slice(-KEYS_NAMED_MAX);
-  if (readable.length === 0) return [look];
-  const again = dead.length === 1 ? 'Settle it again' : 'Settle again those that were read';
-  return [`${look} ${again}: settled events replay ${readable.map(({ key }) => key).join(' ')}`];
+  if (readable.length === 0) return [show];
+  const again = dead.length === 1 ? 'settle it again' : 'settle again those that could be read';
+  return [show, `When the cause is gone, ${again}: settled events replay ${readable.map(({ key }) => key).join(' ')}`];
 }
 
 /** What a person does about an event that settled does not understand. */
@@ -135,8 +137,8 @@ function nextOfUnread({ events, attention }: Timeline): string[] {
   const last = events.findLast(isNotUnderstood);
   if (last === undefined || !attention.some(({ kind }) => kind === 'event_not_understood')) return [];
   return [
-    `Event ${last.key} was not understood. Look at it: settled events show ${last.key}. If an update of settled reads it, ` +
-      `settle it again: settled events replay ${last.key}`,
+    `settled does not understand event ${last.key}. Look at it: settled events show ${last.key}`,
+    `If a newer version of settled understands it, settle it again: settled events replay ${last.key}`,
   ];
 }
 
@@ -146,7 +148,7 @@ function nextOfUnclear({ attention }: Timeline): string[] {
     .filter(({ kind }) => kind === 'status_unclear')
     .map(
       ({ key }) =>
-        "Look at the payment in the service's panel, and do by hand what it shows. Then end this matter: settled attention " +
+        "Look at the payment in the service's panel, and act on what it shows. Then end this matter: settled attention " +
         `end ${key} --reason TEXT`,
     );
 }
@@ -166,11 +168,11 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   if (attention.length === 0 && (NEEDS_AN_ANSWER.has(check.reason) || isOver)) return [];
   // A link changes its status when it is paid and when it expires, so that agrees with such an order.
   if (check.reason === 'link_changed' && (isOver || order.state === 'expired')) return [];
-  const look = `Look at the payment in the service's panel (${check.reason}): settled cannot ask, ${NO_API}.`;
+  const look = `Look at the payment in the service's panel (${check.reason}). settled cannot ask the service: ${NO_API}.`;
   if (isOver || !NEEDS_AN_ANSWER.has(check.reason)) return [look];
   return [
-    `${look} You cannot mark the order paid by hand: if it is, set both, restart settled, and have it ask: ` +
-      `settled orders check ${shellWord(order.reference)}`,
+    `${look} You cannot mark the order paid by hand. If the panel shows a payment, set both variables, restart settled, ` +
+      `and let it ask: settled orders check ${shellWord(order.reference)}`,
   ];
 }
 
@@ -180,12 +182,12 @@ function nextOfOrder(order: Order, { canAsk }: Means): string[] {
   if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
   if (order.flags.includes('overpaid')) {
     lines.push(
-      "Look at the payment in the service's panel before you refund anything: what was counted above the order may be " +
-        'instalment interest, which is not owed back.',
+      "Look at the payment in the service's panel before you refund anything. What settled counted above the order's " +
+        'amount may be instalment interest, which you do not refund.',
     );
   }
   if (order.flags.includes('duplicate_payment')) {
-    lines.push(`Refund the payment that is too many in the service's panel${paidBeside(order)}.`);
+    lines.push(`Refund the additional payment in the service's panel${paidBeside(order)}.`);
   }
   return lines;
 }
@@ -196,20 +198,21 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
   if (!canBePaid || isInDoubt(timeline)) return [];
   if (order.state !== 'awaiting_payment' && order.state !== 'payment_pending') return [];
-  const unheard = canAsk ? '' : ` If no webhook comes, settled does not learn of it: ${NO_API}.`;
+  const unheard = canAsk ? '' : ` If no webhook comes, settled does not learn of a payment: ${NO_API}.`;
   if (!linkHasEnded(timeline, nowMs)) {
     // The last webhook may have said so, without settled understanding it.
     if (!canAsk && timeline.attention.some(({ kind }) => kind === 'event_not_understood')) return [];
-    return [`When the service's webhook says that the payment is completed, the order is paid at once.${unheard}`];
+    return [`When the service reports a completed payment, settled marks the order paid at once.${unheard}`];
   }
   if (order.state === 'awaiting_payment') {
     return [
-      `The order expires when the service says that it was not paid, and is paid if the service says otherwise.${unheard}`,
+      `If the service says that the link was not paid, the order expires. If it was paid, the order is paid.${unheard}`,
     ];
   }
   return [
-    `If the customer still completes the payment that was begun, the order is paid then.${unheard}`,
-    'No notice says that it never will be: some hours after the end of the link the shop may release what it keeps.',
+    `If the customer still completes the payment, the order is paid.${unheard}`,
+    'settled sends no notice if the customer never does. Some hours after the link expired, the shop may release the goods ' +
+      'that it reserved.',
   ];
 }
 
@@ -228,13 +231,13 @@ function nextOfHeld(order: Order, canAsk: boolean): string[] {
   const { reference } = order;
   const resolve = `settled orders resolve ${shellWord(reference)}`;
   const { accept, reject } = decisionWords(order);
-  const check = canAsk ? `, or ask again: settled orders check ${shellWord(reference)}` : '';
+  const check = canAsk ? `, or ask the service again: settled orders check ${shellWord(reference)}` : '.';
   return [
     ...(isHeldUnconfirmed(order)
       ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
       : []),
-    `A person decides. ${accept}: ${resolve} --accept --reason TEXT`,
-    `Or ${reject}: ${resolve} --reject --reason TEXT`,
+    `${accept}: ${resolve} --accept --reason TEXT`,
+    `${reject}: ${resolve} --reject --reason TEXT`,
   ];
 }
 
@@ -242,7 +245,7 @@ function nextOfHeld(order: Order, canAsk: boolean): string[] {
 function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: Timeline, { nowMs }: Means): string[] {
   const isUnpaid = isOpen(order.state);
   if (isUnpaid && opening !== null && opening.status !== 'done') return [];
-  const now = isUnpaid ? ` Ask it now: settled orders check ${shellWord(order.reference)}` : '';
+  const now = isUnpaid ? ` To ask now: settled orders check ${shellWord(order.reference)}` : '';
   const asks = `settled asks the service${checkFailures === 0 ? '' : ' again'}`;
   if (check !== null) {
     return [`${asks} ${when(check.dueAtMs, nowMs)}, ${words.asked(check.reason)} (${check.reason}).${now}`];
@@ -250,13 +253,13 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
   if (nextCheckAtMs !== null) {
     const why =
       order.state === 'cancelled'
-        ? ': a customer might still pay'
+        ? ': the customer might still pay'
         : isUnpaid || order.settlement === null
           ? ''
-          : ': refunds, disputes and second payments have no webhook';
+          : ': the service sends no webhook for refunds, disputes and second payments';
     return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
   }
-  return isUnpaid ? [`The schedule no longer asks the service.${now}`] : [];
+  return isUnpaid ? [`settled no longer asks the service on schedule.${now}`] : [];
 }
 
 function when(dueAtMs: number, nowMs: number): string {

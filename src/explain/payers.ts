@@ -1,5 +1,4 @@
 import { type Payment, payments } from '../domain/ledger.ts';
-import { formatAmount } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import { customerWords, detailsOf, type PaymentDetails, TOTAL_CURRENCY } from '../domain/payment_details.ts';
 import { inMoney, inNumber, iso } from './glossary.ts';
@@ -13,7 +12,7 @@ export function whoPaid(order: Order): string[] {
   if (counted.length === 0) {
     const begun = newest(order.details);
     const said = begun === undefined ? null : sentenceOf(begun, 'began to pay', null);
-    return said === null ? [] : [`As the service says, ${said}`];
+    return said === null ? [] : [`The service says that ${said}`];
   }
   const pays = (payment: Payment) => Number(payment.key === order.settlement?.paymentKey);
   const first = counted.toSorted((one, other) => pays(other) - pays(one)).slice(0, PAYERS_MAX);
@@ -21,7 +20,9 @@ export function whoPaid(order: Order): string[] {
     const said = sentenceOf(detailsOf(order, payment), 'paid', payment);
     if (said === null) return [];
     const which =
-      counted.length === 1 ? 'As the service says, ' : `As it says of payment ${payment.id ?? 'without an id'}, `;
+      counted.length === 1
+        ? 'The service says that '
+        : `The service says about payment ${payment.id ?? 'without an id'} that `;
     return [`${which}${said}`];
   });
 }
@@ -44,7 +45,7 @@ function sentenceOf(said: PaymentDetails, did: string, payment: Payment | null):
     ...(installments === null || installments === 1 ? [] : [`in ${inNumber(installments, 'instalment')}`]),
   ].join(' ');
   const total = totalWords(said, payment);
-  const completed = completedAtMs === null ? '' : `; it completed the payment at ${iso(completedAtMs)}`;
+  const completed = completedAtMs === null ? '' : `, and that the payment was completed at ${iso(completedAtMs)}`;
   return `${how}${total}${completed}.`;
 }
 
@@ -55,5 +56,5 @@ function totalWords({ totalBrlMinor }: PaymentDetails, payment: Payment | null):
   const paid = payment?.customerPaid ?? null;
   const known =
     payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : `${paid.amount} ${paid.currency}`];
-  return known.includes(inMoney(total)) ? '' : `, ${formatAmount(total)} ${TOTAL_CURRENCY} in all`;
+  return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total`;
 }

@@ -4,12 +4,12 @@ import type { HeaderNames } from '../paylink/events.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary, Timeline } from '../store/contract_queries.ts';
-import { inDeliveries, shellWord, total, UNREAD_REASONS, wasOrWere, words } from './glossary.ts';
+import { inNumber, shellWord, total, UNREAD_REASONS, words } from './glossary.ts';
 
 /** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */
 type Means = { headerNames: HeaderNames };
 
-/** Says which deliveries of an order's link settled refused, and what is wrong with them. */
+/** Which deliveries of an order's link settled rejected, and what is wrong with them. */
 export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Means): string[] {
   const { rejections } = timeline;
   const unread = rejections.filter(({ reason }) => UNREAD_REASONS.has(reason));
@@ -18,12 +18,14 @@ export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Me
   const { secretFlaw: flaw } = timeline;
   const isOfSecret = rejections.some(({ reason }) => reason === 'signature_wrong');
   return [
-    ...counted(forged, 'refused as not authentic'),
-    ...counted(unread, 'refused unread'),
+    ...counted(forged, 'as not authentic'),
+    ...counted(unread, 'unread'),
     ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
-    ...(rejections.some((one) => isLookedForNow(one, headerNames)) ? ['It looks for what they carried now.'] : []),
+    ...(rejections.some((one) => isLookedForNow(one, headerNames))
+      ? ['Since then, settled has been set to look for the headers that they carried.']
+      : []),
     ...(flaw !== null && isOfSecret
-      ? [`The service named a signing secret for this link that cannot be used (${flaw}), and may sign with that one.`]
+      ? [`The service named a signing secret for this link that settled cannot use (${flaw}), and may sign with it.`]
       : []),
   ];
 }
@@ -32,10 +34,10 @@ function counted(rejections: readonly RejectionSummary[], how: string): string[]
   const count = total(rejections);
   if (count === 0) return [];
   const reasons = rejections.map(({ reason }) => `${words.rejection(reason)} (${reason})`);
-  return [`${inDeliveries(count)} came and ${wasOrWere(count)} ${how}: ${reasons.join('; ')}.`];
+  return [`settled rejected ${inNumber(count, 'delivery', 'deliveries')} ${how}: ${reasons.join('; ')}.`];
 }
 
-/** What the service does after a refusal, and what a person should do about the cause. */
+/** What the service does after a rejection, and what a person should do about the cause. */
 export function nextOfRefused(timeline: Timeline, { headerNames }: Means): string[] {
   const { order, hints } = timeline;
   const last = Math.max(0, ...timeline.events.map((one) => (one.reading === null ? one.receivedAtMs : 0)));
@@ -43,8 +45,8 @@ export function nextOfRefused(timeline: Timeline, { headerNames }: Means): strin
   const rejections = timeline.rejections.filter(({ lastAtMs }) => lastAtMs > last);
   if (!isOpen(order.state) || hints.length + rejections.length === 0) return [];
   return [
-    'The service sends a refused delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
-    ...(hints.length === 0 ? [] : ["Compare this machine's clock with the right time."]),
+    'The service sends a rejected delivery again after 1 min, 5 min, 15 min, 1 h, 4 h and 12 h.',
+    ...(hints.length === 0 ? [] : ["Check this machine's clock."]),
     ...new Set(
       rejections
         .filter((rejection) => !isLookedForNow(rejection, headerNames))
@@ -53,13 +55,13 @@ export function nextOfRefused(timeline: Timeline, { headerNames }: Means): strin
   ];
 }
 
-/** Whether deliveries without the right headers carried those that settled looks for by now. */
+/** Whether deliveries without the right headers carried the headers that settled looks for today. */
 function isLookedForNow({ diagnosis: text }: RejectionSummary, { signature }: HeaderNames): boolean {
   const diagnosis = readDiagnosis(text);
   return diagnosis?.code === 'other_header_names' && diagnosis.names.includes(signature);
 }
 
-/** What to do about deliveries refused for one reason: the advice of their diagnosis, or how to find the cause. */
+/** What to do about deliveries rejected for one reason: the advice of their diagnosis, or how to find the cause. */
 function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: RejectionSummary): string[] {
   const diagnosis = readDiagnosis(text);
   const { reference, amount, link } = timeline.order;
@@ -69,7 +71,7 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
   if (isOpened && timeline.secretFlaw !== null) return [OPERATOR_KNOWS];
   const word = shellWord(reference);
   const save =
-    `Save a refused delivery and find its cause: settled verify --order ${word} --body FILE --signature TEXT ` +
+    `To find the cause, save a rejected delivery and check it: settled verify --order ${word} --body FILE --signature TEXT ` +
     '--timestamp TEXT';
   const id = link === null || link.id === null ? 'ID' : shellWord(link.id);
   const isUnexplained = diagnosis === null || diagnosis.code === 'wrong_secret_or_altered_body';
@@ -77,15 +79,15 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
     ...advice,
     ...(isUnexplained ? [save] : []),
     isOpened
-      ? `settled made this link's secret, and none can be entered by hand. ${OPERATOR_KNOWS}`
-      : `Correct a wrong secret: settled links add ${word} --amount ${formatAmount(amount)} --currency ` +
+      ? `settled created this link's secret, so you cannot enter another one. ${OPERATOR_KNOWS}`
+      : `If the secret is wrong, correct it: settled links add ${word} --amount ${formatAmount(amount)} --currency ` +
         `${amount.currency} --id ${id} --secret-file FILE`,
   ];
 }
 
 const OPERATOR_KNOWS =
-  "Ask the operator of the service which secret it signs this link's webhooks with: it must be the one that settled gave it, " +
-  'or one that it names in full when it makes a link. Until then settled learns of the payment by asking.';
+  "Ask the service's operator which secret it signs this link's webhooks with. It must be the one that settled gave it, or " +
+  'one that it names in full when it creates a link. Until then, settled learns of the payment by asking.';
 
 /** A diagnosis as the store keeps it; null if it keeps none. */
 export function readDiagnosis(text: string | null): Diagnosis | null {

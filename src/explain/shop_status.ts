@@ -4,19 +4,19 @@ import type { Timeline } from '../store/contract_queries.ts';
 import { waitInWords } from '../work/clock.ts';
 import { inTimes, iso, sentence, words } from './glossary.ts';
 
-/** Says what the shop knows of an order. Every notice carries the whole order, so one that the shop took stands for those before it. */
+/** What the shop knows about an order. Every notice carries the whole order, so the newest one that the shop took is enough. */
 export function whatShopKnows({ notices }: Timeline): string[] {
   const known = Math.max(0, ...notices.filter(wasTaken).map(({ version }) => version));
   const newest = notices.findLast((notice) => !wasTaken(notice) && notice.version >= known);
   if (newest === undefined) return whenTold(notices.at(-1));
   const what = words.notice(newest.type);
   if (newest.status === 'dead') {
-    return [`The shop was not told ${what}, and settled no longer tries: ${why(newest)}`];
+    return [`The shop was not told ${what}, and settled no longer tries to tell it: ${why(newest)}`];
   }
   const first = notices.find(hasTurn);
   const failures = first === undefined ? 0 : failuresOf(first);
   const failed =
-    first === undefined || failures === 0 ? '' : ` Telling it failed ${inTimes(failures)} so far: ${why(first)}`;
+    first === undefined || failures === 0 ? '' : ` Telling it has failed ${inTimes(failures)} so far: ${why(first)}`;
   return [`The shop has not been told yet ${what}.${failed}`];
 }
 
@@ -37,7 +37,7 @@ export function nextOfNotices(
 /** In the words of `settled doctor`. */
 function refusing(failures: ShopFailures, nowMs: number): string[] {
   if (!refusesNotices(failures, nowMs)) return [];
-  return [`The shop takes no notices: ${inARow(failures)}. What to do: settled doctor`];
+  return [`The shop does not accept notices: ${inARow(failures)}. To see what to do: settled doctor`];
 }
 
 function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] {
@@ -46,12 +46,12 @@ function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] 
     const what = words.notice(type);
     const resend = `settled notices resend ${id}`;
     if (status === 'done') return [];
-    if (status === 'dead') return [`Make sure that the shop takes notices. Then tell it ${what}: ${resend}`];
-    if (status === 'leased') return [`The shop is being told ${what}.`];
-    if (dueAtMs === null) return [`settled tells the shop ${what} after the notices before it.`];
-    if (dueAtMs <= nowMs) return [`settled tells the shop ${what} as soon as it takes notices.`];
+    if (status === 'dead') return [`Make sure that the shop accepts notices. Then tell it ${what}: ${resend}`];
+    if (status === 'leased') return [`settled is telling the shop ${what}.`];
+    if (dueAtMs === null) return [`settled tells the shop ${what} after this order's earlier notices.`];
+    if (dueAtMs <= nowMs) return [`settled tells the shop ${what} as soon as the shop accepts notices.`];
     const at = `${iso(dueAtMs)}, in ${waitInWords(dueAtMs - nowMs)}`;
-    return [`settled tells the shop ${what} at ${at}. If the shop works again before that, send it now: ${resend}`];
+    return [`settled tells the shop ${what} at ${at}. If the shop works again sooner, send it now: ${resend}`];
   });
 }
 
@@ -71,17 +71,17 @@ function failuresOf({ status, attempt, fault }: NoticeSummary): number {
 }
 
 function why({ fault }: NoticeSummary): string {
-  return sentence(fault?.message ?? 'the reason is not known');
+  return sentence(fault?.message ?? 'the reason is unknown');
 }
 
-/** How many attempts failed, and since when. */
+/** How many attempts in a row failed, and since when. */
 export function inARow({ attempts, sinceMs }: Pick<ShopFailures, 'attempts' | 'sinceMs'>): string {
   return attempts === 1
     ? `1 attempt failed, at ${iso(sinceMs)}`
     : `${attempts} attempts in a row failed since ${iso(sinceMs)}`;
 }
 
-/** What came of an attempt, in one line that ends without a full stop: the shop's own words, or why there are none. */
+/** The result of an attempt, in one line without a full stop: the shop's answer, or why there was none. */
 export function lastAttempt({ fault, answer }: ShopRefusal): string {
   if (answer === null) return `the last attempt: ${fault.message.replace(/\.$/, '')}`;
   const said = shortAnswer(answer.body);
@@ -94,9 +94,9 @@ export function refusalAdvice({ fault, answer }: ShopRefusal): string {
   const status = fault.code === 'shop_gone' ? 'dead' : 'pending';
   const isSecret = answer?.status === 401 || answer?.status === 403;
   return [
-    ...(isSecret ? ['Does the shop have the secret of SETTLED_SHOP_SECRET?'] : []),
+    ...(isSecret ? ['Check that the shop has the secret of SETTLED_SHOP_SECRET.'] : []),
     ...(answer === null || isSecret ? [] : ["Look at the shop's own log."]),
-    `See what it answered: settled notices list --status ${status}. This ends with the first notice that the shop takes. When ` +
-      'the shop is well, send them again at once: settled notices resend --failed --yes',
+    `To see what the shop answered: settled notices list --status ${status}. This matter ends with the first notice that the ` +
+      'shop accepts. When the shop works again, send the notices at once: settled notices resend --failed --yes',
   ].join(' ');
 }

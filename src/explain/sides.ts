@@ -8,7 +8,7 @@ import { inMoney, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
 
-/** What the service says of an order, beside what settled counted and the shop was told, and how the three differ. */
+/** What the service says about an order, and where the service, settled and the shop differ. */
 
 /** The newest word of the service: an event, or an answer of its API. `facts`: null if its bytes were dropped. */
 export type LastWord = { event: EventSummary; facts: readonly PaymentFact[] | null };
@@ -42,7 +42,7 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
     return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${inMoney(agreement(order, fact).captured)}` : ''}`;
   });
   if (!isHeldUnconfirmed(order)) return said;
-  return [...said.map((words) => `a webhook says: ${words}`), 'asked, the service did not confirm it'];
+  return [...said.map((words) => `a webhook says: ${words}`), 'the service did not confirm it when settled asked'];
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
@@ -59,17 +59,17 @@ export function differences(timeline: Timeline, last: LastWord | null, { canTell
   ];
 }
 
-/** What came and is not counted, or not yet. */
+/** Events that settled has not counted, or not yet. */
 function unsettledWords(timeline: Timeline): string[] {
   const waiting = timeline.events.filter(({ status }) => status === 'pending' || status === 'leased');
   const dead = timeline.events.filter((event) => isUnsettled(event, timeline));
   return [
     ...waiting.map(({ key }) => `settled has not settled event ${key} yet.`),
-    ...dead.map(({ key }) => `settled could not settle event ${key}: what it says is not counted.`),
+    ...dead.map(({ key }) => `settled could not settle event ${key}, and counted nothing for it.`),
   ];
 }
 
-/** Payments of the last word that the ledger has otherwise, or not at all, and money that is not what the order asks. */
+/** Payments of the last word that differ from the ledger or from what the order asks for. */
 function otherPayments(order: Order, facts: readonly PaymentFact[]): string[] {
   return facts.filter(speaksOfMoney).flatMap((fact) => differenceOf(order, fact) ?? []);
 }
@@ -86,19 +86,19 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
   const own = paymentId === null ? counted[0] : counted.find(({ id }) => id === paymentId);
   if (kind === 'unclear') {
     if (own !== undefined || isDecided(order)) return null;
-    return `The service contradicts itself about ${name}, and settled counted nothing for it.`;
+    return `The service contradicts itself about ${name}; settled counted nothing for it.`;
   }
   if (own === undefined) {
     const says = isHeldUnconfirmed(order) ? 'A webhook' : 'The service';
-    return `${says} says that ${name} is ${kind}, and settled counted nothing for it.`;
+    return `${says} says that ${name} is ${kind}, but settled counted nothing for it.`;
   }
-  if (own.status !== kind) return `The service says that ${name} is ${kind}, and settled counted it as ${own.status}.`;
+  if (own.status !== kind) return `The service says that ${name} is ${kind}, but settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
   if (!isSame(own.captured, captured)) {
-    return `The service says ${inMoney(captured)} of ${name}, and settled counted ${inMoney(own.captured)}.`;
+    return `The service says that ${name} is ${inMoney(captured)}, but settled counted ${inMoney(own.captured)}.`;
   }
   if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
-  return `The service says ${inMoney(captured)} of ${name}, and the order asks for ${inMoney(order.amount)}.`;
+  return `The service says that ${name} is ${inMoney(captured)}, but the order asks for ${inMoney(order.amount)}.`;
 }
 
 function isSame(one: Money, other: Money): boolean {
@@ -111,7 +111,7 @@ const OF_DIFFERENCE: ReadonlySet<string> = new Set(['service_disagrees', 'status
 function disagreements({ attention }: Timeline): string[] {
   return attention
     .filter(({ kind }) => OF_DIFFERENCE.has(kind))
-    .map(({ kind }) => `For a person: ${words.attention(kind)}.`);
+    .map(({ kind }) => `A person must look: ${words.attention(kind)}.`);
 }
 
 /** What the shop was not told, in the words of the answer. */

@@ -85,7 +85,7 @@ describe('api: work on all rows of a filter', () => {
     expect((await get(app, '/v1/bulk/7')).body.run.done).toBeLessThan(10_000);
   });
 
-  it('goes no further once the token of who started it was revoked', async () => {
+  it('goes no further once the token that started it was revoked', async () => {
     const app = await startTestApp();
     await paidOrder(app);
     tamper(app.storePath, `UPDATE inbox SET status = 'dead', fault_code = 'bug', fault_message = ''`);
@@ -110,7 +110,7 @@ describe('api: work on all rows of a filter', () => {
     });
     const { cookie } = await signIn(app);
     const page = await fetch(`${app.apiUrl}/bulk/8`, { headers: { cookie } });
-    expect(await page.text()).toContain('the token of who started it was revoked or has expired');
+    expect(await page.text()).toContain('the token that started it was revoked or has expired');
   });
 
   it('ends in the middle when the token of who started it is revoked', async () => {

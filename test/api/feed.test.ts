@@ -118,7 +118,7 @@ describe('api: the feed', () => {
     });
     const matters = body.entries.filter(({ kind }: { kind: string }) => kind === 'attention');
     expect(matters, JSON.stringify(matters)).toHaveLength(1);
-    expect(matters[0].details[0]).toContain('55 payments of 5500.00 BRL in all');
+    expect(matters[0].details[0]).toContain('55 payments with a total of 5500.00 BRL');
     for (const line of [body.answer, ...body.next]) expect(line.length).toBeLessThan(10_000);
   });
 

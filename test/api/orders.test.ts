@@ -236,8 +236,8 @@ describe('api: resolving a hold', () => {
               raised: ['refund_due'],
             },
       );
-      expect(preview.sentences[0]).toBe(`Order ${reference} (100.00 BRL) becomes ${preview.to}; it is held now.`);
-      expect(preview.sentences.at(-1)).toBe(`The shop is told: ${preview.notices[0]}.`);
+      expect(preview.sentences[0]).toBe(`Order ${reference} (100.00 BRL) changes from held to ${preview.to}.`);
+      expect(preview.sentences.at(-1)).toBe(`settled tells the shop: ${preview.notices[0]}.`);
       const { order } = (await post(settled(), path, { decision, reason: 'seen' })).body;
       expect([order.state, order.flags]).toEqual([preview.to, preview.flags]);
       const again = await post(settled(), path, { decision, dryRun: true });

@@ -103,7 +103,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'warning',
-      /^the shop takes no notices: 1 attempt failed, at 20\S+Z; its last answer: 401 <h1> wrong secret\?<\/h1>\.+\. Does the shop have the secret/,
+      /^the shop takes no notices: 1 attempt failed, at 20\S+Z; its last answer: 401 <h1> wrong secret\?<\/h1>\.+\. Check that the shop has the secret/,
     );
     expect([await matters(app), await nextOf(app, 'order-1')]).toEqual([
       [],
@@ -118,7 +118,9 @@ describe('a shop that refuses every notice', () => {
     );
     expect(await matters(app)).toMatchObject([{ count: 1, detail: expect.stringContaining('401 <h1> wrong') }]);
     expect(await failuresInMetrics(app)).toBe(3);
-    expect(await nextOf(app, 'order-1')).toMatch(/^The shop takes no notices: 3 attempts in a row failed since/m);
+    expect(await nextOf(app, 'order-1')).toMatch(
+      /^The shop does not accept notices: 3 attempts in a row failed since/m,
+    );
     const sent = await shopOf(app);
     expect(sent).toMatchObject({
       url: new URL(callback.url).origin,

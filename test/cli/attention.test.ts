@@ -28,7 +28,7 @@ describe('cli: what needs a person', () => {
     await eventually(async () => {
       const { text, data } = await say(['attention'], environmentOf(app));
       expect(text).toMatch(
-        /^5 matters need a person; the oldest has waited \S+ \w+\. Money: 4 orders, 240\.00 BRL captured in all\.$/m,
+        /^5 matters need attention; the oldest has waited \S+ \w+\. Money: 4 orders, 240\.00 BRL captured in all\.$/m,
       );
       const groups =
         /^hold: amount_mismatch +4 +2\S+Z +400\.00 BRL +240\.00 BRL .*settled attention --kind hold\nlink_mismatch +1 /m;
@@ -39,19 +39,19 @@ describe('cli: what needs a person', () => {
     const each = await say(['attention', '--kind', 'hold'], environmentOf(app));
     expect(each.data.attention.map(({ reference }: { reference: string }) => reference)).toEqual(['a', 'b', 'c', 'd']);
     expect(each.text).toMatch(
-      /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*settled orders resolve a --accept --reason TEXT\. Or cancel .*resolve a --reject --reason TEXT$/m,
+      /^- +2\S+Z +hold: amount_mismatch +a +100\.00 BRL +60\.00 BRL +1 +Order a .*settled orders resolve a --accept --reason TEXT\. To cancel .*resolve a --reject --reason TEXT$/m,
     );
     const few = await say(['attention', '--limit', '2'], environmentOf(app));
     expect([few.data.attention.length, few.data.more]).toEqual([2, true]);
     const ofState = await say(['attention', '--state', 'paid'], environmentOf(app));
-    expect(ofState.text).toBe('Nothing that was asked for needs a person.\n');
+    expect(ofState.text).toBe('Nothing matches these filters.\n');
   });
 
   it('attention says that nothing needs a person if that is so, and --exit-code ends with 3 otherwise', async () => {
     const app = await startTestApp();
     const args = ['attention', '--exit-code'];
     const nothing = await runSettled(args, environmentOf(app));
-    expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing needs a person.\n' });
+    expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing needs attention.\n' });
     await heldOrder(app, 'a');
     await eventually(async () => {
       expect((await runSettled(args, environmentOf(app))).code).toBe(EXIT.needsPerson);
@@ -69,7 +69,7 @@ describe('cli: what needs a person', () => {
     await mismatched(app, 'a');
     await eventually(async () => {
       const { text } = await say(['attention'], environmentOf(app));
-      expect(text).toMatch(/^1 matter needs a person; .*\. What was not settled may be about money\.$/m);
+      expect(text).toMatch(/^1 matter needs attention; .*\. Events that were not settled may be about money\.$/m);
     });
   });
 
@@ -85,7 +85,7 @@ describe('cli: what needs a person', () => {
     );
     const { text, data } = await say(['attention'], environmentOf(app));
     expect(data.attention.map(({ kind }: { kind: string }) => kind)).toEqual(['link_mismatch']);
-    expect(text).toMatch(/^2 matters need a person/);
+    expect(text).toMatch(/^2 matters need attention/);
     expect(text).toMatch(/^of_a_later_version +1 .*Another version .* settled attention --all$/m);
     const all = await say(['attention', '--all'], environmentOf(app));
     expect(all.text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*Look\.$/m);

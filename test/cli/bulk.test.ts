@@ -29,7 +29,7 @@ describe('cli: bulk', () => {
       const shown = await say(['bulk', 'show', id], environment());
       expect(shown.data.run).toMatchObject({ action: 'replay_events', status: 'done' });
       expect(shown.text).toMatch(/\nstatus +done\n/);
-      expect(shown.text).toMatch(/\ndone +1 of 1: \d put back to be settled, \d skipped, 0 failed\n/);
+      expect(shown.text).toMatch(/\ndone +1 of 1: \d queued again, \d skipped, 0 failed\n/);
     });
     const listed = await say(['bulk', 'list'], environment());
     expect(listed.text).toMatch(/^ID +STARTED +ACTION +FILTER +BY +STATUS +DONE +ENDS ABOUT\n/);

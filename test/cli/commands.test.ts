@@ -122,7 +122,9 @@ describe('cli: why', () => {
   it('answers first, then lists what happened, then what happens next', async () => {
     const { text, data } = await run(['why', 'held-3']);
     const [answer = '', ...rest] = text.split('\n');
-    expect(answer).toMatch(/^Order held-3 \(100\.00 BRL\) is held: a person must decide.*60\.00 BRL\.$/);
+    expect(answer).toMatch(
+      /^Order held-3 \(100\.00 BRL\) is held: the payment is 60\.00 BRL, but .*\. A person must decide\.$/,
+    );
     expect(data.answer).toBe(answer);
     const order = ['What happened:', 'registration', 'delivery', 'decision', 'What happens next:', '--accept'];
     const places = order.map((words) => rest.findIndex((line) => line.includes(words)));

@@ -156,7 +156,7 @@ describe('settled orders adopt, check and cancel', () => {
     expect(list.text).toMatch(/ CUSTOMER\n.* ana@example\.com\n/);
     const why = await say(['why', reference], environment);
     expect(why.text).toMatch(
-      /As the service says, Ana Souza <ana@example\.com> paid with CREDIT_CARD in 6 instalments/,
+      /The service says that Ana Souza <ana@example\.com> paid with CREDIT_CARD in 6 instalments/,
     );
   });
 

@@ -34,12 +34,12 @@ describe('console: work on all rows of a filter', () => {
     expect(new URL(tab.url()).pathname).toBe('/bulk/1');
     // The page follows what happens.
     await tab.locator('h1 .badge', { hasText: 'done' }).waitFor();
-    expect(await tab.locator('main').innerText()).toContain('20 of 20 events had their turn.');
+    expect(await tab.locator('main').innerText()).toContain('20 of 20 events processed.');
     expect(await tab.locator('main').innerText()).toContain('the secret was wrong');
     expect(await tab.locator('main .facts').innerText()).toMatch(/^Put back to be settled\s+20\s/);
     // They die again at once, and the page follows that too.
     await tab.getByRole('link', { name: '20 events', exact: true }).waitFor();
-    expect(await tab.locator('main').innerText()).toContain('What is dead now: 20 events');
+    expect(await tab.locator('main').innerText()).toContain('Dead rows now: 20 events');
     expect(tab.wrongs).toEqual([]);
     await tab.getByRole('link', { name: 'See the events of this filter' }).click();
     expect(new URL(tab.url()).pathname).toBe('/deliveries');
@@ -53,13 +53,13 @@ describe('console: work on all rows of a filter', () => {
     await app.api('/v1/bulk', { body: { action: 'resend_notices', filter: { status: 'dead' } } });
     const tab = await open({ javaScriptEnabled: false });
     await enter(tab, app, '/bulk/7');
-    await tab.getByRole('link', { name: 'See how far it is now' }).click();
+    await tab.getByRole('link', { name: 'See the progress' }).click();
     await tab.locator('#bulk-cancel summary').click();
     await tab.getByRole('button', { name: 'Cancel the rest' }).click();
     expect(await tab.locator('main > .notice').innerText()).toBe('The work was cancelled.');
     expect(await tab.locator('h1 .badge').innerText()).toBe('cancelled');
     expect(await tab.locator('#bulk-cancel').count()).toBe(0);
-    await tab.getByRole('link', { name: 'All such work' }).click();
+    await tab.getByRole('link', { name: 'All bulk work' }).click();
     expect(await tab.locator('tbody tr').count()).toBe(2);
   });
 

@@ -147,7 +147,7 @@ describe('console: what a stranger wrote', () => {
       await look(tab, '/system/people');
       await tab.locator('#new-token summary').click();
       await tab.fill('#token-name', payload);
-      await tab.getByRole('button', { name: 'Make the token' }).click();
+      await tab.getByRole('button', { name: 'Create the token' }).click();
       await tab.locator('main > .problem').waitFor();
       await lookAround(tab, 'a token');
       expect(bare(await tab.inputValue('#token-name'))).toBe(bare(payload));

@@ -177,7 +177,7 @@ describe('console: from the sign-in to the export', () => {
           expect(await tab.locator('h1 .badge').innerText()).toBe('done');
         });
         const said = await main.innerText();
-        for (const words of [`${DEAD} of ${DEAD} events had their turn.`, 'the secret was wrong'])
+        for (const words of [`${DEAD} of ${DEAD} events processed.`, 'the secret was wrong'])
           expect(said).toContain(words);
       }
       await looksRight();

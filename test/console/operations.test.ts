@@ -211,7 +211,7 @@ describe('console: actions, without script', () => {
     await tab.goto(`${shop().settled.apiUrl}/shop?status=dead`);
     const resend = tab.locator('.action[id^="resend-"]').first();
     await resend.locator('summary').click();
-    expect(await resend.locator('.preview').innerText()).toContain('the same notice once more');
+    expect(await resend.locator('.preview').innerText()).toContain('the same notice again');
     await resend.getByRole('button').click();
     expect(await tab.locator('main > .notice').innerText()).toContain('sends the notice again');
     expect(new URL(tab.url()).search).toBe('?status=dead&done=resendNotice');
@@ -223,7 +223,7 @@ describe('console: actions, without script', () => {
       await tab.locator('#new-token summary').click();
       await tab.fill('#token-name', name);
       await tab.selectOption('#token-role', 'operator');
-      await tab.getByRole('button', { name: 'Make the token' }).click();
+      await tab.getByRole('button', { name: 'Create the token' }).click();
     };
     await make('dora');
     const secret = await tab.locator('.secret').innerText();
@@ -234,7 +234,7 @@ describe('console: actions, without script', () => {
     await tab.locator('#new-token summary').click();
     await tab.fill('#token-name', 'dora');
     await tab.selectOption('#token-expires', '7d');
-    await tab.getByRole('button', { name: 'Make the token' }).click();
+    await tab.getByRole('button', { name: 'Create the token' }).click();
     expect(await tab.locator('main > .problem').innerText()).toContain('There is a token named dora');
     expect([await tab.inputValue('#token-name'), await tab.inputValue('#token-expires')]).toEqual(['dora', '7d']);
     await tab.locator('#revoke-dora summary').click();
@@ -258,7 +258,7 @@ describe('console: actions, without script', () => {
     await tab.locator('#catch-up summary').click();
     await tab.getByRole('button', { name: 'See what it costs' }).click();
     expect(await tab.locator('main').innerText()).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
-    await tab.getByRole('button', { name: 'Ask about all of them' }).click();
+    await tab.getByRole('button', { name: 'Check all of them' }).click();
     expect(await tab.locator('main > .notice').innerText()).toContain('settled asks the service now');
   });
 

@@ -56,7 +56,7 @@ describe('console: an order', () => {
     expect(text.indexOf(answer)).toBeLessThan(text.indexOf('The service says'));
     expect(body.service.says).toEqual([`the payment is completed (pay_${reference}): 60.00 BRL`]);
     expect(body.differences).toEqual([
-      `The service says 60.00 BRL of pay_${reference}, and the order asks for 100.00 BRL.`,
+      `The service says that pay_${reference} is 60.00 BRL, but the order asks for 100.00 BRL.`,
     ]);
     for (const words of [...body.service.says, ...body.differences]) expect(text).toContain(shown(words, reference));
     for (const { summary } of body.entries) expect(text).toContain(shown(summary, reference));
@@ -133,7 +133,7 @@ describe('console: an order', () => {
     await tab.keyboard.press('Tab');
     await tab.keyboard.press('Enter');
     await tab.waitForURL(/done=resolveOrder/);
-    expect(await tab.locator('.notice.done').innerText()).toBe('The order was decided.');
+    expect(await tab.locator('.notice.done').innerText()).toBe('The decision was made.');
     expect(await tab.locator('.answer').innerText()).toContain('is paid. A person accepted R$60.00');
     expect(await tab.locator('#accept').count()).toBe(0);
     expect((await settled().order(reference)).state).toBe('paid');

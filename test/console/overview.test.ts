@@ -72,7 +72,7 @@ describe('console: the overview', () => {
       const page = await fetch(`${settled().apiUrl}/attention?${of}`, { headers: { cookie } });
       const text = await page.text();
       expect(text.match(/<tr id="row-/g)).toHaveLength(count);
-      expect(text).toContain(`${count} matter needs a person`);
+      expect(text).toContain(`${count} matter needs attention`);
     }
   });
 
@@ -80,7 +80,7 @@ describe('console: the overview', () => {
     const { summary, groups } = (await settled().api('/v1/attention')).body;
     const { text } = await see(settled(), '/');
     const amount = summary.money.sums[0].balance;
-    expect(withoutTimes(text)).toContain(withoutTimes(summary.sentence.replace(`BRL ${amount}`, `R$${amount}`)));
+    expect(withoutTimes(text)).toContain(withoutTimes(summary.sentence.replace(`${amount} BRL`, `R$${amount}`)));
     const { checks } = (await settled().api('/v1/admin/doctor?probe=false')).body;
     const needs = checks.find(({ name }: { name: string }) => name === 'needs a person');
     expect(withoutTimes(needs.detail)).toContain(withoutTimes(summary.sentence));
@@ -108,10 +108,10 @@ describe('console: the overview', () => {
   it('says that nothing waits only if nothing does, and what cannot be known', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     const { text } = await see(app, '/');
-    expect(text).toContain('Nothing needs a person.');
+    expect(text).toContain('Nothing needs attention.');
     expect(text).toContain('service: no API is configured');
     expect(text).not.toMatch(/Orders(?! paid)/);
-    expect((await see(settled(), '/')).text).not.toContain('Nothing needs a person');
+    expect((await see(settled(), '/')).text).not.toContain('Nothing needs attention');
   });
 });
 

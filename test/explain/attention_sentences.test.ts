@@ -34,13 +34,13 @@ describe('what settled advises about a matter that a decision raised', () => {
   it('keeps none of them if the money of the order counts as gone', () => {
     const order = { ...orderAfter(orderIn('paid'), second()), state: 'refunded' as const };
     const sentence = decided('duplicate_payment', order);
-    expect(sentence).toContain('panel: payment pay_1 of 100.00 BRL; payment pay_2 of 100.00 BRL. This ends');
+    expect(sentence).toContain('panel: payment pay_1 of 100.00 BRL; payment pay_2 of 100.00 BRL. This matter ends');
   });
 
   it('names all that is owed back of a cancelled order, and nothing that went back', () => {
     const held = orderAfter(orderIn('held'), second(), aFact('refunded'));
     const sentence = decided('refund_due', orderAfter(held, instruction('reject')));
-    expect(sentence).toContain("Refund it in the service's panel: payment pay_2 of 100.00 BRL. This ends");
+    expect(sentence).toContain("Refund it in the service's panel: payment pay_2 of 100.00 BRL. This matter ends");
     expect(sentence).not.toContain('pay_1');
   });
 
@@ -63,12 +63,12 @@ describe('what settled advises about a matter that a decision raised', () => {
   it('of many payments names the newest 20, with the count and the sum of all', () => {
     const facts = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymentId: `pay_${n + 2}` }));
     const paid = decided('duplicate_payment', orderAfter(orderIn('paid'), ...facts));
-    expect(paid).toContain('panel: 70 payments of 7000.00 BRL in all, the newest of them payment pay_52 of 100.00');
+    expect(paid).toContain('panel: 70 payments with a total of 7000.00 BRL; the newest: payment pay_52 of 100.00');
     expect(paid).toContain('Keep payment pay_1 of 100.00 BRL, which pays the order.');
     expect(paid.match(/payment pay_/g)).toHaveLength(21);
     const held = decided('duplicate_payment', orderAfter(orderIn('held'), ...facts));
     expect(held).toContain('decide first (settled orders resolve order-1 --accept, or --reject, with --reason TEXT)');
-    expect(held).toContain('71 payments of 7060.00 BRL in all');
+    expect(held).toContain('71 payments with a total of 7060.00 BRL');
     expect(held).not.toContain('which pays the order');
   });
 
@@ -86,16 +86,16 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   amount_mismatch: /order a b .*payment pay_1 of 100\.00 BRL.*settled why 'a b'.*attention end 7/,
   api_key_refused: /SETTLED_API_KEY/,
   deliveries_refused: /body_too_large.*has 5 bytes/,
-  duplicate_payment: /resolve 'a b' --accept.*too much: payment pay_1 of 100\.00 BRL/,
+  duplicate_payment: /resolve 'a b' --accept.*too much\. The payments: payment pay_1 of 100\.00 BRL/,
   event_conflict: /evt_1.*show 3.*show 4.*attention end 7/,
-  event_dead: /Event 4 .*\(bug\): It went wrong\. .*replay 4.*attention end 7/,
+  event_dead: /event 4 \(bug\): It went wrong\. .*replay 4.*attention end 7/,
   event_not_understood:
-    /Event 4 .*: it is a list\. .*show 4.*attention end 7 .*gave no answer that says more\. .*by event 5/,
+    /Event 4 .*: it is a list\. .*got no answer that says more\. .*by event 5.*show 4.*attention end 7 --reason TEXT$/,
   link_disabled: /order a b .*settled orders cancel 'a b'$/,
-  link_mismatch: /Event 4 .*\(bug\)/,
+  link_mismatch: /event 4 \(bug\)/,
   link_missing: /order a b /,
   link_not_known: /reserve 'a b' --amount 10 --currency BRL && .* --id 'pl 9'/,
-  link_not_opened: /Order a b .*adopt 'a b' --id ID; .*settled why 'a b'/,
+  link_not_opened: /order a b .*adopt 'a b' --id ID\. .*settled why 'a b'/,
   link_withheld: /pl_9 of order a b .*It is in USD\./,
   merchant_inactive: /\(403\)/,
   money_unnamed: /12\.34 BRL.*attention end 7/,
@@ -103,7 +103,7 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   quote_reading_doubtful: /quotes of 3 payments/,
   reference_taken: /settled orders adopt 'a b' --id 'pl 9' /,
   refund_due: /panel: payment pay_1 of 100\.00 BRL/,
-  secret_unusable: /: it is short\. .*order a b,.*end 7/,
+  secret_unusable: /order a b,.*: it is short\. .*end 7/,
   service_disagrees: /payment pay_1 of 100\.00 BRL.*attention end 7/,
   shop_refuses_notices: /3 attempts in a row.*500 oh no\. /,
   status_unclear: /payment pay_1 of 100\.00 BRL.*attention end 7/,

@@ -18,7 +18,7 @@ const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, 
 describe('the sentence of what needs a person', () => {
   it('counts all matters, and says for how long the oldest of them has waited', () => {
     const said = say([groupOf('hold', 2, 3), groupOf('link_disabled', 9), groupOf('link_missing', 4)]);
-    expect(said).toContain('5 matters need a person; the oldest has waited 9 min.');
+    expect(said).toContain('5 matters need attention; the oldest has waited 9 min.');
   });
 
   it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
@@ -42,7 +42,7 @@ describe('the sentence of what needs a person', () => {
     }
     for (const kind of ['event_dead', 'event_not_understood', 'link_mismatch', 'of_a_later_version']) {
       expect(say([groupOf('api_key_refused', 1), groupOf(kind, 1)])).toMatch(
-        / What was not settled may be about money\.$/,
+        / Events that were not settled may be about money\.$/,
       );
     }
   });

@@ -96,7 +96,7 @@ describe('why: what the service answered when it was asked', () => {
         at: '2026-01-02T11:59:00.000Z',
         kind: 'reading',
         summary:
-          'settled asked the service, on schedule; its answer: the payment is completed and agrees with the ' +
+          'settled asked the service, on schedule; the answer: the payment is completed and matches the ' +
           'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
         about: { what: 'event', id: '7', status: 'done' },
@@ -113,8 +113,8 @@ describe('why: what the service answered when it was asked', () => {
     [row({ status: 'pending' }), /waits to be settled/],
     [row({ status: 'leased' }), /is being settled/],
     [row({ status: 'dead', fault: { code: 'bug', message: 'broken\nat x' } }), /could not be settled \(dead\)/],
-    [row({ status: 'pending', fault: { code: 'bug', message: 'broken' } }), /tried again/],
-    [row({ rule: null }), /nothing of a payment/],
+    [row({ status: 'pending', fault: { code: 'bug', message: 'broken' } }), /try again/],
+    [row({ rule: null }), /nothing about a payment/],
   ])('tells what becomes of the answer (%#)', (event, expected) => {
     expect(told({ events: [event] }).entries[0]?.summary).toMatch(expected);
   });
@@ -123,7 +123,7 @@ describe('why: what the service answered when it was asked', () => {
     const events = [row(), row({ key: 8, receivedAtMs: NOW - 2 * MINUTE })];
     const { answer } = told({ events });
     expect(answer).toMatch(
-      /settled last asked the service at 2026-01-02T11:59:00\.000Z, and it knew of no completed payment/,
+      /settled last asked the service at 2026-01-02T11:59:00\.000Z; the service knew of no completed payment/,
     );
     expect(answer).toMatch(/no authentic delivery/);
   });
@@ -137,15 +137,15 @@ describe('why: what the service answered when it was asked', () => {
     const matter = { kind: 'event_dead', subject: '7', reference: 'order-1', params: null, detail: 'It is dead.' };
     const open = { ...matter, key: 1, count: 1, openedAtMs: NOW, lastAtMs: NOW };
     const { answer, next } = told({ events: [row({ status: 'dead' })], attention: [open] });
-    expect(answer).toMatch(/An answer of the service could not be settled/);
+    expect(answer).toMatch(/could not settle an answer of the service/);
     expect(answer).not.toMatch(/delivery came/);
-    expect(next).toMatch(/answer, event 7, waits for a person.*settled events replay 7/);
+    expect(next).toMatch(/could not settle the service's answer \(event 7\)\. .*\n.*settled events replay 7/);
   });
 
   it('says nothing more of what could not be settled once a person has ended its matter', () => {
     const { answer, next } = told({ events: [row({ status: 'dead' })] });
     expect(answer).not.toMatch(/could not be settled/);
-    expect(next).not.toMatch(/waits for a person/);
+    expect(next).not.toMatch(/could not settle/);
   });
 
   it('tells of a disagreement: both sides, who was right, and how it was learned', () => {
@@ -161,11 +161,12 @@ describe('why: what the service answered when it was asked', () => {
     const [entry] = told({ order: orderIn('paid'), drift: [drift] }).entries;
     expect(entry).toMatchObject({
       kind: 'drift',
-      summary: 'the service knew something else: here awaiting_payment, there paid, 100.00 BRL; the service was right',
-      details: ['by reading 12, because its list showed the link in another status', 'rule paid'],
+      summary:
+        'settled and the service differed. settled had: awaiting_payment. The service had: paid, 100.00 BRL. The service was right',
+      details: ["by reading 12, because the service's list showed the link with another status", 'rule paid'],
     });
     const [undecided] = told({ drift: [{ ...drift, rightSide: 'undecided' }] }).entries;
-    expect(undecided?.summary).toMatch(/for a person/);
+    expect(undecided?.summary).toMatch(/A person must/);
   });
 });
 
@@ -187,21 +188,23 @@ describe('why: deliveries that came under other header names', () => {
 
   it('says what was looked for, and which setting to change', () => {
     const { answer, next } = told({ rejections: [refused()] });
-    expect(answer).toContain('4 deliveries came and were refused as not authentic: without a signature (');
+    expect(answer).toContain('settled rejected 4 deliveries as not authentic: no signature header (');
     expect(answer).toContain('carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service');
-    expect(answer).not.toContain('now');
+    expect(answer).not.toContain('Since then');
     expect(next).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
   });
 
   it('advises nothing if the setting has been changed since', () => {
     const { answer, next } = told({ rejections: [refused()] }, true, false, 'x-acme');
-    expect(answer).toMatch(/settled looked for `x-service.* It looks for what they carried now\./);
+    expect(answer).toMatch(
+      /settled looked for `x-service.* Since then, settled has been set to look for the headers that they carried\./,
+    );
     expect(next).not.toContain('SETTLED_HEADER_PREFIX');
   });
 
   it('advises nothing if a delivery of the link verified since', () => {
     const { next } = told({ rejections: [refused(NOW - 1)], events: [row({ reading: null, receivedAtMs: NOW })] });
-    expect(next).not.toMatch(/SETTLED_HEADER_PREFIX|refused/);
+    expect(next).not.toMatch(/SETTLED_HEADER_PREFIX|rejected/);
   });
 });
 
@@ -221,31 +224,31 @@ describe('why: when the service is asked next', () => {
 
   it("says the schedule's next time if no check waits", () => {
     expect(told({ nextCheckAtMs: NOW + 8 * MINUTE }).next).toMatch(
-      /asks the service at 2026-01-02T12:08:00\.000Z, in 8 min, on schedule\. Ask it now/,
+      /asks the service at 2026-01-02T12:08:00\.000Z, in 8 min, on schedule\. To ask now/,
     );
   });
 
   it('says of a paid order what the schedule asks for, and that nothing else is left to do', () => {
     const { next } = told({ order: orderIn('paid'), nextCheckAtMs: NOW + 24 * 60 * MINUTE });
     expect(next).toMatch(/^settled asks the service at .*refunds, disputes and second payments/);
-    expect(next).not.toMatch(/Ask it now/);
+    expect(next).not.toMatch(/To ask now/);
   });
 
   it('says nothing of a paid order that nothing follows for', () => {
-    expect(told({ order: orderIn('paid') }).next).toBe('Nothing: the order is done.');
+    expect(told({ order: orderIn('paid') }).next).toBe('Nothing more to do: the order is complete.');
   });
 
   it('says of a cancelled order why settled still asks about it', () => {
     const { next } = told({ order: orderIn('cancelled'), nextCheckAtMs: NOW + 5 * MINUTE });
-    expect(next).toMatch(/^settled asks the service at .*a customer might still pay\.$/);
+    expect(next).toMatch(/^settled asks the service at .*the customer might still pay\.$/);
   });
 
   it('says of an unpaid order that asking failed, how often, and that it is asked again', () => {
     const never = told({ checkFailures: 1, nextCheckAtMs: NOW + MINUTE });
-    expect(never.answer).toMatch(/Asking it failed once so far\.$/);
+    expect(never.answer).toMatch(/Asking the service has failed once so far\.$/);
     expect(never.next).toMatch(/settled asks the service again at 2026-01-02T12:01:00\.000Z, in 60 s/);
     const since = told({ events: [row()], checkFailures: 3, nextCheckAtMs: NOW + MINUTE });
-    expect(since.answer).toMatch(/last asked the service at .* Asking it again failed 3 times so far\.$/);
+    expect(since.answer).toMatch(/last asked the service at .* Asking the service again has failed 3 times so far\.$/);
     expect(told({ nextCheckAtMs: NOW + MINUTE }).answer).not.toMatch(/failed/);
     expect(told({ order: orderIn('paid'), checkFailures: 3 }).answer).not.toMatch(/failed/);
   });
@@ -256,7 +259,9 @@ describe('why: when the service is asked next', () => {
   });
 
   it('says of an unpaid order that the schedule is over', () => {
-    expect(told({ order: orderIn('expired') }).next).toMatch(/schedule no longer asks .*settled orders check/);
+    expect(told({ order: orderIn('expired') }).next).toMatch(
+      /no longer asks the service on schedule.*settled orders check/,
+    );
   });
 
   it('says that there is no API to ask, and what to look at instead', () => {
@@ -274,7 +279,7 @@ describe('why: when the service is asked next', () => {
     expect(answer).toMatch(
       /is not paid\. A webhook says that the payment is completed\. settled asks the service before it counts anything/,
     );
-    expect(`${answer}${next}`).not.toMatch(/No delivery so far|When the service's webhook/);
+    expect(`${answer}${next}`).not.toMatch(/No delivery so far|When the service reports/);
     expect(told({ events: [event] }).answer).not.toMatch(/is asked before/);
   });
 });
@@ -289,23 +294,21 @@ describe('why: an order that waits, and whose link has ended', () => {
   it('says when it ended, that a payment that was begun may never be completed, and that no notice says so', () => {
     const { answer, next } = told({ order: orderIn('payment_pending'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at 2026-01-02T11:59:00\.000Z: .* may never be completed\.$/);
-    expect(next).toMatch(
-      /^If the customer still completes the payment that was begun, the order is paid then\.\nNo notice/,
-    );
-    expect(next).not.toMatch(/When the service's webhook/);
+    expect(next).toMatch(/^If the customer still completes the payment, the order is paid\.\nsettled sends no notice/);
+    expect(next).not.toMatch(/When the service reports/);
   });
 
   it('says the same if the service says it before our clock does', () => {
     const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
     expect(answer).toMatch(/link has expired at .* may never be completed/);
-    expect(next).toMatch(/^If the customer still completes the payment that was begun/);
+    expect(next).toMatch(/^If the customer still completes the payment/);
     expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: no new payment/);
   });
 
   it('says of one that no customer began to pay that the service decides', () => {
     const { answer, next } = told({ order: orderIn('awaiting_payment'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at .* no new payment can begin there\. The service has reported nothing/);
-    expect(next).toMatch(/^The order expires when the service says that it was not paid/);
+    expect(next).toMatch(/^If the service says that the link was not paid, the order expires/);
   });
 
   it('says nothing of it before the end, and of an order that waits for nothing', () => {
@@ -321,7 +324,7 @@ describe('why: an order whose completion no reading showed', () => {
   it('is held for a person, who is sent to look before accepting', () => {
     const { answer, next } = told({ order });
     expect(answer).toMatch(/is held.*webhook said.*10 minutes.*\(unconfirmed\)/);
-    expect(next).toMatch(/did not confirm.*settled orders check order-1\nA person decides/);
+    expect(next).toMatch(/did not confirm.*settled orders check order-1\nTo mark the order paid, although/);
   });
 });
 
@@ -330,8 +333,8 @@ describe('why: a link that settled opens', () => {
 
   it('is being opened', () => {
     const { answer, next } = told({ opening: opening({ status: 'leased' }), nextCheckAtMs: NOW + MINUTE });
-    expect(answer).toMatch(/is not paid\. Its payment link is being opened\.$/);
-    expect(next).toBe('The link is being opened now.');
+    expect(answer).toMatch(/is not paid\. settled is opening its payment link\.$/);
+    expect(next).toBe('settled is opening the link now.');
   });
 
   it('waits: says why, and when it is tried again', () => {
@@ -343,14 +346,14 @@ describe('why: a link that settled opens', () => {
   });
 
   it('waits for an API if it is no longer configured', () => {
-    expect(told({ opening: opening({ fault }) }, false).next).toMatch(/cannot be opened: no API is configured/);
+    expect(told({ opening: opening({ fault }) }, false).next).toMatch(/cannot open the link: no API is configured/);
   });
 
   it('was not opened because the reference is taken: says how to adopt the link that has it', () => {
     const order = anOrder({ reference: 'a chair' });
     const taken = opening({ status: 'taken', fault: { code: 'service_conflict', message: 'Link pl_9 has it' } });
     const { answer, next } = told({ order, opening: taken });
-    expect(answer).toMatch(/was not opened: Link pl_9 has it\.$/);
+    expect(answer).toMatch(/did not open its payment link: Link pl_9 has it\.$/);
     expect(next).toMatch(/settled orders adopt 'a chair' --id ID/);
     expect(next).not.toMatch(/webhook|is asked/);
   });
@@ -366,7 +369,9 @@ describe('why: a link that settled opens', () => {
   it('is withheld: says why, and what to do', () => {
     const withheld = 'The service made the link in BRL, and the order is in USD.';
     const { answer, next } = told({ opening: opening({ status: 'done', withheld }) });
-    expect(answer).toMatch(/withheld from the shop: the service made the link in BRL, and the order is in USD\.$/);
+    expect(answer).toMatch(
+      /does not show its payment link to the shop: the service made the link in BRL, and the order is in USD\.$/,
+    );
     expect(next).toMatch(/Switch the link off.*SETTLED_CURRENCY/);
     expect(next).not.toMatch(/paid at once/);
   });
@@ -380,7 +385,7 @@ describe('why: a link that settled opens', () => {
   it('is of no interest once the order is paid', () => {
     const { answer, next } = told({ order: orderIn('paid'), opening: opening({ fault }) });
     expect(answer).not.toMatch(/link/);
-    expect(next).toBe('Nothing: the order is done.');
+    expect(next).toBe('Nothing more to do: the order is complete.');
   });
 });
 
@@ -428,17 +433,17 @@ describe('why: what the shop was told', () => {
   it('that it took: when, and nothing is left to do', () => {
     const { answer, next, entries } = shop([notice(taken)]);
     expect(entries).toEqual([
-      'order.paid to the shop, that the order is paid: was taken by the shop at 2026-01-02T11:59:59.000Z (attempt 1)',
+      'order.paid, to tell the shop that the order is paid: the shop accepted it at 2026-01-02T11:59:59.000Z (attempt 1)',
     ]);
     expect(answer).toMatch(/ The shop was told that the order is paid at 2026-01-02T11:59:59\.000Z\.$/);
-    expect(next).toBe('Nothing: the order is done.');
+    expect(next).toBe('Nothing more to do: the order is complete.');
   });
 
   it('that it did not take so far: how often, why, when settled tells it again, and how to do that at once', () => {
     const { answer, next, entries } = shop([notice(failed)]);
     expect(entries[0]).toMatch(/: attempt 3 failed; the next one is at 2026-01-02T12:05:00\.000Z$/);
     expect(answer).toMatch(
-      /is paid\..* The shop has not been told yet that the order is paid\. Telling it failed 3 times so far: The shop answered 500\.$/,
+      /is paid\..* The shop has not been told yet that the order is paid\. Telling it has failed 3 times so far: The shop answered 500\.$/,
     );
     expect(next).toMatch(
       /^settled tells the shop that the order is paid at 2026-01-02T12:05:00\.000Z, in 5 min\. .*: settled notices resend msg_4_x$/,
@@ -449,14 +454,14 @@ describe('why: what the shop was told', () => {
     const refused = { fault: { code: 'shop_refused', message: 'The shop answered 500.' }, answer: null };
     const failures = { ...refused, attempts: 3, sinceMs: NOW - MINUTE, lastAtMs: NOW };
     const line =
-      /^The shop takes no notices: 3 attempts in a row failed since 2026-01-02T11:59:00.000Z\. .*: settled doctor$/m;
+      /^The shop does not accept notices: 3 attempts in a row failed since 2026-01-02T11:59:00.000Z\. .*: settled doctor$/m;
     const next = (notices: NoticeSummary[], over: Partial<ShopFailures> = {}, canTell = true) =>
       shop(notices, { canTell, failures: { ...failures, ...over } }).next;
     expect(next([notice({ attempt: 0 })])).toMatch(line);
     expect(next([notice({ status: 'leased' })])).toMatch(line);
-    expect(next([notice(taken)])).toBe('Nothing: the order is done.');
+    expect(next([notice(taken)])).toBe('Nothing more to do: the order is complete.');
     expect(next([notice({ attempt: 0 })], {}, false)).not.toMatch(line);
-    expect(next([notice({ attempt: 0 })], { attempts: 2 })).not.toContain('takes no notices');
+    expect(next([notice({ attempt: 0 })], { attempts: 2 })).not.toContain('not accept notices');
     expect(next([notice({ attempt: 0 })], { attempts: 1, sinceMs: NOW - 2 * MINUTE })).toContain(
       '1 attempt failed, at 2026-01-02T11:58:00.000Z',
     );
@@ -464,9 +469,11 @@ describe('why: what the shop was told', () => {
 
   it('that it never took: says so, and how to tell it', () => {
     const { answer, next, entries } = shop([notice(dead)]);
-    expect(entries[0]).toMatch(/was given up: The shop answered 500\. Send it again: settled notices resend msg_4_x$/);
+    expect(entries[0]).toMatch(
+      /settled gave up: The shop answered 500\. Send it again: settled notices resend msg_4_x$/,
+    );
     expect(answer).toMatch(
-      /was not told that the order is paid, and settled no longer tries: The shop answered 500\.$/,
+      /was not told that the order is paid, and settled no longer tries to tell it: The shop answered 500\.$/,
     );
     expect(next).toMatch(/tell it that the order is paid: settled notices resend msg_4_x$/);
   });
@@ -483,11 +490,11 @@ describe('why: what the shop was told', () => {
 
   it('after what it does not take: waits for its turn', () => {
     const { answer, next, entries } = shop([earlier(failed), notice({ dueAtMs: null })]);
-    expect(entries[1]).toMatch(/: waits until an earlier notice of this order was taken$/);
-    expect(answer).toMatch(/not been told yet that the order is paid\. Telling it failed 3 times/);
+    expect(entries[1]).toMatch(/: waits until the shop has accepted an earlier notice of this order$/);
+    expect(answer).toMatch(/not been told yet that the order is paid\. Telling it has failed 3 times/);
     expect(next.split('\n')).toEqual([
       expect.stringMatching(/^settled tells the shop that the customer has begun to pay at/),
-      'settled tells the shop that the order is paid after the notices before it.',
+      "settled tells the shop that the order is paid after this order's earlier notices.",
     ]);
   });
 
@@ -502,12 +509,12 @@ describe('why: what the shop was told', () => {
   });
 
   it.each([
-    ['is due', notice(), /is sent next$/, /tells the shop that the order is paid as soon as it takes notices/],
+    ['is due', notice(), /is sent next$/, /tells the shop that the order is paid as soon as the shop accepts notices/],
     [
       'is sent',
       notice({ status: 'leased', attempt: 1, dueAtMs: null }),
       /is being sent \(attempt 1\)$/,
-      /is being told/,
+      /is telling the shop/,
     ],
     [
       'is sent again after it was given up',
@@ -524,9 +531,9 @@ describe('why: what the shop was told', () => {
 
   it('if it has no callback: that it is in the feed', () => {
     const { answer, next, entries } = shop([notice()], { canTell: false });
-    expect(entries[0]).toMatch(/: waits in the feed for the shop to read it \(there is no SETTLED_SHOP_URL\)$/);
+    expect(entries[0]).toMatch(/: waits in the feed for the shop to read it \(SETTLED_SHOP_URL is not set\)$/);
     expect(answer).not.toMatch(/shop/);
-    expect(next).toBe('Nothing: the order is done.');
+    expect(next).toBe('Nothing more to do: the order is complete.');
   });
 });
 
@@ -541,17 +548,17 @@ describe('explain: who paid, and how', () => {
     [{ customerEmail: 'ana@example.com', installments: 1 }, 'ana@example.com paid.'],
     [{ method: 'CREDIT_CARD', installments: 2 }, 'the customer paid with CREDIT_CARD in 2 instalments.'],
     [{ ...ANA, totalBrlMinor: 10_000 }, 'Ana <ana@example.com> paid.'],
-    [{ ...ANA, totalBrlMinor: 10_240 }, 'Ana <ana@example.com> paid, 102.40 BRL in all.'],
+    [{ ...ANA, totalBrlMinor: 10_240 }, 'Ana <ana@example.com> paid, 102.40 BRL in total.'],
     [
       { ...ANA, completedAtMs: NOW },
-      'Ana <ana@example.com> paid; it completed the payment at 2026-01-02T12:00:00.000Z.',
+      'Ana <ana@example.com> paid, and that the payment was completed at 2026-01-02T12:00:00.000Z.',
     ],
   ])('says %j', (over, sentence) => {
-    expect(answerOf({ ...paid, details: [said(over)] })).toContain(` As the service says, ${sentence}`);
+    expect(answerOf({ ...paid, details: [said(over)] })).toContain(` The service says that ${sentence}`);
   });
 
   it.each([{}, { totalBrlMinor: 10_240, createdAtMs: NOW, completedAtMs: NOW }])('says nothing of %j', (over) => {
-    expect(answerOf({ ...paid, details: [said(over)] })).not.toContain('As the service says');
+    expect(answerOf({ ...paid, details: [said(over)] })).not.toContain('The service says that');
   });
 
   it('names who began to pay, and of several attempts the newest', () => {
@@ -560,7 +567,7 @@ describe('explain: who paid, and how', () => {
       said({ key: 'pay_0', customerName: 'Bia', createdAtMs: NOW - MINUTE, saidAtMs: NOW + MINUTE }),
     ];
     const answer = answerOf({ ...orderIn('payment_pending'), details });
-    expect(answer).toContain('As the service says, Ana <ana@example.com> began to pay.');
+    expect(answer).toContain('The service says that Ana <ana@example.com> began to pay.');
     expect(answer).not.toContain('Bia');
   });
 
@@ -571,6 +578,6 @@ describe('explain: who paid, and how', () => {
     const settlement = { paidAtMs: NOW, paymentKey: 'pay_3', learnedBy: 'webhook' } as const;
     const answer = answerOf({ ...order, details, settlement });
     expect(answer.match(/Customer of pay_\d/g)).toEqual(['pay_3', 'pay_1', 'pay_2'].map((id) => `Customer of ${id}`));
-    expect(answer).toContain('As it says of payment pay_1, Customer of pay_1 paid.');
+    expect(answer).toContain('The service says about payment pay_1 that Customer of pay_1 paid.');
   });
 });

@@ -32,7 +32,7 @@ describe('what the service said last', () => {
   });
 
   it('is the rule alone if its bytes were dropped', () => {
-    expect(saying(orderIn('paid'), null)).toEqual(['the payment is completed and agrees with the order']);
+    expect(saying(orderIn('paid'), null)).toEqual(['the payment is completed and matches the order']);
   });
 
   it('is the newest that was settled and said something', () => {
@@ -57,13 +57,13 @@ describe('how service, settled and shop differ', () => {
     [
       'more came than was counted',
       [aFact('completed', { linkMoney: stated('70.00') })],
-      'says 70.00 BRL of pay_1, and settled counted 100.00',
+      'says that pay_1 is 70.00 BRL, but settled counted 100.00',
     ],
-    ['it is refunded', [aFact('refunded')], 'says that pay_1 is refunded, and settled counted it as completed'],
+    ['it is refunded', [aFact('refunded')], 'says that pay_1 is refunded, but settled counted it as completed'],
     [
       'it is another payment',
       [aFact('completed', { paymentId: 'pay_2' })],
-      'says that pay_2 is completed, and settled counted nothing',
+      'says that pay_2 is completed, but settled counted nothing',
     ],
   ])('says so of a paid order if %s', (_name, facts, words) => {
     expect(differing(orderIn('paid'), facts)).toEqual([expect.stringContaining(words)]);
@@ -72,7 +72,7 @@ describe('how service, settled and shop differ', () => {
   it('says what the order asks if less came', () => {
     const facts = [aFact('completed', { linkMoney: stated('60.00') })];
     expect(differing(orderIn('held'), facts)).toEqual([
-      'The service says 60.00 BRL of pay_1, and the order asks for 100.00 BRL.',
+      'The service says that pay_1 is 60.00 BRL, but the order asks for 100.00 BRL.',
     ]);
   });
 
@@ -81,7 +81,7 @@ describe('how service, settled and shop differ', () => {
     const held = anOrder({ state: 'held', holds: [{ id: 'h', reason: 'status_unclear' }] });
     expect(saying(held, facts)).toEqual(['it contradicts itself about the payment (pay_1): 150.00 BRL']);
     expect(differing(held, facts)).toEqual([
-      'The service contradicts itself about pay_1, and settled counted nothing for it.',
+      'The service contradicts itself about pay_1; settled counted nothing for it.',
     ]);
     expect(differing(anOrder({ state: 'paid', resolution: 'accept' }), facts)).toEqual([]);
   });
@@ -99,7 +99,7 @@ describe('how service, settled and shop differ', () => {
     const events = [row({ key: 8, status: 'pending' }), row({ key: 9, status: 'dead' })];
     expect(differing(orderIn('paid'), null, { events, attention })).toEqual([
       'settled has not settled event 8 yet.',
-      'settled could not settle event 9: what it says is not counted.',
+      'settled could not settle event 9, and counted nothing for it.',
     ]);
   });
 

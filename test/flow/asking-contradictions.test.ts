@@ -99,6 +99,6 @@ it("keeps a matter about another link's payment that came to the address of a pa
   const { attention } = (await settled.api('/v1/attention')).body;
   expect(attention).toMatchObject([{ kind: 'link_mismatch', reference: 'order-1' }]);
   const { answer, next } = (await settled.api('/v1/orders/order-1/timeline')).body;
-  expect(answer).toMatch(/is paid.*could not be settled.*names link pl_other/);
-  expect(next.join('\n')).toMatch(/waits for a person.*settled events show/);
+  expect(answer).toMatch(/is paid.*could not settle.*names link pl_other/);
+  expect(next.join('\n')).toMatch(/could not settle event \d+\. .*settled events show/);
 });

@@ -174,7 +174,7 @@ it.each([
       {
         kind: 'event_not_understood',
         reference: 'order-1',
-        detail: expect.stringMatching(/gave no answer that says more/),
+        detail: expect.stringMatching(/got no answer that says more/),
       },
     ]);
   },

@@ -101,8 +101,8 @@ it('every surface says the same of what happened, as the table in docs/proof.md 
   await decideAll(shop);
   await pass(shop, WITHIN_MS);
   const { text } = await say(['attention'], environmentOf(shop.settled));
-  expect(text).toBe('Nothing needs a person.\n');
-  expect((await doctorOn(shop, 'needs a person')).detail).toBe('Nothing needs a person.');
+  expect(text).toBe('Nothing needs attention.\n');
+  expect((await doctorOn(shop, 'needs a person')).detail).toBe('Nothing needs attention.');
   expect((await doctorOn(shop, 'shop')).detail).toMatch(
     /^the shop takes its notices, the last at \S+; 0 are on their way$/,
   );

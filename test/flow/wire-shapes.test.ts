@@ -103,7 +103,7 @@ function expectEnd(ended: Ended, end: End): void {
       const matters = ended.lines('attention');
       expect(matters).toEqual([expect.stringContaining('event_not_understood')]);
       expect(matters[0]).toMatch(end.why);
-      expect(answer).toMatch(/does not understand|could not be settled: a person must look/);
+      expect(answer).toMatch(/does not understand|could not settle: a person must look/);
       expect(next).toMatch(/settled events show \d+/);
       break;
     }
@@ -121,7 +121,7 @@ function expectEnd(ended: Ended, end: End): void {
       expect(next).toContain('clock');
       break;
     case 'understood':
-      expect(answer).toContain(`What came: ${end.type}.`);
+      expect(answer).toContain(`settled received: ${end.type}.`);
       expect(ended.lines('attention')).toEqual([]);
       break;
   }
@@ -235,7 +235,7 @@ describe('a delivery of any shape, if the API can be asked, under the header nam
     const found = ended[at] as Ended;
     if (ends.is === 'understood') {
       expect(found.order).toMatchObject({ state: 'awaiting_payment', payments: [] });
-      expect(found.answer).toContain(`What came: ${ends.type}.`);
+      expect(found.answer).toContain(`settled received: ${ends.type}.`);
     } else if (isLess(at)) {
       expect(found.order).toMatchObject({ state: 'held', holds: [{ reason: 'amount_mismatch' }] });
     } else if (asks(shape)) {

@@ -351,7 +351,7 @@ const unread: Shape[] = [
   }),
 ];
 
-const NO_JSON: End = { is: 'unread', why: /no JSON that can be read/ };
+const NO_JSON: End = { is: 'unread', why: /not readable JSON/ };
 const bytes = (name: string, body: (text: string) => string | Buffer, ends: End = PAID): Shape => ({
   name,
   body: (about) => body(json(eventOf)(about)),

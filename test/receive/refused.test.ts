@@ -94,8 +94,8 @@ const CASES: Case[] = [
     'with nothing at all',
     () => ({ headers: {} }),
     { reason: 'signature_missing', diagnosis: null },
-    /without a signature/,
-    /sends a refused delivery again/,
+    /no signature header/,
+    /sends a rejected delivery again/,
   ],
   [
     'with headers that only may be the signature',
@@ -145,7 +145,7 @@ describe('receive: a delivery that is refused unread', () => {
       { method: 'PUT', body: BODY },
       405,
       { reason: 'method_not_allowed', diagnosis: { details: { method: 'PUT' } } },
-      /refused unread: not sent with POST.*sent with PUT/,
+      /unread: not sent with POST.*sent with PUT/,
     ],
     [
       'by the question of a page',

@@ -99,13 +99,13 @@ describe('the Sandbox panel', () => {
       await entry(tab, `payment status: ${status}`).getByText('done').waitFor();
       expect((await details(sandbox, link)).payments).toMatchObject([{ status }]);
     }
-    await tab.getByText('The payment is disputed since.').waitFor();
+    await tab.getByText('The payment is now disputed.').waitFor();
 
     const other = await createLink(sandbox);
     await tab.goto(other.url);
     await button(tab, 'COMPLETED').click();
     await button(tab, 'REFUNDED').click();
-    await tab.getByText('The payment was refunded since.').waitFor();
+    await tab.getByText('The payment has been refunded.').waitFor();
     expect((await details(sandbox, other)).payments).toMatchObject([{ status: 'REFUNDED' }]);
   });
 

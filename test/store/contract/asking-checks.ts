@@ -604,7 +604,7 @@ export function checksContract({ shared }: Worlds): void {
         const matter = [
           'event_not_understood',
           true,
-          expect.stringMatching(/: it says nothing\. .*gave no answer that says more/),
+          expect.stringMatching(/: it says nothing\. .*got no answer that says more/),
         ];
         const giveUp = ({ linkKey }: Link) =>
           world.store.failCheck({ linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs });

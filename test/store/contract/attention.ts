@@ -60,7 +60,7 @@ export function attentionContract(worlds: Worlds): void {
       await world.settle(link, [said('completed')]);
       const { params, detail } = await matter();
       expect(params).toEqual({ event, paidByEvent: expect.any(Number) });
-      expect(detail).toMatch(/ does not understand it: it is a list\. .* was paid since, by event \d+: /);
+      expect(detail).toMatch(/ does not understand it: it is a list\. .* was paid by event \d+: /);
     });
 
     it('keeps the reason for which a person ended it, and says nothing else than before', async () => {
@@ -86,7 +86,7 @@ export function attentionContract(worlds: Worlds): void {
     it('says after its sentence that the order was paid since', async () => {
       await leaveAsBefore('Look.');
       await world.settle(link, [said('completed')]);
-      expect((await matter()).detail).toMatch(/^Look\. The order was paid since, by event \d+: /);
+      expect((await matter()).detail).toMatch(/^Look\. Since then, the order was paid by event \d+: /);
     });
 
     it('is raised again as one of this release', async () => {
@@ -106,7 +106,7 @@ export function attentionContract(worlds: Worlds): void {
       await change("detail = 'Raised again.', count = count + 1");
       expect((await matter()).detail).toBe('Raised again.');
       await world.settle(link, [said('completed')]);
-      expect((await matter()).detail).toMatch(/^Raised again\. The order was paid since, by event \d+: /);
+      expect((await matter()).detail).toMatch(/^Raised again\. Since then, the order was paid by event \d+: /);
     });
 
     it('adds to its sentence', async () => {
