@@ -108,7 +108,7 @@ function tamperedWith(demo: Demo, reference: string): Act[] {
         expect(order.payments.length === 1, `${order.payments.length} payments are counted`);
         const { faults } = await genuine(demo, link);
         expect(faults.length === 0, `the genuine delivery suffered ${faults}`);
-        return { happened: `the genuine delivery is answered 200; learned by ${order.learnedBy}`, order };
+        return { happened: `the genuine delivery got 200; learned by ${order.learnedBy}`, order };
       },
     ],
   ];
