@@ -45,11 +45,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   if (document === null) {
     const { status } = refused;
     const detail = refused.detailBeside(NAMES.filter((name) => name !== 'cursor' && name !== 'limit'));
-    return {
-      ...parts,
-      status,
-      body: html`${head}${problemPanel({ title: 'settled cannot search for this', detail })}`,
-    };
+    return { ...parts, status, body: html`${head}${problemPanel({ title: 'This search is invalid', detail })}` };
   }
   const { orders, nextCursor: next, count: counted } = document;
   const [only] = orders;

@@ -191,7 +191,7 @@ describe('api: opening a link again', () => {
     for (const same of [asked, { ...asked, amount: 50 }]) {
       const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
       const detail = problem(again, 409, 'order_cancelled');
-      expect(detail).toBe(`Order ${reference} was cancelled and is not to be paid. Use a new reference.`);
+      expect(detail).toBe(`Order ${reference} was cancelled and cannot be paid. Use a new reference.`);
       expect(JSON.stringify(again.body)).not.toContain('http');
     }
   });
