@@ -8,7 +8,7 @@ import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/contract_bulk.ts';
 import type { Count } from '../store/contract_lists.ts';
 
-/** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
+/** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
 
 export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   signature_missing: 'no signature header',
@@ -249,7 +249,7 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
-/** What bulk work did with each row that it changed. What comes of it later is not known to it. */
+/** What bulk work did with each row that it changed. It does not know the later result. */
 export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
   replay_events: 'queued again',
   resend_notices: 'queued again',
@@ -260,7 +260,7 @@ export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
 /** Why settled cancelled work on many rows. */
 export const WHY_CANCELLED = { token_ended: 'the token that started it was revoked or has expired' } as const;
 
-/** What it means that a copy took the place of the database. */
+/** What follows from restoring a copy of the database. */
 export function restoredSentence(restoredFromMs: number): string {
   return (
     `This database is a copy of ${iso(restoredFromMs)}. settled answers feed cursors from before the restore with 410. ` +
