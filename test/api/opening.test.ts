@@ -252,7 +252,7 @@ describe('api: registering a link for an order that settled opens', () => {
     const { body } = await openOrder(shop, reference, { amount: '100.00' });
     const answer = await post(shop.settled, '/v1/links', { reference, ...asked });
     const detail = problem(answer, 409, 'reference_conflict');
-    expect(detail).toContain('settled makes its link itself');
+    expect(detail).toContain('settled creates its link');
     expect(detail).toContain(`settled orders adopt ${reference} --id ${id}`);
     expect(await shop.settled.order(reference)).toEqual(body.order);
   });
