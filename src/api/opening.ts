@@ -53,7 +53,7 @@ const opening = z.strictObject({
 });
 
 const OPENING = {
-  detail: 'The service answered 503. The next attempt to open it is at 2030-01-31T11:58:25.000Z.',
+  detail: 'The service answered 503. settled next tries to open it at 2030-01-31T11:58:25.000Z.',
   nextAttemptAt: '2030-01-31T11:58:25.000Z',
 };
 
