@@ -444,9 +444,9 @@ export type Operations = {
       | {
           order: Order;
           opening: {
-            /** Why the last attempt to open the link failed, and when the next one is. */
+            /** Why the last attempt to open the link failed, and when settled tries next. */
             detail: string;
-            /** Null while an attempt is under way. */
+            /** Null while settled is trying. */
             nextAttemptAt: string | null;
           };
         };
@@ -459,7 +459,7 @@ export type Operations = {
         limit?: number;
         /** The `nextCursor` of the page before, unchanged. */
         cursor?: string;
-        /** `true`: the answer also has `count`, how many rows the filters let through. */
+        /** `true`: the answer also has `count`, the number of rows that match the filters. */
         count?: 'true' | 'false';
         /**
          * A reference or its beginning; the id or the address of a link; the id of a payment that was counted
@@ -473,7 +473,7 @@ export type Operations = {
         state?: string | Array<string>;
         /** Only those with this flag. */
         flag?: Flag;
-        /** `true`: only those on which more is left of what was captured than they ask, in their currency. */
+        /** `true`: only orders whose balance is more than their amount, in their currency. */
         overpaid?: 'true';
         /** Only those that an open matter of this kind is about; `hold`: those with an open hold. */
         attention?: 'hold' | AttentionKind;
@@ -544,7 +544,7 @@ export type Operations = {
         state?: string | Array<string>;
         /** Only those with this flag. */
         flag?: Flag;
-        /** `true`: only those on which more is left of what was captured than they ask, in their currency. */
+        /** `true`: only orders whose balance is more than their amount, in their currency. */
         overpaid?: 'true';
         /** Only those that an open matter of this kind is about; `hold`: those with an open hold. */
         attention?: 'hold' | AttentionKind;
@@ -590,24 +590,24 @@ export type Operations = {
       order: Order;
       /** A few sentences: whether the order is paid, and why or why not. */
       answer: string;
-      /** Everything known of the order, in order of time: at most 500 of a kind, the newest. */
+      /** What settled knows about the order, in order of time: of each kind, at most the newest 500. */
       entries: Array<TimelineEntry>;
       /** What settled does from here on, and what a person should do. */
       next: Array<string>;
-      /** What the service said last of the payment of the order; null if nothing came. */
+      /** What the service last said about the order's payment; null if it has said nothing. */
       service: {
         at: string;
-        /** That said it; or that keeps what the API answered. */
+        /** The event, or the row that keeps the API's answer. */
         event: string;
-        /** Whether settled asked; else a webhook came. */
+        /** True if settled asked; false if a webhook came. */
         isReading: boolean;
         says: Array<string>;
       } | null;
-      /** What a person decided last about held money; null if that never was. */
+      /** The last decision of a person about held money; null if there was none. */
       decided: {
         decision: 'accept' | 'reject';
         at: string;
-        /** Null if it was no person or token with a name. */
+        /** The person or the named token; otherwise null. */
         by: string | null;
         reason: string | null;
       } | null;
@@ -734,7 +734,7 @@ export type Link = {
   expiresAt: string | null;
 };
 
-/** An order, and what of it needs a person. */
+/** An order, its open matters and holds. */
 export type ListedOrder = Order & {
   /** The kinds of its open matters, except holds. */
   attention: Array<AttentionKind>;
@@ -746,9 +746,9 @@ export type Notice = {
   /** When it happened. */
   timestamp: string;
   data: {
-    /** As it stood right after that. */
+    /** The order right after that. */
     order: Order;
-    /** Of the order, when this happened. */
+    /** The version of the order when this happened. */
     version: number;
   };
 };
@@ -770,7 +770,7 @@ export type Order = {
   state: OrderState;
   /** What a person should know in addition to the state. */
   flags: Array<Flag>;
-  /** What the order costs. */
+  /** What the order asks for. */
   amount: string;
   /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names. */
   currency: string;
@@ -783,21 +783,21 @@ export type Order = {
   paidAt: string | null;
   /** How settled learned that it was paid. */
   learnedBy: 'webhook' | 'reconciliation' | 'person' | null;
-  /** The payment by which the order became paid, or the first that was counted. */
+  /** The payment that paid the order, or else the first that settled counted. */
   payment: Payment | null;
   /** The payments that were counted, in that order. */
   payments: Array<Payment>;
   /** All payments that were counted, exactly. */
   paymentsTotal: {
-    /** How many were counted, listed or not. */
+    /** The number of counted payments, listed or not. */
     count: number;
     /** Their sums in each currency; the currency of the order is the first. */
     sums: Array<{
       /** As the service named it. */
       currency: string;
-      /** What they brought. */
+      /** The captured amount. */
       captured: string;
-      /** What is left of it after refunds and disputes. */
+      /** What is left after refunds and disputes. */
       balance: string;
     }>;
   };
@@ -805,7 +805,7 @@ export type Order = {
   holds: Array<{ id: string; reason: HoldReason }>;
   /** The oldest open hold. */
   hold: { reason: HoldReason } | null;
-  /** Null while settled opens it, and if settled withholds it. */
+  /** Null while settled is opening it, and if settled does not show it to the shop. */
   link: Link | null;
   /** Grows with every change of the order that a shop can see. */
   version: number;
@@ -857,7 +857,7 @@ export type Payment = {
   createdAt: string | null;
   /** When the service completed it. */
   completedAt: string | null;
-  /** When its money is at the disposal of the merchant. */
+  /** When the merchant can use the money. */
   availableAt: string | null;
 };
 
@@ -869,7 +869,7 @@ export type TimelineEntry = {
   kind: 'registration' | 'delivery' | 'reading' | 'stale' | 'rejected' | 'decision' | 'drift' | 'notice' | 'attention';
   summary: string;
   details: Array<string>;
-  /** The row that it shows, or by which it was decided; null if there is none that can be looked at. */
+  /** The row that it shows or that decided it; null if there is no such row. */
   about: { what: 'event' | 'notice' | 'matter'; id: string; status: RowStatus | null } | null;
 };
 

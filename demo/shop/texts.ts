@@ -50,7 +50,7 @@ const STATES: Readonly<Record<string, { title: string; short: string; text: stri
       text: 'The payment was refunded.',
       tone: 'bad',
     },
-    disputed: { title: 'This payment is disputed', short: 'disputed', text: 'One of us is looking at it.', tone: 'bad' },
+    disputed: { title: 'This payment is disputed', short: 'disputed', text: 'We are looking at it.', tone: 'bad' },
   };
 
 export function wordsOf(state: string) {

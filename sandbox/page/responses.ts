@@ -67,7 +67,7 @@ export function asRefusal(error: unknown): ErrorText | null {
   if (!(error instanceof Error) || !('status' in error)) return null;
   const { status, message } = error;
   if (typeof status !== 'number' || status < 400 || status > 499) return null;
-  return { status, code: 'unreadable', message: `The sandbox cannot read the request: ${message}.` };
+  return { status, code: 'unreadable', message: `The request cannot be read: ${message}.` };
 }
 
 function unexpected(error: unknown): ErrorText {

@@ -22,10 +22,7 @@ const tokenName = text(64)
     /^[\p{L}\p{N}]+([@._ -][\p{L}\p{N}]+)*$/u,
     'must be letters and digits, with single spaces or @._- between them',
   )
-  .meta({
-    description: 'The name of the person or program that uses the token. The audit shows it.',
-    examples: ['ana'],
-  });
+  .meta({ description: 'Name of the person or program with the token; the audit shows it.', examples: ['ana'] });
 
 const token = {
   name: z.string(),
@@ -92,8 +89,7 @@ export const revokeToken = operation({
   answers: ok('It is revoked.', { token: tokenSchema }, { token: { ...TOKEN, revokedAt: AT } }),
   answer: async ({ store, clock, log }, { id: name, by }) => {
     const revoked = await store.revokeToken({ name, by: person(by), atMs: clock.nowMs() });
-    if (revoked === null)
-      throw problem(404, 'not_found', `There is no token named ${name}, or it has already been revoked.`);
+    if (revoked === null) throw problem(404, 'not_found', `There is no token named ${name}, or it was revoked before.`);
     log.info({ token: name, by: by?.name }, 'a token was revoked');
     return { token: tokenDocument(revoked) };
   },
@@ -160,11 +156,7 @@ export const addSignInLink = operation({
     const { tokenSha256, name } = caller;
     const author = person(by);
     if (tokenSha256 === null)
-      throw problem(
-        409,
-        'token_needed',
-        'Use a token to create a sign-in link. A signed-in browser cannot create one.',
-      );
+      throw problem(409, 'token_needed', 'A signed-in browser cannot create a link. Use a token.');
     const secret = randomSecret();
     const atMs = clock.nowMs();
     const expiresAtMs = atMs + SIGN_IN_LINK_MS;

@@ -45,11 +45,7 @@ const money = z
 
 const summary = z
   .strictObject({
-    sentence: z
-      .string()
-      .describe(
-        'The summary for a person. It is "Nothing needs attention." only if there is no matter and no held order.',
-      ),
+    sentence: z.string().describe('The answer for a person. "Nothing needs attention." means that there is no matter.'),
     matters: field.count.describe('Matters that match the filters.'),
     oldestAt: field.timeOrNull,
     money,
@@ -106,8 +102,7 @@ const SAMPLE = {
       detail:
         'Order order-8001 (100.00 BRL) is held: the payment is 60.00 BRL, but the order asks for 100.00 BRL ' +
         '(amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
-        'order paid: settled orders resolve order-8001 --accept --reason TEXT. To cancel the order, and refund any money ' +
-        "in the service's panel: settled orders resolve order-8001 --reject --reason TEXT",
+        'order paid: settled orders resolve order-8001 --accept --reason TEXT. …',
       openedAt: AT,
       lastAt: AT,
       order: HELD,

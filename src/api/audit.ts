@@ -97,7 +97,7 @@ export const verifyAudit = operation({
     {
       rows: field.count.describe('That were verified.'),
       lost: field.count.describe(
-        'Rows before them whose key was given up with the secrets key: they cannot be verified.',
+        'Rows before these that cannot be verified, because their key was lost with the secrets key.',
       ),
       isWhole: z.boolean(),
       detail: z.string().describe('What is wrong, and where; or that the chain is intact.'),
@@ -136,7 +136,7 @@ type Kept = Awaited<ReturnType<Store['auditHead']>>;
 function verdict({ since }: Kept, { last, head, fault }: { last: AuditHead; head: AuditHead; fault: string | null }) {
   const lost = since.number;
   const unverified =
-    lost === 0 ? '' : ` The first ${lost} cannot be verified: their key was given up with the secrets key.`;
+    lost === 0 ? '' : ` The first ${lost} cannot be verified: their key was lost with the secrets key.`;
   return {
     rows: last.number - lost,
     lost,

@@ -55,9 +55,7 @@ const run = field.component('BulkRun', 'Work on all rows that matched a filter w
   total: field.count.describe('Rows, listed when the work started. Rows that match the filter later are not touched.'),
   isMore: z
     .boolean()
-    .describe(
-      `Whether the filter let more than ${ROWS_MAX} rows through. If true, start the work again for the others.`,
-    ),
+    .describe(`Whether the filter let more than ${ROWS_MAX} rows through: start again for the others.`),
   done: field.count.describe('Processed rows: changed, skipped or failed.'),
   changed: field.count,
   skipped: field.count.describe('Rows for which there was nothing left to do.'),

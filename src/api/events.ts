@@ -21,10 +21,7 @@ const summary = {
   reference: field.reference,
   linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
   status: field.rowStatus,
-  outcome: z
-    .enum(OUTCOMES)
-    .nullable()
-    .describe('The decision about what it says; null before the decision, and if it says nothing.'),
+  outcome: z.enum(OUTCOMES).nullable().describe('The decision about it; null before, and if it says nothing.'),
   rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('The rule of that decision.'),
   attempt: field.count.describe('How often settled has tried to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),

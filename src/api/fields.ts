@@ -66,7 +66,7 @@ const STATUSES: Readonly<Record<RowStatus, string>> = {
   pending: 'waits for its turn',
   leased: 'is in work now',
   done: 'is done',
-  dead: 'was given up, and waits for a person',
+  dead: 'settled gave it up; a person must look',
 };
 
 export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => STATUSES[name]);

@@ -135,11 +135,11 @@ function refusal({ reference, id }: Given, { outcome, order }: Exclude<Registere
   const details = {
     reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
     opened_by_settled:
-      `Order ${reference} was opened with POST /v1/orders: settled makes its link itself, and you cannot register one. ` +
-      `Repeat that request to get the link. If the service has it and settled does not: ${adoptCommand(reference, id ?? null)}`,
+      `Order ${reference} was opened with POST /v1/orders, so settled creates its link and you cannot register one. ` +
+      `Repeat that request to get the link. If the service has the link and settled does not: ${adoptCommand(reference, id ?? null)}`,
     link_id_conflict:
-      `Order ${reference} has another link already: ${order.link?.id}. The id of a link can be corrected only while its ` +
-      `order is open; this one is ${order.state}.`,
+      `Order ${reference} already has another link: ${order.link?.id}. You can correct the id of a link only while its ` +
+      `order is open. This order is ${order.state}.`,
     link_id_taken: `Link ${id} belongs to order ${order.reference}.`,
     correction_forbidden: 'Only the operator may replace the signing secret or the id of a link.',
   };
@@ -213,7 +213,7 @@ function flawOf(seen: LinkSeen, id: string, { reference, amount }: Order): strin
 
 function begunFlawOf({ id, paymentStatus, payments }: LinkSeen): string | null {
   if (payments === 0 && (paymentStatus === null || paymentStatus === 'NOT_STARTED')) return null;
-  return `A customer already began to pay link ${id}: its payment cannot be told from one for something else.`;
+  return `A customer has already begun to pay link ${id}, and settled cannot tell what that payment is for.`;
 }
 
 function hasLink({ reference, link: own }: Order): string {
@@ -221,13 +221,13 @@ function hasLink({ reference, link: own }: Order): string {
 }
 
 function notOpen({ reference, state }: Order): string {
-  return `Order ${reference} is ${state}: only an order that waits for its money can be given a link.`;
+  return `Order ${reference} is ${state}. You can give a link only to an order that waits for its payment.`;
 }
 
 function notParked({ reference }: Order): string {
   return (
-    `Order ${reference} waits for no link that the service may have. A link can be given only to an order whose reference was ` +
-    'taken there, or whose creation got no answer.'
+    `Order ${reference} is not waiting for a link that the service may have. You can give a link only to an order whose ` +
+    "reference was taken, or whose link's creation got no answer."
   );
 }
 

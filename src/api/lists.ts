@@ -27,7 +27,7 @@ export const listQuery = {
   count: z
     .enum(['true', 'false'])
     .optional()
-    .describe('`true`: the answer also has `count`, how many rows the filters let through.'),
+    .describe('`true`: the answer also has `count`, the number of rows that match the filters.'),
 };
 
 export const countDocument = z.strictObject({
@@ -78,7 +78,7 @@ export const eventFilters = {
     .describe('`event`: only what the service delivered; `reading`: only what its API answered.'),
   status,
   type: text(128).optional().describe('Only those of this type, as the service names it.'),
-  outcome: z.enum(OUTCOMES).optional().describe('Only those of which this became.'),
+  outcome: z.enum(OUTCOMES).optional().describe('Only those with this outcome.'),
   reference: referenceFilter,
   since,
   until,
@@ -147,7 +147,7 @@ export const orderFilters = {
   overpaid: z
     .enum(['true'])
     .optional()
-    .describe('`true`: only those on which more is left of what was captured than they ask, in their currency.'),
+    .describe('`true`: only orders whose balance is more than their amount, in their currency.'),
   attention: z
     .enum(MATTER_KINDS)
     .optional()

@@ -13,7 +13,7 @@ import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 const type = names('NoticeType', NOTICE_TYPES, words.notice);
-const version = z.int().min(1).describe('Of the order, when this happened.');
+const version = z.int().min(1).describe('The version of the order when this happened.');
 
 export const noticeId = field.anyText(
   'The same over all attempts, and in the feed: do once what it asks for. It is the `webhook-id`.',
@@ -24,7 +24,7 @@ export const noticeId = field.anyText(
 export const saying = {
   type,
   timestamp: field.time.describe('When it happened.'),
-  data: z.strictObject({ order: order.describe('As it stood right after that.'), version }),
+  data: z.strictObject({ order: order.describe('The order right after that.'), version }),
 };
 
 /** The body of a notice, as the shop gets it. */
@@ -56,7 +56,7 @@ export const CALLBACK = {
   },
 };
 
-const shopAnswer = z.strictObject({ status: z.int(), body: z.string().describe('Its beginning.') }).nullable();
+const shopAnswer = z.strictObject({ status: z.int(), body: z.string().describe('Its first bytes.') }).nullable();
 
 const summary = {
   id: noticeId,
@@ -85,8 +85,8 @@ const noticeWithBody = field.component(
 const resentNotice = z.strictObject({
   id: noticeId,
   status: z.literal('pending'),
-  dueAt: field.timeOrNull.describe('When settled sends it; null if another one of its order has its turn.'),
-  waitsFor: noticeId.nullable().describe('The notice that has its turn; settled sends this one after it.'),
+  dueAt: field.timeOrNull.describe('When settled sends it; null if it waits for an earlier notice of its order.'),
+  waitsFor: noticeId.nullable().describe('The notice that settled sends first.'),
 });
 
 const shop = z
@@ -101,10 +101,10 @@ const shop = z
         answer: shopAnswer.describe('What the shop answered last; null if it gave no answer.'),
       })
       .nullable()
-      .describe('Attempts that failed since the shop last took a notice; null if none did.'),
+      .describe('Attempts that failed since the shop last accepted a notice; null if none did.'),
   })
   .nullable()
-  .describe('Where settled sends notices; null if the shop has no callback: then they are for the feed only.');
+  .describe('Where settled sends notices. Null if the shop has no callback; the notices are then only in the feed.');
 
 export type NoticeDocument = z.infer<typeof noticeSummary>;
 export type NoticeWithBody = z.infer<typeof noticeWithBody>;
@@ -228,7 +228,7 @@ export async function checkShop(
   if (failures !== null) {
     // One failure may be a passing trouble: the next attempt follows within seconds.
     const status = refusesNotices(failures, clock.nowMs()) ? 'failing' : 'warning';
-    const found = `the shop takes no notices: ${inARow(failures)}; ${lastAttempt(failures)}`;
+    const found = `the shop does not accept notices: ${inARow(failures)}; ${lastAttempt(failures)}`;
     return { status, detail: `${found}. ${refusalAdvice(failures)}` };
   }
   const { pending = 0, leased = 0, dead = 0, done = 0 } = notices;

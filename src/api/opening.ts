@@ -48,12 +48,12 @@ const content = z.strictObject({
 });
 
 const opening = z.strictObject({
-  detail: z.string().describe('Why the last attempt to open the link failed, and when the next one is.'),
-  nextAttemptAt: field.timeOrNull.describe('Null while an attempt is under way.'),
+  detail: z.string().describe('Why the last attempt to open the link failed, and when settled tries next.'),
+  nextAttemptAt: field.timeOrNull.describe('Null while settled is trying.'),
 });
 
 const OPENING = {
-  detail: 'The service answered 503. The next attempt to open it is at 2030-01-31T11:58:25.000Z.',
+  detail: 'The service answered 503. settled next tries to open it at 2030-01-31T11:58:25.000Z.',
   nextAttemptAt: '2030-01-31T11:58:25.000Z',
 };
 
@@ -125,14 +125,14 @@ async function requireExpiry({ store, clock }: ApiOptions, reference: string, ex
 function requireApi({ asking, publicUrl, publicUrlReaches }: ApiOptions): NonNullable<ApiOptions['asking']> {
   if (asking === null) {
     const detail =
-      'settled cannot open links: set SETTLED_API_URL and SETTLED_API_KEY, and restart it. For a link that you make ' +
+      'settled cannot open links. Set SETTLED_API_URL and SETTLED_API_KEY, and restart settled. If you create the link ' +
       'yourself: settled links reserve (POST /v1/links).';
     throw problem(503, 'api_not_configured', detail);
   }
   if (publicUrlReaches) return asking;
   const detail =
-    `The service cannot deliver to ${publicUrl}, and a link keeps its webhookUrl: no link was made. Set ` +
-    'SETTLED_PUBLIC_URL to the https address under which the service reaches settled, and restart it.';
+    `The service cannot deliver to ${publicUrl}, and a link keeps its webhookUrl, so settled created no link. Set ` +
+    'SETTLED_PUBLIC_URL to the https address at which the service reaches settled, and restart settled.';
   throw problem(503, 'public_url_not_public', detail);
 }
 
@@ -143,14 +143,14 @@ const RETRY_AFTER_SECONDS_MAX = 3_600;
 export async function waitingFor({ store, clock }: ApiOptions, reference: string) {
   const opening = (await store.timeline(reference))?.opening ?? null;
   if (opening?.status !== 'pending') {
-    const detail = 'An attempt to open it is under way.';
+    const detail = 'settled is trying to open it now.';
     return { detail, nextAttemptAt: null, retryAfterSeconds: ATTEMPT_SECONDS };
   }
   const { fault, needsId, dueAtMs } = opening;
   const nextAttemptAt = iso(dueAtMs);
   const failed = fault === null ? '' : `${firstLine(fault.message)} `;
   const toDo = needsId ? `${bringId(reference)} ` : '';
-  const detail = `${failed}${toDo}The next attempt to open it is at ${nextAttemptAt}.`;
+  const detail = `${failed}${toDo}settled next tries to open it at ${nextAttemptAt}.`;
   const seconds = Math.ceil((dueAtMs - clock.nowMs()) / 1000);
   return { detail, nextAttemptAt, retryAfterSeconds: Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, seconds)) };
 }
@@ -160,7 +160,7 @@ type Refused = Exclude<OpenResult, { outcome: 'created' | 'known' | 'opening' }>
 function refusal(reference: string, opened: Refused): ProblemError {
   switch (opened.outcome) {
     case 'cancelled':
-      return problem(409, 'order_cancelled', `Order ${reference} was cancelled and is not to be paid. ${USE_NEW}`);
+      return problem(409, 'order_cancelled', `Order ${reference} was cancelled and cannot be paid. ${USE_NEW}`);
     case 'expired': {
       const detail =
         `The link of order ${reference} has expired and cannot be paid. Open the order under a new reference. A payment ` +
@@ -170,8 +170,8 @@ function refusal(reference: string, opened: Refused): ProblemError {
     case 'conflict': {
       const detail =
         opened.differing === null
-          ? `Order ${reference} was registered with a link that the shop makes itself (POST /v1/links): settled opens none ` +
-            'for it. Use that link, or a new reference.'
+          ? `Order ${reference} was registered for a link that the shop creates itself (POST /v1/links), so settled ` +
+            'opens none for it. Use that link, or a new reference.'
           : `Order ${reference} exists with other content: ${opened.differing.join(', ')}. Repeat its request unchanged to ` +
             'get its link, or use a new reference.';
       return problem(409, 'reference_conflict', detail);
@@ -181,17 +181,17 @@ function refusal(reference: string, opened: Refused): ProblemError {
       // The id of the service's link, if settled did not make it.
       if (foreignId === null) return problem(409, 'reference_taken', `${found} ${USE_NEW}`);
       const detail =
-        `${found} Its signing secret is not ours, so settled did not adopt it. ${USE_NEW} If that link is the right one, ` +
-        `have the operator run: ${adoptCommand(reference, foreignId)}`;
+        `${found} settled does not have its signing secret, so it did not adopt the link. ${USE_NEW} If that link is the right one, ` +
+        `let an operator run: ${adoptCommand(reference, foreignId)}`;
       return problem(409, 'reference_taken', detail);
     }
     case 'refused':
       return problem(422, 'refused_by_service', opened.detail);
     case 'withheld': {
       const detail =
-        `${opened.detail} settled withholds its address: a customer would pay something else there. Look at the link in the ` +
-        "service's panel, and open the order under another reference, for the money that the service asks. settled watches " +
-        'the withheld link until it expires.';
+        `${opened.detail} settled does not give out its address, because a customer would pay other money there. Look at the link in ` +
+        "the service's panel. Then open the order with another reference, for the money of the service's link. settled keeps " +
+        'watching this link until it expires.';
       return problem(422, 'link_withheld', detail);
     }
     case 'key_refused':

@@ -54,17 +54,17 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     .describe('Who paid. Dropped after `SETTLED_KEEP_BODIES`: null from then on, here and in notices that were taken.'),
   createdAt: field.timeOrNull.describe('When the customer began to pay.'),
   completedAt: field.timeOrNull.describe('When the service completed it. `paidAt` is when settled learned of it.'),
-  availableAt: field.timeOrNull.describe('When its money is at the disposal of the merchant.'),
+  availableAt: field.timeOrNull.describe('When the merchant can use the money.'),
 });
 
 const sum = z.strictObject({
   currency: field.statedCurrency,
-  captured: field.amount.describe('What they brought.'),
-  balance: field.amount.describe('What is left of it after refunds and disputes.'),
+  captured: field.amount.describe('The captured amount.'),
+  balance: field.amount.describe('What is left after refunds and disputes.'),
 });
 
 const paymentsTotal = z.strictObject({
-  count: field.count.describe('How many were counted, listed or not.'),
+  count: field.count.describe('The number of counted payments, listed or not.'),
   sums: z.array(sum).describe('Their sums in each currency; the currency of the order is the first.'),
 });
 
@@ -129,7 +129,7 @@ export const order = z
     reference: field.reference,
     state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
     flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know in addition to the state.'),
-    amount: field.amount.describe('What the order costs.'),
+    amount: field.amount.describe('What the order asks for.'),
     currency: described(
       z.string().min(3).max(12),
       'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
@@ -148,7 +148,7 @@ export const order = z
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
       .nullable()
       .describe('How settled learned that it was paid.'),
-    payment: payment.nullable().describe('The payment by which the order became paid, or the first that was counted.'),
+    payment: payment.nullable().describe('The payment that paid the order, or else the first that settled counted.'),
     payments: z
       .array(payment)
       .max(PAYMENTS_LISTED_MAX)
@@ -163,7 +163,7 @@ export const order = z
     hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
     link: z
       .nullable(field.component('Link', 'The payment link of an order.', link))
-      .describe('Null while settled opens it, and if settled withholds it.'),
+      .describe('Null while settled is opening it, and if settled does not show it to the shop.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
   })
   .meta({
@@ -172,7 +172,7 @@ export const order = z
     examples: [PAID],
   }) satisfies z.ZodType<OrderDocument>;
 
-export const listedOrder = field.component('ListedOrder', 'An order, and what of it needs a person.', {
+export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
   ...order.shape,
   attention: z
     .array(names('AttentionKind', ATTENTION_KINDS, words.attention))

@@ -124,13 +124,13 @@ function notCancellable(why: string, now: Order): ProblemError {
 function instead({ reference: name, state }: Order): string {
   const word = shellWord(name);
   if (state === 'held')
-    return `A person decides about its money: settled orders resolve ${word} --reject --reason TEXT`;
+    return `A person must decide about its money: settled orders resolve ${word} --reject --reason TEXT`;
   if (state === 'paid') return "To give the money back, refund the payment in the service's panel.";
-  if (!isOpen(state)) return 'Its money has gone back: nothing is left to cancel.';
+  if (!isOpen(state)) return 'Its money has gone back to the customer, so nothing is left to cancel.';
   return (
-    "Only the service can end a payment that has begun: look at it in the service's panel. It may never be completed: some " +
-    'hours after the end of the link the shop may release what it keeps, and sell under a new reference. A payment that ' +
-    `still comes arrives as order.paid. Ask again: settled orders check ${word}`
+    "Only the service can end a payment that has begun. Look at it in the service's panel. It may never be completed: some " +
+    'hours after the link expired, the shop may release the goods that it reserved, and sell under a new reference. If the ' +
+    `payment still arrives, settled sends order.paid. To ask again: settled orders check ${word}`
   );
 }
 
@@ -150,7 +150,7 @@ async function askNow({ asking }: ApiOptions, name: string): Promise<Exclude<Che
 }
 
 export function apiNotConfigured(): ProblemError {
-  const detail = 'settled cannot ask the service: set SETTLED_API_URL and SETTLED_API_KEY, and restart settled.';
+  const detail = 'settled cannot ask the service. Set SETTLED_API_URL and SETTLED_API_KEY, and restart settled.';
   return problem(503, 'api_not_configured', detail);
 }
 
@@ -159,11 +159,11 @@ async function noLink(
   options: ApiOptions,
   name: string,
   checked: Extract<CheckResult, { outcome: 'opening' | 'no_link' | 'foreign' }>,
-  why = '. Ask again when it is there.',
+  why = '. Ask again when the link is open.',
 ): Promise<ProblemError> {
   if (checked.outcome === 'opening') {
     const { detail: waits, retryAfterSeconds } = await waitingFor(options, name);
-    const detail = `The link of order ${name} is being opened${why} ${waits}`;
+    const detail = `settled is opening the link of order ${name}${why} ${waits}`;
     return problem(503, 'link_unknown', detail, { retryAfterSeconds });
   }
   const detail =

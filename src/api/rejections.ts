@@ -22,8 +22,8 @@ export const REJECTION_REASONS = KEPT_REASONS.filter(
 const diagnosis = field.component('Diagnosis', 'What a delivery turned out to be.', {
   code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
   details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
-  answer: z.string().describe('What is the matter, in a sentence or two.'),
-  advice: z.array(z.string()).describe('What else was noticed, and what to do.'),
+  answer: z.string().describe('What is wrong, in a sentence or two.'),
+  advice: z.array(z.string()).describe('What else settled noticed, and what to do.'),
 });
 
 const rejection = field.component(
@@ -33,10 +33,10 @@ const rejection = field.component(
     id: field.rowId,
     reference: field.reference,
     reason: names('RejectionReason', KEPT_REASONS, words.rejection),
-    count: field.count.describe('So many deliveries.'),
+    count: field.count.describe('The number of deliveries.'),
     diagnosis: diagnosis
       .nullable()
-      .describe('What the last one that settled looked at turned out to be; of many, it looks at few.'),
+      .describe('The diagnosis of the last delivery that settled examined. Of many deliveries, it examines only some.'),
     firstAt: field.time,
     lastAt: field.time,
   },
@@ -63,7 +63,7 @@ const REJECTION = {
 };
 
 export const listRejections = operation({
-  summary: 'Deliveries that were refused as not authentic',
+  summary: 'List deliveries that settled rejected',
   description: 'They never touch an order.',
   query: z.strictObject({
     ...listQuery,
@@ -128,7 +128,7 @@ export const verifyDelivery = operation({
   example: { body: CAPTURED },
   answer: async (options, { reference: of, body }) => {
     if (!mayVerify(options)) {
-      const detail = `${BURST} deliveries were verified just now. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
+      const detail = `${BURST} deliveries have just been verified. Verify the next one in ${ONE_MORE_MS / 1000} s.`;
       throw problem(429, 'rate_limited', detail);
     }
     const { code, ...rest } = diagnosisDocument(

@@ -53,9 +53,7 @@ export const resolveOrder = operation({
   body: z.strictObject({
     decision: z
       .enum(['accept', 'reject'])
-      .describe(
-        '`accept`: the order is paid with the captured money. `reject`: the order is cancelled, and captured money must be refunded.',
-      ),
+      .describe('`accept`: the captured money pays the order. `reject`: it is cancelled, and a refund is due.'),
     reason: field.givenReason.optional().describe('Kept, and shown in the timeline. Required unless `dryRun` is true.'),
     dryRun: z.boolean().default(false).describe('Only say what the decision would do.'),
   }),

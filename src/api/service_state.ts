@@ -15,10 +15,10 @@ const drift = field.component('Drift', 'The service knew something else of an or
   reference: field.reference,
   at: field.time,
   reading: z.int().describe("The number of the service's answer that showed it."),
-  learnedBy: z.string().describe('Why settled had asked.'),
+  learnedBy: z.string().describe('Why settled asked.'),
   ours: z.string().describe("The order's state and money before."),
-  theirs: z.string().describe('The same after; while it is undecided, what the service says.'),
-  rule: z.string().describe('By which rule it was decided.'),
+  theirs: z.string().describe('The state after the decision; while it is undecided, what the service says.'),
+  rule: z.string().describe('The rule of the decision.'),
   rightSide: z.enum(['service', 'undecided']),
 });
 
@@ -106,7 +106,7 @@ export const listHints = operation({
 });
 
 const linkId = z.string().nullable();
-const failures = field.count.describe('Attempts in a row that the service did not answer.');
+const failures = field.count.describe('Attempts in a row to which the service gave no answer.');
 
 const queued = z.strictObject({
   reference: field.reference,
@@ -143,10 +143,10 @@ const NEXT = {
 };
 
 const next = z.strictObject({
-  queue: z.array(queued).describe('Links that are to be asked about, in their order.'),
+  queue: z.array(queued).describe('Links that settled will ask about, in this order.'),
   schedule: z
     .array(z.strictObject({ reference: field.reference, linkId, failures, dueAt: field.time }))
-    .describe('Links that are asked about on schedule, the next one first.'),
+    .describe('Links that settled asks about on schedule, the next one first.'),
   openings: z.array(opening).describe('Links that settled is opening.'),
 });
 

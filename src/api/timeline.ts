@@ -28,7 +28,7 @@ const timelineEntry = field.component('TimelineEntry', 'One thing that happened 
   about: z
     .strictObject({ what: z.enum(['event', 'notice', 'matter']), id: z.string(), status: field.rowStatus.nullable() })
     .nullable()
-    .describe('The row that it shows, or by which it was decided; null if there is none that can be looked at.'),
+    .describe('The row that it shows or that decided it; null if there is no such row.'),
 });
 
 const TIMELINE = {
@@ -48,7 +48,7 @@ const TIMELINE = {
     {
       at: '2030-01-31T12:00:00.000Z',
       kind: 'decision',
-      summary: 'awaiting_payment → paid: the payment is completed and agrees with the order (rule paid)',
+      summary: 'awaiting_payment → paid: the payment is completed and matches the order (rule paid)',
       details: [
         'by event 17',
         'ledger: captured 100.00 BRL, payment pay_8001',
@@ -82,26 +82,26 @@ export const showTimeline = operation({
       answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
       entries: z
         .array(timelineEntry)
-        .describe('Everything known of the order, in order of time: at most 500 of a kind, the newest.'),
+        .describe('What settled knows about the order, in order of time: of each kind, at most the newest 500.'),
       next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
       service: z
         .strictObject({
           at: time,
-          event: field.rowId.describe('That said it; or that keeps what the API answered.'),
-          isReading: z.boolean().describe('Whether settled asked; else a webhook came.'),
+          event: field.rowId.describe("The event, or the row that keeps the API's answer."),
+          isReading: z.boolean().describe('True if settled asked; false if a webhook came.'),
           says: z.array(z.string()),
         })
         .nullable()
-        .describe('What the service said last of the payment of the order; null if nothing came.'),
+        .describe("What the service last said about the order's payment; null if it has said nothing."),
       decided: z
         .strictObject({
           decision: z.enum(['accept', 'reject']),
           at: time,
-          by: z.string().nullable().describe('Null if it was no person or token with a name.'),
+          by: z.string().nullable().describe('The person or the named token; otherwise null.'),
           reason: z.string().nullable(),
         })
         .nullable()
-        .describe('What a person decided last about held money; null if that never was.'),
+        .describe('The last decision of a person about held money; null if there was none.'),
       differences: z.array(z.string()).describe('Where the service, settled and the shop differ; empty if they agree.'),
     },
     TIMELINE,

@@ -5,7 +5,7 @@ import type { PageParts, Shown } from './layout.ts';
 import { count, duration, time } from './values.ts';
 import { hrefOf, type View } from './view.ts';
 
-/** Pages for answers of the API that must be read: what they say is shown once, or is to be decided upon. */
+/** Pages for API answers that a person must read, because they are shown only once or need a decision. */
 
 // biome-ignore lint/suspicious/noExplicitAny: documents of several operations, each of which its own schema describes
 type Answered = any;

@@ -9,7 +9,7 @@ import type { View } from './view.ts';
 const require = createRequire(import.meta.url);
 const FOLDER = new URL('../../assets/', import.meta.url);
 
-/** What each asset is made of. The script imports idiomorph from beside it. */
+/** The source files of each asset. The script imports idiomorph from the same folder. */
 const SOURCES = {
   'console.css': ['settled.css', 'console.css'],
   'console.js': ['console.js'],
@@ -24,7 +24,7 @@ type Asset = { bytes: Buffer; type: string; compressed: Buffer | null };
 
 const ASSETS: ReadonlyMap<string, Asset> = new Map(readAssets());
 
-/** Of all assets: each address has it, so that it never stands for other bytes. */
+/** A digest of all assets. Each address contains it, so an address never stands for other bytes. */
 const VERSION = versionOf(ASSETS);
 
 const YEAR_SECONDS = 31_536_000;
@@ -41,7 +41,7 @@ export function assetRoutes(): Router {
     const { version, name } = request.params;
     const asset = ASSETS.get(name);
     if (asset === undefined) return next();
-    // A page of another release asks for its own version: it gets this one, and asks again the next time.
+    // A page of another release requests its own version. It gets this one, and requests it again the next time.
     const isOurs = version === VERSION;
     protect(response);
     response

@@ -9,7 +9,7 @@ import { loaded } from './query.ts';
 import { badge, count, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
-/** Who did what, and whether the chain of it is whole. */
+/** Who did what, and whether the audit chain is intact. */
 
 const PATH = '/audit';
 const VERIFICATION = '/audit/verification';
@@ -58,7 +58,7 @@ function who(view: View, { actor, role, origin, address }: AuditDocument): Html 
   return html`<a href="${hrefOf(view, PATH, { actor })}"><bdi>${actor}</bdi></a> <span class="soft">${role}</span><br><span class="soft">${origin}, ${address}</span>`;
 }
 
-/** What has no name of its own but a number. */
+/** Kinds of objects that have a number instead of a name. */
 const NUMBERED: Readonly<Partial<Record<AuditDocument['action'], string>>> = {
   sign_in: 'session',
   sign_out: 'session',
@@ -77,7 +77,7 @@ function subjectLink(view: View, { action, subject }: AuditDocument): HtmlValue 
 
 const VALUE_SHOWN_MAX = 200;
 
-/** What was before and after, field by field; what stayed as it was is left out. */
+/** The fields that changed, with their values before and after. */
 function change({ before, after }: AuditDocument): HtmlValue {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   const pairs = names.map((name) => ({ name, was: written(before, name), is: written(after, name) }));
@@ -100,7 +100,7 @@ function written(row: Readonly<Record<string, unknown>> | null, name: string): s
   return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX).toWellFormed()}…` : text;
 }
 
-/** Verifying reads the whole chain: a page of its own does it, which does not refresh itself. */
+/** Verifies the chain on a page of its own that does not refresh itself, because it reads the whole chain. */
 export async function showVerification(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const query = typedQuery(request);
   const { document, refused } = await loaded(verifyAudit.load(options, { query }));

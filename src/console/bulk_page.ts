@@ -11,7 +11,7 @@ import { listPage, since, withList } from './listing.ts';
 import { badge, count, lasting, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
 
-/** Work on all rows of a filter: first a count, then a confirmation, then how far it is. */
+/** Bulk work on all rows of a filter: first a count, then a confirmation, then the progress. */
 
 type BulkAction = BulkRunDocument['action'];
 
@@ -19,16 +19,16 @@ type BulkAction = BulkRunDocument['action'];
 type CountDead = (options: ConsoleOptions) => Promise<{ count?: CountDocument | undefined }>;
 
 type Words = {
-  /** What it works on, in one and in many. */
+  /** The noun for a row, singular and plural. */
   noun: { one: string; many: string };
-  /** What it does to them. */
+  /** The verb for the action. */
   verb: string;
   /** The list that its filter narrows, and what the page of that list adds to each filter. */
   list: string;
   implied: QueryValues;
   here: NonNullable<PageParts['here']>;
   needsReason?: true;
-  /** Of rows that can die again after they were put back. */
+  /** Only for rows that can become dead again after they were queued again. */
   countDead?: CountDead;
 };
 
@@ -68,7 +68,7 @@ const WORDS: Readonly<Record<BulkAction, Words>> = {
   },
 };
 
-/** The first step: it only counts. `filter`: the parameters of the list, as the API takes them. */
+/** The form of the first step, which only counts. `filter`: the list's parameters, as the API takes them. */
 export function bulkForm(view: View, { action, filter }: { action: BulkAction; filter: QueryValues }): Html | null {
   const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
   if (!mayDo(view, 'operator') || names.length === 0) return null;
@@ -93,7 +93,7 @@ function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The second step: what `POST /v1/bulk` answered to the first form, or where its work is to be seen. */
+/** The second step: the API's answer to the first form, or the address of the started run. */
 export function bulkAnswer(
   view: View,
   document: { count: { n: number; isMore: boolean } } | { run: BulkRunDocument },
@@ -174,14 +174,14 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   ]);
 }
 
-/** What was searched for is not kept, so a search has no link. */
+/** Links to the filtered list; a search has no link, because settled does not keep its text. */
 function listLink(view: View, run: BulkRunDocument): Html | null {
   if ('q' in run.filter) return null;
   const { list, noun } = WORDS[run.action];
   return html`<a href="${hrefOf(view, list, listQuery(run))}">See the ${noun.many} of this filter</a>`;
 }
 
-/** The filter as the list's own page takes it. */
+/** The filter in the form that the list's page takes. */
 function listQuery({ action, filter }: BulkRunDocument): QueryValues {
   const given = Object.entries(filter).filter(([name]) => !Object.hasOwn(WORDS[action].implied, name));
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));

@@ -1,24 +1,24 @@
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { hrefOf, idOf, type QueryValues, type View } from './view.ts';
 
-/** Parts that pages are put together from. Each escapes what it is given. */
+/** Building blocks of pages. Each escapes its values. */
 
 export type Column<Row> = {
   head: string;
   cell: (row: Row) => HtmlValue;
-  /** Aligned at the end, in figures of one width. */
+  /** Aligns the cells at the end, with digits of one width. */
   isNumber?: true;
-  /** Has sentences, which are hard to read in a narrow column. */
+  /** Makes the column wide enough for sentences. */
   isText?: true;
 };
 
 /**
- * A table that scrolls sideways on its own if the screen is narrow. The first column names the row. `rowId` makes a
- * refreshed page find a row again: it is unique in the page. `empty` is said if there are no rows.
+ * A table that scrolls sideways on narrow screens. The first column names the row. `rowId` is unique in the page, so that
+ * a refreshed page finds the row again. `empty` is the text if there are no rows.
  */
 export function table<Row>(options: {
   caption: string;
-  /** Leaves the caption to those who do not see the heading above. */
+  /** Shows the caption only to screen readers. */
   hidesCaption?: true;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
@@ -53,12 +53,12 @@ export function definitions(pairs: readonly (readonly [string, HtmlValue])[]): H
   return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** Says that there is nothing, and perhaps why or what to do. */
+/** Says that there is nothing to show, and optionally why or what to do. */
 export function emptyState(text: string, hint: HtmlValue = null): Html {
   return html`<div class="empty"><p>${text}</p>${hint === null ? null : html`<p class="hint">${hint}</p>`}</div>`;
 }
 
-/** What went wrong, and what to do about it. `errors` are the places of a form that must be corrected. */
+/** What went wrong and what to do. `errors`: the fields of a form that must be corrected. */
 export function problemPanel(problem: {
   title: string;
   detail: HtmlValue;
@@ -71,7 +71,7 @@ ${errors.length < 2 ? null : html`<ul>${errors.map((error) => html`<li><code>${e
 ${remedy === null ? null : html`<p>${remedy}</p>`}</div>`;
 }
 
-/** Pages beside each other: `here` is the one that is shown. */
+/** Tabs. `isHere` marks the one that is shown. */
 export function tabs(
   view: View,
   {
@@ -90,7 +90,7 @@ export function tabs(
   )}</ul></nav>`;
 }
 
-/** The way through a list that is read by cursor. `cursor`: the page's own, null on the first. Nothing if there is one page. */
+/** Links through a list that is read by cursor. `cursor`: that of this page, null on the first. Null if there is one page. */
 export function pagination(
   view: View,
   { path, query, cursor, next }: { path: string; query: QueryValues; cursor: string | null; next: string | null },
@@ -106,7 +106,7 @@ export type Filter = {
   name: string;
   label: string;
   value: string;
-  /** Choices by value, beside "any"; without them it is typed in. */
+  /** Choices by value, in addition to "any". Without them, the filter is a text field. */
   options?: Readonly<Record<string, string>>;
   type?: 'text' | 'search' | 'date' | 'datetime-local';
   hint?: string;
@@ -115,8 +115,8 @@ export type Filter = {
 };
 
 /**
- * A filter that is sent as a query, so that an address keeps it. `kept` are values of the query that it does not change,
- * `more` is folded away until one of it is set.
+ * A filter form. It sends a query, so the page's address contains the filter. `kept`: values of the query that it does not
+ * change. `more`: filters that are folded away until one of them is set.
  */
 export function filterForm(
   view: View,
@@ -161,7 +161,7 @@ function control(filter: Filter, id: string): Html {
   if (options === undefined) {
     return html`<input class="input" id="${id}" name="${name}" type="${type}" value="${value}" autocomplete="off"${described}>`;
   }
-  // What was written into the address is kept, so that the page can say what is wrong with it.
+  // Keeps an unknown value from the address, so that the page can say what is wrong with it.
   const given = value === '' || Object.hasOwn(options, value) ? {} : { [value]: value };
   const choices = Object.entries({ '': 'any', ...options, ...given });
   return html`<select class="input" id="${id}" name="${name}"${described}>${choices.map(
@@ -170,9 +170,8 @@ function control(filter: Filter, id: string): Html {
 }
 
 /**
- * A form for one action of the API. It leads to `back`, the view's own page by default, when it
- * is done. It stands
- * folded under `summary`, and opens with what the action will do.
+ * A form for one action of the API, folded under `summary`. It begins with what the action will do. Afterwards it leads to
+ * `back`, by default the view's own page.
  */
 export function actionForm(
   view: View,
@@ -182,19 +181,19 @@ export function actionForm(
     /** The address of the API's route, like `/v1/orders/a-1/resolve`. */
     action: string;
     summary: string;
-    /** Names it for those who do not see what it stands beside. */
+    /** The name for screen readers, which do not see what the form is next to. */
     label?: string;
     /** What will happen if the button is pressed. */
     preview: HtmlValue;
-    /** What to weigh before. */
+    /** A warning to read first. */
     warning?: string | null;
     button: string;
-    /** Whether the action is hard to take back. */
+    /** Whether the action is hard to undo. */
     isDanger?: true;
-    /** Whether it is unfolded at first: for a page that is about nothing else. */
+    /** Whether the form is open at first, for a page that shows only this form. */
     isOpen?: true;
     reason: 'required' | 'optional' | 'none';
-    /** What stands in the reason at first; what was typed before if it was refused. */
+    /** The initial text of the reason. By default, what was typed before if the API refused the form. */
     typed?: string;
     values?: QueryValues;
     back?: string;
@@ -225,7 +224,7 @@ ${reason === 'none' ? null : reasonField(id, { isNeeded: reason === 'required', 
 </form></details>`;
 }
 
-/** What was typed into this form, if it is the one that was refused. */
+/** The fields as typed, if the API refused this form; otherwise null. */
 function refusedHere(
   { refused = null }: View,
   action: string,
@@ -253,7 +252,7 @@ ${typed}`
   }</textarea></div>`;
 }
 
-/** A button that acts at once, for what can be repeated without harm. */
+/** A button that acts at once, for actions that can be repeated without harm. */
 export function actionButton(
   view: View,
   {

@@ -15,7 +15,7 @@ import { replayForm } from './rows.ts';
 import { badge, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
-/** What the service said: recorded events, deliveries that were refused, and deliveries that came too late. */
+/** What the service sent: recorded events, rejected deliveries, and stale deliveries. */
 
 const EVENTS = '/deliveries';
 const REJECTIONS = '/deliveries/rejections';
@@ -76,7 +76,7 @@ export function eventColumns(view: View, { ofReadings = false } = {}): Column<Ev
   ];
 }
 
-/** A link to the event by what it says. Type and id are the sender's own words. */
+/** A link to the event, named by its type or id, which are the sender's own words. */
 function eventName(view: View, { id, type, eventId, reading }: EventDocument): Html {
   const what = reading === null ? (type ?? 'without a type') : `asked ${words.asked(type ?? '')}`;
   const named = reading === null ? html`<code>${short(eventId)}</code>` : html`reading ${whole(reading)}`;
@@ -138,7 +138,7 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
 
 const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that settled rejected, by order and reason. They never change an order, and settled does not keep their bodies.</p>`;
 
-/** The answer of a diagnosis, with what settled looked for and what came, as far as the diagnosis says. */
+/** The sentence of a diagnosis, with the expected and the actual value if the diagnosis has them. */
 function diagnosed(diagnosis: RejectionDocument['diagnosis']): HtmlValue {
   if (diagnosis === null) return html`<span class="soft">settled has examined none of these deliveries.</span>`;
   const { wanted, names } = diagnosis.details as { wanted?: unknown; names?: unknown };

@@ -9,7 +9,7 @@ import { definitions, table } from './components.ts';
 import { countOf, duration, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
 
-/** How much came, was settled and was told today, and what waits. */
+/** How much was delivered, settled and told to the shop today, and what waits. */
 export type Flow = {
   stats: StatsDocument;
   /** The UTC day. */
@@ -22,7 +22,7 @@ export type Flow = {
   isPaidWhole: boolean;
 };
 
-/** Of the orders paid today, this many are looked at to say how settled learned of them. */
+/** The number of orders paid today that are read to say how settled learned of them. */
 const PAID_READ_MAX = 50;
 
 export async function loadFlow(options: ConsoleOptions, { nowMs }: View): Promise<Flow> {
@@ -116,7 +116,7 @@ function linkTo(view: View, path: string, query: QueryValues, text: string): Htm
   return html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
 }
 
-/** How many wait, and for how long the oldest is late. */
+/** How many wait, and how late the oldest is. */
 function waitingOf(counts: StatsDocument['events'], lagSeconds: number): string {
   const late = lagSeconds < 1 ? '' : `, the oldest for ${duration(lagSeconds * 1000)}`;
   return `${whole((counts.pending ?? 0) + (counts.leased ?? 0))}${late}`;

@@ -24,15 +24,15 @@ export type PageParts = {
   here: MenuPlace | null;
   /** Markup of `main`. It begins with an `h1`. */
   body: HtmlValue;
-  /** What the last action did, said above the body. */
+  /** The result of the last action, shown above the body. */
   notice?: { text: HtmlValue; isProblem?: boolean } | null;
-  /** What the search box holds. */
+  /** The text in the search box. */
   search?: string;
-  /** Set if the page must not be loaded again by its script: it costs much, or it shows what can be shown once only. */
+  /** Set if the script must not reload the page, because it is expensive or shows something only once. */
   isStill?: true;
 };
 
-/** A page, with another status than 200 if the API refused what it was asked for; or the address to go to instead. */
+/** A page, with the API's status if it is not 200; or the address to redirect to. */
 export type Shown = (PageParts & { status?: number }) | { goTo: string };
 
 /** A whole page of the console. Its `main` is what the script refreshes; without a script every link and form works. */
@@ -85,7 +85,7 @@ function searchBox(view: View, search: string): Html {
 <button class="button quiet">Find</button></form>`;
 }
 
-/** When the page was true. The script says beside it whether it still follows what happens. */
+/** The time of the page's data. The script shows next to it whether the page is live. */
 function status({ nowMs }: View): Html {
   return html`<div class="status"><p>As of <span id="as-of">${clockTime(nowMs)}</span></p>
 <p role="status" id="live-state" hidden></p>

@@ -15,7 +15,7 @@ type Entry = TimelineDocument['entries'][number];
 type Payment = OrderDocument['payments'][number];
 type Notices = Awaited<ReturnType<typeof listNotices.load>>;
 
-/** One order: why it is as it is, what can be done about it, and all that happened. */
+/** One order: why it is in its state, what a person can do, and everything that happened. */
 export async function showOrderPage(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const reference = String(request.params.reference);
   const [timeline, told] = await Promise.all([
@@ -35,7 +35,7 @@ ${story(view, entries, reference)}`;
   return { title: order.reference, here: '/orders', notice: linkUnknown(view, order), body };
 }
 
-/** What each of the three knows, side by side, and how they differ. */
+/** What the service, settled and the shop know, side by side, and how they differ. */
 function sides(view: View, { order, service, decided, differences }: TimelineDocument, told: Notices): Html {
   const who = told.shop === null ? 'The service and settled' : 'The service, settled and the shop';
   const agree = service === null ? 'The service has said nothing about a payment so far.' : `${who} agree.`;
@@ -126,7 +126,7 @@ function shopSide(view: View, { version }: OrderDocument, { notices, shop }: Not
   ]);
 }
 
-/** The payments that were counted; a column that would be empty is left out. */
+/** The counted payments, without columns that would be empty. */
 function payments(view: View, order: OrderDocument): Html | null {
   if (order.payments.length === 0) return null;
   const { count } = order.paymentsTotal;
@@ -169,7 +169,7 @@ function timeOf(at: string | null): Html | null {
   return at === null ? null : time(Date.parse(at));
 }
 
-/** In all, with interest, or in the currency of the customer. */
+/** What the customer paid in total, with interest, or in their own currency. */
 function paidByCustomer(view: View, { customerPaid, totalBRL }: Payment): Html | null {
   if (customerPaid !== null) return money(view, customerPaid.amount, customerPaid.currency);
   return totalBRL === null ? null : money(view, totalBRL, 'BRL');

@@ -66,7 +66,7 @@ export function orderActions(
   }${ask === null ? null : html`<p>${ask}</p>`}</section>`;
 }
 
-/** What an action came to that asked the service about a link that the service does not know; null if none did. */
+/** The notice after an action that asked about a link which the service does not know; null after any other. */
 export function linkUnknown(
   { refused = null }: View,
   { link }: OrderDocument,
@@ -123,7 +123,7 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
   });
 }
 
-/** A line of advice: its command stands out, and is followed by what does the same here. */
+/** A line of advice. Its command stands out, followed by the form or link that does the same on this page. */
 export function nextStep(view: View, order: OrderDocument, line: string): Html {
   const at = line.search(/settled (orders|events|notices|attention|links|rejections|doctor)\b/);
   if (at < 0) return prose(view, line, order.reference);
@@ -132,7 +132,7 @@ export function nextStep(view: View, order: OrderDocument, line: string): Html {
   return html`${prose(view, advice, order.reference)}<code>${command}</code>${does === null ? null : html` ${does}`}`;
 }
 
-/** What does here what a command does; null if no form of the page does. */
+/** The form or link that does the same as a command; null if the page has none. */
 function actionFor(view: View, { reference }: OrderDocument, command: string): Html | null {
   const word = shellWord(reference);
   const button = (action: string, text: string) => actionButton(view, { action, button: text });

@@ -34,7 +34,7 @@ const NAMES = [
 ] as const;
 type Typed = Record<(typeof NAMES)[number], string>;
 
-/** The list of orders: what was searched stands in the address, and one hit leads to its order. */
+/** The list of orders. The address contains the search; a single hit leads to its order. */
 export async function showOrders(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const typed = given(request, NAMES);
   const { cursor, ...query } = typed;
@@ -45,11 +45,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   if (document === null) {
     const { status } = refused;
     const detail = refused.detailBeside(NAMES.filter((name) => name !== 'cursor' && name !== 'limit'));
-    return {
-      ...parts,
-      status,
-      body: html`${head}${problemPanel({ title: 'settled cannot search for this', detail })}`,
-    };
+    return { ...parts, status, body: html`${head}${problemPanel({ title: 'This search is invalid', detail })}` };
   }
   const { orders, nextCursor: next, count: counted } = document;
   const [only] = orders;
@@ -78,13 +74,13 @@ function askedOf(typed: Typed): Record<string, string> {
   return asked({ ...typed, ...Object.fromEntries([...times, ...ends]), ...money });
 }
 
-/** The filters alone: the table of all rows has no pages. */
+/** The filters without the cursor: the CSV of all rows has no pages. */
 function csvQuery(typed: Typed): Record<string, string> {
   const { limit: _limit, cursor: _cursor, ...filters } = askedOf(typed);
   return filters;
 }
 
-/** Choices of states beside each of them. */
+/** Choices of states in addition to each single state. */
 const SEVERAL_STATES = { 'awaiting_payment,payment_pending,expired': 'not paid yet' };
 
 type Filters = { filters: Filter[]; more: Filter[] };
@@ -181,7 +177,7 @@ const FILTER_WORDS: Readonly<Record<string, string>> = {
   currency: 'in',
 };
 
-/** Of what was searched for and not found: so much of its beginning may be right. */
+/** The parts of a search without a hit that settled tries as the beginning of a reference. */
 const BEGINNINGS = [0.75, 0.5];
 const BEGINNING_MIN = 3;
 const NEAR_MAX = 5;
@@ -202,7 +198,7 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
   return html`<p class="soft">You can search by the reference of an order or its beginning; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
 }
 
-/** Says what was looked for. */
+/** The search and the filters in words. */
 function nothingFound(view: View, { q, limit: _, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {
   const words = Object.entries(filters)
     .filter(([, value]) => value !== '')

@@ -25,7 +25,7 @@ ${showFlow(view, flow, checks)}`;
   return { title: 'Overview', here: '/', body };
 }
 
-/** Of more groups than this, what they mean is folded away below, so that all of them stand on the first screen. */
+/** If there are more groups than this, their meanings are folded below, so that all groups fit on the first screen. */
 const EXPLAINED_MAX = 10;
 
 type Sum = GroupDocument['sums'][number];
@@ -38,7 +38,7 @@ const TITLES: Readonly<Record<Concern, string>> = {
   link: 'Links',
 };
 
-/** What needs a person by kind: money on one side, all else on the other. */
+/** The matters by kind: money on one side, everything else on the other. */
 function queue(view: View, groups: readonly GroupDocument[]): Html | null {
   if (groups.length === 0) return null;
   const isShort = groups.length > EXPLAINED_MAX;
@@ -95,7 +95,7 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
   return reason === null ? words : `${words}: ${reason.replaceAll('_', ' ')}`;
 }
 
-/** What was captured on the orders; what they ask, if nothing was. */
+/** The captured money of the orders, or what they ask for if nothing was captured. */
 function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
   const captured = sums.filter(({ balance }) => Number(balance) !== 0);
   if (captured.length > 0) {
@@ -106,7 +106,7 @@ function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
   return sums.length === 0 ? html`<span class="soft">–</span>` : html`<span class="soft">none</span>`;
 }
 
-/** Checks that say what settled cannot know or do now; those about matters are in the queue already. */
+/** Checks about what settled cannot know or do now. Checks about matters are missing: the queue above shows them. */
 const ABOUT_KNOWING: ReadonlySet<string> = new Set([
   'ready',
   'clock steps',

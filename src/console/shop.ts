@@ -75,9 +75,7 @@ function notTaken(view: View, { notices }: StatsDocument): Html | null {
   const { pending = 0, dead = 0 } = notices;
   const links = [
     ...(pending > 0 ? [html`<a href="${hrefOf(view, PATH, { status: 'pending' })}">See the waiting notices</a>`] : []),
-    ...(dead > 0
-      ? [html`<a href="${hrefOf(view, PATH, { status: 'dead' })}">See the notices that settled gave up</a>`]
-      : []),
+    ...(dead > 0 ? [html`<a href="${hrefOf(view, PATH, { status: 'dead' })}">See the dead notices</a>`] : []),
   ];
   return links.length === 0 ? null : html`<p class="actions">${links}</p>`;
 }

@@ -98,9 +98,7 @@ function readingEntry({ key, reading, type, status, outcome, rule, fault, receiv
       fault === null ? 'the answer waits to be settled' : 'the answer could not be settled; settled will try again',
     leased: 'the answer is being settled',
     done:
-      rule === null
-        ? 'the answer said nothing about a payment'
-        : `the answer: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+      rule === null ? 'it said nothing about a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
     dead: 'the answer could not be settled (dead)',
   };
   const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;

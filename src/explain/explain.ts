@@ -43,8 +43,7 @@ export function explain(timeline: Timeline, means: Means): Explanation {
 function firstOf({ order, attention }: Timeline): string {
   const first = STATES[order.state](order);
   if (order.state !== 'paid' || !attention.some(({ kind }) => kind === 'status_unclear')) return first;
-  const doubt =
-    "but what the service said about its payment later is unclear: look in the service's panel (status_unclear)";
+  const doubt = 'but what the service said later is unclear: look at the payment in its panel (status_unclear)';
   return `${named(order)} is paid, ${doubt}. ${paidWords(order)}`;
 }
 

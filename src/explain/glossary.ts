@@ -8,19 +8,18 @@ import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/contract_bulk.ts';
 import type { Count } from '../store/contract_lists.ts';
 
-/** settled's own names in words for a person who knows none of them, and how counts, times, money and commands are written. */
+/** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
 
 export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   signature_missing: 'no signature header',
   signature_malformed: 'an unreadable signature',
   signature_repeated: 'more than one signature header',
-  signature_wrong: 'a signature that does not match (the signing secret is wrong, or the body was changed on the way)',
+  signature_wrong: 'a signature that does not match (wrong signing secret, or a body that was changed on the way)',
   timestamp_missing: 'no timestamp header',
   timestamp_malformed: 'an unreadable timestamp',
   timestamp_repeated: 'more than one timestamp header',
   secret_unusable: 'the signing secret that was registered for this link is too short',
-  secret_undecipherable:
-    "none of settled's keys decrypts the signing secret of this link, so settled cannot verify the delivery",
+  secret_undecipherable: "no known key decrypts this link's signing secret, so settled cannot verify the delivery",
   method_not_allowed: 'not sent with POST',
   body_too_large: 'a body that is too large',
   content_encoding: 'a compressed body, or another content encoding',
@@ -92,10 +91,8 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
 const FLAGS: Readonly<Record<Flag, string>> = {
   late: 'It was paid after its link had expired (late).',
   money_unnamed: "The service did not say how much was paid, so settled counted the order's amount (money_unnamed).",
-  overpaid:
-    "An earlier version of settled counted more than the order's amount. The rest may be instalment interest (overpaid).",
-  underpaid:
-    'A person marked it paid, although settled had counted too little or money in another currency (underpaid).',
+  overpaid: 'An earlier version of settled counted too much; the rest may be instalment interest (overpaid).',
+  underpaid: 'A person marked it paid, although settled had counted too little or other money (underpaid).',
   duplicate_payment:
     'It was paid more than once. All payments except one must be refunded to the customer (duplicate_payment).',
   refund_due: 'Its captured money must be refunded to the customer (refund_due).',
@@ -114,8 +111,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_missing: 'the service does not know the payment link',
   link_not_known: 'the service has a payment link that this restored database does not know',
   link_not_opened: 'settled has not been able to open the payment link yet',
-  link_withheld:
-    'the service created the payment link with another amount or currency, so settled does not show it to the shop',
+  link_withheld: 'the service created the link with another amount or currency, so the shop does not get it',
   notices_dead: 'the shop did not accept notices, and settled no longer sends them',
   merchant_inactive: 'the service says that the merchant is not active',
   money_unnamed:
@@ -253,7 +249,7 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
-/** What bulk work did with each row that it changed. What comes of it later is not known to it. */
+/** What bulk work did with each row that it changed. It does not know the later result. */
 export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
   replay_events: 'queued again',
   resend_notices: 'queued again',
@@ -264,7 +260,7 @@ export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
 /** Why settled cancelled work on many rows. */
 export const WHY_CANCELLED = { token_ended: 'the token that started it was revoked or has expired' } as const;
 
-/** What it means that a copy took the place of the database. */
+/** What follows from restoring a copy of the database. */
 export function restoredSentence(restoredFromMs: number): string {
   return (
     `This database is a copy of ${iso(restoredFromMs)}. settled answers feed cursors from before the restore with 410. ` +

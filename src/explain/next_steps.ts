@@ -12,7 +12,7 @@ import { adoptCommand, firstLine, inMoney, inPanel, iso, shellWord, words } from
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
 
-/** What an explanation needs beside the order's own rows. */
+/** What an explanation needs in addition to the order's own rows. */
 export type Means = {
   nowMs: number;
   /** Whether there is an API to ask. */
@@ -142,7 +142,7 @@ function nextOfUnread({ events, attention }: Timeline): string[] {
   ];
 }
 
-/** A person ends what the service left open: the order's state does not show it. */
+/** What a person does about a payment that the service left unclear: the order's state does not show it. */
 function nextOfUnclear({ attention }: Timeline): string[] {
   return attention
     .filter(({ kind }) => kind === 'status_unclear')
@@ -158,7 +158,7 @@ const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
 /** Reasons to ask that may hide a payment: a delivery that settled could not read. */
 const NEEDS_AN_ANSWER: ReadonlySet<string> = new Set(['not_understood', 'unreadable']);
 
-/** Without an API a person has to look. */
+/** What a person must look at because settled has no API to ask. */
 function nextOfDoubt({ order, check, attention }: Timeline): string[] {
   if (check === null || check.reason === 'registered') return [];
   // A delivery that settled did not believe says nothing about an order that a later one paid.
@@ -192,7 +192,7 @@ function nextOfOrder(order: Order, { canAsk }: Means): string[] {
   return lines;
 }
 
-/** What a payment that settled waits for will do. */
+/** What happens when the awaited payment arrives, or does not. */
 function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   const { order, opening } = timeline;
   const canBePaid = opening === null || (opening.status === 'done' && opening.withheld === null);
@@ -216,7 +216,7 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
   ];
 }
 
-/** The payments beside the one that paid the order. */
+/** The completed payments other than the one that paid the order. */
 function paidBeside(order: Order): string {
   const others = payments(order).filter(
     ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',

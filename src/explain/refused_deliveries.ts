@@ -22,7 +22,7 @@ export function explainRefusedDeliveries(timeline: Timeline, { headerNames }: Me
     ...counted(unread, 'unread'),
     ...diagnoses.map((diagnosis) => explainDiagnosis(diagnosis).answer),
     ...(rejections.some((one) => isLookedForNow(one, headerNames))
-      ? ['Since then, settled has been set to look for the headers that they carried.']
+      ? ['Now it looks for those that they carried.']
       : []),
     ...(flaw !== null && isOfSecret
       ? [`The service named a signing secret for this link that settled cannot use (${flaw}), and may sign with it.`]

@@ -74,7 +74,7 @@ function otherPayments(order: Order, facts: readonly PaymentFact[]): string[] {
   return facts.filter(speaksOfMoney).flatMap((fact) => differenceOf(order, fact) ?? []);
 }
 
-/** Whether a person decided about what came: it is no longer a difference that the order asks other money. */
+/** Whether a person has decided about the money. It then counts as no difference that the order asks for another amount. */
 function isDecided({ state, resolution }: Order): boolean {
   return resolution !== null && state !== 'held';
 }

@@ -95,7 +95,7 @@ describe('api: backup', () => {
     const answers = await Promise.all([1, 2, 3].map(() => post(app, '/v1/admin/backup', {})));
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 503, 503]);
     const refused = answers.find(({ status }) => status === 503);
-    expect(refused?.body.detail).toContain('A backup is being written');
+    expect(refused?.body.detail).toContain('settled is already writing a backup');
     await backUp(app);
   });
 

@@ -191,7 +191,7 @@ describe('api: opening a link again', () => {
     for (const same of [asked, { ...asked, amount: 50 }]) {
       const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
       const detail = problem(again, 409, 'order_cancelled');
-      expect(detail).toBe(`Order ${reference} was cancelled and is not to be paid. Use a new reference.`);
+      expect(detail).toBe(`Order ${reference} was cancelled and cannot be paid. Use a new reference.`);
       expect(JSON.stringify(again.body)).not.toContain('http');
     }
   });
@@ -252,7 +252,7 @@ describe('api: registering a link for an order that settled opens', () => {
     const { body } = await openOrder(shop, reference, { amount: '100.00' });
     const answer = await post(shop.settled, '/v1/links', { reference, ...asked });
     const detail = problem(answer, 409, 'reference_conflict');
-    expect(detail).toContain('settled makes its link itself');
+    expect(detail).toContain('settled creates its link');
     expect(detail).toContain(`settled orders adopt ${reference} --id ${id}`);
     expect(await shop.settled.order(reference)).toEqual(body.order);
   });

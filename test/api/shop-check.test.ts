@@ -103,7 +103,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'warning',
-      /^the shop takes no notices: 1 attempt failed, at 20\S+Z; its last answer: 401 <h1> wrong secret\?<\/h1>\.+\. Check that the shop has the secret/,
+      /^the shop does not accept notices: 1 attempt failed, at 20\S+Z; its last answer: 401 <h1> wrong secret\?<\/h1>\.+\. Check that the shop has the secret/,
     );
     expect([await matters(app), await nextOf(app, 'order-1')]).toEqual([
       [],
@@ -114,7 +114,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'failing',
-      /^the shop takes no notices: 3 attempts in a row failed since 20\S+Z; .*.*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
+      /^the shop does not accept notices: 3 attempts in a row failed since 20\S+Z; .*.*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
     );
     expect(await matters(app)).toMatchObject([{ count: 1, detail: expect.stringContaining('401 <h1> wrong') }]);
     expect(await failuresInMetrics(app)).toBe(3);

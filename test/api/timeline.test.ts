@@ -370,7 +370,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/settled last asked the service at .*; the service knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /a person asked; the answer: nothing new .*\(ignored, rule .*; reading \d+, kept/,
+      /a person asked; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
       /asks the service at 20.*, in .*, on schedule\..*settled orders check order-\d/,
@@ -399,7 +399,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await post(shop.settled, `${orderPath(reference)}/check`, {});
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when settled asked/);
-    expect(linesOf(found, 'reading')).toMatch(/the answer: .* \(applied, rule paid\)/);
+    expect(linesOf(found, 'reading')).toMatch(/it answered: .* \(applied, rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
     expect(linesOf(found, 'drift')).toMatch(
       /settled had: awaiting_payment.*service had: paid.*100\.00 BRL.*service was right/,

@@ -118,7 +118,7 @@ describe.each(['sqlite', 'postgres'] as const)('a step of the clock that the sto
     expect(samples((await app.api('/metrics')).body)).toMatchObject({ settled_clock_steps_total: 2 });
     expect(await clockFinding(app)).toMatchObject({
       status: 'warning',
-      detail: expect.stringMatching(/^the clock stepped 1 d 1 h back, \d+.* ago: for an hour no bytes are dropped/),
+      detail: expect.stringMatching(/^the clock stepped 1 d 1 h back, \d+.* ago: for an hour, settled drops no bytes/),
     });
   });
 

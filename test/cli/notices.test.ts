@@ -45,7 +45,7 @@ describe('cli: notices list', () => {
     expect(data.shop).toMatchObject({ url, failures: { fault: { code: 'shop_refused' } } });
     expect(JSON.stringify(data)).not.toContain('hidden-in');
     const doctor = await say(['doctor'], environmentOf(app), EXIT.refused);
-    expect(doctor.text).toMatch(/^failing +shop +the shop takes no notices: \d+ attempts in a row failed/m);
+    expect(doctor.text).toMatch(/^failing +shop +the shop does not accept notices: \d+ attempts in a row failed/m);
   });
 });
 

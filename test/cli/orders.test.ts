@@ -52,7 +52,7 @@ describe('settled orders open', () => {
     await passUntil(shop, () => ended);
     const { text, data } = await said;
     expect(data.order.link).toBeNull();
-    expect(text).toMatch(/not there yet\. .*(next attempt|under way).*\n.*settled why order-1/);
+    expect(text).toMatch(/not there yet\. .*(next tries|is trying).*\n.*settled why order-1/);
   });
 
   it.each([

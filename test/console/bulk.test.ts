@@ -36,7 +36,7 @@ describe('console: work on all rows of a filter', () => {
     await tab.locator('h1 .badge', { hasText: 'done' }).waitFor();
     expect(await tab.locator('main').innerText()).toContain('20 of 20 events processed.');
     expect(await tab.locator('main').innerText()).toContain('the secret was wrong');
-    expect(await tab.locator('main .facts').innerText()).toMatch(/^Put back to be settled\s+20\s/);
+    expect(await tab.locator('main .facts').innerText()).toMatch(/^Queued again\s+20\s/);
     // They die again at once, and the page follows that too.
     await tab.getByRole('link', { name: '20 events', exact: true }).waitFor();
     expect(await tab.locator('main').innerText()).toContain('Dead rows now: 20 events');

@@ -235,7 +235,7 @@ describe('console: actions, without script', () => {
     await tab.fill('#token-name', 'dora');
     await tab.selectOption('#token-expires', '7d');
     await tab.getByRole('button', { name: 'Create the token' }).click();
-    expect(await tab.locator('main > .problem').innerText()).toContain('There is a token named dora');
+    expect(await tab.locator('main > .problem').innerText()).toContain('There already is a token named dora');
     expect([await tab.inputValue('#token-name'), await tab.inputValue('#token-expires')]).toEqual(['dora', '7d']);
     await tab.locator('#revoke-dora summary').click();
     await tab.getByRole('button', { name: 'Revoke the token' }).click();

@@ -62,6 +62,19 @@ describe('console: an order', () => {
     for (const { summary } of body.entries) expect(text).toContain(shown(summary, reference));
   });
 
+  it('is decided from the list of matters too: its row leads to both forms, and names no command', async () => {
+    const reference = await held();
+    const { markup } = await see('/attention?kind=hold');
+    const row = markup.split('<tr ').find((one) => one.includes(`/orders/${reference}"`)) ?? '';
+    expect(textOf(`<main>${row}`)).toContain('R$60.00, but the order asks for R$100.00');
+    expect(textOf(`<main>${row}`)).not.toContain('settled ');
+    for (const decision of ['accept', 'reject']) {
+      const [, query] = new RegExp(`href="/orders/${reference}(\\?[^"#]+)#${decision}"`).exec(row) ?? [];
+      const page = await see(`/orders/${reference}${query}`);
+      expect(page.markup).toMatch(new RegExp(`<details class="action" id="${decision}" open>`));
+    }
+  });
+
   it('shows of each decision what a dry run says of it', async () => {
     const reference = await held();
     const { text } = await see(`/orders/${reference}`);
@@ -147,7 +160,7 @@ describe('console: an order', () => {
     await settled().api(action, { body: { decision: 'accept', reason: 'fine' } });
     const { status, text } = await send(action, fields);
     expect(status).toBe(409);
-    expect(text).toContain(`Order ${reference} is paid: only a held order can be resolved.`);
+    expect(text).toContain(`Order ${reference} is paid. You can resolve only a held order.`);
     expect(text).toContain('You had typed: nobody knows <this> money');
     expect(text).toContain('is paid. A person accepted R$60.00');
     expect((await settled().order(reference)).state).toBe('paid');

@@ -35,7 +35,7 @@ describe('the shop of the demo', () => {
     await heading(tab, 'Paid. Thank you!');
     expect(tab.url()).toMatch(new RegExp(`^${shop}/orders/lamp-[0-9a-f]{6}$`));
     await tab.getByText('A lamp for the desk').waitFor();
-    await tab.getByText(/^paid, learned by (a webhook|asking the service)$/).waitFor();
+    await tab.getByText(/^paid, learned (from a webhook|by asking the service)$/).waitFor();
     await tab.getByText(/^by \d signed notices?: (order\.payment_pending, )?order\.paid$/).waitFor();
     await tab.goto(shop);
     const orders = tab.getByRole('list', { name: 'Orders' });

@@ -96,7 +96,7 @@ describe('why: what the service answered when it was asked', () => {
         at: '2026-01-02T11:59:00.000Z',
         kind: 'reading',
         summary:
-          'settled asked the service, on schedule; the answer: the payment is completed and matches the ' +
+          'settled asked the service, on schedule; it answered: the payment is completed and matches the ' +
           'order (applied, rule paid)',
         details: ['reading 12, kept as event 7'],
         about: { what: 'event', id: '7', status: 'done' },
@@ -190,15 +190,13 @@ describe('why: deliveries that came under other header names', () => {
     const { answer, next } = told({ rejections: [refused()] });
     expect(answer).toContain('settled rejected 4 deliveries as not authentic: no signature header (');
     expect(answer).toContain('carried `x-acme-signature` and `x-acme-timestamp`, and settled looked for `x-service');
-    expect(answer).not.toContain('Since then');
+    expect(answer).not.toContain('Now it');
     expect(next).toContain("If these are the service's own, set SETTLED_HEADER_PREFIX=x-acme and restart settled.");
   });
 
   it('advises nothing if the setting has been changed since', () => {
     const { answer, next } = told({ rejections: [refused()] }, true, false, 'x-acme');
-    expect(answer).toMatch(
-      /settled looked for `x-service.* Since then, settled has been set to look for the headers that they carried\./,
-    );
+    expect(answer).toMatch(/settled looked for `x-service.* Now it looks for those that they carried\./);
     expect(next).not.toContain('SETTLED_HEADER_PREFIX');
   });
 

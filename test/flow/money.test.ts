@@ -46,7 +46,7 @@ describe('money as the service may say it', () => {
     const { groups } = (await shop.settled.api('/v1/attention')).body;
     expect(groups).toMatchObject([{ kind: 'hold', reason: 'amount_mismatch' }]);
     const { answer, next } = (await shop.settled.api('/v1/orders/interest/timeline')).body;
-    expect(answer).toContain('The customer paid 121.89 BRL');
+    expect(answer).toContain('the customer paid 121.89 BRL');
     expect(next.join(' ')).not.toContain('efund it');
   });
 

@@ -38,7 +38,7 @@ describe('cancelling an order whose link is being opened', () => {
     const answer = await cancel(shop, 'order-1');
     expect(answer).toMatchObject({ status: 503, body: { title: 'link_unknown' } });
     expect(answer.body.detail).toMatch(/may have it already: the order is not cancelled.*at 20/);
-    const [, nextAttemptAt = ''] = /next attempt to open it is at (20\S+Z)/.exec(answer.body.detail) ?? [];
+    const [, nextAttemptAt = ''] = /settled next tries to open it at (20\S+Z)/.exec(answer.body.detail) ?? [];
     const waitsMs = Date.parse(nextAttemptAt) - shop.sandbox.clock.nowMs();
     expect(waitsMs).toBeGreaterThan(15_000);
     expect(Math.abs(Number(answer.headers.get('retry-after')) - waitsMs / 1_000)).toBeLessThan(5);

@@ -126,7 +126,9 @@ describe('a service that makes another link than was asked', () => {
       expect(answer.status).toBe(422);
       expect(answer.body).toMatchObject({
         title: 'link_withheld',
-        detail: expect.stringMatching(/BRL.*USD.*panel.*under another reference.*settled watches .*until it expires/),
+        detail: expect.stringMatching(
+          /BRL.*USD.*panel.*with another reference.*settled keeps watching .*until it expires/,
+        ),
       });
     }
     expect((await shop.settled.order('order-1')).link).toBeNull();

@@ -157,8 +157,8 @@ describe('a service that names its own signing secret', () => {
     if (!isOurs) {
       await eventually(async () => expect(ofOrder(await rejectionsOf(shop), reference)).toHaveLength(1));
       const { body } = await shop.settled.api(`/v1/orders/${reference}/timeline`);
-      expect(body.answer).toContain(`a signing secret for this link that cannot be used (it has ${flaw})`);
-      expect(body.next.join('\n')).toContain('Ask the operator of the service which secret it signs');
+      expect(body.answer).toContain(`a signing secret for this link that settled cannot use (it has ${flaw})`);
+      expect(body.next.join('\n')).toContain("Ask the service's operator which secret it signs");
       // What settled opened takes no secret by hand.
       expect(body.next.join('\n')).not.toMatch(/links add|adopt/);
     }
@@ -170,7 +170,8 @@ describe('a service that names its own signing secret', () => {
 });
 
 describe("a link whose creation's answer was lost", () => {
-  const LOST = 'answer to the creation of the link was lost, and the signing secret that it may have named';
+  const LOST =
+    "settled did not receive the service's answer when it created the link. If the answer named another signing secret";
 
   it.each([
     ['own', 'reconciliation'],

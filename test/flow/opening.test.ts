@@ -81,7 +81,7 @@ describe('opening a link over a bad network', () => {
     expect(answer.status).toBe(202);
     expect(answer.body.order).toMatchObject({ reference: 'order-1', state: 'awaiting_payment', link: null });
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-    expect(answer.body.opening.detail).toMatch(/503.*next attempt|under way/);
+    expect(answer.body.opening.detail).toMatch(/503.*next tries|is trying/);
     await passUntil(shop, async () => (await shop.settled.order('order-1')).link !== null);
     await expectOneLink(shop, 'order-1');
   });
@@ -167,7 +167,8 @@ describe('opening a link if the service lists none', () => {
     const shop = await startShop({ service: 'sandbox' });
     await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
     const answer = await openWhilePassing(shop, 'order-1');
-    const said = /settled orders adopt order-1 --id ID; or have the service send an event of it/;
+    const said =
+      /let the service send an event for it, or give the link to the order: settled orders adopt order-1 --id ID\./;
     expect(answer.status).toBe(202);
     expect(answer.body.opening).toEqual({
       detail: expect.stringMatching(said),

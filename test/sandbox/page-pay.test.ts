@@ -221,8 +221,8 @@ describe('a link that cannot be paid', () => {
     await tab.goto(link.url);
     await heading(tab, 'This link is already paid');
     await tab
-      .getByText(`is ${word} since`)
-      .or(tab.getByText(`was ${word} since`))
+      .getByText(`is now ${word}`)
+      .or(tab.getByText(`has been ${word}`))
       .waitFor();
   });
 

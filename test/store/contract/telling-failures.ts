@@ -148,13 +148,13 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       const since = new Date(world.nowMs).toISOString();
       expect(matter?.detail).toMatch(
         new RegExp(
-          `^The shop takes no notices: 3 attempts in a row failed since ${since}, .* its last answer: 401 wrong secret\\?\\. ` +
-            'Does the shop have the secret of SETTLED_SHOP_SECRET\\?.*settled notices list --status pending.*resend --failed --yes$',
+          `^The shop does not accept notices: 3 attempts in a row failed since ${since}, .* its last answer: 401 wrong secret\\?\\. ` +
+            'Check that the shop has the secret of SETTLED_SHOP_SECRET\\..*settled notices list --status pending.*resend --failed --yes$',
         ),
       );
       await retry(fourth, { fault: UNREACHED, answer: null });
       expect(await matters()).toMatchObject([
-        { count: 2, detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. See/) },
+        { count: 2, detail: expect.stringMatching(/: 4 attempts .*; the last attempt: .*ECONNREFUSED\. To see/) },
       ]);
     });
 
