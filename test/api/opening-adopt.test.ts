@@ -90,7 +90,7 @@ describe('api: adopting a link that settled did not make', () => {
   ])('refuses a link once a customer %s', async (_name, how) => {
     const { shop, reference, link } = await takenOrder();
     await act(shop.sandbox, link, 'pay', how);
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('began to pay');
+    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('has already begun to pay');
   });
 
   it('refuses an id that the service does not know', async () => {
@@ -126,7 +126,7 @@ describe('api: adopting a link that settled did not make', () => {
     const reference = freshReference();
     await shop.settled.reserve(reference);
     const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('waits for no link');
+    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('is not waiting for a link');
   });
 
   it('refuses a link that belongs to another order', async () => {

@@ -138,7 +138,7 @@ describe('retention: the bytes of hints', () => {
     expect(bytes()).toEqual([{ bytes: Buffer.byteLength(body), count: 1 }]);
     await aDayAndMore(kept, () => expect(bytes()).toEqual([{ bytes: 0, count: 1 }]));
     const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
-    expect(JSON.stringify(told)).toContain('not believed');
+    expect(JSON.stringify(told)).toContain('settled did not settle it');
   });
 });
 

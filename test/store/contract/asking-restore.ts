@@ -47,7 +47,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
         `settled links reserve 'order of ours' --amount 100.00 --currency BRL && settled links add 'order of ours' ` +
           `--amount 100.00 --currency BRL --id ${lost.id}.`,
       );
-      expect(found?.detail).toContain(`reference_taken: settled orders adopt 'order of ours' --id ${lost.id}.`);
+      expect(found?.detail).toContain(`reference_taken, give it the link: settled orders adopt 'order of ours' --id ${lost.id}.`);
       await world.store.endAttention({ by: null, key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
       expect(await compare(lost)).toMatchObject({ notKnown: 0 });
       expect(await matterOf(lost)).toBeUndefined();
@@ -70,7 +70,7 @@ export function restoreContract(open: () => Promise<Restored>): void {
       const other = listed({ reference });
       expect(await compare(other)).toMatchObject({ notKnown: 1 });
       const detail = (await matterOf(other))?.detail;
-      expect(detail).toContain(`Order ${reference} has link ${linkId} here`);
+      expect(detail).toContain(`Here, order ${reference} has link ${linkId}.`);
       expect(detail).not.toContain('settled links add');
     });
 
