@@ -47,7 +47,9 @@ export function restoreContract(open: () => Promise<Restored>): void {
         `settled links reserve 'order of ours' --amount 100.00 --currency BRL && settled links add 'order of ours' ` +
           `--amount 100.00 --currency BRL --id ${lost.id}.`,
       );
-      expect(found?.detail).toContain(`reference_taken, give it the link: settled orders adopt 'order of ours' --id ${lost.id}.`);
+      expect(found?.detail).toContain(
+        `reference_taken, give it the link: settled orders adopt 'order of ours' --id ${lost.id}.`,
+      );
       await world.store.endAttention({ by: null, key: found?.key ?? 0, reason: 'not ours', atMs: world.nowMs });
       expect(await compare(lost)).toMatchObject({ notKnown: 0 });
       expect(await matterOf(lost)).toBeUndefined();
