@@ -22,7 +22,7 @@ export function whatShopKnows({ notices }: Timeline): string[] {
 
 function whenTold(last: NoticeSummary | undefined): string[] {
   if (last === undefined || last.endedAtMs === null) return [];
-  return [`The shop was told ${words.notice(last.type)} at ${iso(last.endedAtMs)}.`];
+  return [`At ${iso(last.endedAtMs)}, settled told the shop ${words.notice(last.type)}.`];
 }
 
 /** When settled sends what the shop does not know, and what a person can do. `shopFailures` count the notices of all orders. */

@@ -552,7 +552,7 @@ describe('api: whether the shop knows that an order is paid', () => {
   it('told: says when', async () => {
     const { tried } = await paidWhere(204);
     const { answer, next } = await tried(/the shop accepted it at 20.*\(attempt 1\)/);
-    expect(answer).toMatch(/ is paid\. .* The shop was told that the order is paid at 20.*Z\.$/);
+    expect(answer).toMatch(/ is paid\. .* At 20.*Z, settled told the shop that the order is paid\.$/);
     expect(next).toEqual(['Nothing more to do: the order is complete.']);
   });
 
@@ -574,6 +574,6 @@ describe('api: whether the shop knows that an order is paid', () => {
     const [, id] = /settled notices resend (msg_\S+)$/.exec(next.join('\n')) ?? [];
     callback.answerWith(204);
     expect((await post(app, `/v1/notices/${id}/resend`, {})).status).toBe(202);
-    expect((await tried(/the shop accepted it/)).answer).toMatch(/The shop was told/);
+    expect((await tried(/the shop accepted it/)).answer).toMatch(/settled told the shop/);
   });
 });

@@ -433,7 +433,7 @@ describe('why: what the shop was told', () => {
     expect(entries).toEqual([
       'order.paid, to tell the shop that the order is paid: the shop accepted it at 2026-01-02T11:59:59.000Z (attempt 1)',
     ]);
-    expect(answer).toMatch(/ The shop was told that the order is paid at 2026-01-02T11:59:59\.000Z\.$/);
+    expect(answer).toMatch(/ At 2026-01-02T11:59:59\.000Z, settled told the shop that the order is paid\.$/);
     expect(next).toBe('Nothing more to do: the order is complete.');
   });
 
@@ -498,7 +498,7 @@ describe('why: what the shop was told', () => {
 
   it('by a later notice: it knows the order, even without the earlier ones', () => {
     const { answer, next } = shop([earlier(dead), notice(taken)]);
-    expect(answer).toMatch(/The shop was told that the order is paid at 2026/);
+    expect(answer).toMatch(/At 2026.*, settled told the shop that the order is paid/);
     expect(next).toMatch(/settled notices resend msg_3_x$/);
   });
 
