@@ -2,7 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
+import { CLIENT, inItsPlace, replaced } from './one_file_thread.ts';
 
 /**
  * Bundles `settled` and its sandbox, each into a few files, for the tests that start them as processes. To find, read and
@@ -12,7 +13,6 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DEPENDENCIES = join(ROOT, 'node_modules/');
-const CLIENT = join(ROOT, 'src/store/sqlite/client.ts');
 const PROGRAMS = {
   settled: join(ROOT, 'src/cli/main.ts'),
   sandbox: join(ROOT, 'sandbox/main.ts'),
@@ -47,9 +47,9 @@ export async function setup(): Promise<void> {
           return { id: createRequire(importer).resolve(id), external: 'absolute' };
         },
         transform: (code, id) => {
-          if (id === CLIENT) return code.replaceAll(OF_FILES, OF_BUNDLE);
+          if (id === CLIENT) return replaced(code, OF_FILES, OF_BUNDLE, id);
           if (id.startsWith(DEPENDENCIES)) return null;
-          return code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
+          return inItsPlace(code, id);
         },
       },
     ],

@@ -11,7 +11,7 @@ import type { Plugin } from 'vitest/config';
  * does the same for separate processes, as in test/process.
  */
 
-const CLIENT = fileURLToPath(new URL('../../src/store/sqlite/client.ts', import.meta.url));
+export const CLIENT = fileURLToPath(new URL('../../src/store/sqlite/client.ts', import.meta.url));
 const THREAD = fileURLToPath(new URL('../../src/store/sqlite/thread.ts', import.meta.url));
 const POOL = fileURLToPath(new URL('pooled_worker.ts', import.meta.url));
 /** Replaced in the client: the file that a thread runs, and the class that runs it. */
@@ -77,7 +77,7 @@ export async function setup(): Promise<void> {
         },
         transform: (code, id) => {
           const own = id === THREAD ? replaced(code, OWN, OF_USE, id) : id === STORE ? drafted(code) : code;
-          return own.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
+          return inItsPlace(own, id);
         },
       },
     ],
@@ -90,7 +90,13 @@ function drafted(code: string): string {
   return DRAFTED.reduce((text, [from, to]) => replaced(text, from, to, STORE), code);
 }
 
-function replaced(code: string, from: string, to: string, file: string): string {
+/** A module that finds what lies beside it, although it is bundled elsewhere. */
+export function inItsPlace(code: string, file: string): string {
+  return code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(file).href));
+}
+
+/** Throws if the file no longer has what is to be replaced. */
+export function replaced(code: string, from: string, to: string, file: string): string {
   if (!code.includes(from)) throw new Error(`${file} no longer has ${from}`);
   return code.replaceAll(from, to);
 }
