@@ -111,7 +111,7 @@ export function openCallers(options: CallersOptions) {
       const name = proxyAuth === null ? null : proxyName(request, proxyAuth);
       return proxyAuth === null || name === null ? null : { name, roles: proxyAuth.roles };
     },
-    /** Signs a browser in with a token. `limited` after five failures a minute from one address. */
+    /** Signs a browser in with a token. A wrong one is `limited` after five failures a minute from one address. */
     signIn: async (request: IncomingMessage, token: string): Promise<NewSession | 'limited' | 'unknown' | 'shop'> =>
       failures.attempt(request, async () => {
         const caller = await byToken(request, token, true);
@@ -160,38 +160,29 @@ function addressOf({ socket }: IncomingMessage): string {
   return socket.remoteAddress ?? '';
 }
 
-/** Counts failed sign-ins by the peer's address. An attempt under way counts as failed until it ends. */
+/**
+ * Counts sign-ins that failed, by the peer's address. A right token or link always signs in, because many people may
+ * share one address; it does not take back what failed before.
+ */
 function countFailures(clock: Pick<Clock, 'monotonicMs'>) {
   const timesByAddress = new Map<string, number[]>();
 
-  function begin(address: string): number | null {
+  function isLimited(address: string): boolean {
     const nowMs = clock.monotonicMs();
     const recent = (timesByAddress.get(address) ?? []).filter((atMs) => atMs > nowMs - FAILURES.withinMs);
-    if (recent.length >= FAILURES.max) return null;
+    if (recent.length >= FAILURES.max) return true;
     timesByAddress.delete(address);
     const [oldest] = timesByAddress.size >= FAILURES.addressesMax ? timesByAddress.keys() : [];
     if (oldest !== undefined) timesByAddress.delete(oldest);
     timesByAddress.set(address, [...recent, nowMs]);
-    return nowMs;
-  }
-
-  function takeBack(address: string, begunMs: number): void {
-    const times = timesByAddress.get(address) ?? [];
-    timesByAddress.set(
-      address,
-      times.filter((_, at) => at !== times.indexOf(begunMs)),
-    );
+    return false;
   }
 
   return {
-    /** Makes an attempt, unless too many failed. Only the result `unknown` counts as a failure. */
+    /** Makes an attempt. Only the result `unknown` is a failure; after too many of them it is `limited` instead. */
     attempt: async <T>(request: IncomingMessage, make: () => Promise<T>): Promise<T | 'limited'> => {
-      const address = networkOf(addressOf(request));
-      const begunMs = begin(address);
-      if (begunMs === null) return 'limited';
       const result = await make();
-      if (result !== 'unknown') takeBack(address, begunMs);
-      return result;
+      return result === 'unknown' && isLimited(networkOf(addressOf(request))) ? 'limited' : result;
     },
   };
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault } from '../domain/access.ts';
+import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, ORIGINS } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
-import type { Store } from '../store/contract.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, text } from './fields.ts';
 import { ok, operation } from './route.ts';
@@ -13,7 +12,7 @@ const auditRow = field.component('AuditRow', 'One change that a person or a name
   at: field.time,
   actor: z.string().describe('The name of the token, or of the person that a proxy signed in.'),
   role: z.string(),
-  origin: z.enum(['console', 'api', 'cli']),
+  origin: z.enum(ORIGINS).describe('`settled`: a restart of the chain, which no request caused.'),
   address: z.string().describe('Of the peer: behind a proxy, the proxy.'),
   action: z.enum(AUDIT_ACTIONS),
   subject: z.string().describe('The changed object: a reference, an id or a name.'),
@@ -96,10 +95,8 @@ export const verifyAudit = operation({
     'What was found.',
     {
       rows: field.count.describe('That were verified.'),
-      lost: field.count.describe(
-        'Rows before these that cannot be verified, because their key was lost with the secrets key.',
-      ),
-      isWhole: z.boolean(),
+      lost: field.count.describe('Rows before these that cannot be verified, because their key was lost or damaged.'),
+      isWhole: z.boolean().describe('Whether every row is verified: never if some are lost.'),
       detail: z.string().describe('What is wrong, and where; or that the chain is intact.'),
       head: z.string().describe('`NUMBER:MAC` of the last row. Keep it in another place.'),
     },
@@ -107,7 +104,8 @@ export const verifyAudit = operation({
   ),
   answer: async ({ store, auditKey }, { query }) => {
     const kept = await store.auditHead();
-    let last: AuditHead = kept.since;
+    const since = await store.auditStart(auditKey);
+    let last = since;
     const wanted = query.head === undefined ? null : Buffer.from(query.head.split(':')[1] as string, 'hex');
     let isThere = wanted === null || wanted.length === 0;
     for (;;) {
@@ -115,15 +113,15 @@ export const verifyAudit = operation({
       last = page.last;
       isThere ||= page.has;
       if (page.fault !== null)
-        return verdict(kept, { last, head: kept, fault: FAULTS[page.fault.what](page.fault.number) });
+        return verdict(since, { last, head: kept, fault: FAULTS[page.fault.what](page.fault.number) });
       if (page.rows < ROWS_AT_ONCE) break;
     }
     // A row may have been added since the head was read.
     if (last.number < kept.number) {
-      return verdict(kept, { last, head: kept, fault: FAULTS.removed(last.number + 1) });
+      return verdict(since, { last, head: kept, fault: FAULTS.removed(last.number + 1) });
     }
     const fault = isThere ? null : `The chain has no row ${query.head}: rows were removed from its end.`;
-    return verdict(kept, { last, head: last, fault });
+    return verdict(since, { last, head: last, fault });
   },
 });
 
@@ -131,17 +129,15 @@ function writeHead({ number, mac }: AuditHead): string {
   return `${number}:${Buffer.from(mac).toString('hex')}`;
 }
 
-type Kept = Awaited<ReturnType<Store['auditHead']>>;
-
-function verdict({ since }: Kept, { last, head, fault }: { last: AuditHead; head: AuditHead; fault: string | null }) {
+function verdict(since: AuditHead, { last, head, fault }: { last: AuditHead; head: AuditHead; fault: string | null }) {
   const lost = since.number;
-  const unverified =
-    lost === 0 ? '' : ` The first ${lost} cannot be verified: their key was lost with the secrets key.`;
+  const unverified = `The first ${lost} cannot be verified: their key was lost or damaged, as row ${lost + 1} says.`;
+  const verified = `Every row ${lost === 0 ? '' : 'since then '}is as settled wrote it.`;
   return {
     rows: last.number - lost,
     lost,
-    isWhole: fault === null,
-    detail: `${fault ?? 'Every row is as settled wrote it.'}${unverified}`,
+    isWhole: fault === null && lost === 0,
+    detail: `${lost === 0 ? '' : `${unverified} `}${fault ?? verified}`,
     head: writeHead(head),
   };
 }

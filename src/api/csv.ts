@@ -51,7 +51,22 @@ function line(cells: readonly Cell[]): string {
   return `${cells.map(cell).join(',')}\r\n`;
 }
 
-type Table<Row> = { name: string; columns: Columns<Row>; list: (page: RowPage) => Promise<Listed<Row>> };
+/** Excel reads a file as UTF-8 only if it begins with this mark; other programs would take it for a part of a name. */
+const BYTE_ORDER_MARK = '\ufeff';
+
+const byteOrderMark = {
+  bom: z
+    .enum(['true', 'false'])
+    .optional()
+    .describe('`true`: the file begins with a byte order mark, as Excel needs it for letters like ã.'),
+};
+
+type Table<Row> = {
+  name: string;
+  columns: Columns<Row>;
+  list: (page: RowPage) => Promise<Listed<Row>>;
+  bom: 'true' | 'false' | undefined;
+};
 
 /**
  * Sends a list as a file. What fails before its first page is answered as a problem; after that the connection is broken
@@ -59,7 +74,7 @@ type Table<Row> = { name: string; columns: Columns<Row>; list: (page: RowPage) =
  */
 async function sendTable<Row>(
   response: Response,
-  { name, columns, list }: Table<Row>,
+  { name, columns, list, bom }: Table<Row>,
   clock: Clock,
 ): Promise<undefined> {
   let page = await list({ limit: ROWS_OF_PAGE });
@@ -71,7 +86,7 @@ async function sendTable<Row>(
     if (!response.write(text)) await taken(response, 'drain', clock);
   };
   try {
-    await write(line(Object.keys(columns)));
+    await write((bom === 'true' ? BYTE_ORDER_MARK : '') + line(Object.keys(columns)));
     for (;;) {
       await write(page.rows.map((row) => line(Object.values(columns).map((of) => of(row)))).join(''));
       if (page.next === null || response.closed) break;
@@ -139,7 +154,7 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
 export const ordersCsv = operation({
   summary: 'Orders as CSV',
   description: WHOLE,
-  query: z.strictObject(orderFilters),
+  query: z.strictObject({ ...orderFilters, ...byteOrderMark }),
   answers: CSV(
     'The orders that match the filters of the list.',
     `${Object.keys(ORDER_COLUMNS).join(',')}\r\norder-8001,paid,,100.00,BRL,100.00,100.00,,2030-01-31T11:58:20.131Z,` +
@@ -147,13 +162,13 @@ export const ordersCsv = operation({
   ),
   problems: { 422: ['invalid_request'] },
   example: { query: 'state=paid&paidSince=2030-01-01T00:00:00Z' },
-  answer: async ({ store, currency, clock }, { query }, response) => {
+  answer: async ({ store, currency, clock }, { query: { bom, ...query } }, response) => {
     const filter = readOrderFilter(query, currency);
     const list = (page: RowPage) =>
       mapped<ListedOrder, OrderLine>(store.listOrders({ ...page, ...filter }), ({ value, attention }) => {
         return { ...orderDocument(value), attention };
       });
-    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list }, clock);
+    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list, bom }, clock);
   },
 });
 
@@ -176,18 +191,18 @@ const EVENT_COLUMNS: Columns<EventDocument> = {
 export const eventsCsv = operation({
   summary: 'Events as CSV',
   description: WHOLE,
-  query: z.strictObject(eventFilters),
+  query: z.strictObject({ ...eventFilters, ...byteOrderMark }),
   answers: CSV(
     'The events that match the filters of the list.',
     `${Object.keys(EVENT_COLUMNS).join(',')}\r\n17,evt_8001,payment_link.payment_status_changed,order-8001,pl_8001,done,` +
       'applied,paid,1,0,,2030-01-31T11:59:59.992Z,2030-01-31T12:00:00.000Z\r\n',
   ),
   example: { query: 'status=dead' },
-  answer: async ({ store, clock }, { query }, response) => {
+  answer: async ({ store, clock }, { query: { bom, ...query } }, response) => {
     const filter = readEventFilter(query);
     const list = (page: RowPage) =>
       mapped<EventSummary, EventDocument>(store.listEvents({ ...page, ...filter }), eventDocument);
-    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list }, clock);
+    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list, bom }, clock);
   },
 });
 
@@ -207,20 +222,20 @@ const NOTICE_COLUMNS: Columns<NoticeDocument> = {
 export const noticesCsv = operation({
   summary: 'Notices as CSV',
   description: WHOLE,
-  query: z.strictObject(noticeFilters),
+  query: z.strictObject({ ...noticeFilters, ...byteOrderMark }),
   answers: CSV(
     'The notices that match the filters of the list.',
     `${Object.keys(NOTICE_COLUMNS).join(',')}\r\nmsg_17_8f14e45fceea167a,order-8001,order.paid,2,done,1,,204,` +
       '2030-01-31T12:00:00.000Z,2030-01-31T12:00:00.020Z\r\n',
   ),
   example: { query: 'status=dead' },
-  answer: async ({ store, shopAddress, clock }, { query }, response) => {
+  answer: async ({ store, shopAddress, clock }, { query: { bom, ...query } }, response) => {
     const filter = readNoticeFilter(query);
     const list = (page: RowPage) =>
       mapped<NoticeSummary, NoticeDocument>(store.listNotices({ ...page, ...filter }), (row) =>
         noticeDocument(row, shopAddress),
       );
-    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list }, clock);
+    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list, bom }, clock);
   },
 });
 

@@ -69,7 +69,9 @@ export async function openContext(options: AppOptions) {
   const store = watchIntake(found.store, health);
   const freshMs = isShared ? SECRETS_FRESH_MS : Number.POSITIVE_INFINITY;
   const credentials = openCredentials({ store, keyring, clock, freshMs });
-  const auditKey = await whenReachable(config.store.name, options, () => openAuditKey(store, keyring));
+  const openKey = () => openAuditKey(store, keyring, clock);
+  const { auditKey, restarted } = await whenReachable(config.store.name, options, openKey);
+  if (restarted !== null) log.error({ why: restarted }, 'the audit chain begins anew: earlier rows cannot be verified');
   const [events, checks, notices] = [openSignal(clock), openSignal(clock), openSignal(clock)];
   wakeups.listen((wakeup) => (wakeup === 'events' ? events : notices).raise());
   return {

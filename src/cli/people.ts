@@ -122,8 +122,8 @@ export const audit = defineCommand({
   about: 'list what people and named tokens did, the newest first',
   details: [
     "What the shop's token does is in the history of its orders: settled why ORDER.",
-    '--verify computes every row anew. The command ends with 1 if a row was changed or removed.',
-    'Rows that were removed from the end are found with --head: the log has the head after each change',
+    '--verify computes every row anew. The command ends with 1 if a row was changed or removed, or cannot be',
+    'verified. Rows that were removed from the end are found with --head: the log has the head after each change',
     '("head of the audit chain").',
   ],
   examples: ['settled audit --subject order-8001', 'settled audit --verify'],

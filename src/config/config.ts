@@ -107,6 +107,9 @@ export function readSetting<T>(environment: Environment, { name, fallback, parse
   }
   const text = file === undefined ? (given ?? fallback) : readValue(file);
   if (text === null) return null;
+  if (/^(["']).*\1$/s.test(text)) {
+    throw new Error('has quotation marks around it, which are taken for a part of it: take them away');
+  }
   try {
     return parse(text);
   } catch (error) {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { constants, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -41,9 +42,9 @@ export function processEnvironment(): { environment: Environment; inherited: Env
 /** The names and values in a file like `.env`; empty if the file does not exist. Faults: `configuration_invalid`. */
 export function readEnvFile(path: string): Environment {
   try {
-    const text = readFileSync(path, 'utf8');
+    const bytes = readFileSync(path);
     refuseOfStranger(path);
-    return parseEnv(text);
+    return parseEnv(textOf(bytes, path));
   } catch (error) {
     if (error instanceof Fault) throw error;
     const { code } = error as NodeJS.ErrnoException;
@@ -52,6 +53,13 @@ export function readEnvFile(path: string): Environment {
     const told = `The settings in ${path} cannot be read (${code}): let this user read the file, or take it away.`;
     throw new Fault('terminal', 'configuration_invalid', told);
   }
+}
+
+/** Without a byte order mark, which would become part of the first name. */
+function textOf(bytes: Buffer, path: string): string {
+  if (isUtf8(bytes) && !bytes.includes(0)) return new TextDecoder().decode(bytes);
+  const told = `The settings in ${path} are not UTF-8 text: save the file as UTF-8. Notepad and PowerShell may write UTF-16.`;
+  throw new Fault('terminal', 'configuration_invalid', told);
 }
 
 /** In a folder like /tmp anyone can leave a `.env` for others, which would say where their tokens are sent. */

@@ -89,7 +89,6 @@ const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 
 
 function parseStore(text: string): StoreAddress {
   if (isPostgresUrl(text)) return postgresAddress(text);
-  if (/^["']/.test(text)) throw new Error('has quotation marks around it, which are taken for a part of it');
   if (/^postgres(ql)?:\/\//i.test(text)) throw new Error('must begin with postgres:// in small letters');
   // The driver trims spaces, and would open another file than the one that was checked.
   const match = /^sqlite:(\S|\S.*\S)$/s.exec(text);

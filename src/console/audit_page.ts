@@ -126,7 +126,7 @@ function verdict({
   head: string;
 }): Html {
   const facts = definitions([
-    ['Verdict', isWhole ? badge('whole', 'good') : badge('broken', 'bad')],
+    ['Verdict', isWhole ? badge('whole', 'good') : badge('not whole', 'bad')],
     ['Verified', count(rows, { one: 'row', many: 'rows' })],
     [
       'Head',

@@ -56,7 +56,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   }
   const isNone = orders.length === 0 && next === null;
   const body = html`${head}
-${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', csvQuery(typed))}" download>CSV</a></p>`}
+${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', { ...csvQuery(typed), bom: 'true' })}" download>CSV</a></p>`}
 ${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(typed) })}
 ${isNone ? html`${nothingFound(view, query)}${await nearBy(options, view, query.q)}` : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;

@@ -53,7 +53,10 @@ const REFUSED: Readonly<Record<Refused | 'link', { status: number; fault: string
     fault:
       "This is the shop's token. Sign in with a person's token. An administrator creates one with: settled tokens add NAME --role viewer",
   },
-  limited: { status: 429, fault: 'Too many sign-ins from this address failed. Wait a minute.' },
+  limited: {
+    status: 429,
+    fault: 'This token or link is wrong, as were many others from this address. Check it, and try again in a minute.',
+  },
   link: { status: 401, fault: 'This link has been used, or is older than a minute. Create a new one: settled console' },
 };
 

@@ -5,8 +5,9 @@ export type PersonRole = (typeof PERSON_ROLES)[number];
 /** The shop's role is not in that order: a broken shop must not be able to accept its own holds. */
 export type Role = PersonRole | 'shop';
 
-/** The surface that a person used. */
-type Origin = 'console' | 'api' | 'cli';
+/** The surface that a person used; `settled` for what settled records of the audit itself. */
+export const ORIGINS = ['console', 'api', 'cli', 'settled'] as const;
+type Origin = (typeof ORIGINS)[number];
 
 /** A person or a named token that requests a change; never the shop. `address` is the peer's. */
 export type Actor = { name: string; role: PersonRole; origin: Origin; address: string };
@@ -51,6 +52,7 @@ export const AUDIT_ACTIONS = [
   'catch_up',
   'backup',
   'rotate_key',
+  'restart_audit',
   'move',
   'add_token',
   'revoke_token',

@@ -9,9 +9,10 @@ import {
 } from 'node:crypto';
 import { Fault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
-import type { SealedKey } from '../store/contract_access.ts';
+import type { KeptKey, SealedKey } from '../store/contract_access.ts';
 import type { SealedCredentials } from '../store/contract_inbox.ts';
 import type { SealedSecret } from '../store/contract_links.ts';
+import type { Clock } from '../work/clock.ts';
 
 const KEY_BYTES = 32;
 const AUDIT_KEY_BYTES = 32;
@@ -152,37 +153,56 @@ const AUDIT = '\u0001audit';
 
 /**
  * Opens the key of the audit chain: random, made once for a store, and stored there sealed under the secrets key. A
- * change of the secrets key therefore leaves the chain unchanged. If a person gave up the key that it is sealed under,
- * the chain continues under a new one. Throws `secret_undecipherable` if its row was changed.
+ * change of the secrets key therefore leaves the chain unchanged. If the key cannot be opened, settled begins a chain
+ * under a new one, whose first row says so: deliveries must not wait for the audit. `restarted`: why, or null.
  */
 export async function openAuditKey(
   store: Pick<Store, 'keepAuditKey' | 'restartAudit'>,
   keyring: Keyring,
-): Promise<Buffer> {
+  clock: Pick<Clock, 'nowMs'>,
+): Promise<{ auditKey: Buffer; restarted: string | null }> {
   const fresh = newAuditKey(keyring);
-  const kept = await store.keepAuditKey(fresh);
-  if (keyring.keyIds.includes(kept.keyId)) return Buffer.from(openSealed(keyring, kept), 'base64');
-  // The store opens only with its keys, so a person has given this one up.
-  await store.restartAudit({ was: kept.sealed, ...fresh });
-  return Buffer.from(openSealed(keyring, await store.keepAuditKey(fresh)), 'base64');
+  const kept = await store.keepAuditKey(fresh.sealed);
+  const auditKey = openSealed(keyring, kept);
+  if (auditKey !== null) return { auditKey, restarted: null };
+  const isKnown = kept.keyId !== null && keyring.keyIds.includes(kept.keyId);
+  const restarted = isKnown ? 'its key was damaged in the store' : 'its key was lost with the secrets key';
+  const by = { name: 'settled', role: 'admin', origin: 'settled', address: '', auditKey: fresh.key } as const;
+  await store.restartAudit({ was: kept.sealed, ...fresh.sealed, by, reason: restarted, atMs: clock.nowMs() });
+  return { auditKey: openOrThrow(keyring, await store.keepAuditKey(fresh.sealed)), restarted };
 }
 
-function newAuditKey(keyring: Keyring): SealedKey {
-  const { sealed, keyId } = keyring.seal(randomBytes(AUDIT_KEY_BYTES).toString('base64'), AUDIT);
-  return { sealed, keyId };
+function newAuditKey(keyring: Keyring): { key: Buffer; sealed: SealedKey } {
+  const key = randomBytes(AUDIT_KEY_BYTES);
+  const { sealed, keyId } = keyring.seal(key.toString('base64'), AUDIT);
+  return { key, sealed: { sealed, keyId } };
 }
 
-/** Reseals the audit key under the current secrets key. */
+/** Reseals the audit key under the current secrets key. Throws `secret_undecipherable` if it cannot be opened. */
 export async function resealAuditKey(
   store: Pick<Store, 'keepAuditKey' | 'resealAuditKey'>,
   keyring: Keyring,
 ): Promise<void> {
-  const kept = await store.keepAuditKey(newAuditKey(keyring));
-  if (kept.keyId === keyring.keyId) return;
-  const { sealed, keyId } = keyring.seal(openSealed(keyring, kept), AUDIT);
+  const kept = await store.keepAuditKey(newAuditKey(keyring).sealed);
+  if (kept.sealed === null || kept.keyId === keyring.keyId) return;
+  const { sealed, keyId } = keyring.seal(openOrThrow(keyring, kept).toString('base64'), AUDIT);
   await store.resealAuditKey({ was: kept.sealed, sealed, keyId });
 }
 
-function openSealed(keyring: Keyring, { sealed, keyId }: SealedKey): string {
-  return keyring.open({ sealedSecret: sealed, keyId, reference: AUDIT });
+function openSealed(keyring: Keyring, { sealed, keyId }: KeptKey): Buffer | null {
+  if (sealed === null) return null;
+  try {
+    return Buffer.from(keyring.open({ sealedSecret: sealed, keyId, reference: AUDIT }), 'base64');
+  } catch (error) {
+    if (error instanceof Fault) return null;
+    throw error;
+  }
+}
+
+function openOrThrow(keyring: Keyring, kept: KeptKey): Buffer {
+  const key = openSealed(keyring, kept);
+  if (key !== null) return key;
+  const message =
+    'The key of the audit chain cannot be deciphered. Restart settled: it begins a new chain that says so.';
+  throw new Fault('transient', 'secret_undecipherable', message);
 }

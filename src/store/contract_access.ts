@@ -35,10 +35,15 @@ export type AccessControl = {
   endSession(ended: { key: number; by: Author; atMs: number }): Promise<SessionSummary | null>;
   /** Records in the audit chain an action that is no change of one row, before settled carries it out. */
   recordAction(asked: { by: Author; change: Change; atMs: number }): Promise<void>;
-  /** Stores the chain's sealed key, unless another process stored one before. Returns the stored one. */
-  keepAuditKey(key: SealedKey): Promise<SealedKey>;
-  /** Replaces the sealed key `was`, which a person gave up, by a new one. Earlier rows can no longer be verified. */
-  restartAudit(restart: SealedKey & { was: Uint8Array }): Promise<void>;
+  /** Stores the sealed key of an empty chain, unless another process stored one before. Returns the stored one. */
+  keepAuditKey(key: SealedKey): Promise<KeptKey>;
+  /**
+   * Replaces the sealed key `was`, which cannot be opened, by a new one. Earlier rows can no longer be verified, so the
+   * first row under the new key carries their end: nobody can move that unnoticed. Nothing if `was` is there no more.
+   */
+  restartAudit(
+    restart: SealedKey & { was: KeptKey['sealed']; by: Author; reason: string; atMs: number },
+  ): Promise<void>;
   /** Replaces the sealed key `was` by the same key sealed under another secrets key. */
   resealAuditKey(resealed: SealedKey & { was: Uint8Array }): Promise<void>;
 };
@@ -47,6 +52,8 @@ export type AccessControl = {
 type SignIn = { name: string; role: PersonRole; sha256: Uint8Array; tokenSha256: Uint8Array };
 type NewToken = { name: string; role: PersonRole; sha256: Uint8Array; expiresAtMs: number | null };
 export type SealedKey = { sealed: Uint8Array; keyId: string };
+/** The stored key of the audit chain; null if somebody removed it. */
+export type KeptKey = SealedKey | { sealed: null; keyId: string | null };
 
 export type AccessQueries = {
   /** Finds a token that is neither revoked nor expired. */
@@ -63,8 +70,9 @@ export type AccessQueries = {
   listSessions(asked: { bootstrapSha256: Uint8Array; nowMs: number }): Promise<SessionSummary[]>;
   /** A page of the audit chain, newest first, of rows numbered below `after`. */
   listAudit(page: AuditPage): Promise<AuditRow[]>;
-  /** `since`: the row after which the chain can be verified; number 0 if all of it can. */
-  auditHead(): Promise<AuditHead & { since: AuditHead }>;
+  auditHead(): Promise<AuditHead>;
+  /** The row after which the chain can be verified with this key; number 0 if all of it can. */
+  auditStart(key: Uint8Array): Promise<AuditHead>;
   /** Recomputes the MACs of `limit` rows after the row `from`. `has`: whether one of them has the MAC `wanted`. */
   verifyAudit(page: {
     key: Uint8Array;

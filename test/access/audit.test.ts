@@ -110,6 +110,67 @@ describe('the audit', () => {
     });
   });
 
+  it('begins anew if its key is damaged, receives all the same, and never again says that every row is verified', async () => {
+    for (const damage of ["sealed_key = x'00ff'", 'sealed_key = NULL', "secrets_key_id = 'nobodys'"]) {
+      const app = await startTestApp({ engine: 'sqlite' });
+      for (const name of ['ana', 'ben']) await namedToken(app, 'viewer', name);
+      await app.app.stop();
+      tamper(app.storePath, `UPDATE audit_head SET ${damage}`);
+      const { log, lines } = readableLog();
+      const next = await startTestApp({ storePath: app.storePath, engine: 'sqlite', log });
+      expect(lines).toContainEqual(
+        expect.objectContaining({ level: 'error', why: expect.stringContaining('its key was') }),
+      );
+      const { link } = (await next.api('/v1/links', { body: { reference: 'r-1', amount: '100.00' } })).body;
+      expect(link).toBeDefined();
+      const verify = async () => (await next.api('/v1/audit/verification')).body;
+      const detail = expect.stringContaining('The first 2 cannot be verified');
+      expect(await verify()).toMatchObject({ lost: 2, rows: 2, isWhole: false, detail });
+      const { audit } = (await next.api('/v1/audit?actor=settled')).body;
+      expect(audit).toMatchObject([
+        {
+          ...{ number: 3, action: 'restart_audit', origin: 'settled', reason: expect.stringContaining('key') },
+          before: { number: 2, mac: expect.stringMatching(/^[0-9a-f]{64}$/) },
+        },
+      ]);
+      // Neither the head nor another row can move the beginning.
+      tamper(
+        app.storePath,
+        'UPDATE audit_head SET since_number = 3, since_mac = (SELECT mac FROM audit WHERE number = 3)',
+      );
+      expect(await verify()).toMatchObject({ lost: 2, isWhole: false });
+      tamper(app.storePath, "UPDATE audit SET reason = 'another' WHERE number = 4");
+      tamper(
+        app.storePath,
+        'UPDATE audit SET action = \'restart_audit\', before = \'{"number":3,"mac":"00"}\' WHERE number = 4',
+      );
+      expect(await verify()).toMatchObject({
+        lost: 2,
+        isWhole: false,
+        detail: expect.stringContaining('Row 4 is not as'),
+      });
+      tamper(app.storePath, 'DELETE FROM audit WHERE number = 3');
+      expect(await verify()).toMatchObject({
+        lost: 0,
+        isWhole: false,
+        detail: expect.stringContaining('Row 1 is not as'),
+      });
+      await next.app.stop();
+    }
+  });
+
+  it('is not verified from where the head says, for a chain that never began anew', async () => {
+    const app = await startTestApp({ engine: 'sqlite' });
+    for (const name of ['ana', 'ben', 'eva']) await namedToken(app, 'viewer', name);
+    tamper(app.storePath, "UPDATE audit SET role = 'viewer' WHERE number = 1");
+    tamper(
+      app.storePath,
+      'UPDATE audit_head SET since_number = 2, since_mac = (SELECT mac FROM audit WHERE number = 2)',
+    );
+    const { body } = await app.api('/v1/audit/verification');
+    expect(body).toMatchObject({ isWhole: false, lost: 0, detail: expect.stringContaining('Row 1 is not as') });
+  });
+
   it('stays as it is when the secrets key is changed', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     await namedToken(app, 'viewer', 'ana');

@@ -55,6 +55,20 @@ describe('api: lists as CSV', () => {
     ]);
   });
 
+  it.each(['orders', 'events', 'notices'])(
+    'begins with a byte order mark only if it is asked for: %s',
+    async (name) => {
+      const bytes = async (query: string) => {
+        const headers = { authorization: `Bearer ${OPERATOR_TOKEN}` };
+        const response = await fetch(`${settled().apiUrl}/v1/${name}.csv${query}`, { headers });
+        return Buffer.from(await response.arrayBuffer());
+      };
+      const [plain, marked] = [await bytes(''), await bytes('?bom=true')];
+      expect(marked).toEqual(Buffer.concat([Buffer.from('efbbbf', 'hex'), plain]));
+      expect((await bytes('?bom=false')).equals(plain)).toBe(true);
+    },
+  );
+
   it('holds no formula that a spreadsheet would carry out, and quotes what it must', async () => {
     const references = (await csv(settled(), '/v1/orders.csv?state=awaiting_payment')).map(
       ({ reference }) => reference,

@@ -45,6 +45,26 @@ describe('cli: a file .env in the working folder', () => {
     expect(message).toContain(`${join(cwd, '.env')} gave: SETTLED_STROE, SETTLED_TOLERANCE_SECONDS`);
   });
 
+  it('may begin with a byte order mark, and is refused if it is no UTF-8 text', async () => {
+    const cwd = testFolder();
+    const end = async (bytes: Buffer) => {
+      writeFileSync(join(cwd, '.env'), bytes);
+      const { code, stdout, stderr } = await spawnSettled(['config'], {}, { cwd }).finished;
+      return [code, stdout + stderr] as const;
+    };
+    const text = 'SETTLED_STROE=x\n';
+    const named = [EXIT.configuration, expect.stringContaining('SETTLED_STROE is not a setting')];
+    expect(await end(Buffer.from(`\ufeff${text}`))).toEqual(named);
+    const refused = [EXIT.configuration, expect.stringContaining('not UTF-8 text')];
+    for (const bytes of [
+      Buffer.from(`\ufeff${text}`, 'utf16le'),
+      Buffer.from(text, 'utf16le'),
+      Buffer.from('A=\xe9\n', 'latin1'),
+    ]) {
+      expect(await end(bytes)).toEqual(refused);
+    }
+  });
+
   it('gives nothing if the environment has the name, though empty', async () => {
     const cwd = folderWith('SETTLED_TOLERANCE_SECONDS=0');
     const environment = { SETTLED_TOLERANCE_SECONDS: '', SETTLED_OPERATOR_LISTEN: '127.0.0.1:1' };

@@ -783,11 +783,25 @@ describe('configuration', () => {
   it.each([
     ['postgres://db/s?sslmode=require', /SETTLED_STORE must say sslmode=verify-full, no-verify or disable\. .*require/],
     ['postgres://db/s?port=99999', /SETTLED_STORE names a port that is none: write a number from 1 to 65535/],
-    ['"postgres://db/s"', /SETTLED_STORE has quotation marks around it/],
     ['POSTGRES://db/s', /SETTLED_STORE must begin with postgres:\/\/ in small letters/],
   ])('says what to do about the address %s', (address, said) => {
     expect(refusal({ ...SHARED, SETTLED_STORE: address })).toMatch(said);
   });
+});
+
+it('takes no setting with the quotation marks that some programs keep around it, nor shows it', () => {
+  for (const name of Object.keys(SETTINGS)) {
+    for (const mark of ['"', "'"]) {
+      for (const given of [
+        { [name]: `${mark}a-token-of-the-shop${mark}` },
+        { [`${name}_FILE`]: aFile(`${mark}a-token-of-the-shop${mark}\n`) },
+      ]) {
+        const message = refusal(given);
+        expect(message).toContain(`${name} has quotation marks around it`);
+        expect(message).not.toContain('a-token-of-the-shop');
+      }
+    }
+  }
 });
 
 function refusal(environment: Record<string, string>): string {

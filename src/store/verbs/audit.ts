@@ -1,12 +1,11 @@
 import { createHmac } from 'node:crypto';
 import type { AuditHead, AuditRow, Change } from '../../domain/access.ts';
-import type { AccessControl, AccessQueries, AuditPage, Author, VerifiedAudit } from '../contract_access.ts';
+import type { AccessControl, AccessQueries, AuditPage, Author, KeptKey, VerifiedAudit } from '../contract_access.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { KEY_MAX } from './list_pages.ts';
 
 const LOCK_HEAD = statement('SELECT number, mac FROM audit_head FOR NO KEY UPDATE');
-const HEAD = statement(`
-  SELECT number, mac, since_number AS sinceNumber, since_mac AS sinceMac FROM audit_head`);
+const HEAD = statement('SELECT number, mac FROM audit_head');
 const INSERT = statement(`
   INSERT INTO audit (number, at_ms, actor, role, origin, address, action, subject, reason, before, after, mac)
   VALUES (@number, @atMs, @actor, @role, @origin, @address, @action, @subject, @reason, @before, @after, @mac)`);
@@ -42,11 +41,10 @@ function auditMac(key: Uint8Array, previous: Uint8Array, row: Omit<AuditRow, 'ma
 }
 
 const KEEP_KEY = statement(`
-  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key IS NULL`);
+  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key IS NULL AND number = 0`);
 const FIND_KEY = statement('SELECT sealed_key AS sealed, secrets_key_id AS keyId FROM audit_head');
 const RESTART = statement(`
-  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId, since_number = number, since_mac = mac
-  WHERE sealed_key = @was`);
+  UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key IS NOT DISTINCT FROM @was`);
 const RESEAL_KEY = statement(`
   UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key = @was`);
 
@@ -58,10 +56,13 @@ export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
   },
   *keepAuditKey(tx, key) {
     tx.send(KEEP_KEY, key);
-    return (yield* tx.one(FIND_KEY)) as typeof key;
+    return (yield* tx.one(FIND_KEY)) as KeptKey;
   },
-  *restartAudit(tx, restart) {
-    tx.send(RESTART, restart);
+  *restartAudit(tx, { by, reason, atMs, ...keys }) {
+    if ((yield* tx.run(RESTART, keys)) === 0) return;
+    const { number, mac } = (yield* tx.one<AuditHead>(LOCK_HEAD)) as AuditHead;
+    const before = { number, mac: Buffer.from(mac).toString('hex') };
+    yield* writeAudit(tx, by, { action: 'restart_audit', subject: '', reason, before }, atMs);
   },
   *resealAuditKey(tx, resealed) {
     tx.send(RESEAL_KEY, resealed);
@@ -71,6 +72,10 @@ export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
 const COLUMNS = 'number, at_ms AS atMs, actor, role, origin, address, action, subject, reason, before, after, mac';
 const CHAIN = statement(`SELECT ${COLUMNS} FROM audit WHERE number > @after ORDER BY number LIMIT @limit`);
 
+const RESTARTS = statement(`
+  SELECT ${COLUMNS} FROM audit WHERE action = 'restart_audit' ORDER BY number DESC LIMIT 100`);
+const OLD_END = /^\{"number":[0-9]+,"mac":"([0-9a-f]*)"\}$/;
+
 function auditList({ actor, subject }: AuditPage) {
   const conditions = ['number < @below'];
   if (actor !== null) conditions.push('actor = @actor');
@@ -78,14 +83,21 @@ function auditList({ actor, subject }: AuditPage) {
   return statement(`SELECT ${COLUMNS} FROM audit WHERE ${conditions.join(' AND ')} ORDER BY number DESC LIMIT @limit`);
 }
 
-export const auditQueries: InTransaction<Pick<AccessQueries, 'listAudit' | 'auditHead' | 'verifyAudit'>> = {
+export const auditQueries: InTransaction<
+  Pick<AccessQueries, 'listAudit' | 'auditHead' | 'auditStart' | 'verifyAudit'>
+> = {
   *listAudit(tx, page) {
     return yield* tx.all<AuditRow>(auditList(page), { ...page, below: page.after ?? KEY_MAX });
   },
   *auditHead(tx) {
-    type Row = AuditHead & { sinceNumber: number; sinceMac: Uint8Array };
-    const { sinceNumber, sinceMac, ...head } = (yield* tx.one<Row>(HEAD)) as Row;
-    return { ...head, since: { number: sinceNumber, mac: sinceMac } };
+    return (yield* tx.one<AuditHead>(HEAD)) as AuditHead;
+  },
+  *auditStart(tx, key) {
+    for (const row of yield* tx.all<AuditRow>(RESTARTS)) {
+      const mac = Buffer.from(OLD_END.exec(row.before ?? '')?.[1] ?? '', 'hex');
+      if (auditMac(key, mac, row).equals(row.mac)) return { number: row.number - 1, mac };
+    }
+    return { number: 0, mac: Buffer.alloc(0) };
   },
   *verifyAudit(tx, { key, from, limit, wanted }) {
     const rows = yield* tx.all<AuditRow>(CHAIN, { after: from.number, limit });
