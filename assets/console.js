@@ -233,22 +233,14 @@ function keepTouched() {
   return touched;
 }
 
-/** Ages tick, by the server's clock. Other times become the browser's, as `2026-11-23 05:03:55 GMT-3`; their title is in UTC. */
+/** Ages tick, by the server's clock. */
 function letTimesTick(live) {
-  const zone = new Intl.DateTimeFormat('en', { timeZoneName: 'short' });
   live.tick = () => {
     if (document.hidden) return;
     const nowMs = Date.now() + live.aheadMs;
     for (const time of main.querySelectorAll('time[data-age]')) {
       const words = ageInWords(nowMs - Date.parse(time.dateTime), time.dataset.age);
       if (time.textContent !== words) time.textContent = words;
-    }
-    for (const time of document.querySelectorAll('time[data-local]:not([title])')) {
-      const at = new Date(time.dateTime);
-      time.title = `${time.dateTime.slice(0, -5).replace('T', ' ')} UTC`;
-      // Swedish writes the year first, as ISO 8601 does.
-      const shown = time.dataset.local === 'clock' ? at.toLocaleTimeString('sv-SE') : at.toLocaleString('sv-SE');
-      time.textContent = `${shown} ${zone.format(at).split(', ').at(-1)}`;
     }
   };
   live.tick();

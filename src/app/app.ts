@@ -7,6 +7,7 @@ import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { consoleRoutes, formViews, leadToPages, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
+import { machineZone } from '../console/zone.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
@@ -167,6 +168,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     keepBodiesMs: config.keepBodiesMs,
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
+    zone: config.timezone ?? machineZone(),
     streamsMax: Math.floor(connectionsMax(context.openFiles).operator / 2),
   };
   const pages = consoleRoutes(options);

@@ -1,4 +1,4 @@
-import { duration } from '../config/settings.ts';
+import { duration } from '../config/parsers.ts';
 import { NOTICE_TYPES, OUTCOMES } from '../domain/decision.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';

@@ -1,6 +1,7 @@
 import { isLoopback } from '../config/addresses.ts';
 import type { Environment } from '../config/environment.ts';
-import { parseApiKey, SETTINGS } from '../config/settings.ts';
+import { parseApiKey } from '../config/parsers.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
 import {

@@ -3,7 +3,8 @@ import { isAbsolute } from 'node:path';
 import { Fault } from '../fault.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, nearest, ownNames, processEnvironment } from './environment.ts';
-import { parseApiKey, SETTINGS, type Setting, Unfit } from './settings.ts';
+import { parseApiKey, Unfit } from './parsers.ts';
+import { SETTINGS, type Setting } from './settings.ts';
 
 type Settings = {
   readonly [Key in keyof typeof SETTINGS]: (typeof SETTINGS)[Key] extends Setting<infer T> ? T : never;

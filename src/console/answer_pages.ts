@@ -21,7 +21,7 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
       facts: [
         ['Token', html`<code class="secret">${token.secret}</code>`],
         ['Role', token.role],
-        ['Expires', token.expiresAt === null ? 'never' : time(Date.parse(token.expiresAt))],
+        ['Expires', token.expiresAt === null ? 'never' : time(view, Date.parse(token.expiresAt))],
       ],
       back: ['/system/people', 'Back to the tokens'],
     }),

@@ -164,10 +164,10 @@ function runFacts(view: View, run: BulkRunDocument): Html {
     ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
     ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],
     ['Reason', reason === null ? null : html`<bdi>${reason}</bdi>`],
-    ['Started', html`${time(Date.parse(startedAt))}`],
-    ['Ended', endedAt === null ? null : time(Date.parse(endedAt))],
+    ['Started', html`${time(view, Date.parse(startedAt))}`],
+    ['Ended', endedAt === null ? null : time(view, Date.parse(endedAt))],
     ['Lasts so far', endedAt === null ? lasting(view, Date.parse(startedAt)) : null],
-    ['Ends about', expectedEndAt === null ? null : time(Date.parse(expectedEndAt))],
+    ['Ends about', expectedEndAt === null ? null : time(view, Date.parse(expectedEndAt))],
     ...filterFacts(
       Object.fromEntries(Object.entries(run.filter).map(([name, value]) => [`filter.${name}`, `${value}`])),
     ),

@@ -154,7 +154,7 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
   const columns: Column<HintDocument>[] = [
     { head: 'Event id', cell: ({ eventId }) => html`<code>${short(eventId)}</code>` },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Signed', cell: ({ timestamp }) => signedAt(timestamp) },
+    { head: 'Signed', cell: ({ timestamp }) => signedAt(view, timestamp) },
     { head: 'Came first', cell: ({ firstAt }) => since(view, firstAt) },
     { head: 'Came last', cell: ({ lastAt }) => since(view, lastAt) },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
@@ -185,9 +185,9 @@ const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp is
 /** The largest time that a date can have. */
 const TIME_MS_MAX = 8_640_000_000_000_000;
 
-function signedAt(timestamp: string): HtmlValue {
+function signedAt(view: View, timestamp: string): HtmlValue {
   const ms = Number(timestamp);
-  return Number.isInteger(ms) && ms >= 0 && ms <= TIME_MS_MAX ? time(ms) : html`<code>${short(timestamp)}</code>`;
+  return Number.isInteger(ms) && ms >= 0 && ms <= TIME_MS_MAX ? time(view, ms) : html`<code>${short(timestamp)}</code>`;
 }
 
 function partsOf(view: View, here: string, content: HtmlValue): PageParts {

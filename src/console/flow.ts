@@ -4,15 +4,17 @@ import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
 import { listOrders } from '../api/orders.ts';
+import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { definitions, table } from './components.ts';
 import { countOf, duration, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
+import { dayOf, momentOf } from './zone.ts';
 
 /** How much was delivered, settled and told to the shop today, and what waits. */
 export type Flow = {
   stats: StatsDocument;
-  /** The UTC day. */
+  /** The day in the zone of the pages. */
   today: string;
   received: CountDocument;
   paid: CountDocument;
@@ -25,9 +27,9 @@ export type Flow = {
 /** The number of orders paid today that are read to say how settled learned of them. */
 const PAID_READ_MAX = 50;
 
-export async function loadFlow(options: ConsoleOptions, { nowMs }: View): Promise<Flow> {
-  const today = new Date(nowMs).toISOString().slice(0, 10);
-  const since = `${today}T00:00:00.000Z`;
+export async function loadFlow(options: ConsoleOptions, { nowMs, zone }: View): Promise<Flow> {
+  const today = dayOf(zone, nowMs);
+  const since = iso(momentOf(zone, today) ?? nowMs);
   const counted = { count: 'true', limit: '1' };
   const [stats, events, orders, notices] = await Promise.all([
     loadStatsDocument(options),
@@ -65,7 +67,7 @@ ${table<Part>({
   hidesCaption: true,
   columns: [
     { head: 'What', cell: ({ name }) => name },
-    { head: 'Today (UTC)', isNumber: true, cell: ({ today }) => today },
+    { head: 'Today', isNumber: true, cell: ({ today }) => today },
     { head: 'Waiting now', isNumber: true, cell: ({ waiting }) => waiting },
     { head: 'Dead', isNumber: true, cell: ({ dead }) => dead },
   ],

@@ -86,8 +86,8 @@ function searchBox(view: View, search: string): Html {
 }
 
 /** The time of the page's data. The script shows next to it whether the page is live. */
-function status({ nowMs }: View): Html {
-  return html`<div class="status"><p>As of <span id="as-of">${clockTime(nowMs)}</span></p>
+function status(view: View): Html {
+  return html`<div class="status"><p title="Time zone: ${view.zone}">As of <span id="as-of">${clockTime(view, view.nowMs)}</span></p>
 <p role="status" id="live-state" hidden></p>
 <button type="button" class="button quiet small" id="live-pause" hidden>Pause</button></div>`;
 }

@@ -51,7 +51,7 @@ export async function listPage<Document extends ListDocument>(
 ): Promise<{ list: Html; document: Document | null; status: number }> {
   const typed = typedQuery(request);
   const { cursor = null, ...query } = typed;
-  const asked = inUtc(typed);
+  const asked = inZone(view, typed);
   const { document, refused } = await loaded(load(asked));
   const of: FilterOf = (filter) => {
     const fault = refused?.faultOf(filter.name) ?? null;
@@ -85,18 +85,18 @@ export function withList(parts: PageParts, { status }: { status: number }): Show
   return { ...parts, status };
 }
 
-/** A day that was typed begins and ends in UTC. */
-function inUtc(typed: Typed): Typed {
+/** A day that was typed begins and ends in the zone of the pages. */
+function inZone({ zone }: View, typed: Typed): Typed {
   const times = { since: 'first', until: 'last' } as const;
   const given = Object.entries(times).flatMap(([name, end]): [string, string][] =>
-    typed[name] === undefined ? [] : [[name, timeAsked(typed[name], end)]],
+    typed[name] === undefined ? [] : [[name, timeAsked(zone, typed[name], end)]],
   );
   return { ...typed, ...Object.fromEntries(given) };
 }
 
 /** Filters by time. */
-export const SINCE = { name: 'since', label: 'Since (UTC)' } as const;
-export const UNTIL = { name: 'until', label: 'Until (UTC)' } as const;
+export const SINCE = { name: 'since', label: 'Since' } as const;
+export const UNTIL = { name: 'until', label: 'Until' } as const;
 
 /** The statuses of rows, in the words of a filter. */
 export const STATUS_FILTER = { name: 'status', label: 'Status', options: STATUS_WORDS } as const;

@@ -147,7 +147,7 @@ type PaymentColumn = Column<Payment> & { of: (payment: Payment) => HtmlValue };
 function paymentColumns(view: View): PaymentColumn[] {
   const column = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ head, of, cell: of });
   const time = (head: string, of: (payment: Payment) => string | null) =>
-    column(head, (payment) => timeOf(of(payment)));
+    column(head, (payment) => timeOf(view, of(payment)));
   return [
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
@@ -165,8 +165,8 @@ function paymentColumns(view: View): PaymentColumn[] {
   ];
 }
 
-function timeOf(at: string | null): Html | null {
-  return at === null ? null : time(Date.parse(at));
+function timeOf(view: View, at: string | null): Html | null {
+  return at === null ? null : time(view, Date.parse(at));
 }
 
 /** What the customer paid in total, with interest, or in their own currency. */
@@ -192,7 +192,7 @@ function aboutOrder(view: View, { link, title, metadata, createdAt, learnedBy, v
       'Link expires',
       link?.expiresAt == null
         ? null
-        : html`${time(Date.parse(link.expiresAt))} <span class="soft">(${age(view, Date.parse(link.expiresAt))})</span>`,
+        : html`${time(view, Date.parse(link.expiresAt))} <span class="soft">(${age(view, Date.parse(link.expiresAt))})</span>`,
     ],
     ['Metadata', metadata === null ? null : html`<code>${JSON.stringify(metadata)}</code>`],
     ['Version', version],
@@ -220,7 +220,7 @@ function storyEntry(
       ? [html`<li><a href="${hrefOf(view, `/notices/${about.id}`)}">The notice as it was sent</a></li>`]
       : []),
   ];
-  const head = html`<span class="entry">${time(Date.parse(at))} <span class="kind">${kind}</span> <span>${prose(view, summary, reference)}</span></span>`;
+  const head = html`<span class="entry">${time(view, Date.parse(at))} <span class="kind">${kind}</span> <span>${prose(view, summary, reference)}</span></span>`;
   const end = about?.what === 'matter' && mayDo(view, 'operator') ? endMatterForm(view, about.id) : null;
   if (more.length === 0) return html`<li class="flat">${head}</li>`;
   return html`<li><details id="entry-${number}"><summary>${head}</summary><ul>${more}</ul></details>${end}</li>`;

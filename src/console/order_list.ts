@@ -38,7 +38,9 @@ type Typed = Record<(typeof NAMES)[number], string>;
 export async function showOrders(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const typed = given(request, NAMES);
   const { cursor, ...query } = typed;
-  const { document, refused } = await loaded(listOrders.load(options, { query: { ...askedOf(typed), count: 'true' } }));
+  const { document, refused } = await loaded(
+    listOrders.load(options, { query: { ...askedOf(view, typed), count: 'true' } }),
+  );
   const parts = { title: TITLE, here: PATH, search: query.q } as const;
   const faultOf = (name: string) => refused?.faultOf(name) ?? null;
   const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf), kept: { limit: query.limit } })}`;
@@ -56,17 +58,17 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   }
   const isNone = orders.length === 0 && next === null;
   const body = html`${head}
-${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', { ...csvQuery(typed), bom: 'true' })}" download>CSV</a></p>`}
-${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(typed) })}
+${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', { ...csvQuery(view, typed), bom: 'true' })}" download>CSV</a></p>`}
+${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(view, typed) })}
 ${isNone ? html`${nothingFound(view, query)}${await nearBy(options, view, query.q)}` : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };
 }
 
 /** The query of the API for what was typed: days as times, and nothing that was left empty. */
-function askedOf(typed: Typed): Record<string, string> {
-  const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(typed[name], 'first')]);
-  const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(typed[name], 'last')]);
+function askedOf({ zone }: View, typed: Typed): Record<string, string> {
+  const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(zone, typed[name], 'first')]);
+  const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(zone, typed[name], 'last')]);
   const from = amountAsked(typed.amountFrom);
   const to = amountAsked(typed.amountTo);
   const currency = typed.currency || from.currency || to.currency || '';
@@ -75,8 +77,8 @@ function askedOf(typed: Typed): Record<string, string> {
 }
 
 /** The filters without the cursor: the CSV of all rows has no pages. */
-function csvQuery(typed: Typed): Record<string, string> {
-  const { limit: _limit, cursor: _cursor, ...filters } = askedOf(typed);
+function csvQuery(view: View, typed: Typed): Record<string, string> {
+  const { limit: _limit, cursor: _cursor, ...filters } = askedOf(view, typed);
   return filters;
 }
 
@@ -99,15 +101,15 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
       filter('q', 'Search', { type: 'search' }),
       filter('state', 'State', { options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
       filter('attention', 'Needs attention', { options: choices(MATTER_KINDS) }),
-      day('since', 'Created since (UTC)'),
-      day('until', 'Created until (UTC)'),
+      day('since', 'Created since'),
+      day('until', 'Created until'),
     ],
     more: [
       filter('hold', 'Held because', { options: choices(HOLD_REASONS) }),
       filter('flag', 'Flag', { options: choices(FLAGS) }),
       filter('overpaid', 'Captured', { options: { true: 'more than asked' } }),
-      day('paidSince', 'Paid since (UTC)'),
-      day('paidUntil', 'Paid until (UTC)'),
+      day('paidSince', 'Paid since'),
+      day('paidUntil', 'Paid until'),
       amount('amountFrom', 'Amount at least'),
       amount('amountTo', 'Asks at most'),
       filter('currency', 'Currency'),
@@ -135,8 +137,8 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
       cell: ({ flags, attention }) =>
         [...new Set([...flags, ...attention])].map((name) => html`${badge(name.replaceAll('_', ' '), 'wait')} `),
     },
-    { head: 'Created', cell: ({ createdAt }) => html`${time(Date.parse(createdAt))}` },
-    { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${time(Date.parse(paidAt))}`) },
+    { head: 'Created', cell: ({ createdAt }) => html`${time(view, Date.parse(createdAt))}` },
+    { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${time(view, Date.parse(paidAt))}`) },
   ];
   return table({
     caption: TITLE,

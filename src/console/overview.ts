@@ -18,7 +18,7 @@ export async function showOverview(options: ConsoleOptions, view: View, _request
     loadFlow(options, view),
   ]);
   const body = html`<h1 class="unseen">Overview</h1>
-<p class="lead">${prose(view, summary.sentence)} <span class="soft">As of ${clockTime(view.nowMs)}.</span></p>
+<p class="lead">${prose(view, summary.sentence)} <span class="soft">As of ${clockTime(view, view.nowMs)}.</span></p>
 ${queue(view, groups)}
 ${whatIsNotKnown(view, checks)}
 ${showFlow(view, flow, checks)}`;

@@ -2,6 +2,7 @@ import type { Request } from 'express';
 import { ProblemError } from '../api/problem.ts';
 import { readSearch } from '../domain/search.ts';
 import type { Problem } from '../http/problem.ts';
+import { endOfDay, momentOf } from './zone.ts';
 
 /** The query of a page that is a list: what was typed, and what the API says of it. */
 
@@ -41,13 +42,17 @@ const DAY_FIRST = /^(\d{1,2})[/.](\d{1,2})[/.](\d{4})$/;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const MINUTE = /^\d{4}-\d\d-\d\dT\d\d:\d\d$/;
 
-/** A day or a minute that was typed, in UTC, as the API takes it. Any other text stays, so that the API says what is wrong. */
-export function timeAsked(typed: string, end: 'first' | 'last'): string {
+/**
+ * A day or a minute that was typed in a time zone, as the API takes it. Any other text stays, so that the API says what is
+ * wrong.
+ */
+export function timeAsked(zone: string, typed: string, end: 'first' | 'last'): string {
   const [, day = '', month = '', year = ''] = DAY_FIRST.exec(typed.trim()) ?? [];
   const text = day === '' ? typed.trim() : `${year}-${month.padStart(2, '0')}-${day.padStart(2, '0')}`;
-  if (DAY.test(text)) return `${text}T${end === 'first' ? '00:00:00.000' : '23:59:59.999'}Z`;
-  if (MINUTE.test(typed)) return `${typed}:00Z`;
-  return typed;
+  const isDay = DAY.test(text);
+  if (!isDay && !MINUTE.test(typed)) return typed;
+  const atMs = isDay && end === 'last' ? endOfDay(zone, text) : momentOf(zone, text.replace('T', ' '));
+  return atMs === null ? typed : new Date(atMs).toISOString();
 }
 
 /** What a filter by time shows of what was typed, and says if it was not understood. A control for days holds no other text. */

@@ -50,7 +50,7 @@ ${definitions([
   [reading === null ? 'Type' : 'Why settled asked', event.type],
   ['Link', event.linkId],
   ['Received', timeAndAge(view, Date.parse(event.receivedAt))],
-  ['Signed', reading === null ? signedAt(event.timestamp) : null],
+  ['Signed', reading === null ? signedAt(view, event.timestamp) : null],
   ['Reading', reading],
   ['Result', event.outcome === null ? null : `${event.outcome}${event.rule === null ? '' : ` (rule ${event.rule})`}`],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
@@ -68,10 +68,10 @@ ${again ? replayForm(view, event.id, 'Settle it again') : null}
   return { title: `Event ${event.id}`, here: '/deliveries', body };
 }
 
-function signedAt(timestamp: string): Html {
+function signedAt(view: View, timestamp: string): Html {
   const ms = Number(timestamp);
   const isTime = /^\d{1,15}$/.test(timestamp) && !Number.isNaN(new Date(ms).getTime());
-  return html`${isTime ? time(ms) : null} <code>${timestamp}</code>`;
+  return html`${isTime ? time(view, ms) : null} <code>${timestamp}</code>`;
 }
 
 const HEX_BYTES_MAX = 16_384;

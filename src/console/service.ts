@@ -42,7 +42,7 @@ function summary(view: View, { api, checks }: StatsDocument, canAsk: boolean): H
   const waiting = checks === 0 ? 'No link waits for a check' : `${count(checks, LINKS)} to ask about`;
   const pausedUntil = api.pausedUntil === null ? null : Date.parse(api.pausedUntil);
   if (pausedUntil !== null && pausedUntil > view.nowMs) {
-    return html`settled asks the service nothing until ${time(pausedUntil)}. ${waiting}.`;
+    return html`settled asks the service nothing until ${time(view, pausedUntil)}. ${waiting}.`;
   }
   return `${waiting}; ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute are in use.`;
 }
@@ -79,7 +79,7 @@ function budget(view: View, { api, openings: counts, drift }: StatsDocument, can
       'API budget',
       html`<meter min="0" max="${api.slots}" value="${api.slotsInUse}" aria-label="Of the API budget"></meter> ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute`,
     ],
-    ['Pause', isPaused ? html`until ${time(Date.parse(api.pausedUntil as string))}` : 'none'],
+    ['Pause', isPaused ? html`until ${time(view, Date.parse(api.pausedUntil as string))}` : 'none'],
     ['Links being opened', `${whole(pending + leased)}${taken > 0 ? `, and ${whole(taken)} wait for a person` : ''}`],
     ['Differences found', whole(drift)],
   ]);

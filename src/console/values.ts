@@ -3,6 +3,7 @@ import { type Html, html } from '../http/app.ts';
 import type { Count } from '../store/contract_lists.ts';
 import { inWords } from '../work/clock.ts';
 import type { View } from './view.ts';
+import { localTime, zoneName } from './zone.ts';
 
 /** Single values as pages write them: money, times, counts, states. */
 
@@ -56,14 +57,14 @@ const IN_PROSE = new RegExp(
 );
 
 /** A sentence of the API with its money and times as pages write them. `name`, which a stranger may have chosen, stays as it is. */
-export function prose(view: Pick<View, 'locale'>, sentence: string, name = ''): Html {
+export function prose(view: Pick<View, 'locale' | 'zone'>, sentence: string, name = ''): Html {
   // As a whole word: a reference like `1` stands in amounts and times as well.
   const whole = new RegExp(`(?<![\\w.,-])${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}(?![\\w-])`);
   const texts = name === '' ? [sentence] : sentence.split(whole);
   return html`${texts.map((text, at) => html`${at === 0 ? null : name}${inParts(view, text)}`)}`;
 }
 
-function inParts(view: Pick<View, 'locale'>, text: string): Html {
+function inParts(view: Pick<View, 'locale' | 'zone'>, text: string): Html {
   const parts: Html[] = [];
   let end = 0;
   for (const match of text.matchAll(IN_PROSE)) {
@@ -71,26 +72,29 @@ function inParts(view: Pick<View, 'locale'>, text: string): Html {
     const shown =
       iso === undefined
         ? money(view, amount ?? amountLast ?? '', currency ?? currencyFirst ?? '')
-        : time(Date.parse(iso));
+        : time(view, Date.parse(iso));
     parts.push(html`${text.slice(end, match.index)}${shown}`);
     end = match.index + found.length;
   }
   return html`${parts}${text.slice(end)}`;
 }
 
-/** A time in UTC. The page's script writes it in the browser's time zone, with UTC as its title. */
-export function time(atMs: number): Html {
-  const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-local>${inSeconds(iso)} UTC</time>`;
+/** A time in the zone of SETTLED_TIMEZONE: `2026-11-23 05:03:55 GMT-3`. Its title is in UTC. */
+export function time({ zone }: Pick<View, 'zone'>, atMs: number): Html {
+  return timeElement(zone, atMs, localTime(zone, atMs));
 }
 
-/** The time of the day alone: `08:03:55 UTC`. */
-export function clockTime(atMs: number): Html {
-  const iso = new Date(atMs).toISOString();
-  return html`<time datetime="${iso}" data-local="clock">${inSeconds(iso).slice(-CLOCK.length)} UTC</time>`;
+/** The time of the day alone: `05:03:55 GMT-3`. */
+export function clockTime({ zone }: Pick<View, 'zone'>, atMs: number): Html {
+  return timeElement(zone, atMs, localTime(zone, atMs).slice(-CLOCK.length));
 }
 
 const CLOCK = '08:03:55';
+
+function timeElement(zone: string, atMs: number, text: string): Html {
+  const iso = new Date(atMs).toISOString();
+  return html`<time datetime="${iso}" title="${inSeconds(iso)} UTC">${text} ${zoneName(zone, atMs)}</time>`;
+}
 
 /** `2026-11-23 08:03:55`. Years after 9999 have six digits and a sign (ECMA-262 §21.4.1.32). */
 function inSeconds(iso: string): string {
@@ -119,8 +123,8 @@ export function duration(ms: number): string {
 }
 
 /** Both: the time, and how long ago it was. */
-export function timeAndAge(view: Pick<View, 'nowMs'>, atMs: number): Html {
-  return html`${time(atMs)} <span class="soft">(${age(view, atMs)})</span>`;
+export function timeAndAge(view: Pick<View, 'nowMs' | 'zone'>, atMs: number): Html {
+  return html`${time(view, atMs)} <span class="soft">(${age(view, atMs)})</span>`;
 }
 
 /** `1 204`, with spaces that do not break. */

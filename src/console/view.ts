@@ -7,6 +7,8 @@ import { hasRole, type PersonRole } from '../domain/access.ts';
 export type ConsoleOptions = ApiOptions & {
   /** The environment in a word or two; null if none is shown. */
   badge: string | null;
+  /** The IANA name of the time zone of pages. */
+  zone: string;
   /** How many pages may be followed at once: each holds a connection, and the shop needs the others. */
   streamsMax: number;
 };
@@ -23,6 +25,8 @@ export type View = {
   session: { name: string; role: PersonRole; id?: string | null } | null;
   /** The time of what the page shows. */
   nowMs: number;
+  /** The IANA name of the time zone in which pages write and read times and days. */
+  zone: string;
   /** A locale that `Intl` knows, in which amounts are written. The words are English. */
   locale: string;
   /** An action that was not done: the page is shown again with why, and with what was typed. */
@@ -47,7 +51,11 @@ export const DONE = 'done';
 export const OPEN = 'open';
 
 /** What the page that answers a request is told of it. */
-export function requestView({ access, badge, clock }: ConsoleOptions, request: Request, response: Response): View {
+export function requestView(
+  { access, badge, zone, clock }: ConsoleOptions,
+  request: Request,
+  response: Response,
+): View {
   const caller = callerOf(response);
   const isPerson = caller !== null && caller.role !== 'shop';
   return {
@@ -62,6 +70,7 @@ export function requestView({ access, badge, clock }: ConsoleOptions, request: R
         }
       : null,
     nowMs: clock.nowMs(),
+    zone,
     locale: localeOf(request.headers['accept-language']),
     refused: (response.locals.refused as Refused | undefined) ?? null,
     open: typeof request.query[OPEN] === 'string' ? request.query[OPEN] : null,

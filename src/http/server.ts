@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { ListenAddress } from '../config/settings.ts';
+import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';

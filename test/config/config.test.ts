@@ -383,6 +383,15 @@ const SETTINGS: Record<string, Setting> = {
     good: [['sandbox', 'sandbox']],
     bad: ['<b>', 'x'.repeat(25), ' '],
   },
+  SETTLED_TIMEZONE: {
+    key: 'timezone',
+    unset: null,
+    good: [
+      ['America/Sao_Paulo', 'America/Sao_Paulo'],
+      ['UTC', 'UTC'],
+    ],
+    bad: ['Mars/Olympus', 'Sao Paulo', ' '],
+  },
   SETTLED_PROXY_AUTH: {
     key: 'proxyAuth',
     unset: null,

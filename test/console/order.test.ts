@@ -30,7 +30,7 @@ async function see(path: string, token?: string) {
 
 /** A sentence of the API, as a page has it. */
 function shown(sentence: string, reference: string): string {
-  return textOf(`<main>${prose({ locale: 'en' }, sentence, reference).markup}`).trim();
+  return textOf(`<main>${prose({ locale: 'en', zone: 'UTC' }, sentence, reference).markup}`).trim();
 }
 
 /** Sends a form as a page of the console would. */

@@ -31,6 +31,7 @@ export function viewOf(more: Partial<View> = {}): View {
     session: { name: 'ana', role: 'operator' },
     nowMs: NOW_MS,
     locale: 'en',
+    zone: 'UTC',
     ...more,
   };
 }
@@ -93,7 +94,7 @@ ${table({
     { head: 'Amount', cell: ({ amount, currency }) => money(view, amount, currency), isNumber: true },
     { head: 'State', cell: ({ state }) => stateBadge(state) },
     { head: 'Customer', cell: () => typed },
-    { head: 'Opened', cell: ({ atMs }) => time(atMs) },
+    { head: 'Opened', cell: ({ atMs }) => time(view, atMs) },
     { head: 'Age', cell: ({ atMs }) => age(view, atMs) },
   ],
   rows: orders,

@@ -78,14 +78,18 @@ describe('console: money', () => {
 });
 
 describe('console: times', () => {
-  it('are in UTC, and name the moment for the script', () => {
-    expect(time(NOW_MS).markup).toBe(
-      '<time datetime="2026-11-23T08:03:55.000Z" data-local>2026-11-23 08:03:55 UTC</time>',
+  const UTC = { zone: 'UTC' };
+
+  it('are in the zone of the pages, with UTC as their title', () => {
+    const recife = { zone: 'America/Recife' };
+    expect(time(recife, NOW_MS).markup).toBe(
+      '<time datetime="2026-11-23T08:03:55.000Z" title="2026-11-23 08:03:55 UTC">2026-11-23 05:03:55 GMT-3</time>',
     );
-    expect(clockTime(NOW_MS).markup).toContain('>08:03:55 UTC<');
+    expect(clockTime(recife, NOW_MS).markup).toContain('>05:03:55 GMT-3<');
+    expect(clockTime(UTC, NOW_MS).markup).toContain('>08:03:55 UTC<');
     const far = Date.UTC(10_000, 0, 31, 8, 3, 55);
-    expect(time(far).markup).toContain('>+010000-01-31 08:03:55 UTC<');
-    expect(clockTime(far).markup).toContain('>08:03:55 UTC<');
+    expect(time(UTC, far).markup).toContain('>10000-01-31 08:03:55 UTC<');
+    expect(clockTime(UTC, far).markup).toContain('>08:03:55 UTC<');
     expect(age({ nowMs: NOW_MS }, far).markup).toContain('title="+010000-01-31 08:03:55 UTC"');
   });
 
@@ -100,7 +104,7 @@ describe('console: times', () => {
 
   it('say how long something lasts', () => {
     expect(lasting({ nowMs: NOW_MS }, NOW_MS - 7_800_000).markup).toMatch(/data-age="lasting".*>2 h 10 min<\/time>$/);
-    expect(timeAndAge({ nowMs: NOW_MS }, NOW_MS).markup).toMatch(/UTC<\/time> .*\(<time .*>0 s ago<\/time>\)/);
+    expect(timeAndAge({ nowMs: NOW_MS, ...UTC }, NOW_MS).markup).toMatch(/UTC<\/time> .*\(<time .*>0 s ago<\/time>\)/);
     expect(duration(-5)).toBe('0 s');
   });
 });
@@ -111,7 +115,7 @@ describe('console: sentences of the API', () => {
     ['BRL 5', 'Order BRL 5 (5.00 BRL) is paid.', 'Order BRL 5 ( R$5.00 ) is paid.'],
     ['a.b', 'Order a.b is paid; order axb is not.', 'Order a.b is paid; order axb is not.'],
   ])('show money as pages do, and the name of an order as it is: %s', (name, sentence, shown) => {
-    expect(textOf(`<main>${prose({ locale: 'en' }, sentence, name).markup}`).trim()).toBe(shown);
+    expect(textOf(`<main>${prose({ locale: 'en', zone: 'UTC' }, sentence, name).markup}`).trim()).toBe(shown);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
-import { parseShopSecrets } from '../../src/config/settings.ts';
+import { parseShopSecrets } from '../../src/config/parsers.ts';
 import { postgresAddress } from '../../src/store/address.ts';
 import { testFolder } from '../support/app.ts';
 import { boundByFileModes, NO_FILE_MODES } from '../support/process.ts';

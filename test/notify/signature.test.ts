@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { parseShopSecrets } from '../../src/config/settings.ts';
+import { parseShopSecrets } from '../../src/config/parsers.ts';
 import { noticeHeaders } from '../../src/notify/tell.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { startStage } from './stage.ts';

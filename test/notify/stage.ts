@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import { parseShopSecrets } from '../../src/config/settings.ts';
+import { parseShopSecrets } from '../../src/config/parsers.ts';
 import type { FactKind } from '../../src/domain/fact.ts';
 import { type NotifierOptions, startNotifier } from '../../src/notify/notifier.ts';
 import { openLog } from '../../src/observe/log.ts';
