@@ -1,0 +1,145 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as after } from 'node:timers/promises';
+import type { ShopRecord } from './examiner.ts';
+
+/** The shop of a story: it opens and cancels orders, and takes signed notices, each in its own way. */
+
+export type ShopWays = {
+  /** A type of notice that it does not know, and answers 400. */
+  refuses: string | null;
+  /** It takes one notice in so many, and its answer is lost. 0: none. */
+  losesEvery: number;
+};
+
+export type ShopOutage = '503' | 'refused' | 'hang' | 'html-502';
+
+const KEY = Buffer.alloc(32, 9);
+const SECRET = `whsec_${KEY.toString('base64')}`;
+const SHOP_TOKEN = 'shop-token-of-the-stories';
+const AGAIN_MS = 250;
+const OPEN_MS_MAX = 60_000;
+const ANSWER_MS_MAX = 15_000;
+const HANG_MS = 1_500;
+
+export class Shop {
+  readonly record: ShopRecord = { told: [], opened: new Map(), reopened: new Map(), cancelled: new Set() };
+  readonly broken: string[] = [];
+  outage: ShopOutage | null = null;
+  onBusy: () => void = () => {};
+  url = '';
+  #settled = '';
+  readonly #ways: ShopWays;
+  readonly #server = createServer((request, response) => void this.#take(request, response));
+
+  constructor(ways: ShopWays) {
+    this.#ways = ways;
+  }
+
+  async start(): Promise<void> {
+    await new Promise<void>((listening) => this.#server.listen(0, '127.0.0.1', listening));
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/settled`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  /** What settled must be started with, and where its private API then is. */
+  environment(operator: string): Record<string, string> {
+    this.#settled = `http://${operator}`;
+    return {
+      SETTLED_SHOP_TOKEN: SHOP_TOKEN,
+      SETTLED_SHOP_URL: this.url,
+      SETTLED_SHOP_SECRET: SECRET,
+      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+    };
+  }
+
+  /** Opens an order as integrate.md says: again on 202, 503 and no answer. True if the customer can pay. */
+  async open(order: { reference: string; amount: string; expiresAt?: string }): Promise<boolean> {
+    for (const untilMs = Date.now() + OPEN_MS_MAX; Date.now() < untilMs; await after(AGAIN_MS)) {
+      const answer = await this.#call('/v1/orders', { ...order, title: 'An order' });
+      if (answer === null) continue;
+      this.record.opened.set(order.reference, answer);
+      if (answer.status === 200 || answer.status === 201) return true;
+      if (answer.status !== 202 && answer.status < 500) return false;
+    }
+    return false;
+  }
+
+  /** Opens an order once more, as a shop does when the customer comes back. */
+  async openAgain(order: { reference: string; amount: string; expiresAt?: string }): Promise<void> {
+    const answer = await this.#call('/v1/orders', { ...order, title: 'An order' });
+    if (answer !== null) this.record.reopened.set(order.reference, answer);
+  }
+
+  async cancel(reference: string): Promise<boolean> {
+    for (const untilMs = Date.now() + OPEN_MS_MAX; Date.now() < untilMs; await after(AGAIN_MS)) {
+      const answer = await this.#call(`/v1/orders/${reference}/cancel`, {});
+      if (answer?.status === 200) this.record.cancelled.add(reference);
+      if (answer !== null && answer.status < 500) return answer.status === 200;
+    }
+    return false;
+  }
+
+  async #call(path: string, body: object): Promise<{ status: number; code: string | null } | null> {
+    try {
+      const answer = await fetch(`${this.#settled}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${SHOP_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(ANSWER_MS_MAX),
+      });
+      const { title } = (await answer.json()) as { title?: string };
+      return { status: answer.status, code: title ?? null };
+    } catch {
+      return null;
+    }
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const body = Buffer.concat(await request.toArray());
+      this.onBusy();
+      if (this.outage === 'refused') return void response.destroy();
+      if (this.outage === 'hang') {
+        await after(HANG_MS);
+        return void response.destroy();
+      }
+      if (this.outage !== null)
+        return void response.writeHead(this.outage === '503' ? 503 : 502).end('<p>One moment</p>');
+      if (!isGenuine(request, body)) this.broken.push('a notice does not carry the shop’s signature');
+      const notice = JSON.parse(body.toString());
+      const isUnknown = notice.type === this.#ways.refuses;
+      const isLost = !isUnknown && this.#ways.losesEvery > 0 && this.record.told.length % this.#ways.losesEvery === 0;
+      const { amount } = notice.data.order.payment ?? { amount: null };
+      this.record.told.push({
+        id: String(request.headers['webhook-id']),
+        type: notice.type,
+        reference: notice.data.order.reference,
+        version: notice.data.version,
+        atMs: Date.now(),
+        answered: isLost ? null : isUnknown ? 400 : 200,
+        cents: amount === null ? null : Math.round(Number(amount) * 100),
+      });
+      if (isLost) return void response.destroy();
+      response.writeHead(isUnknown ? 400 : 200).end(isUnknown ? 'unknown type' : '');
+    } catch {
+      // settled was killed while it told.
+      response.destroy();
+    }
+  }
+}
+
+/** Standard Webhooks. */
+function isGenuine({ headers }: IncomingMessage, body: Buffer): boolean {
+  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
+  const right = createHmac('sha256', KEY).update(signed).update(body).digest();
+  return String(headers['webhook-signature'])
+    .split(' ')
+    .map((one) => Buffer.from(one.replace(/^v1,/, ''), 'base64'))
+    .some((given) => given.length === right.length && timingSafeEqual(given, right));
+}
