@@ -57,7 +57,7 @@ async function main({ stories, engine, atOnce, seed, only, verbose }: Arguments)
     );
     await stores.drop(plan.number);
     for (const [name, count] of Object.entries(outcome.counts)) total[name] = (total[name] ?? 0) + count;
-    if (only !== null || outcome.ms > SLOW_MS)
+    if (only !== null || verbose || outcome.ms > SLOW_MS)
       print(`story ${plan.number} (${plan.flavour}) took ${seconds(outcome.ms)}`);
     if (outcome.broken.length > 0) broken++;
     for (const what of outcome.broken) print(`broken: story ${plan.number} (${plan.flavour}): ${what}`);

@@ -223,7 +223,9 @@ function told({ reference }: LedgerOrder, said: Said, { shop, shopWellAtMs, nowM
   if (said.paidAt === null) return [];
   const sent = shop.told.filter((one) => one.reference === reference && one.type === 'order.paid');
   const taken = sent.find(({ answered }) => answered === 200);
-  const fromMs = Math.max(Date.parse(said.paidAt), shopWellAtMs);
+  const paidAtMs = Date.parse(said.paidAt);
+  const takes = shop.told.find(({ answered, atMs }) => answered === 200 && atMs >= paidAtMs);
+  const fromMs = Math.max(paidAtMs, Math.min(shopWellAtMs, takes?.atMs ?? shopWellAtMs));
   const lateMs = (taken?.atMs ?? nowMs) - fromMs;
   if (taken === undefined)
     return [`paid for ${Math.round(lateMs / 1000)} s, and the shop has not been told (sent ${sent.length} times)`];

@@ -90,6 +90,7 @@ async function play(world: World): Promise<string[]> {
   for (const untilMs = Date.now() + DELIVERED_WITHIN_MS; service.isDelivering && Date.now() < untilMs; )
     await after(50);
   if (service.isDelivering) withoutApi.push('a genuine delivery is not acknowledged');
+  await quiet(world);
   // Nobody tells settled of what its webhooks did not say: a person has it ask.
   for (const { reference } of plan.orders) await check(life, reference);
   await Promise.all(
@@ -98,6 +99,17 @@ async function play(world: World): Promise<string[]> {
   const first = await fits(world, new Set(), shopWellAtMs);
   const accepted = await decide(world);
   return [...withoutApi, ...first, ...(first.length === 0 ? await fits(world, accepted, shopWellAtMs) : [])];
+}
+
+/** Waits until settled has settled what it acknowledged: a dispute that it settles later would be newer than a check. */
+async function quiet(world: World): Promise<void> {
+  for (const untilMs = Date.now() + DELIVERED_WITHIN_MS; Date.now() < untilMs; await after(LOOK_EVERY_MS)) {
+    const { body } = (await (await world.life.whole()).api('/v1/events?status=pending&limit=1')) ?? { body: null };
+    const { body: leased } = (await (await world.life.whole()).api('/v1/events?status=leased&limit=1')) ?? {
+      body: null,
+    };
+    if (body?.events.length === 0 && leased?.events.length === 0) return;
+  }
 }
 
 async function check(life: Life, reference: string): Promise<void> {
