@@ -24,7 +24,7 @@ export type LedgerOrder = {
 };
 
 /** What the shop was sent, in order. */
-export type Told = {
+type Told = {
   id: string;
   type: string;
   reference: string;
@@ -79,7 +79,7 @@ export type Evidence = {
 const TOLD_WITHIN_MS = 120_000;
 const SETTLED_FOR_GOOD = ['done', 'dead'];
 /** Notices of which one order gets one, unless money came back. */
-const ONCE = ['order.paid', 'order.expired', 'order.cancelled'];
+const ONCE = ['order.paid', 'order.expired'];
 
 /** Returns every statement of the three that does not fit the others. */
 export function examine(evidence: Evidence): string[] {
@@ -115,7 +115,7 @@ export function examineWithoutApi({ ledger, settled }: Pick<Evidence, 'ledger' |
 }
 
 /** Whether a person has to look at the order's money. */
-export function needsPerson(order: LedgerOrder, cancelled: ReadonlySet<string>): boolean {
+function needsPerson(order: LedgerOrder, cancelled: ReadonlySet<string>): boolean {
   if (order.counted.length === 0) return false;
   return !isExact(order) || cancelled.has(order.reference) || partsReturned(order).length > 0;
 }

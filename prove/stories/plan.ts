@@ -25,7 +25,7 @@ export const KINDS = [
   'unpaid',
   'paid-after-cancel',
 ] as const;
-export type Kind = (typeof KINDS)[number];
+type Kind = (typeof KINDS)[number];
 
 export type OrderPlan = {
   reference: string;
