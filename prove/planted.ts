@@ -87,7 +87,7 @@ function readIfThere(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : '';
 }
 
-/** Copies the tracked files, and links `node_modules` file by file: tests write into it. */
+/** Copies the tracked files into a checkout of their own, and links `node_modules` file by file: tests write into it. */
 function copyTree(folder: string): string {
   const copy = join(folder, 'tree');
   const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: tree, encoding: 'utf8' }).split('\0');
@@ -95,6 +95,8 @@ function copyTree(folder: string): string {
     mkdirSync(dirname(join(copy, file)), { recursive: true });
     cpSync(join(tree, file), join(copy, file));
   }
+  execFileSync('git', ['init', '-q'], { cwd: copy });
+  execFileSync('git', ['add', '.'], { cwd: copy });
   const [from, to] = [join(tree, 'node_modules'), join(copy, 'node_modules')];
   try {
     execFileSync('cp', ['-al', from, to], { stdio: 'ignore' });
