@@ -437,6 +437,13 @@ export type Operations = {
         metadata?: Record<string, unknown>;
         /** Where the customer is sent after paying: http or https, without spaces, a user name or a password. */
         callbackUrl?: string;
+        /** Who buys, as the shop knows them: people find the order by it. */
+        customer?: {
+          /** Null or blank: not known. */
+          name?: string | null;
+          /** Null or blank: not known. */
+          email?: string | null;
+        } | null;
       };
     };
     answer:
@@ -463,10 +470,12 @@ export type Operations = {
         count?: 'true' | 'false';
         /**
          * A reference or its beginning; the id or the address of a link; the id of a payment that was counted
-         * or reported as paid, of an event or of a notice; the number of an event; a customer's e-mail address
-         * or name, or its beginning, and of the newest 65 536 orders a later word of the name; or an amount
-         * that the order asks, or that was captured, reported without being counted, or paid in all, like
-         * `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything that it may be.
+         * or reported as paid, of an event or of a notice; the number of an event; words of the reference, the
+         * title and the customer whom the shop named, or their beginnings of at least 3 characters; a
+         * customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of
+         * the name; or an amount that the order asks, or that was captured, reported without being counted, or
+         * paid in all, like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything
+         * that it may be.
          */
         q?: string;
         /** Only those in this state, or in one of several with commas between. */
@@ -512,6 +521,13 @@ export type Operations = {
         amount: string | number;
         /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. */
         currency?: string;
+        /** Who buys, as the shop knows them: people find the order by it. */
+        customer?: {
+          /** Null or blank: not known. */
+          name?: string | null;
+          /** Null or blank: not known. */
+          email?: string | null;
+        } | null;
         /** The link's id at the service. */
         id?: string;
         /** At least 16 bytes in UTF-8. */
@@ -534,10 +550,12 @@ export type Operations = {
       query?: {
         /**
          * A reference or its beginning; the id or the address of a link; the id of a payment that was counted
-         * or reported as paid, of an event or of a notice; the number of an event; a customer's e-mail address
-         * or name, or its beginning, and of the newest 65 536 orders a later word of the name; or an amount
-         * that the order asks, or that was captured, reported without being counted, or paid in all, like
-         * `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything that it may be.
+         * or reported as paid, of an event or of a notice; the number of an event; words of the reference, the
+         * title and the customer whom the shop named, or their beginnings of at least 3 characters; a
+         * customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of
+         * the name; or an amount that the order asks, or that was captured, reported without being counted, or
+         * paid in all, like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything
+         * that it may be.
          */
         q?: string;
         /** Only those in this state, or in one of several with commas between. */
@@ -564,6 +582,8 @@ export type Operations = {
         amountTo?: string;
         /** Only those that ask in this currency. */
         currency?: string;
+        /** `true`: the file begins with a byte order mark, as Excel needs it for letters like ã. */
+        bom?: 'true' | 'false';
       };
     };
     answer: string;
@@ -778,6 +798,13 @@ export type Order = {
   title: string | null;
   /** The same; null if the shop gave none. */
   metadata: Record<string, unknown> | null;
+  /** Who buys, as the shop said when it opened the order; null if it did not. */
+  customer: {
+    /** Null if it was not said. */
+    name: string | null;
+    /** Null if it was not said. */
+    email: string | null;
+  } | null;
   createdAt: string;
   /** When settled learned that the order is paid. */
   paidAt: string | null;
@@ -846,11 +873,11 @@ export type Payment = {
   installments: number | null;
   /** What the customer pays in all, in BRL, with instalment interest. */
   totalBRL: string | null;
-  /** Who paid. */
+  /** Who paid, as the service says. */
   customer: {
-    /** Null if the service did not say it. */
+    /** Null if it was not said. */
     name: string | null;
-    /** Null if the service did not say it. */
+    /** Null if it was not said. */
     email: string | null;
   } | null;
   /** When the customer began to pay. */

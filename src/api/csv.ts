@@ -144,6 +144,8 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   totalBRL: ({ payment }) => payment?.totalBRL ?? null,
   customerName: ({ payment }) => payment?.customer?.name ?? null,
   customerEmail: ({ payment }) => payment?.customer?.email ?? null,
+  shopCustomerName: ({ customer }) => customer?.name ?? null,
+  shopCustomerEmail: ({ customer }) => customer?.email ?? null,
   holds: ({ holds }) => holds.map(({ reason }) => reason).join(' '),
   attention: ({ attention }) => attention.join(' '),
   linkId: ({ link }) => link?.id ?? null,

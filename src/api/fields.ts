@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import type { Customer } from '../domain/payment_details.ts';
 import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { FAULT_CODES } from '../fault.ts';
@@ -88,6 +89,34 @@ export const text = (max: number) => {
   const length = `must have 1 to ${max} characters`;
   return z.string().min(1, { error: length, abort: true }).max(max, length).regex(PRINTABLE, NOT_PRINTABLE);
 };
+
+/** A text that a checkout may leave empty: no sale is refused for that. */
+const blankable = (schema: z.ZodString, { maxLength, ...about }: { maxLength: number; examples: string[] }) =>
+  z
+    .unknown()
+    .transform((given) => (typeof given === 'string' ? given.trim() || undefined : (given ?? undefined)))
+    .pipe(schema.optional())
+    .optional()
+    .meta({ type: ['string', 'null'], maxLength, description: 'Null or blank: not known.', ...about });
+
+const email = text(254).regex(/^[^@]+@[^@]+$/, 'must be an e-mail address, with one @');
+
+/** Who buys, as the shop says; null if it does not. */
+export const givenCustomer = z
+  .strictObject({
+    name: blankable(text(255), { maxLength: 255, examples: ['Ana Souza'] }),
+    email: blankable(email, { maxLength: 254, examples: ['ana@example.com'] }),
+  })
+  .nullish()
+  .transform((given): Customer | null => {
+    const { name = null, email = null } = given ?? {};
+    return name === null && email === null ? null : { name, email };
+  })
+  .meta({
+    description:
+      'Who buys, as the shop knows them: people find the order by it. The service never gets it, and settled drops it after ' +
+      '`SETTLED_KEEP_BODIES`.',
+  });
 
 // HTTP clients resolve `.` and `..` in a path.
 export const givenReference = text(128)

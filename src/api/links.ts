@@ -21,6 +21,7 @@ const SECRET_BYTES = 32;
 const registration = z.strictObject({
   reference: field.givenReference,
   ...field.money,
+  customer: field.givenCustomer,
   id: field.linkId.optional().describe("The link's id at the service. Without it a link is reserved."),
   webhookSecret: z
     .string()
@@ -80,7 +81,7 @@ export const registerLink = operation({
   example: { body: { reference: 'order-8101', amount: '100.00' } },
   answer: async (options, { body, caller, by }, response) => {
     const { store, keyring, credentials, clock } = options;
-    const { reference, id, webhookSecret } = body;
+    const { reference, customer, id, webhookSecret } = body;
     const amount = readMoney(body, options.currency);
     const lacksSecret = id !== undefined && webhookSecret === undefined;
     // An order that settled knows keeps its amount and its secret.
@@ -93,6 +94,7 @@ export const registerLink = operation({
     const registered = await store.registerLink({
       reference,
       amount,
+      customer,
       linkId,
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
       secret: webhookSecret === undefined ? null : keyring.seal(webhookSecret, reference),
@@ -133,7 +135,7 @@ function logRegistered({ log }: ApiOptions, { reference, id }: Given, registered
 
 function refusal({ reference, id }: Given, { outcome, order }: Exclude<Registered, { token: string }>): ProblemError {
   const details = {
-    reference_conflict: `Order ${reference} exists with another amount or currency. Use a new reference.`,
+    reference_conflict: `Order ${reference} exists with another amount, currency or customer. Use a new reference.`,
     opened_by_settled:
       `Order ${reference} was opened with POST /v1/orders, so settled creates its link and you cannot register one. ` +
       `Repeat that request to get the link. If the service has the link and settled does not: ${adoptCommand(reference, id ?? null)}`,

@@ -136,9 +136,10 @@ export const orderFilters = {
     .meta({
       description:
         'A reference or its beginning; the id or the address of a link; the id of a payment that was counted or reported as paid, of an event or of a notice; the number ' +
-        "of an event; a customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of " +
+        'of an event; words of the reference, the title and the customer whom the shop named, or their beginnings of at least ' +
+        "3 characters; a customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of " +
         'the name; or an amount that the order asks, or that was captured, reported without being counted, or paid in all, ' +
-        'like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything that it may be. If more than 2 000 references begin with it, they are listed ' +
+        'like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything that it may be. If more than 2 000 references begin with it, or more orders have its words, they are listed ' +
         'only if nothing else has exactly this name.',
       examples: ['order-8001'],
     }),

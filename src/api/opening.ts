@@ -45,6 +45,7 @@ const content = z.strictObject({
     .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
   metadata: field.metadata.optional(),
   callbackUrl: webAddress.optional(),
+  customer: field.givenCustomer,
 });
 
 const opening = z.strictObject({
@@ -91,8 +92,8 @@ export const openOrder = operation({
     requireEnough(amount);
     const expiresAtMs = givenMs(body.expiresAt);
     if (expiresAtMs !== null) await requireExpiry(options, body.reference, expiresAtMs);
-    const { reference, title, description = null, metadata = null, callbackUrl = null } = body;
-    const content = { reference, title, description, metadata, callbackUrl, amount, expiresAtMs };
+    const { reference, title, description = null, metadata = null, callbackUrl = null, customer } = body;
+    const content = { reference, title, description, metadata, callbackUrl, customer, amount, expiresAtMs };
     const opened = await requireApi(options).opener.open(content, by);
     switch (opened.outcome) {
       case 'opening': {

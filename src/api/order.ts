@@ -27,8 +27,8 @@ const customerPaid = z.strictObject({
 });
 
 const customer = z.strictObject({
-  name: field.textOrNull('Null if the service did not say it.', 'Ana Souza'),
-  email: field.textOrNull('Null if the service did not say it.', 'ana@example.com'),
+  name: field.textOrNull('Null if it was not said.', 'Ana Souza'),
+  email: field.textOrNull('Null if it was not said.', 'ana@example.com'),
 });
 
 const payment = field.component('Payment', 'A payment that was counted for an order.', {
@@ -51,7 +51,9 @@ const payment = field.component('Payment', 'A payment that was counted for an or
   totalBRL: field.textOrNull('What the customer pays in all, in BRL, with instalment interest.', '112.40'),
   customer: customer
     .nullable()
-    .describe('Who paid. Dropped after `SETTLED_KEEP_BODIES`: null from then on, here and in notices that were taken.'),
+    .describe(
+      'Who paid, as the service says. Dropped after `SETTLED_KEEP_BODIES`: null from then on, here and in notices that were taken.',
+    ),
   createdAt: field.timeOrNull.describe('When the customer began to pay.'),
   completedAt: field.timeOrNull.describe('When the service completed it. `paidAt` is when settled learned of it.'),
   availableAt: field.timeOrNull.describe('When the merchant can use the money.'),
@@ -106,6 +108,7 @@ export const PAID = {
   currency: 'BRL',
   title: 'A chair',
   metadata: { cart: 'c-17' },
+  customer: { name: 'Ana Souza', email: 'ana@example.com' },
   createdAt: '2030-01-31T11:58:20.114Z',
   paidAt: AT,
   learnedBy: 'webhook',
@@ -143,6 +146,12 @@ export const order = z
       .looseObject({})
       .nullable()
       .meta({ description: 'The same; null if the shop gave none.', examples: [{ cart: 'c-17' }] }),
+    customer: customer
+      .nullable()
+      .describe(
+        'Who buys, as the shop said when it opened the order; null if it did not. Each payment has the customer whom the ' +
+          'service names. Dropped as that is.',
+      ),
     createdAt: field.time,
     paidAt: field.timeOrNull.describe('When settled learned that the order is paid. Never cleared.'),
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)

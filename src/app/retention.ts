@@ -52,7 +52,7 @@ export function startRetention(options: RetentionOptions): BackgroundWorker {
       isMore = page.isMore;
       if (isMore) await may.rest(REST_MS);
     }
-    if (customers > 0) log.info({ customers }, 'the names and e-mail addresses of old payments were dropped');
+    if (customers > 0) log.info({ customers }, 'the names and e-mail addresses of old customers were dropped');
   }
 
   return startLoop({

@@ -29,7 +29,7 @@ export const ORDER_OPTIONS = {
   q: {
     value: 'TEXT',
     about:
-      'search: a reference or its beginning; the id or address of a link; the id of a payment, event or notice; the ' +
+      'search: a reference or its beginning; words of the reference, the title or the customer, or their beginnings; the id or address of a link; the id of a payment, event or notice; the ' +
       'number of an event; the beginning of a customer\'s e-mail or of a word of the name; or an amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },

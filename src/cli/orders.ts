@@ -39,12 +39,15 @@ export const ordersOpen = defineCommand({
     },
     'metadata-file': { value: 'FILE', about: 'a file with a JSON object for the service to keep' },
     'callback-url': { value: 'URL', about: 'where the customer is sent after paying' },
+    'customer-name': { value: 'NAME', about: 'who buys: people find the order by it, and the service does not get it' },
+    'customer-email': { value: 'ADDRESS', about: 'their e-mail address, for the same' },
   },
   async run({ first: reference, options, server }) {
     const { title, amount, currency, description } = options;
     const { 'expires-at': expiresAt, 'metadata-file': file, 'callback-url': callbackUrl } = options;
     const metadata = file === undefined ? undefined : readMetadata(file);
-    const body = { reference, title, amount, currency, description, expiresAt, metadata, callbackUrl };
+    const customer = { name: options['customer-name'], email: options['customer-email'] };
+    const body = { reference, title, amount, currency, description, expiresAt, metadata, callbackUrl, customer };
     const answer = await server().post<OpenAnswer>('/v1/orders', body);
     if (answer.order.link !== null) return report(answer);
     const later = [
@@ -101,10 +104,14 @@ export const ordersList = defineCommand({
 
 /** Who paid is a column of its own if it is known of any order. */
 function columnsOf(orders: readonly ListedOrderDocument[]): Columns<ListedOrderDocument> {
-  const isNamed = orders.some(({ payment }) => payment?.customer != null);
-  return isNamed
-    ? { ...COLUMNS, customer: ({ payment }) => payment?.customer?.email ?? payment?.customer?.name ?? null }
+  return orders.some((order) => buyerOf(order) !== null)
+    ? { ...COLUMNS, customer: (order) => buyerOf(order)?.email ?? buyerOf(order)?.name ?? null }
     : COLUMNS;
+}
+
+/** The customer of the payment or, if the service named none, the shop's. */
+function buyerOf({ payment, customer }: ListedOrderDocument): OrderDocument['customer'] {
+  return payment?.customer ?? customer;
 }
 
 const COLUMNS: Columns<ListedOrderDocument> = {
@@ -250,6 +257,7 @@ function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument):
     state: order.state,
     amount: `${order.amount} ${order.currency}`,
     title: order.title ?? undefined,
+    'customer (the shop)': customerText(order.customer) || undefined,
     metadata: order.metadata === null ? undefined : JSON.stringify(order.metadata),
     created: order.createdAt,
     paid: order.paidAt,
@@ -265,13 +273,17 @@ function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument):
   });
 }
 
+function customerText(customer: OrderDocument['customer']): string {
+  return [customer?.name, customer?.email].filter((one) => one != null).join(', ');
+}
+
 type Payment = OrderDocument['payments'][number];
 
 /** Names what the customer paid if that is not the amount that counts; and below it what else the service says. */
 function paymentLines({ id, status, amount, currency, customerPaid, ...said }: Payment): string[] {
   const besides = customerPaid === null ? '' : ` (the customer paid ${customerPaid.amount} ${customerPaid.currency})`;
   const { customer, method, installments, totalBRL } = said;
-  const who = [customer?.name, customer?.email].filter((one) => one != null).join(', ');
+  const who = customerText(customer);
   const words = [
     ...(who === '' ? [] : [`by ${who}`]),
     ...(method === null ? [] : [method]),

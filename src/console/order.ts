@@ -154,15 +154,16 @@ function paymentColumns(view: View): PaymentColumn[] {
     { ...column('Counts', ({ amount, currency }) => money(view, amount, currency)), isNumber: true },
     { ...column('Customer paid', (payment) => paidByCustomer(view, payment)), isNumber: true },
     column('Method', ({ method, installments }) => methodOf(method, installments)),
-    column('Customer', ({ customer }) =>
-      customer === null
-        ? null
-        : html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`,
-    ),
+    column('Customer', ({ customer }) => customerCell(customer)),
     time('Began', ({ createdAt }) => createdAt),
     time('Completed', ({ completedAt }) => completedAt),
     time('Available', ({ availableAt }) => availableAt),
   ];
+}
+
+function customerCell(customer: OrderDocument['customer']): Html | null {
+  if (customer === null) return null;
+  return html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`;
 }
 
 function timeOf(view: View, at: string | null): Html | null {
@@ -181,9 +182,13 @@ function methodOf(method: string | null, installments: number | null): string | 
   return installments === null || installments === 1 ? words : `${words} × ${installments}`;
 }
 
-function aboutOrder(view: View, { link, title, metadata, createdAt, learnedBy, version }: OrderDocument): Html {
+function aboutOrder(
+  view: View,
+  { link, title, customer, metadata, createdAt, learnedBy, version }: OrderDocument,
+): Html {
   return html`<section id="about"><h2>Order and link</h2>${definitions([
     ['Title', title],
+    ['Customer, said by the shop', customerCell(customer)],
     ['Created', timeAndAge(view, Date.parse(createdAt))],
     ['Learned by', learnedBy],
     ['Link', link?.url == null ? null : html`<a href="${link.url}" rel="noreferrer">${link.url}</a>`],

@@ -157,9 +157,9 @@ function capturedOf(view: View, { paymentsTotal }: Pick<ListedOrderDocument, 'pa
   );
 }
 
-/** Who paid, as the service says it: the name, and the address if there is no name. */
-function customerOf({ payment }: ListedOrderDocument): HtmlValue {
-  const customer = payment?.customer ?? null;
+/** Who paid, as the service says it, or else who buys, as the shop said: the name, and the address if there is no name. */
+function customerOf({ payment, customer: said }: ListedOrderDocument): HtmlValue {
+  const customer = payment?.customer ?? said;
   if (customer === null) return null;
   return html`<bdi>${customer.name ?? customer.email ?? ''}</bdi>`;
 }
@@ -197,7 +197,7 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
     near = (await listOrders.load(options, { query })).orders;
   }
   const found = near.length === 0 ? null : html`<h2>Orders with similar references</h2>${orderTable(view, near)}`;
-  return html`<p class="soft">You can search by the reference of an order or its beginning; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
+  return html`<p class="soft">You can search by the reference of an order or its beginning; words of the reference, the title or the customer whom the shop named, or their first three letters or more; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
 }
 
 /** The search and the filters in words. */

@@ -3,7 +3,7 @@ import type { NoticeType } from './decision.ts';
 import { listed, type Payment, payments, type Sum, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
-import { detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
+import { type Customer, detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
 /** An order as the shop and people see it, in API answers and in notices. */
@@ -15,6 +15,8 @@ export type OrderDocument = {
   currency: string;
   title: string | null;
   metadata: Readonly<Record<string, unknown>> | null;
+  /** As the shop said when it opened the order. */
+  customer: Customer | null;
   createdAt: string;
   paidAt: string | null;
   learnedBy: LearnedBy | null;
@@ -37,13 +39,11 @@ type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & {
   method: string | null;
   installments: number | null;
   totalBRL: string | null;
-  customer: CustomerDocument | null;
+  customer: Customer | null;
   createdAt: string | null;
   completedAt: string | null;
   availableAt: string | null;
 };
-
-type CustomerDocument = { name: string | null; email: string | null };
 
 type LinkDocument = Omit<OrderLink, 'expiresAtMs'> & { expiresAt: string | null };
 
@@ -69,6 +69,7 @@ export function orderDocument(order: Order): OrderDocument {
     currency: order.amount.currency,
     title: order.title,
     metadata: order.metadata,
+    customer: order.customer,
     createdAt: new Date(order.createdAtMs).toISOString(),
     paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
     learnedBy: order.settlement?.learnedBy ?? null,
@@ -144,13 +145,18 @@ export function noticeBody(type: NoticeType, order: Order, atMs: number): string
   });
 }
 
-/** The body of a notice without the customers of the payments with these ids. Null if it names no such customer. */
-export function withoutCustomers(body: string, ids: ReadonlySet<string | null>): string | null {
+/**
+ * The body of a notice without the customers of the payments with these ids, and without the shop's, if that is `dueToo`.
+ * Null if it names none of them.
+ */
+export function withoutCustomers(body: string, ids: ReadonlySet<string | null>, dueToo?: 'shop'): string | null {
   // Most bodies name no customer, so parsing them is not needed.
   if (!body.includes('"customer":{')) return null;
-  const notice = parseJsonText(body) as { data: { order: Pick<OrderDocument, 'payment' | 'payments'> } };
-  const { payment, payments } = notice.data.order;
-  let isChanged = false;
+  type Named = Pick<OrderDocument, 'payment' | 'payments'> & Partial<Pick<OrderDocument, 'customer'>>;
+  const notice = parseJsonText(body) as { data: { order: Named } };
+  const { payment, payments, customer } = notice.data.order;
+  let isChanged = dueToo === 'shop' && customer != null;
+  if (isChanged) notice.data.order.customer = null;
   for (const one of [payment, ...payments]) {
     if (one === null || one.customer == null || !ids.has(one.id)) continue;
     one.customer = null;

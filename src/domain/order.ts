@@ -1,6 +1,6 @@
 import type { LedgerEntry } from './ledger.ts';
 import type { Money } from './money.ts';
-import type { KnownDetails } from './payment_details.ts';
+import type { Customer, KnownDetails } from './payment_details.ts';
 
 /**
  * The states that may follow each state. A payment first reported as refunded or disputed passes through `paid` within
@@ -81,6 +81,8 @@ export type Order = {
   /** From the shop's request to open the order; null if the shop makes the link itself. */
   readonly title: string | null;
   readonly metadata: Readonly<Record<string, unknown>> | null;
+  /** The customer as the shop named them; null if it did not, or once that is dropped. Decides nothing. */
+  readonly customer: Customer | null;
   readonly state: OrderState;
   readonly flags: readonly Flag[];
   /** Rises with every change that a shop can see, by one for each notice and at least by one. A restore exceeds all. */
@@ -119,6 +121,16 @@ export function isOpen(state: OrderState): boolean {
 /** Whether the order's money was counted and needs no decision by a person. */
 export function isSettled(state: OrderState): boolean {
   return state === 'paid' || state === 'refunded' || state === 'disputed';
+}
+
+/**
+ * Whether a request names another customer than the order's. What one of the two leaves out, or settled has dropped,
+ * differs from nothing.
+ */
+export function isOtherCustomer({ customer }: Pick<Order, 'customer'>, given: Customer | null): boolean {
+  if (customer === null || given === null) return false;
+  const differs = (known: string | null, other: string | null) => known !== null && other !== null && known !== other;
+  return differs(customer.name, given.name) || differs(customer.email, given.email);
 }
 
 /**

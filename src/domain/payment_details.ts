@@ -96,8 +96,11 @@ export function idsOfKeys(
   return new Set(keys.flatMap((key) => (key === UNNAMED ? [null, adoptedPaymentId] : [key])));
 }
 
+/** A person's name and e-mail address; null: not said, or dropped. */
+export type Customer = { readonly name: string | null; readonly email: string | null };
+
 /** `Ana Souza <ana@example.com>`, or the known part of it; null if neither part is known. */
-export function customerWords({ customerName: name, customerEmail: email }: PaymentDetails): string | null {
+export function customerWords({ name, email }: Customer): string | null {
   return name !== null && email !== null ? `${name} <${email}>` : (name ?? email);
 }
 

@@ -1,9 +1,11 @@
 import { isSameMoney, type Money } from './money.ts';
-import { isOpen, type Order } from './order.ts';
+import { isOpen, isOtherCustomer, type Order } from './order.ts';
+import type { Customer } from './payment_details.ts';
 
 /** What a shop registers or corrects: an order's money, its link's id and its signing secret. */
 export type RegisteredLink = {
   amount: Money;
+  customer?: Customer | null;
   linkId: string | null;
   secret: (KeyedFingerprint & { olderFingerprints?: readonly KeyedFingerprint[] }) | null;
   /** Whether the caller may replace the signing secret of a link, or the id of an open order's link. */
@@ -40,12 +42,12 @@ export type RegistrationRefusal =
 export function compareRegistration(
   order: Order,
   link: KnownLink,
-  { amount, linkId, secret, mayCorrect }: RegisteredLink,
+  { amount, customer = null, linkId, secret, mayCorrect }: RegisteredLink,
   isTaken: boolean,
 ): LinkChange | RegistrationRefusal {
   // When settled opens an order, it makes the link and its secret itself.
   if (link.isOpened) return 'opened_by_settled';
-  if (!isSameMoney(order.amount, amount)) return 'reference_conflict';
+  if (!isSameMoney(order.amount, amount) || isOtherCustomer(order, customer)) return 'reference_conflict';
   const correctsId = linkId !== null && link.linkId !== null && link.linkId !== linkId;
   // An open order has no ledger: no money was counted under its present id.
   if (correctsId && !isOpen(order.state)) return 'link_id_conflict';

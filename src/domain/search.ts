@@ -1,5 +1,6 @@
 import { parseAmount } from './money.ts';
 import { readNoticeName } from './notice.ts';
+import type { Order } from './order.ts';
 import { searchWords } from './payment_details.ts';
 
 /**
@@ -13,6 +14,8 @@ export type Search = {
   readonly cases: readonly string[];
   /** The text in the form in which customers are searched: the beginning of a name or an e-mail address. */
   readonly words: string;
+  /** Its words, the longest first: an order that has them all is found by them. */
+  readonly parts: readonly WordRange[];
   /** Whether it looks like a name, or like a later word of one. */
   readonly isName: boolean;
   /** The ways in which a link's address may be stored, if the text is one or a part of one; otherwise empty. */
@@ -32,12 +35,46 @@ export function readSearch(given: string): Search {
     text,
     cases: casesOf(text),
     words: searchWords(text),
+    parts: askedWords(text),
     isName: NAME.test(text),
     addresses: readAddresses(text),
     eventKey: /^[1-9][0-9]{0,14}$/.test(text) ? Number(text) : null,
     notice: readNoticeName(text),
     amount: readSearchedAmount(text),
   };
+}
+
+/** Words from `from` up to, but without, `to`. `whole`: the end if only the word itself is meant. */
+export type WordRange = { readonly from: string; readonly to: string; readonly whole: string };
+
+/** The most words of a search. */
+export const WORDS_ASKED_MAX = 6;
+/** The most words that an order keeps of its reference and title, and of its customer, and the most characters of each. */
+const WORDS_MAX = { content: 24, customer: 12 } as const;
+const WORD_LENGTH_MAX = 40;
+/** Shorter words are meant whole. */
+const BEGINNING_MIN = 3;
+
+/** The words of texts without case and accents: letters and digits. */
+function wordsIn(texts: readonly (string | null)[]): string[] {
+  const words = searchWords(texts.join(' ')).match(/[\p{L}\p{N}]+/gu) ?? [];
+  return [...new Set(words.map((word) => [...word].slice(0, WORD_LENGTH_MAX).join('')))];
+}
+
+/** The words by which an order is found. `isPersonal`: it has the word from its customer alone. */
+export function wordsOfOrder({ reference, title, customer }: Pick<Order, 'reference' | 'title' | 'customer'>) {
+  const content = new Set(wordsIn([reference, title]).slice(0, WORDS_MAX.content));
+  const said = wordsIn([customer?.name ?? null, customer?.email ?? null]).slice(0, WORDS_MAX.customer);
+  return [...new Set([...content, ...said])].map((word) => ({ word, isPersonal: !content.has(word) }));
+}
+
+function askedWords(text: string): WordRange[] {
+  const words = wordsIn([text]).sort((one, other) => other.length - one.length);
+  return words.slice(0, WORDS_ASKED_MAX).map((from) => {
+    // Letters and digits all come after this mark.
+    const whole = `${from}!`;
+    return { from, to: (from.length < BEGINNING_MIN ? null : afterPrefix(from)) ?? whole, whole };
+  });
 }
 
 /** Letters, and the characters between them in names. */

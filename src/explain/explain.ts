@@ -14,7 +14,7 @@ import {
   type Means,
   whatFollows,
 } from './next_steps.ts';
-import { whoPaid } from './payers.ts';
+import { whoBuys, whoPaid } from './payers.ts';
 import { explainRefusedDeliveries } from './refused_deliveries.ts';
 import { whatShopKnows } from './shop_status.ts';
 
@@ -33,7 +33,7 @@ export function explain(timeline: Timeline, means: Means): Explanation {
   const told = means.canTell ? whatShopKnows(timeline) : [];
   const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
   return {
-    answer: [firstOf(timeline), ...whoPaid(order), ...why, ...flags, ...told].join(' '),
+    answer: [firstOf(timeline), ...whoPaid(order), ...whoBuys(order), ...why, ...flags, ...told].join(' '),
     entries: chronicle(timeline, means),
     next: whatFollows(timeline, means),
   };

@@ -6,6 +6,12 @@ import { inMoney, inNumber, iso } from './glossary.ts';
 /** Payments that an explanation names the payer of; the order's document has them all. */
 const PAYERS_MAX = 3;
 
+/** Whom the shop named when it opened the order. */
+export function whoBuys({ customer }: Order): string[] {
+  const who = customer === null ? null : customerWords(customer);
+  return who === null ? [] : [`The shop said that the customer is ${who}.`];
+}
+
 /** Who paid and how, as the service says it; or who began to pay, if no payment was counted. A sentence for each payment. */
 export function whoPaid(order: Order): string[] {
   const counted = payments(order);
@@ -36,8 +42,8 @@ function newest<Details extends PaymentDetails & { saidAtMs: number }>(
 
 /** Null if the service names neither a customer nor a way to pay. */
 function sentenceOf(said: PaymentDetails, did: string, payment: Payment | null): string | null {
-  const { method, installments, completedAtMs } = said;
-  const who = customerWords(said);
+  const { method, installments, completedAtMs, customerName: name, customerEmail: email } = said;
+  const who = customerWords({ name, email });
   if (who === null && method === null) return null;
   const how = [
     `${who ?? 'the customer'} ${did}`,

@@ -1,5 +1,6 @@
 import type { RequestClass } from '../domain/budget.ts';
 import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
+import type { Customer } from '../domain/payment_details.ts';
 import { Fault } from '../fault.ts';
 import { parseJsonText } from '../json.ts';
 import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
@@ -170,6 +171,8 @@ export type OpenRequest = {
   expiresAtMs: number | null;
   metadata: Record<string, unknown> | null;
   callbackUrl: string | null;
+  /** Kept for people alone: no part of what the service gets. */
+  customer?: Customer | null;
 };
 
 /** The part of a request that must be equal when it is repeated, as JSON. Equal requests give equal texts. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { formatAmount } from '../domain/money.ts';
 import type { OpeningState } from '../domain/opening.ts';
-import type { Order } from '../domain/order.ts';
+import { isOtherCustomer, type Order } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
@@ -72,6 +72,7 @@ export function startOpener(options: OpenerOptions) {
     if (over !== null) return over;
     if (intended.outcome === 'conflict') {
       const differing = intended.request === null ? null : differingFields(intended.request, request);
+      if (isOtherCustomer(intended.order, request.customer ?? null)) differing?.push('customer');
       return { outcome: 'conflict', order: intended.order, differing };
     }
     const stuck = stuckEnd(intended.opening);
@@ -168,13 +169,14 @@ const REFUSED_ELSEWHERE =
 /** Makes token and secret, and commits them with the order before anything is sent to the service. */
 async function intend(options: OpenerOptions, request: OpenRequest, by: Author | null): Promise<Intended> {
   const { store, keyring, credentials, clock, linkLifetimeMs, customerReturn } = options;
-  const { reference, amount, callbackUrl, expiresAtMs } = request;
+  const { reference, amount, customer = null, callbackUrl, expiresAtMs } = request;
   const token = randomText(TOKEN_BYTES);
   const secret = randomText(SECRET_BYTES);
   const atMs = clock.nowMs();
   const intended = await store.openIntent({
     reference,
     amount,
+    customer,
     request: writeRequest(request),
     token,
     secret: keyring.seal(secret, reference),

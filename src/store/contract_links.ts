@@ -4,6 +4,7 @@ import type { Rule, StateChange } from '../domain/decision.ts';
 import type { Money, StatedMoney } from '../domain/money.ts';
 import type { OpeningState } from '../domain/opening.ts';
 import type { Order, OrderState } from '../domain/order.ts';
+import type { Customer } from '../domain/payment_details.ts';
 import type { RegisteredLink, RegistrationRefusal } from '../domain/registration.ts';
 import type { FaultNote } from '../domain/retry.ts';
 import type { Author } from './contract_access.ts';
@@ -127,6 +128,8 @@ export type Openings = {
 export type Intent = {
   reference: string;
   amount: Money;
+  /** As the shop names them: for people, never sent to the service. */
+  customer?: Customer | null;
   /** The normalised request as JSON: equal requests are equal texts. */
   request: string;
   token: string;

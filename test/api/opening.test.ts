@@ -45,6 +45,7 @@ describe('api: opening a link', () => {
         currency: 'BRL',
         title: 'A chair',
         metadata: null,
+        customer: null,
         createdAt: expect.any(String),
         paidAt: null,
         learnedBy: null,
@@ -60,6 +61,36 @@ describe('api: opening a link', () => {
     expect((await fetch(link.url)).status).toBe(200);
     expect(await settled.order(reference)).toEqual(answer.body.order);
   });
+
+  it('takes a customer, by whom every surface finds the order and whom the service never gets', async () => {
+    const shop = anyShop();
+    const reference = freshReference();
+    const customer = { name: 'Zoé Quintão', email: `zoe@${reference}.example` };
+    const { status, body } = await openOrder(shop, reference, { customer });
+    expect([status, body.order.customer]).toEqual([201, customer]);
+    const made = (await shop.sandbox.call(`/payment-links/${body.order.link.id}`)).body;
+    expect(JSON.stringify(made)).not.toMatch(/Zoé|zoe@/);
+    for (const q of ['quintao', 'ZOÉ', customer.email]) {
+      const query = new URLSearchParams({ q: `${q} ${reference}` });
+      const listed = (await get(shop.settled, `/v1/orders?${query}&count=true`)).body;
+      expect([q, listed.orders, listed.count.n]).toEqual([q, [expect.objectContaining({ reference, customer })], 1]);
+      const lines = (await get(shop.settled, `/v1/orders.csv?${query}`)).text.trim().split('\r\n');
+      expect(lines).toEqual([
+        expect.stringContaining('shopCustomerName,shopCustomerEmail'),
+        expect.stringContaining(`,${customer.name},${customer.email},`),
+      ]);
+    }
+    const { answer } = (await get(shop.settled, `${orderPath(reference)}/timeline`)).body;
+    expect(answer).toContain(`The shop said that the customer is ${customer.name} <${customer.email}>.`);
+  });
+
+  it.each([[{}], [null], [{ name: '', email: ' ' }], [{ name: null }]])(
+    'takes %j for no customer',
+    async (customer) => {
+      const { status, body } = await openOrder(anyShop(), freshReference(), { customer });
+      expect([status, body.order.customer]).toEqual([201, null]);
+    },
+  );
 
   it('gives the service everything that the shop said, our own address with a token, and an expiry', async () => {
     const { sandbox, settled } = anyShop();
@@ -170,6 +201,20 @@ describe('api: opening a link again', () => {
     const detail = problem(other, 409, 'reference_conflict');
     expect(detail).toMatch(new RegExp(`^Order ${reference} exists with other content: ${name}\\. Repeat`));
     expect((await openOrder(shop, reference, asked)).body).toEqual(first.body);
+  });
+
+  it('answers 409 if the customer is another, and names it; and not if either is not known', async () => {
+    const shop = anyShop();
+    const reference = freshReference();
+    const customer = { name: 'Ana Souza', email: 'ana@example.com' };
+    const first = await openOrder(shop, reference, { customer });
+    const asked = { reference, title: 'A chair', amount: 100, customer: { ...customer, email: 'rui@example.com' } };
+    const other = await post(shop.settled, '/v1/orders', asked);
+    expect(problem(other, 409, 'reference_conflict')).toContain('with other content: customer. Repeat');
+    for (const same of [customer, { name: ' Ana Souza ' }, {}, null]) {
+      const again = await openOrder(shop, reference, { customer: same });
+      expect([again.status, again.body]).toEqual([200, first.body]);
+    }
   });
 
   it('answers 409 after the moment at which the link expired, and takes no such moment for a new order', async () => {
@@ -308,6 +353,14 @@ describe('api: what a request to open a link must be', () => {
     ['metadata', { metadata: { text: 'x'.repeat(8_192) } }],
     ['metadata', { metadata: { big: 9_007_199_254_740_992 } }],
     ['metadata', { metadata: JSON.parse(`${'{"a":'.repeat(9)}1${'}'.repeat(9)}`) }],
+    ['customer', { customer: 'Ana Souza' }],
+    ['customer.phone', { customer: { name: 'Ana', phone: '1' } }],
+    ['customer.name', { customer: { name: 'x'.repeat(256) } }],
+    ['customer.name', { customer: { name: 'two\nlines' } }],
+    ['customer.name', { customer: { name: 1 } }],
+    ['customer.email', { customer: { email: 'ana' } }],
+    ['customer.email', { customer: { email: 'ana@a@example.com' } }],
+    ['customer.email', { customer: { email: `${'x'.repeat(250)}@a.bc` } }],
     ['callbackUrl', { callbackUrl: 'javascript:alert(1)' }],
     ['callbackUrl', { callbackUrl: 'shop.example.com' }],
     ['callbackUrl', { callbackUrl: 'https:shop.example.com' }],

@@ -156,32 +156,41 @@ describe('retention: the names of customers', () => {
   it('are dropped a while after they came, from the order and from every notice of it; how it was paid stays', async () => {
     const kept = await startKept();
     const { app } = kept;
-    const link = await app.reserve('order-1');
+    const shops = { name: 'Bia Prado', email: 'bia@example.org' };
+    const link = await app.reserve('order-1', '100.00', { customer: shops });
     await deliver(kept, link, paidBy(paymentEvent({ linkId: 'pl_1', amount: '100.00' })));
     await eventsIn(kept, 'done', 1);
     const payment = { method: 'PIX', installments: 1, customer: { name: NAME, email: EMAIL } };
-    expect(await app.order('order-1')).toMatchObject({ state: 'paid', payment });
+    expect(await app.order('order-1')).toMatchObject({ state: 'paid', payment, customer: shops });
+    const search = async () => (await app.api('/v1/orders?q=prado')).body.orders;
+    expect(await search()).toMatchObject([{ reference: 'order-1' }]);
     const feed = async () => (await app.api('/v1/feed')).body;
     const before = await feed();
-    expect(before.notices).toMatchObject([{ type: 'order.paid', data: { order: { payment, payments: [payment] } } }]);
+    expect(before.notices).toMatchObject([
+      { type: 'order.paid', data: { order: { payment, payments: [payment], customer: shops } } },
+    ]);
 
     const without = { ...payment, customer: null };
     await aDayAndMore(kept, async () => expect((await app.order('order-1')).payment).toMatchObject(without));
     const after = await feed();
     expect(after.notices).toMatchObject([
-      { id: before.notices[0].id, data: { order: { payment: without, payments: [without] } } },
+      { id: before.notices[0].id, data: { order: { payment: without, payments: [without], customer: null } } },
     ]);
-    for (const path of ['orders', 'orders/order-1', 'orders/order-1/timeline', 'notices', 'events', 'feed']) {
-      expect(JSON.stringify((await app.api(`/v1/${path}`)).body)).not.toMatch(/Ana Souza|ana@example/);
+    expect(await search()).toEqual([]);
+    const gone = /Ana Souza|ana@example|Bia Prado|bia@example|prado/i;
+    const paths = ['orders', 'orders/order-1', 'orders/order-1/timeline', 'orders.csv', 'notices', 'events', 'feed'];
+    for (const path of paths) {
+      expect(JSON.stringify((await app.api(`/v1/${path}`)).body)).not.toMatch(gone);
     }
     for (const { id } of (await app.api('/v1/notices')).body.notices) {
-      expect(JSON.stringify((await app.api(`/v1/notices/${id}`)).body)).not.toMatch(/Ana Souza|ana@example/);
+      expect(JSON.stringify((await app.api(`/v1/notices/${id}`)).body)).not.toMatch(gone);
     }
     const text = (table: string) => JSON.stringify(peek(app.storePath, `SELECT * FROM ${table}`));
-    for (const table of ['payment', 'outbox', 'history', 'attention', 'inbox']) expect(text(table)).not.toMatch(/ana/i);
+    const tables = ['payment', 'order_customer', 'order_word', 'outbox', 'history', 'attention', 'inbox'];
+    for (const table of tables) expect(text(table)).not.toMatch(/\bana|bia|prado/i);
     // What the log still had is in the file, and over the rows that were dropped.
     tamper(app.storePath, 'PRAGMA wal_checkpoint(TRUNCATE)');
-    expect(readFileSync(app.storePath, 'latin1')).not.toMatch(/Ana Souza|ana@example/i);
+    expect(readFileSync(app.storePath, 'latin1')).not.toMatch(gone);
   });
 
   it('stay in a notice that the shop has not taken', async () => {

@@ -22,11 +22,15 @@ describe('settled orders open', () => {
     const args = ['orders', 'open', reference, '--title', 'A chair', '--amount', '100.50', '--currency', 'BRL'];
     args.push('--description', 'of oak', '--expires-at', expiresAt, '--metadata-file', metadata);
     args.push('--callback-url', 'https://shop.example.com/thanks');
+    args.push('--customer-name', 'Ana Souza', '--customer-email', 'ana@example.com');
     // Once for a person and once for a machine: the second finds what the first opened.
     const { text, data } = await say(args, environmentOf(settled));
     const { link } = data.order;
     expect(text).toContain(link.url);
     expect(text).toMatch(/amount +100\.50 BRL/);
+    expect(text).toMatch(/customer \(the shop\) +Ana Souza, ana@example\.com/);
+    const listed = await say(['orders', 'list', '--q', `souza ${reference}`], environmentOf(settled));
+    expect(listed.text).toMatch(/customer.*\n.*ana@example\.com/i);
     const { paymentLink } = (await sandbox.call(`/payment-links/${link.id}`)).body;
     expect(paymentLink).toMatchObject({
       externalReference: reference,

@@ -13,6 +13,7 @@ describe('notice: the order as the shop sees it', () => {
       currency: 'BRL',
       title: null,
       metadata: null,
+      customer: null,
       createdAt: '2023-11-14T22:13:20.000Z',
       paidAt: '2026-01-02T03:04:05.006Z',
       learnedBy: 'webhook',

@@ -28,6 +28,7 @@ import { statsContract } from './contract/stats.ts';
 import { tellingContract } from './contract/telling.ts';
 import { shopFailuresContract } from './contract/telling-failures.ts';
 import { tellingPropertyContract } from './contract/telling-property.ts';
+import { wordsContract } from './contract/words.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
 type Parts = Readonly<Record<string, (worlds: Worlds) => void>>;
@@ -41,6 +42,7 @@ export const IN_TURN: Parts = {
   payments: paymentsContract,
   queries: queriesContract,
   lists: listsContract,
+  words: wordsContract,
   bulk: bulkContract,
   changes: changesContract,
   matters: mattersContract,

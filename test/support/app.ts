@@ -31,7 +31,7 @@ export type TestApp = {
   /** Calls the private API as the operator, or with another token. Expects the answer to be documented. */
   api(path: string, options?: { method?: string; body?: unknown; token?: string }): Promise<ApiAnswer>;
   /** Reserves a link for a new order. */
-  reserve(reference: string, amount?: string): Promise<ReservedLink>;
+  reserve(reference: string, amount?: string, fields?: object): Promise<ReservedLink>;
   /** Signs and sends a body to a link's webhookUrl. */
   deliver(link: ReservedLink, body: string, headers?: Record<string, string>): Promise<Response>;
   order(reference: string): Promise<Record<string, unknown>>;
@@ -136,8 +136,8 @@ export async function startTestApp(
     hooksUrl,
     apiUrl,
     api,
-    reserve: async (reference, amount = '100.00') => {
-      const { status, body } = await api('/v1/links', { body: { reference, amount } });
+    reserve: async (reference, amount = '100.00', fields = {}) => {
+      const { status, body } = await api('/v1/links', { body: { reference, amount, ...fields } });
       if (status !== 201) throw new Error(`reserving failed: ${status} ${JSON.stringify(body)}`);
       const webhookUrl = body.link.webhookUrl.replace('http://127.0.0.1:8787', hooksUrl);
       return { webhookUrl, webhookSecret: body.link.webhookSecret, reference };

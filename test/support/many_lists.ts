@@ -24,6 +24,9 @@ export function fillingLists({ orders }: Many, { bytes }: Filling): string[] {
     `UPDATE link SET url = 'https://pay.example.com/l/' || key, short_url = 'https://p.example/' || key`,
     `INSERT INTO payment (order_key, payment_key, name_search, email_search, said_at_ms)
      SELECT key, 'pay_' || key, 'ana ' || key, 'ana' || key || '@example.com', ${FROM_MS} FROM orders`,
+    ...["'order'", "'' || key", "'ana'", "'n' || key"].map(
+      (word) => `INSERT INTO order_word (order_key, word, personal) SELECT key, ${word}, key < 0 FROM orders`,
+    ),
     `INSERT INTO reported_payment (order_key, payment_key, currency, amount_minor)
      SELECT key, 'other_' || key, 'BRL', 7777 FROM orders`,
     `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, status, attempt, received_at_ms, due_at_ms,
@@ -60,6 +63,10 @@ const SEARCHES = [
   ['the name of a customer', 'Ana 77'],
   ['the e-mail address of a customer', 'ANA77@example.com'],
   ['the beginning of all names', 'ana'],
+  ['a word of few', '7777'],
+  ['the beginning of words of few', 'n777'],
+  ['words of all, and of one', 'ana order n777'],
+  ['words of all', 'Ana, order'],
   ['nothing', 'nowhere'],
 ] as const;
 
@@ -167,6 +174,7 @@ export const LISTED_TABLES = [
   'ledger',
   'settlement',
   'payment',
+  'order_word',
   'reported_payment',
   'inbox',
   'outbox',

@@ -38,6 +38,7 @@ export function anOrder(over: Partial<Order> = {}): Order {
     link: null,
     title: null,
     metadata: null,
+    customer: null,
     details: [],
     ...over,
   };

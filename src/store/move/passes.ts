@@ -101,10 +101,9 @@ async function removeDiffering({ target, copied }: Passage, { table, number, lin
   const { removed, bytes } = difference(await targetRange(target, table, number), lines);
   if (removed.length > 0) await removeRows(target, table, removed);
   // The target deletes dependent rows too, so their ranges must be compared again.
-  const { cascadesTo } = table;
-  if (removed.length > 0 && cascadesTo !== undefined) {
-    copied.get(cascadesTo)?.delete(number);
-    await forgetCopied(target, cascadesTo, number);
+  for (const dependent of removed.length > 0 ? (table.cascadesTo ?? []) : []) {
+    copied.get(dependent)?.delete(number);
+    await forgetCopied(target, dependent, number);
   }
   return { table, number, compared: comparedOf(lines), bytes };
 }

@@ -10,14 +10,16 @@ type Layout = {
   /** The first column of the primary key, an integer; null if the table is small and has none: it is one range then. */
   lead: string | null;
   width: number;
-  /** A table whose rows the target deletes together with the rows of this one that they belong to. */
-  cascadesTo?: string;
+  /** Tables whose rows the target deletes together with the rows of this one that they belong to. */
+  cascadesTo?: readonly string[];
 };
 
 const rows = (lead: string): Layout => ({ lead, width: WIDTH.rows });
 
 const LAYOUTS: Readonly<Record<string, Layout>> = {
-  orders: rows('key'),
+  orders: { ...rows('key'), cascadesTo: ['order_customer', 'order_word'] },
+  order_customer: rows('order_key'),
+  order_word: rows('order_key'),
   link: rows('key'),
   settlement: rows('order_key'),
   ledger: rows('order_key'),
@@ -32,7 +34,7 @@ const LAYOUTS: Readonly<Record<string, Layout>> = {
   outbox: rows('key'),
   attention: rows('key'),
   drift: rows('key'),
-  link_check: { ...rows('link_key'), cascadesTo: 'check_reason' },
+  link_check: { ...rows('link_key'), cascadesTo: ['check_reason'] },
   check_reason: rows('link_key'),
   opening: rows('link_key'),
   api_request: rows('number'),

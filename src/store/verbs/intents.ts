@@ -1,9 +1,10 @@
 import { type FoundOpening, type OpeningState, openingAtCancel } from '../../domain/opening.ts';
+import { isOtherCustomer } from '../../domain/order.ts';
 import type { Intended, Intent, Openings } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { writeAudit } from './audit.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
-import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
+import { insertOrder, loadOrder, lockReference, noteHistory, readContent } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
 
 const NEWEST = statement(`
@@ -23,7 +24,8 @@ export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, 
   }
   const { order } = loaded;
   const { linkKey, request, ...row } = found;
-  if (request !== intent.request) return { outcome: 'conflict', order, request };
+  const isOther = request !== intent.request || isOtherCustomer(order, intent.customer ?? null);
+  if (isOther) return { outcome: 'conflict', order, request };
   return { outcome: 'same', order, linkKey, opening: openingState(row) };
 };
 
@@ -37,9 +39,9 @@ const INSERT_OPENING = statement(`
 
 /** Returns null if the reference is in use. */
 function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
-  const { request, secret, atMs } = intent;
+  const { request, secret, customer = null, atMs } = intent;
   yield* lockSecretsKey(tx, secret.keyId);
-  const orderKey = yield* insertOrder(tx, intent);
+  const orderKey = yield* insertOrder(tx, { ...intent, customer, title: readContent(request).title });
   if (orderKey === null) return null;
   const link = { ...intent, ...secret, orderKey };
   const { linkKey } = (yield* tx.one<{ linkKey: number }>(INSERT_LINK, link)) as { linkKey: number };

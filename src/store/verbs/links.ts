@@ -55,10 +55,10 @@ const INSERT = statement(`
 
 /** Returns null if the reference is in use. */
 function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
-  const { reference, amount, linkId, token, secret, freshSecret, atMs } = registration;
+  const { reference, amount, customer = null, linkId, token, secret, freshSecret, atMs } = registration;
   const sealed = secret ?? freshSecret;
   yield* lockSecretsKey(tx, sealed.keyId);
-  const orderKey = yield* insertOrder(tx, { reference, amount, atMs });
+  const orderKey = yield* insertOrder(tx, { reference, title: null, customer, amount, atMs });
   if (orderKey === null) return null;
   const watched = { createdAtMs: atMs, expiresAtMs: null, settledAtMs: null, mayBePaid: false };
   const link = { orderKey, linkId, token, ...sealed, nextCheckAtMs: nextCheckAtMs(watched, atMs), atMs };

@@ -1,4 +1,12 @@
-import { afterPrefix, minorsAnywhere, minorsOf, type Search, type SearchedAmount } from '../../domain/search.ts';
+import {
+  afterPrefix,
+  minorsAnywhere,
+  minorsOf,
+  type Search,
+  type SearchedAmount,
+  WORDS_ASKED_MAX,
+  type WordRange,
+} from '../../domain/search.ts';
 import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 import { FEW, type Finder, fewOf, findKeys } from './list_pages.ts';
 
@@ -71,10 +79,27 @@ const INSIDE_NAME = statement(`
 const CUSTOMER = `(SELECT 1 FROM payment p WHERE p.order_key = o.key
   AND (${beginning('name_search')} OR ${beginning('email_search')}) LIMIT 1)`;
 
+// The words of orders as well.
+const inWord = (from: string, to: string) => `w.word >= @${from}::text AND w.word < @${to}::text`;
+const WITH_WORD = statement(`
+  ${groupsOf('orders', 'key')} SELECT w.order_key AS key FROM newest CROSS JOIN order_word w
+  WHERE (w.order_key ${GROUP}) = newest.n AND ${inWord('from', 'to')} LIMIT @few`);
+const OF_THESE_WITH_WORD = statement(`
+  SELECT w.order_key AS key FROM order_word w WHERE w.order_key = ANY(@keys::bigint[]) AND ${inWord('from', 'to')}`);
+const WORD_NUMBERS = Array.from({ length: WORDS_ASKED_MAX }, (_, n) => n);
+const WORDS = WORD_NUMBERS.map(
+  (n) => `(@word${n}From::text IS NULL OR (SELECT 1 FROM order_word w
+    WHERE w.order_key = o.key AND ${inWord(`word${n}From`, `word${n}To`)} LIMIT 1) IS NOT NULL)`,
+).join(' AND ');
+
 /** The condition of a broad search, for rows that are tested one by one. */
 export const FOUND = `(NOT @isSearched::boolean OR o.key = ANY(@found::bigint[]) OR (${inReference('o.reference')})
   OR o.currency || ' ' || o.amount_minor::text = ANY(@sums::text[])
-  OR (@wordsFrom::text IS NOT NULL AND ${CUSTOMER} IS NOT NULL))`;
+  OR (@wordsFrom::text IS NOT NULL AND ${CUSTOMER} IS NOT NULL)
+  OR (@isWorded::boolean AND ${WORDS}))`;
+
+/** `word0From`, `word0To`, `word1From` and so on; null: no such word. */
+type WordValues = { [Name in `word${number}${'From' | 'To'}`]: string | null };
 
 type Searched = {
   values: {
@@ -85,7 +110,8 @@ type Searched = {
     wordsFrom: string | null;
     wordsTo: string | null;
     sums: readonly string[];
-  };
+    isWorded: boolean;
+  } & WordValues;
   finders: readonly Finder[];
 };
 
@@ -97,14 +123,20 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   const beginning = yield* findBeginning(tx, search);
   const customers = yield* findCustomers(tx, search);
   const amount = search.amount === null ? NO_AMOUNT : yield* findAmount(tx, search.amount);
-  const keys = [...new Set([...named, ...(beginning ?? []), ...(customers ?? []), ...amount.keys])];
+  const worded = yield* findByWords(tx, search.parts);
+  const keys = [...new Set([...named, ...(beginning ?? []), ...(customers ?? []), ...amount.keys, ...(worded ?? [])])];
   // Thousands of references with this beginning would bury what was found exactly.
   const isBroad = beginning === null && named.length === 0;
-  if (!isBroad && customers !== null && amount.sums.length === 0)
+  const isWordBroad = worded === null && named.length + amount.keys.length + amount.sums.length === 0;
+  if (!isBroad && customers !== null && amount.sums.length === 0 && !isWordBroad)
     return { values: NOT_SEARCHED, finders: [constant(keys)] };
   const range = isBroad ? { prefix, prefixEnd } : { prefix: null, prefixEnd: null };
   const words = customers === null ? wordsOf(search) : { wordsFrom: null, wordsTo: null };
-  return { values: { isSearched: true, found: keys, ...range, ...words, sums: amount.sums }, finders: [] };
+  const parts = wordValues(isWordBroad ? search.parts : []);
+  return {
+    values: { isSearched: true, found: keys, ...range, ...words, ...parts, isWorded: isWordBroad, sums: amount.sums },
+    finders: [],
+  };
 }
 
 /** The values for a list without a search, or whose search found few keys. */
@@ -116,7 +148,17 @@ export const NOT_SEARCHED: Searched['values'] = {
   wordsFrom: null,
   wordsTo: null,
   sums: [],
+  isWorded: false,
+  ...wordValues([]),
 };
+
+function wordValues(parts: readonly WordRange[]): WordValues {
+  const valuesOf = (n: number) => [
+    [`word${n}From`, parts[n]?.from ?? null],
+    [`word${n}To`, parts[n]?.to ?? null],
+  ];
+  return Object.fromEntries(WORD_NUMBERS.flatMap(valuesOf));
+}
 
 function constant(keys: number[]): Finder {
   return function* () {
@@ -150,6 +192,36 @@ function* findCustomers(tx: Transaction, search: Search): Work<number[] | null> 
   const inside = `% ${search.words.replace(/[!%_]/g, '!$&')}%`;
   const others = yield* tx.all<{ key: number }>(INSIDE_NAME, { inside, few: FEW });
   return [...keys, ...others.map(({ key }) => key)];
+}
+
+/**
+ * Orders that have every word, or one that begins with it. If too many have, those that have every word whole. Null if
+ * these are too many as well, or none.
+ */
+function* findByWords(tx: Transaction, parts: readonly WordRange[]): Work<number[] | null> {
+  if (parts.length === 0) return [];
+  const found = yield* findAllOf(tx, parts);
+  if (found !== null) return found;
+  const whole = yield* findAllOf(
+    tx,
+    parts.map((part) => ({ ...part, to: part.whole })),
+  );
+  return whole === null || whole.length === 0 ? null : whole;
+}
+
+/** The first word that few orders have finds them; the other words are tested on those. Null if there is no such word. */
+function* findAllOf(tx: Transaction, parts: readonly WordRange[]): Work<number[] | null> {
+  for (const part of parts) {
+    const first = fewOf(yield* findKeys(tx, WITH_WORD, part));
+    if (first === null) continue;
+    let keys: number[] = first;
+    for (const other of parts.filter((one) => one !== part)) {
+      const both: { key: number }[] = yield* tx.all(OF_THESE_WITH_WORD, { ...other, keys });
+      keys = [...new Set(both.map(({ key }) => key))];
+    }
+    return keys;
+  }
+  return null;
 }
 
 function* findNamed(tx: Transaction, search: Search): Work<number[]> {

@@ -9,9 +9,10 @@ import {
   type OrderState,
   type Settlement,
 } from '../../domain/order.ts';
-import type { KnownDetails } from '../../domain/payment_details.ts';
+import type { Customer, KnownDetails } from '../../domain/payment_details.ts';
 import { parseJsonText } from '../../json.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Findable, noteFindable } from './customers.ts';
 import { ALL_DETAILS, DETAILS, HAS_DETAILS } from './payments.ts';
 
 /**
@@ -70,6 +71,8 @@ export type OrderRow = {
   generation: number;
   hasMatters: boolean;
   hasDetails: boolean;
+  customerName: string | null;
+  customerEmail: string | null;
   /** The shop's request as JSON, if settled opened the order. */
   request: string | null;
 };
@@ -80,7 +83,9 @@ export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor
   (SELECT generation FROM instance) AS generation,
   EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters,
   ${HAS_DETAILS}, (SELECT p.request FROM link k JOIN opening p ON p.link_key = k.key WHERE k.order_key = orders.key
-    ORDER BY k.key DESC LIMIT 1) AS request`;
+    ORDER BY k.key DESC LIMIT 1) AS request,
+  (SELECT c.name FROM order_customer c WHERE c.order_key = orders.key) AS customerName,
+  (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail`;
 
 export const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
 
@@ -200,6 +205,7 @@ function assembleOrder(
     reference: row.reference,
     amount: { amountMinor: row.amountMinor, currency: row.currency },
     ...readContent(row.request),
+    customer: readCustomer(row),
     state: row.state,
     flags: row.flags === '' ? [] : (row.flags.split(',') as Flag[]),
     version: Math.max(row.version, versionFloor(row.generation)),
@@ -212,10 +218,14 @@ function assembleOrder(
 }
 
 /** Reads title and metadata from the shop's request, which is kept as long as the order. */
-function readContent(request: string | null): Pick<Order, 'title' | 'metadata'> {
+export function readContent(request: string | null): Pick<Order, 'title' | 'metadata'> {
   if (request === null) return { title: null, metadata: null };
   const { title = null, metadata = null } = parseJsonText(request) as Partial<Pick<Order, 'title' | 'metadata'>>;
   return { title, metadata };
+}
+
+function readCustomer({ customerName: name, customerEmail: email }: OrderRow): Customer | null {
+  return name === null && email === null ? null : { name, email };
 }
 
 /**
@@ -235,10 +245,12 @@ const INSERT_ORDER = statement(`
 /** Inserts an unpaid order and returns its key. Null if its reference is in use, once that is committed. */
 export function* insertOrder(
   tx: Transaction,
-  { reference, amount, atMs }: { reference: string; amount: Money; atMs: number },
+  { amount, atMs, ...order }: Findable & { amount: Money; atMs: number },
 ): Work<number | null> {
-  const row = yield* tx.one<{ key: number }>(INSERT_ORDER, { reference, ...amount, atMs });
-  return row?.key ?? null;
+  const row = yield* tx.one<{ key: number }>(INSERT_ORDER, { reference: order.reference, ...amount, atMs });
+  if (row === undefined) return null;
+  noteFindable(tx, row.key, order, atMs);
+  return row.key;
 }
 
 const NOTE_HISTORY = statement(`

@@ -95,10 +95,11 @@ export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrow
   const isOneState =
     state !== null && !isOverpaid && otherStates.length === 0 && others.every((value) => value === null);
   const finders = [...(found?.finders ?? []), ...findersOf(values)];
-  const { isUnderpaid, isOnHold, wordsFrom } = values;
+  const { isUnderpaid, isOnHold, wordsFrom, isWorded } = values;
   const isOfOthers =
     isUnderpaid || isOverpaid || isOnHold || values.matter !== null || paidSinceMs !== null || paidUntilMs !== null;
-  return { values, finders, ordered: isOneState ? 'state' : null, looksElsewhere: isOfOthers || wordsFrom !== null };
+  const looksElsewhere = isOfOthers || wordsFrom !== null || isWorded;
+  return { values, finders, ordered: isOneState ? 'state' : null, looksElsewhere };
 }
 
 // Ordered like an index: PostgreSQL would read the whole table if it expected most rows to match.
