@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import { type EventDocument, listEvents } from '../api/events.ts';
 import { listRejections, type RejectionDocument } from '../api/rejections.ts';
 import { type HintDocument, listHints } from '../api/service_state.ts';
-import type { OUTCOMES } from '../domain/decision.ts';
 import { KEPT_REASONS } from '../domain/rejection.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
@@ -12,7 +11,7 @@ import type { PageParts, Shown } from './layout.ts';
 import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
 import { choices } from './query.ts';
 import { replayForm } from './rows.ts';
-import { badge, time, whole } from './values.ts';
+import { badge, OUTCOME_WORDS, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the service sent: recorded events, rejected deliveries, and stale deliveries. */
@@ -22,14 +21,6 @@ const REJECTIONS = '/deliveries/rejections';
 const STALE = '/deliveries/stale';
 
 const ORDER_FILTER = { name: 'reference', label: 'Order' } as const;
-
-const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
-  applied: 'changed the order',
-  already_applied: 'was known already',
-  ignored: 'changed nothing',
-  held: 'was held for a person',
-  ask: 'settled asks the service',
-};
 
 /** Of events and readings. */
 export const EVENT_FILTERS = [

@@ -13,6 +13,7 @@ export const PLACES = [
   ['Service', '/service'],
   ['Audit', '/audit'],
   ['System', '/system'],
+  ['Help', '/help'],
 ] as const;
 
 type MenuPlace = (typeof PLACES)[number][1];

@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import { listAttention, type MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
-import { holdWithoutCommands } from '../explain/attention_sentences.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { actionForm, filterForm, pagination, problemPanel, table } from './components.ts';
@@ -11,7 +10,7 @@ import { orderLink } from './listing.ts';
 import { nameOfMatter } from './overview.ts';
 import { asked, choices, given, loaded } from './query.ts';
 import { lasting, money, prose, stateBadge } from './values.ts';
-import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
+import { type ConsoleOptions, mayDo, type View } from './view.ts';
 
 const PATH = '/attention';
 const TITLE = 'Needs attention';
@@ -93,19 +92,8 @@ function canEndAll({ kind, reason, state }: { kind: string; reason: string; stat
 }
 
 function aboutMatter(view: View, { id, kind, detail, reference }: MatterDocument): HtmlValue {
-  if (kind === 'hold' && reference !== null) {
-    return html`${prose(view, holdWithoutCommands(detail), reference)}${decisionLinks(view, reference)}`;
-  }
   const said = prose(view, detail, reference ?? '');
-  if (id === null || !mayDo(view, 'operator')) return said;
-  return html`${said} ${endMatterForm(view, id)}`;
-}
-
-/** Leads to the forms of the order's page that end a hold. */
-function decisionLinks(view: View, reference: string): HtmlValue {
-  if (!mayDo(view, 'operator')) return null;
-  const orderView = { ...view, path: orderPath(reference) };
-  return html` <a href="${formHref(orderView, 'accept')}">Accept…</a> <a href="${formHref(orderView, 'reject')}">Reject…</a>`;
+  return id === null || kind === 'hold' || !mayDo(view, 'operator') ? said : html`${said} ${endMatterForm(view, id)}`;
 }
 
 /** Says that a matter is over. */

@@ -6,7 +6,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
-import { linkUnknown, loadPreviews, nextStep, orderActions } from './order_actions.ts';
+import { linkUnknown, loadPreviews, nextSteps, orderActions } from './order_actions.ts';
 import { age, badge, money, prose, stateBadge, statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
@@ -24,9 +24,10 @@ export async function showOrderPage(options: ConsoleOptions, view: View, request
   ]);
   const { order, answer, entries, next } = timeline;
   const previews = await loadPreviews(options, view, order);
+  const steps = nextSteps(view, order, next);
   const body = html`<div class="order-head"><h1><bdi>${order.reference}</bdi></h1>${stateBadge(order.state)}${order.flags.map((flag) => badge(flag.replaceAll('_', ' '), 'wait'))}</div>
 <p class="answer">${prose(view, answer, reference)}</p>
-<section id="next"><h2>What follows</h2><ul class="steps">${next.map((line) => html`<li>${nextStep(view, order, line)}</li>`)}</ul></section>
+${steps.length === 0 ? null : html`<section id="next"><h2>What follows</h2><ul class="steps">${steps.map((step) => html`<li>${step}</li>`)}</ul></section>`}
 ${orderActions(view, order, { canAsk: options.asking !== null, previews })}
 ${sides(view, timeline, told)}
 ${payments(view, order)}

@@ -2,13 +2,12 @@ import { ProblemError } from '../api/problem.ts';
 import { resolveOrder } from '../api/resolution.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { isOpen } from '../domain/order.ts';
-import { shellWord } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionButton, actionForm } from './components.ts';
 import type { PageParts } from './layout.ts';
 import { replayForm, resendForm } from './rows.ts';
 import { prose } from './values.ts';
-import { type ConsoleOptions, formHref, mayDo, orderPath, type View } from './view.ts';
+import { type ConsoleOptions, mayDo, orderPath, type View } from './view.ts';
 
 /** What each decision about a held order would do, or why it cannot be made. */
 type Previews = Readonly<
@@ -123,30 +122,22 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
   });
 }
 
-/** A line of advice. Its command stands out, followed by the form or link that does the same on this page. */
-export function nextStep(view: View, order: OrderDocument, line: string): Html {
-  const at = line.search(/settled (orders|events|notices|attention|links|rejections|doctor)\b/);
-  if (at < 0) return prose(view, line, order.reference);
-  const [advice, command] = [line.slice(0, at), line.slice(at)];
-  const does = mayDo(view, 'operator') ? actionFor(view, order, command) : null;
-  return html`${prose(view, advice, order.reference)}<code>${command}</code>${does === null ? null : html` ${does}`}`;
+/** The lines of advice that this page has no form for: each with the form that does the same, or a link to it. */
+export function nextSteps(view: View, { reference }: OrderDocument, lines: readonly string[]): Html[] {
+  const isAbove = mayDo(view, 'operator');
+  return lines
+    .filter((line) => !(isAbove && /: settled orders resolve \S.* --(accept|reject) --reason TEXT$/.test(line)))
+    .map((line) => {
+      const form = isAbove ? formOf(view, line) : null;
+      return form === null ? prose(view, line, reference) : html`${prose(view, form.advice, reference)} ${form.forms}`;
+    });
 }
 
-/** The form or link that does the same as a command; null if the page has none. */
-function actionFor(view: View, { reference }: OrderDocument, command: string): Html | null {
-  const word = shellWord(reference);
-  const button = (action: string, text: string) => actionButton(view, { action, button: text });
-  if (command === `settled orders check ${word}`) return button(`/v1${orderPath(reference)}/check`, 'Ask now');
-  if (command.startsWith(`settled orders resolve ${word} --accept`))
-    return html`<a href="${formHref(view, 'accept')}">Accept…</a>`;
-  if (command.startsWith(`settled orders resolve ${word} --reject`))
-    return html`<a href="${formHref(view, 'reject')}">Reject…</a>`;
-  const [, events] = /settled events replay ((?:\d+ ?)+)$/.exec(command) ?? [];
-  const [, notice] = /^settled notices resend (msg_[\w-]+)$/.exec(command) ?? [];
-  const [, matter] = /^settled attention end (\d+) --reason TEXT$/.exec(command) ?? [];
-  if (notice !== undefined) return resendForm(view, notice, 'Send it again');
-  if (matter !== undefined) return html`<a href="${formHref(view, `end-${matter}`)}">End it…</a>`;
+/** The forms that settle events or send a notice again, in place of the command at the end of a line of advice. */
+function formOf(view: View, line: string): { advice: string; forms: Html[] } | null {
+  const [, advice = '', events, notice] =
+    /^(.*?) ?settled (?:events replay ((?:\d+ ?)+)|notices resend (msg_[\w-]+))$/.exec(line) ?? [];
+  if (notice !== undefined) return { advice, forms: [resendForm(view, notice, 'Send it again')] };
   if (events === undefined) return null;
-  const ids = events.trim().split(' ');
-  return html`${ids.map((id) => replayForm(view, id, `Settle event ${id} again`))}`;
+  return { advice, forms: events.split(' ').map((id) => replayForm(view, id, `Settle event ${id} again`)) };
 }

@@ -124,7 +124,7 @@ const ABOUT_KNOWING: ReadonlySet<string> = new Set([
 
 function whatIsNotKnown(view: View, checks: readonly Finding[]): Html {
   const wrong = checks.filter(({ name, status }) => ABOUT_KNOWING.has(name) && status !== 'ok');
-  const all = html`<a href="${hrefOf(view, '/system')}">All checks</a>`;
+  const all = html`<a href="${hrefOf(view, '/system/doctor')}">All checks</a>`;
   if (wrong.length === 0) {
     return html`<section id="unknown"><h2>What settled cannot know now</h2><p>Nothing: settled can read its store, ask the service and trust its clock. ${all}</p></section>`;
   }

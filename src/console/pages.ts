@@ -3,6 +3,7 @@ import type { PersonRole } from '../domain/access.ts';
 import { showAudit, showVerification } from './audit_page.ts';
 import { showBulkRun, showBulkRuns } from './bulk_page.ts';
 import { showEvents, showRejections, showStale } from './deliveries.ts';
+import { showHelp } from './help.ts';
 import type { Shown } from './layout.ts';
 import { showMatters } from './matters.ts';
 import { showOrderPage } from './order.ts';
@@ -43,4 +44,5 @@ export const PAGES: readonly ConsolePage[] = [
   { path: '/system', least: 'viewer', show: showSystem },
   { path: '/system/doctor', least: 'viewer', show: showDoctor },
   { path: '/system/people', least: 'viewer', show: showPeople },
+  { path: '/help', least: 'viewer', show: showHelp },
 ];

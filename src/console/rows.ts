@@ -1,10 +1,11 @@
 import type { Request } from 'express';
 import { showEvent } from '../api/events.ts';
 import { showNotice } from '../api/notices.ts';
+import { words } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { actionForm, definitions } from './components.ts';
 import type { Shown } from './layout.ts';
-import { statusBadge, time, timeAndAge } from './values.ts';
+import { OUTCOME_WORDS, statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
 
 /** Settles one event again: what it will do, and a button. */
@@ -52,7 +53,12 @@ ${definitions([
   ['Received', timeAndAge(view, Date.parse(event.receivedAt))],
   ['Signed', reading === null ? signedAt(view, event.timestamp) : null],
   ['Reading', reading],
-  ['Result', event.outcome === null ? null : `${event.outcome}${event.rule === null ? '' : ` (rule ${event.rule})`}`],
+  [
+    'Result',
+    event.outcome === null
+      ? null
+      : `${OUTCOME_WORDS[event.outcome]}${event.rule === null ? '' : `: ${words.rule(event.rule)}`}`,
+  ],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
   ['Attempts', event.attempt],
   ['Came again', event.duplicates === 0 ? null : `${event.duplicates} times, with the same content`],

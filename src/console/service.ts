@@ -97,9 +97,8 @@ function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
     return { name, waiting, lagMs: (checksLagSeconds[name] ?? 0) * 1000 };
   });
   return table({
-    caption: 'Checks by class',
+    caption: 'Checks by what they are for',
     columns: [
-      { head: 'Class', cell: ({ name }) => name },
       { head: 'What for', isText: true, cell: ({ name }) => CLASS_WORDS[name] ?? name },
       { head: 'Waiting', isNumber: true, cell: ({ waiting }) => whole(waiting) },
       {
@@ -120,7 +119,7 @@ function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
       { head: 'Why', isText: true, cell: ({ reason }) => words.asked(reason) },
-      { head: 'Class', cell: (check) => check.class },
+      { head: 'What for', isText: true, cell: (check) => CLASS_WORDS[check.class] ?? check.class },
       { head: 'Requested', cell: ({ requestedAt }) => since(view, requestedAt) },
       { head: 'Asked', cell: ({ dueAt }) => when(view, dueAt) },
       { head: 'Failures', isNumber: true, cell: ({ failures }) => whole(failures) },

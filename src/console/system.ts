@@ -138,17 +138,20 @@ function rotation(view: View): Html {
 export async function showDoctor(options: ConsoleOptions, view: View): Promise<Shown> {
   const { checks } = await doctor.load(options);
   const bad = checks.filter(({ status }) => status !== 'ok').length;
+  // What is wrong comes first; what is equally wrong in the order of the checks.
+  const rows = WORST_FIRST.flatMap((verdict) => checks.filter(({ status }) => status === verdict));
   const columns: Column<Finding>[] = [
     { head: 'Check', cell: ({ name }) => name },
     { head: 'Verdict', cell: ({ status }) => badge(status, CHECK_TONES[status]) },
     { head: 'Found', isText: true, cell: ({ detail }) => prose(view, detail) },
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
-${table({ caption: 'Checks', hidesCaption: true, columns, rows: checks, rowId: ({ name }) => name, empty: '' })}
+${table({ caption: 'Checks', hidesCaption: true, columns, rows, rowId: ({ name }) => name, empty: '' })}
 <p class="actions"><a class="button quiet" href="${hrefOf(view, DOCTOR)}">Check again</a> <span class="soft">settled sends a delivery to itself through the public address, and asks the service which merchant it is.</span></p>`;
   return { ...partsOf(view, DOCTOR, content), isStill: true };
 }
 
+const WORST_FIRST = ['failing', 'warning', 'ok'] as const;
 const CHECK_TONES = { ok: 'good', warning: 'wait', failing: 'bad' } as const;
 
 export async function showPeople(options: ConsoleOptions, view: View): Promise<Shown> {

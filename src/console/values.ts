@@ -1,7 +1,9 @@
+import type { OUTCOMES } from '../domain/decision.ts';
 import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import type { Count } from '../store/contract_lists.ts';
 import { inWords } from '../work/clock.ts';
+import { inPlaceOfCommands, type Linking } from './commands.ts';
 import type { View } from './view.ts';
 import { localTime, zoneName } from './zone.ts';
 
@@ -56,12 +58,17 @@ const IN_PROSE = new RegExp(
   'g',
 );
 
-/** A sentence of the API with its money and times as pages write them. `name`, which a stranger may have chosen, stays as it is. */
-export function prose(view: Pick<View, 'locale' | 'zone'>, sentence: string, name = ''): Html {
+/**
+ * A sentence of the API with its money and times as pages write them, and links in place of commands. `name`, which a
+ * stranger may have chosen, stays as it is.
+ */
+export function prose(view: Linking & Pick<View, 'locale' | 'zone'>, sentence: string, name = ''): Html {
   // As a whole word: a reference like `1` stands in amounts and times as well.
   const whole = new RegExp(`(?<![\\w.,-])${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}(?![\\w-])`);
-  const texts = name === '' ? [sentence] : sentence.split(whole);
-  return html`${texts.map((text, at) => html`${at === 0 ? null : name}${inParts(view, text)}`)}`;
+  return inPlaceOfCommands(view, sentence, (part) => {
+    const texts = name === '' ? [part] : part.split(whole);
+    return html`${texts.map((text, at) => html`${at === 0 ? null : name}${inParts(view, text)}`)}`;
+  });
 }
 
 function inParts(view: Pick<View, 'locale' | 'zone'>, text: string): Html {
@@ -168,6 +175,15 @@ export function stateBadge(state: string): Html {
 
 /** The statuses of events and notices in words. */
 export const STATUS_WORDS = { pending: 'waiting', leased: 'in work', done: 'done', dead: 'dead' } as const;
+
+/** What became of an event, in words. */
+export const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
+  applied: 'changed the order',
+  already_applied: 'was known already',
+  ignored: 'changed nothing',
+  held: 'was held for a person',
+  ask: 'settled asks the service',
+};
 
 const STATUS_TONES = { pending: 'wait', leased: 'wait', done: 'good', dead: 'bad' } as const;
 

@@ -106,7 +106,7 @@ export function orderPath(reference: string): string {
 }
 
 /** The view's own page with one of its forms unfolded, whether there is a script or not. */
-export function formHref(view: View, id: string): string {
+export function formHref(view: Pick<View, 'prefix' | 'path'>, id: string): string {
   const [path = '', query = ''] = view.path.split('?', 2);
   const values = new URLSearchParams(query);
   values.set(OPEN, id);

@@ -73,17 +73,9 @@ export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
   const resolve = `settled orders resolve ${word}`;
   const { accept, reject } = decisionWords(order);
   return (
-    `${explainHold(order)}${MORE_OF_HOLD}${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
+    `${explainHold(order)} To see why: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
     `${reject}: ${resolve} --reject --reason TEXT`
   );
-}
-
-/** What comes before the commands in the detail of a hold. */
-const MORE_OF_HOLD = ' To see why: settled why ';
-
-/** The detail of a hold without its commands, for a reader who has no terminal. */
-export function holdWithoutCommands(detail: string): string {
-  return detail.split(MORE_OF_HOLD, 1).join();
 }
 
 /**

@@ -64,7 +64,7 @@ function historyEntry({ atMs, what, outcome, from, to, cause, by: who, effects }
 }
 
 function eventEntry(event: EventSummary): Dated {
-  const { key, type, status, outcome, rule, fault, conflict, duplicates, eventId } = event;
+  const { key, type, status, rule, fault, conflict, duplicates, eventId } = event;
   const details = [
     `event ${key}, the service's id ${eventId}`,
     ...(duplicates > 0 ? [`delivered again ${inTimes(duplicates)}; settled did nothing twice`] : []),
@@ -76,7 +76,7 @@ function eventEntry(event: EventSummary): Dated {
     leased: 'is being settled',
     done:
       rule !== null
-        ? `done, ${outcome} (rule ${rule})`
+        ? `done: ${words.rule(rule)} (rule ${rule})`
         : isNotUnderstood(event)
           ? 'done, not understood'
           : 'done, says nothing about a payment',
@@ -92,13 +92,12 @@ export function isNotUnderstood({ reading, fault }: EventSummary): boolean {
 }
 
 /** An answer of the service's API: a row of the inbox, as an event is. Its type is the reason why settled asked. */
-function readingEntry({ key, reading, type, status, outcome, rule, fault, receivedAtMs }: EventSummary): Dated {
+function readingEntry({ key, reading, type, status, rule, fault, receivedAtMs }: EventSummary): Dated {
   const answered = {
     pending:
       fault === null ? 'the answer waits to be settled' : 'the answer could not be settled; settled will try again',
     leased: 'the answer is being settled',
-    done:
-      rule === null ? 'it said nothing about a payment' : `it answered: ${words.rule(rule)} (${outcome}, rule ${rule})`,
+    done: rule === null ? 'it said nothing about a payment' : `it answered: ${words.rule(rule)} (rule ${rule})`,
     dead: 'the answer could not be settled (dead)',
   };
   const summary = `settled asked the service, ${words.asked(type ?? '')}; ${answered[status]}`;

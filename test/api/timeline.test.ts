@@ -51,7 +51,7 @@ describe('api: why an order is in its state', () => {
     expect(answer).toMatch(/100\.00 BRL.* is paid.*webhook/);
     expect(entries.map(({ kind }) => kind)).toEqual(['registration', 'delivery', 'decision', 'notice']);
     expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).sort());
-    expect(linesOf(found, 'delivery')).toMatch(/payment_status_changed.*applied.*rule paid/);
+    expect(linesOf(found, 'delivery')).toMatch(/payment_status_changed.*completed.*rule paid/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by event \d+/);
     expect(linesOf(found, 'decision')).toContain(`captured 100.00 BRL, payment pay_${reference}`);
     expect(linesOf(found, 'notice')).toContain('order.paid');
@@ -304,7 +304,7 @@ describe('api: why an order is in its state', () => {
   it('a late event: shows that it changed nothing', async () => {
     const { reference, link } = await paidOrder(settled());
     await deliverAndSee(settled(), link, event(link, { id: 'evt_late', status: 'PENDING' }), 'paid');
-    const { order } = await withEntry(reference, 'delivery', /ignored.*rule changes_nothing.*evt_late/);
+    const { order } = await withEntry(reference, 'delivery', /done: .*rule changes_nothing.*evt_late/);
     expect(order).toMatchObject({ state: 'paid', flags: [] });
   });
 
@@ -370,7 +370,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/settled last asked the service at .*; the service knew of no completed payment/);
     expect(linesOf(found, 'reading')).toMatch(
-      /a person asked; it answered: nothing new .*\(ignored, rule .*; reading \d+, kept/,
+      /a person asked; it answered: nothing new .*\(rule .*; reading \d+, kept/,
     );
     expect(found.next.join('\n')).toMatch(
       /asks the service at 20.*, in .*, on schedule\..*settled orders check order-\d/,
@@ -399,7 +399,7 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await post(shop.settled, `${orderPath(reference)}/check`, {});
     const found = await explained(reference, shop.settled);
     expect(found.answer).toMatch(/is paid\. The service reported 100\.00 BRL when settled asked/);
-    expect(linesOf(found, 'reading')).toMatch(/it answered: .* \(applied, rule paid\)/);
+    expect(linesOf(found, 'reading')).toMatch(/it answered: .* \(rule paid\)/);
     expect(linesOf(found, 'decision')).toMatch(/awaiting_payment → paid.*rule paid.*by reading \d+ of the service/);
     expect(linesOf(found, 'drift')).toMatch(
       /settled had: awaiting_payment.*service had: paid.*100\.00 BRL.*service was right/,

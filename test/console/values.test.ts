@@ -20,7 +20,7 @@ import {
 import { hrefOf, idOf, localeOf, orderPath } from '../../src/console/view.ts';
 import { ORDER_STATES } from '../../src/domain/order.ts';
 import { textOf } from './reading.ts';
-import { NOW_MS } from './sample.ts';
+import { NOW_MS, viewOf } from './sample.ts';
 
 const NO_BREAK = '\u00a0';
 
@@ -115,7 +115,7 @@ describe('console: sentences of the API', () => {
     ['BRL 5', 'Order BRL 5 (5.00 BRL) is paid.', 'Order BRL 5 ( R$5.00 ) is paid.'],
     ['a.b', 'Order a.b is paid; order axb is not.', 'Order a.b is paid; order axb is not.'],
   ])('show money as pages do, and the name of an order as it is: %s', (name, sentence, shown) => {
-    expect(textOf(`<main>${prose({ locale: 'en', zone: 'UTC' }, sentence, name).markup}`).trim()).toBe(shown);
+    expect(textOf(`<main>${prose(viewOf(), sentence, name).markup}`).trim()).toBe(shown);
   });
 });
 

@@ -97,7 +97,7 @@ describe('why: what the service answered when it was asked', () => {
         kind: 'reading',
         summary:
           'settled asked the service, on schedule; it answered: the payment is completed and matches the ' +
-          'order (applied, rule paid)',
+          'order (rule paid)',
         details: ['reading 12, kept as event 7'],
         about: { what: 'event', id: '7', status: 'done' },
       },

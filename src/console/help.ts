@@ -1,0 +1,48 @@
+import { MATTER_KINDS } from '../domain/matter.ts';
+import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
+import { words } from '../explain/glossary.ts';
+import { type Html, html } from '../http/app.ts';
+import { definitions } from './components.ts';
+import type { Shown } from './layout.ts';
+import { type ConsoleOptions, hrefOf, type View } from './view.ts';
+
+/** Explains the words of the console to somebody who meets them for the first time. */
+
+const STATES: Readonly<Record<OrderState, string>> = {
+  awaiting_payment: 'no payment has begun',
+  payment_pending: 'the customer has begun to pay',
+  paid: 'the money arrived, or a person accepted what arrived',
+  held: 'money came, or was reported, about which a person must decide',
+  expired: 'the link has expired; a payment that arrives later still pays the order',
+  cancelled: 'a person cancelled the order, or rejected its money',
+  refunded: 'the payment went back to the customer',
+  disputed: "the customer's bank took the payment back, and may return it",
+};
+
+const TERMS = [
+  ['Delivery, event', 'A request of the service that says what happened to a payment link, and what it says.'],
+  [
+    'Reading',
+    "The service's answer when settled asks about a link. settled asks if no event comes, or if one is in doubt.",
+  ],
+  ['Notice', 'What settled tells the shop about an order. The shop takes it, or settled sends it again.'],
+  ['Hold', 'Money that a person must accept or reject. The page of the order says what each would do.'],
+  ['Difference', 'What the service says and what settled counted are not the same.'],
+  ['Captured', 'What the service has collected for the order, as settled counted it.'],
+] as const;
+
+export function showHelp(_options: ConsoleOptions, view: View): Shown {
+  const body = html`<h1>Help</h1>
+<p class="lead">Begin at <a href="${hrefOf(view, '/')}">Overview</a>: it says whether any money needs a person. Each line there leads to its orders, and the page of an order says why it is in its state and what you can do.</p>
+<div class="columns"><section class="card"><h2>States of an order</h2>${named(ORDER_STATES, (state) => STATES[state])}</section>
+<section class="card"><h2>Words</h2>${definitions(TERMS)}</section></div>
+<div class="columns"><section class="card"><h2>Why an order is held</h2>${named(HOLD_REASONS, words.holdReason)}</section>
+<section class="card"><h2>Flags of an order</h2>${named(FLAGS, words.flag)}</section></div>
+<section class="card"><h2>What needs attention</h2>${named(MATTER_KINDS, words.matter)}</section>
+<p class="soft">For programs: <a href="${hrefOf(view, '/docs')}">the private API</a>.</p>`;
+  return { title: 'Help', here: '/help', body, isStill: true };
+}
+
+function named<Name extends string>(names: readonly Name[], mean: (name: Name) => string): Html {
+  return definitions(names.map((name) => [name.replaceAll('_', ' '), mean(name)]));
+}
