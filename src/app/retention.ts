@@ -11,7 +11,7 @@ const BATCH_ROWS = 256;
 const REST_MS = 250;
 
 export type RetentionOptions = {
-  store: Pick<Store, 'dropBodies' | 'dropCustomers'>;
+  store: Pick<Store, 'dropBodies' | 'dropCustomers' | 'eraseDropped'>;
   clock: Clock;
   log: Log;
   keepBodiesMs: number;
@@ -27,15 +27,16 @@ export type RetentionOptions = {
  */
 export function startRetention(options: RetentionOptions): BackgroundWorker {
   const { store, clock, log, keepBodiesMs, canTell, clockSteps } = options;
+  /** An earlier process may have ended between a drop and its erasure. */
+  let isErased = false;
 
-  /** One round, from the oldest row on. */
-  async function dropOld(may: LoopTurn): Promise<void> {
+  /** From the oldest body on. */
+  async function dropOld(nowMs: number, may: LoopTurn): Promise<void> {
     let bodies = 0;
-    for (let after: number | null = 0; after !== null && !may.isStopping(); ) {
-      const nowMs = clock.nowMs();
-      if (!clockSteps.isTrusted()) break;
+    for (let after: number | null = 0; after !== null && !may.isStopping() && clockSteps.isTrusted(); ) {
       const page = await store.dropBodies({ untilMs: nowMs - keepBodiesMs, nowMs, after, limit: BATCH_ROWS });
       bodies += page.dropped;
+      if (page.dropped > 0) isErased = false;
       after = page.next;
       if (after !== null) await may.rest(REST_MS);
     }
@@ -43,23 +44,34 @@ export function startRetention(options: RetentionOptions): BackgroundWorker {
   }
 
   /** The same for customers, oldest first. */
-  async function dropOldCustomers(may: LoopTurn): Promise<void> {
+  async function dropOldCustomers(nowMs: number, may: LoopTurn): Promise<void> {
     let customers = 0;
     for (let isMore = true; isMore && !may.isStopping() && clockSteps.isTrusted(); ) {
-      const untilMs = clock.nowMs() - keepBodiesMs;
-      const page = await store.dropCustomers({ untilMs, limit: BATCH_ROWS, sendsNotices: canTell });
+      const drop = { untilMs: nowMs - keepBodiesMs, limit: BATCH_ROWS, sendsNotices: canTell };
+      const page = await store.dropCustomers(drop);
       customers += page.dropped;
+      // A call that counts none may have rewritten notices.
+      isErased = false;
       isMore = page.isMore;
       if (isMore) await may.rest(REST_MS);
     }
     if (customers > 0) log.info({ customers }, 'the names and e-mail addresses of old customers were dropped');
   }
 
+  async function erase(_nowMs: number, may: LoopTurn): Promise<void> {
+    if (isErased || may.isStopping()) return;
+    // If another connection reads what was there before, the next round tries again.
+    ({ isErased } = await store.eraseDropped());
+  }
+
   return startLoop({
     clock,
     turn: async (may) => {
-      for (const drop of [dropOld, dropOldCustomers]) {
-        await drop(may).catch((fault: unknown) => {
+      // Read once for the round: a name must not outlive, in a body, the hour in which it leaves its order.
+      const nowMs = clock.nowMs();
+      if (!clockSteps.isTrusted()) return ROUND_EVERY_MS;
+      for (const drop of [dropOld, dropOldCustomers, erase]) {
+        await drop(nowMs, may).catch((fault: unknown) => {
           if (!may.isStopping()) log.warn({ fault }, 'old bodies could not be dropped; the next round tries again');
         });
       }

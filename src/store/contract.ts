@@ -75,6 +75,11 @@ export type Keeping = ClockMending & {
    */
   dropCustomers(drop: CustomerDrop): Promise<CustomersDropped>;
   /**
+   * Removes what was dropped before from the files of the store, log included, as far as settled can: in SQLite,
+   * unless another connection reads what was there before. PostgreSQL does so itself.
+   */
+  eraseDropped(): Promise<{ isErased: boolean }>;
+  /**
    * Builds the indexes that a migration left for later, one at a time, unless another process does so. Deliveries do
    * not wait for it. It may take minutes; `signal` ends it at once, with a fault.
    */

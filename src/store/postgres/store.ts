@@ -125,6 +125,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
       // On separate connections, and without the time limit of other calls.
       return missing.length === 0 ? { built: [], missing } : buildIndexes(direct, may);
     },
+    eraseDropped: async () => ({ isErased: true }),
     backup: async () => {
       throw new Fault(
         'terminal',

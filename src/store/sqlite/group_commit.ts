@@ -29,14 +29,27 @@ export function openWriter(
   const { path, newId } = options;
   const { db, lock, migrated: _, ...found } = opened;
   const of = connection(db, { replica: newId(), newId });
+  const commit = groupCommit(of, { ...LANES.intake, ...LANES.work }, path);
   return {
     opened: found,
-    run: groupCommit(of, { ...LANES.intake, ...LANES.work }, path),
+    run: (calls) =>
+      commit(calls).map((answer, index) =>
+        answer.ok && calls[index]?.verb === 'eraseDropped' ? emptyLog(db, path) : answer,
+      ),
     close: () => {
       db.close();
       lock.close();
     },
   };
+}
+
+/** Copies the log over the pages that it replaces, and empties it. Not while a reader needs those pages. */
+function emptyLog(db: Database, path: string): CallAnswer {
+  try {
+    return { ok: true, value: { isErased: db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0 } };
+  } catch (error) {
+    return { ok: false, error: storeFault(error, path) };
+  }
 }
 
 /** The reading half. */

@@ -175,3 +175,8 @@ export const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atM
   const gapMs = atMs - (last?.aliveAtMs ?? atMs);
   return { gapMs: Math.max(0, gapMs), aheadMs: Math.max(0, -gapMs) };
 };
+
+/** Its work is a checkpoint, which the writer does after the transaction. */
+export const eraseDropped: InTransaction<Keeping>['eraseDropped'] = function* () {
+  return { isErased: false };
+};
