@@ -66,6 +66,21 @@ describe('console: an order', () => {
     for (const { summary } of body.entries) expect(text).toContain(shown(summary, reference));
   });
 
+  it('names the customer as the shop said, on its page and in the list, where a word finds it', async () => {
+    const reference = freshReference();
+    const word = reference.replace(/[^a-z0-9]/gi, '');
+    await settled().reserve(reference, '100.00', { customer: { name: `Ana ${word}`, email: 'ana@example.com' } });
+    const { text } = await see(`/orders/${reference}`);
+    expect(text).toContain(`The shop said that the customer is Ana ${word} <ana@example.com>.`);
+    expect(text).toMatch(new RegExp(`Customer, said by the shop\\s+Ana ${word}\\s*ana@example\\.com`));
+    const other = freshReference();
+    await settled().reserve(other, '100.00', { customer: { name: null, email: `${word}@example.org` } });
+    const list = await see(`/orders?q=${word}`);
+    for (const shownThere of ['2 orders', reference, `Ana ${word}`, other, `${word}@example.org`]) {
+      expect(list.text).toContain(shownThere);
+    }
+  });
+
   it('is decided from the list of matters too: its row leads to both forms, and names no command', async () => {
     const reference = await held();
     const { markup } = await see('/attention?kind=hold');

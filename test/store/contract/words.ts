@@ -63,6 +63,30 @@ export function wordsContract({ shared, fresh }: Worlds): void {
       ]);
     });
 
+    it('are meant whole if too many orders have such a beginning, and bury no order that is named exactly', async () => {
+      world = await fresh();
+      const first = await open('first', 'Vela orde');
+      await world.run(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2100)
+        INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
+        SELECT 'no ' || i, 100, 'BRL', 'awaiting_payment', ${world.nowMs}, ${world.nowMs} FROM n`);
+      const all = "FROM orders WHERE reference LIKE 'no %'";
+      for (const word of ['order', 'velas'])
+        await world.run(`INSERT INTO order_word (order_key, word, personal) SELECT key, '${word}', key < 0 ${all}`);
+      await world.run("DELETE FROM order_word WHERE word = 'velas' AND order_key = (SELECT max(key) FROM orders)");
+      const last = await open('vel', 'Mesa');
+      const listed = async (text: string) => {
+        const page = { limit: 2, isCounted: true, search: readSearch(text) };
+        const { rows, count } = await world.store.listOrders(page);
+        return [rows.map(({ value }) => value.reference), count];
+      };
+      const many = { n: 1000, isMore: true };
+      expect(await listed('ord')).toEqual([['no 2100', 'no 2099'], many]);
+      expect(await listed('orde')).toEqual([[first.reference], { n: 1, isMore: false }]);
+      expect(await listed('velas order')).toEqual([['no 2099', 'no 2098'], many]);
+      expect(await listed('velas mesa')).toEqual([[], { n: 0, isMore: false }]);
+      expect(await listed('vel')).toEqual([[last.reference], { n: 1, isMore: false }]);
+    });
+
     it('are so many, of so many characters, and one only once', async () => {
       world = shared();
       const title = Array.from({ length: 40 }, (_, n) => `word${n}`).join(' ');
