@@ -4,6 +4,11 @@ import { setTimeout as after } from 'node:timers/promises';
 import { begin, type Served } from '../settled_process.ts';
 import type { Kill } from './plan.ts';
 
+/** Below the ports that systems give to clients. */
+const [PORT_MIN, PORT_MAX] = [12_000, 31_999];
+/** settled that cannot start is not started for ever. */
+const ENDS_MAX = 5;
+
 /** A settled that is killed as planned, and started again on the same addresses and the same store. */
 export class Life {
   kills = 0;
@@ -83,6 +88,7 @@ export class Life {
       this.#served = null;
       if (this.#isOver) return;
       if (!isMine) this.broken.push(`settled ended by itself, with ${signal}`);
+      if (this.broken.length > ENDS_MAX) throw new Error(`settled does not stay: ${this.broken.join(', ')}`);
       this.#next = this.#begin();
     });
     // A start that is killed is followed by another one.
@@ -102,10 +108,18 @@ export class Life {
   }
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
+let lastPort = PORT_MIN + ((process.pid * 16) % (PORT_MAX - PORT_MIN));
+
+/** A free port that no other story gets. A port that the system chooses would be lost while settled is down. */
+export async function ownPort(): Promise<number> {
+  for (;;) {
+    lastPort = lastPort === PORT_MAX ? PORT_MIN : lastPort + 1;
+    const port = lastPort;
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+    });
+    await new Promise((closed) => server.close(closed));
+    if (isFree) return port;
+  }
 }

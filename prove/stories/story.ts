@@ -1,7 +1,7 @@
 import { setTimeout as after } from 'node:timers/promises';
 import { gather, type World } from './evidence.ts';
 import { examine, examineWithoutApi } from './examiner.ts';
-import { freePort, Life } from './life.ts';
+import { Life, ownPort } from './life.ts';
 import type { OrderPlan, Plan } from './plan.ts';
 import { Service } from './service.ts';
 import { Shop } from './shop.ts';
@@ -26,7 +26,7 @@ export async function runStory(plan: Plan, environment: Record<string, string>):
   const service = new Service(plan.ways);
   const shop = new Shop(plan.shop);
   await Promise.all([service.start(), shop.start()]);
-  const [hooks, operator] = (await Promise.all([freePort(), freePort()])).map((port) => `127.0.0.1:${port}`) as [
+  const [hooks, operator] = (await Promise.all([ownPort(), ownPort()])).map((port) => `127.0.0.1:${port}`) as [
     string,
     string,
   ];
