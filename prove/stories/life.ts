@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
 import { begin, type Served } from '../settled_process.ts';
@@ -63,6 +62,7 @@ export class Life {
   /** Resolves when it serves. */
   async whole(): Promise<Served> {
     for (;;) {
+      if (this.broken.length > ENDS_MAX) throw new Error('settled does not stay up');
       await this.#next;
       if (this.#served !== null && this.#kill !== null) return this.#served;
       await after(20);
@@ -86,9 +86,8 @@ export class Life {
     this.#served = null;
     void ended.then((signal) => {
       this.#served = null;
-      if (this.#isOver) return;
+      if (this.#isOver || this.broken.length > ENDS_MAX) return;
       if (!isMine) this.broken.push(`settled ended by itself, with ${signal}`);
-      if (this.broken.length > ENDS_MAX) throw new Error(`settled does not stay: ${this.broken.join(', ')}`);
       this.#next = this.#begin();
     });
     // A start that is killed is followed by another one.
