@@ -1,6 +1,6 @@
 import type { EventKind, Link, Payment } from './model.ts';
 import type { Switches } from './options.ts';
-import { linkDetails, paymentResource, paymentsSummary } from './resources.ts';
+import { linkDetails, paymentResource, paymentsSummary, written } from './resources.ts';
 
 /** The link and its payments when the event is emitted. */
 export type EventContent = { id: string; kind: EventKind; link: Link; payments: readonly Payment[]; nowMs: number };
@@ -10,7 +10,7 @@ export type EventContent = { id: string; kind: EventKind; link: Link; payments: 
  * `latestPayment` and counts; it does not say where they are, so that is a switch.
  */
 export function eventBody(content: EventContent, options: { url: string; switches: Switches }): string {
-  const { id, kind, link, payments, nowMs } = content;
+  const { kind, link, payments, nowMs } = content;
   const { switches } = options;
   const {
     paymentStatus,
@@ -20,6 +20,8 @@ export function eventBody(content: EventContent, options: { url: string; switche
   } = linkDetails(link, payments, options);
   const latest = payments.at(-1);
   const isReversed = latest?.status === 'REFUNDED' || latest?.status === 'DISPUTED';
+  const isOfPayment = kind === 'payment_link.payment_status_changed' && latest !== undefined;
+  const id = isOfPayment && switches['event-ids'] === 'payment' ? latest.id : content.id;
   const ofPayment = {
     paymentStatus: isReversed && switches['refund-event'] === 'own-status' ? latest.status : paymentStatus,
     latestPayment: latest === undefined ? null : paymentResource(latest, payments.length - 1, options),
@@ -28,8 +30,11 @@ export function eventBody(content: EventContent, options: { url: string; switche
   const envelope = { id, [switches['type-name']]: kind, createdAt: new Date(nowMs).toISOString() };
   const payload = kind === 'payment_link.payment_status_changed' ? { paymentLink, ...ofPayment } : { paymentLink };
   const isBare = switches.envelope === 'bare' || switches.envelope === 'ids';
-  const money = switches.envelope === 'bare' ? (['amount', 'currency'] as const) : [];
-  const parts = { envelope, payload: isBare ? bare(content, ofPayment.paymentStatus, money) : payload };
+  const hasMoney = switches.envelope === 'bare';
+  const parts = {
+    envelope,
+    payload: isBare ? bare(content, ofPayment.paymentStatus, { hasMoney, switches }) : payload,
+  };
   return wrap(switches.wrapping, { ...parts, linkId: link.id }, (before, inner) =>
     switches.envelope === 'data' || switches.envelope === 'payload'
       ? { ...before, [switches.envelope]: inner }
@@ -37,14 +42,18 @@ export function eventBody(content: EventContent, options: { url: string; switche
   );
 }
 
-/** Ids and the statuses that the event is about, and the fields of the link named by `also`. */
-function bare({ kind, link, payments }: EventContent, paymentStatus: string, also: readonly ('amount' | 'currency')[]) {
+/** Ids and the statuses that the event is about, and perhaps the money of the link. */
+function bare(
+  { kind, link, payments }: EventContent,
+  paymentStatus: string,
+  { hasMoney, switches }: { hasMoney: boolean; switches: Switches },
+) {
   const named = { paymentLinkId: link.id, externalReference: link.externalReference };
   if (kind === 'payment_link.created') return named;
   if (kind === 'payment_link.status_changed') return { ...named, status: link.status };
   const latest = payments.at(-1);
   const latestPayment = latest === undefined ? null : { id: latest.id, status: latest.status };
-  const money = Object.fromEntries(also.map((name) => [name, link[name]]));
+  const money = hasMoney ? { amount: written(link.amount, switches), currency: link.currency } : {};
   return { ...named, ...money, paymentStatus, latestPayment };
 }
 

@@ -37,6 +37,10 @@ const DELIVERY_FAULTS = {
     about: 'sent with another method than POST',
     takes: { method: oneOf(['PUT', 'PATCH', 'GET', 'DELETE']).default('PUT') },
   },
+  chunked: {
+    about: 'sent without Content-Length, in chunks of this many bytes',
+    takes: { bytes: wholeNumber(1, 1_000_000).default(64) },
+  },
   compress: { about: 'sent as gzip, with a Content-Encoding header', takes: {} },
 } as const;
 
@@ -52,6 +56,10 @@ const REQUEST_FAULTS = {
     takes: { retryAfterSeconds: wholeNumber(1, 3_600).default(30) },
   },
   'server-error': { about: 'an error of the service', takes: { status: wholeNumber(500, 599).default(503) } },
+  'html-page': {
+    about: 'answered by something in front of the API, with a page of HTML; the API never gets the request',
+    takes: { status: wholeNumber(200, 599).default(405) },
+  },
   slow: { about: 'answered this many real milliseconds later', takes: { ms: wholeNumber(1, 600_000).default(5_000) } },
 } as const;
 
@@ -168,7 +176,7 @@ export function openFaultPlans({ db }: SandboxStore): FaultPlans {
 /** Whether the request ends with this fault. Later plans wait for the next request. */
 function endsRequest({ fault, with: takes }: FaultPlan): boolean {
   if (fault === 'lose-response') return takes.when === 'before';
-  return fault === 'rate-limit' || fault === 'server-error';
+  return fault === 'rate-limit' || fault === 'server-error' || fault === 'html-page';
 }
 
 /** Throws a refusal that names the wrong field of a fault plan. */

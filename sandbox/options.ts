@@ -97,6 +97,26 @@ export const SWITCHES = {
       'paymentStatus',
     values: ['none', 'aggregate', 'own-status'],
   },
+  'partial-refund': {
+    about:
+      'how a refund of a part is listed (sections 2 and 3 have no word for it): the payment is REFUNDED and its quote ' +
+      'names the part; or a further payment beside it is REFUNDED and names the part',
+    values: ['in-place', 'beside'],
+  },
+  'event-ids': {
+    about: 'the id of an event about a payment: its own, or that of the payment',
+    values: ['own', 'payment'],
+  },
+  numbers: {
+    about: 'how amounts are written: as decimals, or as arithmetic with doubles leaves them: 256.16999999999996',
+    values: ['decimals', 'doubles'],
+  },
+  'webhook-url': {
+    about:
+      'how answers spell the webhookUrl that was given: in the same way, with a slash at its end, or with its scheme ' +
+      'in capitals. Deliveries go to the given one',
+    values: ['as-given', 'slash', 'capitals'],
+  },
   'payment-ids': {
     about:
       'which payments of the details and of events have an id: all of them; only the first; or none (section 2 ' +

@@ -11,7 +11,7 @@ export function listItem(link: Link, { url, switches }: RenderOptions) {
     externalReference: link.externalReference,
     title: link.title,
     description: link.description,
-    amount: link.amount,
+    amount: written(link.amount, switches),
     currency: link.currency,
     status: link.status,
     isMultiUse: false,
@@ -31,7 +31,7 @@ export function linkDetails(link: Link, payments: readonly Payment[], options: R
   return {
     ...listItem(link, options),
     paymentStatus: aggregateStatus(payments),
-    webhookUrl: link.webhookUrl,
+    webhookUrl: spelled(link.webhookUrl, options.switches),
     paymentsSummary: paymentsSummary(payments),
     payments: payments.map((payment, index) => paymentResource(payment, index, options)),
   };
@@ -57,13 +57,26 @@ export function paymentResource(payment: Payment, index: number, { switches }: P
     availableAt: timeText(payment.availableAtMs),
     customer: payment.customer,
     quote: {
-      amount: payment.amount,
+      amount: written(payment.amount, switches),
       currency: payment.currency,
       paymentMethod: payment.method,
       installments: payment.installments,
-      totalBRL: payment.totalBRL,
+      totalBRL: written(payment.totalBRL, switches),
     },
   };
+}
+
+/** An amount as a number of JSON. With `doubles` it is the double before the nearest one. */
+export function written(amount: number, { numbers }: Switches): number {
+  if (numbers === 'decimals') return amount;
+  const bits = new BigInt64Array(Float64Array.of(amount).buffer);
+  return new Float64Array(BigInt64Array.of((bits[0] ?? 0n) - 1n).buffer)[0] ?? amount;
+}
+
+function spelled(url: string | null, switches: Switches): string | null {
+  if (url === null || switches['webhook-url'] === 'as-given') return url;
+  if (switches['webhook-url'] === 'slash') return `${url}/`;
+  return url.replace(/^https?:/i, (scheme) => scheme.toUpperCase());
 }
 
 /** ISO 8601 in UTC. */

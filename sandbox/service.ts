@@ -155,8 +155,9 @@ export class Service {
     });
   }
 
-  refund(link: Link): Payment {
-    return this.#reverse(link, 'REFUNDED');
+  /** @param part how much of it; null for all */
+  refund(link: Link, part: number | null = null): Payment {
+    return this.#reverse(link, 'REFUNDED', part);
   }
 
   dispute(link: Link): Payment {
@@ -239,21 +240,33 @@ export class Service {
     return changed;
   }
 
-  #reverse(link: Link, status: 'REFUNDED' | 'DISPUTED'): Payment {
+  #reverse(link: Link, status: 'REFUNDED' | 'DISPUTED', part: number | null = null): Payment {
     return this.#change(() => {
       const payments = this.payments(link);
-      const reversed = payments.findLast((payment) => ['REFUNDED', 'DISPUTED'].includes(payment.status));
-      if (reversed !== undefined && !payments.some((payment) => payment.status === 'COMPLETED')) {
-        const message = `Link ${link.id}: its payment is ${reversed.status} already.`;
+      const before = payments.findLast((payment) => ['REFUNDED', 'DISPUTED'].includes(payment.status));
+      if (before !== undefined && !payments.some((payment) => payment.status === 'COMPLETED')) {
+        const message = `Link ${link.id}: its payment is ${before.status} already.`;
         throw new Refusal(400, 'payment_reversed', message);
       }
       const payment = this.#latest(link, 'COMPLETED');
-      this.#store.setPaymentStatus(payment.number, status);
+      const reversed = part === null ? this.#store.reversePayment(payment, status) : this.#refundPart(payment, part);
       if (this.#options.switches()['refund-event'] !== 'none') {
         this.#emit(link, 'payment_link.payment_status_changed', 'automatic');
       }
-      return { ...payment, status };
+      return reversed;
     });
+  }
+
+  /** The service has no word for it: a switch says how it is listed. */
+  #refundPart(payment: Payment, part: number): Payment {
+    if (part > payment.amount) {
+      throw new Refusal(400, 'validation_error', `amount must be at most ${payment.amount}.`, 'amount');
+    }
+    if (this.#options.switches()['partial-refund'] === 'in-place') {
+      return this.#store.reversePayment({ ...payment, amount: part }, 'REFUNDED');
+    }
+    const createdAtMs = this.#clock.nowMs();
+    return this.#store.addPayment({ ...payment, createdAtMs, status: 'REFUNDED', amount: part, totalBRL: part });
   }
 
   #assertActive({ id, status }: Link): void {

@@ -11,6 +11,15 @@ export function wholeNumber(least?: number, most?: number) {
   return most === undefined ? floored : floored.max(most, error);
 }
 
+/** More than nothing, with at most two decimals. */
+export function money() {
+  const error = 'must be a number greater than 0 with at most two decimals';
+  return z
+    .number(error)
+    .positive(error)
+    .refine((value) => Number(value.toFixed(2)) === value, error);
+}
+
 export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values) {
   return z.enum(values, `must be ${values.slice(0, -1).join(', ')} or ${values.at(-1)}`);
 }

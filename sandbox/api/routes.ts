@@ -81,8 +81,9 @@ function send(response: Response, { status, body, headers }: Answer): void {
   response
     .status(status)
     .set('cache-control', 'no-store')
-    .set(headers ?? {})
-    .json(body);
+    .set(headers ?? {});
+  if (typeof body === 'string') response.type('html').send(body);
+  else response.json(body);
 }
 
 type FaultOptions = {
@@ -106,6 +107,7 @@ async function withFaults(
     if (fault === 'slow') await wait(takes.ms as number, undefined, { ref: false });
     if (fault === 'lose-response' && takes.when === 'before') return null;
     if (fault === 'rate-limit') throw limit.refusal(takes.retryAfterSeconds as number);
+    if (fault === 'html-page') return { status: takes.status as number, body: HTML_PAGE };
     if (fault === 'server-error') throw serverError(takes.status as number);
   }
   const isLost = plans.some(({ fault }) => fault === 'lose-response');
@@ -118,6 +120,9 @@ async function withFaults(
     throw error;
   }
 }
+
+/** As a balancer or a maintenance page answers in the place of the API. */
+const HTML_PAGE = '<!doctype html><html><head><title>One moment</title></head><body><h1>One moment</h1></body></html>';
 
 function serverError(status: number): ApiError {
   return new ApiError({ status, code: 'server_error' }, `A planned fault: the service answers ${status}.`);

@@ -70,8 +70,22 @@ export const pay = defineCommand({
   },
 });
 
+export const refund = defineCommand({
+  name: 'refund',
+  positional: 'LINK',
+  about: 'refund the payment of a link',
+  options: {
+    amount: { value: 'AMOUNT', about: 'only this part of it, listed as the switch partial-refund has it' },
+    ...URL_OPTION,
+  },
+  run: ({ first, options: { amount, url } }) => {
+    if (amount !== undefined && !/^\d{1,12}(\.\d{1,2})?$/.test(amount)) {
+      throw new UsageError(`--amount is "${amount}". Write a number with at most two decimals, such as 30.50.`);
+    }
+    return change(connect(url), first, 'refund', amount === undefined ? {} : { amount: Number(amount) });
+  },
+});
 export const complete = changeCommand('complete', 'complete the pending payment of a link');
-export const refund = changeCommand('refund', 'refund the payment of a link');
 export const dispute = changeCommand('dispute', 'dispute the payment of a link');
 export const win = changeCommand(
   'win',

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Context } from '../context.ts';
 import { assertPaymentsEnabled, EVENT_KINDS, type Link, PAYMENT_METHODS, PAYMENT_MONEY } from '../model.ts';
 import type { PaymentChoice } from '../service.ts';
-import { fields, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../validate.ts';
+import { fields, money, oneNamed, oneOf, readShape, text, trueOrFalse, wholeNumber } from '../validate.ts';
 import { deliveryView, eventView } from './deliveries.ts';
 import { linkOf, objectOf } from './requests.ts';
 
@@ -17,6 +17,8 @@ const PAYMENT = fields({
   money: oneOf(PAYMENT_MONEY).default('asked'),
   complete: trueOrFalse().default(true),
 });
+
+const REFUND = fields({ amount: money().nullable().default(null) });
 
 const pageNumber = (most: number) => z.preprocess(Number, wholeNumber(1, most));
 const PAGE = z.object({ page: pageNumber(1_000_000).default(1), pageSize: pageNumber(PAGE_SIZE_MAX).default(100) });
@@ -52,7 +54,7 @@ export function linkRoutes(router: Router, context: Context): void {
     assertPaymentsEnabled(context.options.environment);
     service.completePayment(link);
   });
-  change('refund', (link) => service.refund(link));
+  change('refund', (link, given) => service.refund(link, readShape(REFUND, given).amount));
   change('dispute', (link) => service.dispute(link));
   change('win', (link) => service.winDispute(link));
   change('expire', (link) => service.expire(link));

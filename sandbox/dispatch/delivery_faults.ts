@@ -104,15 +104,16 @@ function filledUp(body: Buffer, bytes: number): Buffer {
   return Buffer.concat([body, Buffer.alloc(Math.max(0, bytes - body.length), ' ')]);
 }
 
-/** The request's method, and its body as it is or compressed. */
+/** The request's method, and its body as it is or compressed, as a whole or in chunks. */
 export function asSent(
   body: Buffer,
   headers: Record<string, string>,
   held: Held | null,
-): { method: string; headers: Record<string, string>; body: Buffer } {
+): { method: string; headers: Record<string, string>; body: Buffer; chunkBytes: number | null } {
   const method = (planned(held, 'other-method')?.takes.method as string | undefined) ?? 'POST';
-  if (planned(held, 'compress') === null) return { method, headers, body };
-  return { method, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };
+  const chunkBytes = (planned(held, 'chunked')?.takes.bytes as number | undefined) ?? null;
+  if (planned(held, 'compress') === null) return { method, headers, body, chunkBytes };
+  return { method, chunkBytes, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };
 }
 
 /** Faults done to the body after signing, in the order of the plans. */

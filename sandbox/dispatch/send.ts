@@ -6,6 +6,8 @@ type Outgoing = {
   method: string;
   headers: Record<string, string>;
   body: Buffer;
+  /** Null sends the body as a whole, with its length. */
+  chunkBytes: number | null;
   /** Real milliseconds until an answer must have come. */
   timeoutMs: number;
   /** The error if none came. */
@@ -27,7 +29,16 @@ const HTTPS = [httpsRequest, new HttpsAgent({ keepAlive: false })] as const;
  * Each request has its own connection: the receiver may close a kept one just as it is used again, and a delivery that
  * the receiver did not refuse would fail.
  */
-export function send({ url, method, headers, body, timeoutMs, timeoutError, signal }: Outgoing): Promise<Answer> {
+export function send({
+  url,
+  method,
+  headers,
+  body,
+  chunkBytes,
+  timeoutMs,
+  timeoutError,
+  signal,
+}: Outgoing): Promise<Answer> {
   return new Promise((resolve) => {
     let isAnswered = false;
     const failed = (error: string) => {
@@ -36,7 +47,7 @@ export function send({ url, method, headers, body, timeoutMs, timeoutError, sign
     let request: ClientRequest;
     try {
       const [open, agent] = new URL(url).protocol === 'https:' ? HTTPS : HTTP;
-      const lengths = { 'content-length': body.length };
+      const lengths = chunkBytes === null ? { 'content-length': body.length } : { 'transfer-encoding': 'chunked' };
       request = open(url, { method, headers: { ...headers, ...lengths }, agent, signal });
     } catch (error) {
       failed(errorText(error));
@@ -54,7 +65,10 @@ export function send({ url, method, headers, body, timeoutMs, timeoutError, sign
       isAnswered = true;
       readAnswer(response, resolve);
     });
-    request.end(body);
+    const step = chunkBytes ?? Math.max(1, body.length);
+    // Each write is a chunk of its own on the wire.
+    for (let at = 0; at < body.length; at += step) request.write(body.subarray(at, at + step));
+    request.end();
   });
 }
 

@@ -114,6 +114,7 @@ export function paymentRows(db: Database, ids: Ids) {
   const nextNumber = numbering(db, 'payment');
   const insert = run('INSERT INTO payment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
   const ofLink = all('SELECT * FROM payment WHERE link_number = ? ORDER BY number');
+  const reverse = run('UPDATE payment SET status = ?, amount = ? WHERE number = ?');
   const setStatus = run('UPDATE payment SET status = ? WHERE number = ?');
   const complete = run(
     `UPDATE payment SET status = 'COMPLETED', completed_at_ms = ?, available_at_ms = ? WHERE number = ?`,
@@ -141,6 +142,11 @@ export function paymentRows(db: Database, ids: Ids) {
       return { ...payment, number, id };
     },
     paymentsOf: (linkNumber: number) => ofLink(linkNumber).map(readPayment),
+    /** Its status, and the money that its quote names from now on. */
+    reversePayment: (payment: Payment, status: PaymentStatus): Payment => {
+      reverse(status, payment.amount, payment.number);
+      return { ...payment, status };
+    },
     setPaymentStatus: (number: number, status: PaymentStatus) => setStatus(status, number),
     completePayment: (number: number, completedAtMs: number, availableAtMs: number) =>
       complete(completedAtMs, availableAtMs, number),
