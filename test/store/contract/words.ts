@@ -73,18 +73,18 @@ export function wordsContract({ shared, fresh }: Worlds): void {
       for (const word of ['order', 'velas'])
         await world.run(`INSERT INTO order_word (order_key, word, personal) SELECT key, '${word}', key < 0 ${all}`);
       await world.run("DELETE FROM order_word WHERE word = 'velas' AND order_key = (SELECT max(key) FROM orders)");
-      const last = await open('vel', 'Mesa');
+      const last = await open('order', 'Mesa');
       const listed = async (text: string) => {
         const page = { limit: 2, isCounted: true, search: readSearch(text) };
         const { rows, count } = await world.store.listOrders(page);
         return [rows.map(({ value }) => value.reference), count];
       };
       const many = { n: 1000, isMore: true };
-      expect(await listed('ord')).toEqual([['no 2100', 'no 2099'], many]);
+      expect(await listed('ord')).toEqual([['order', 'no 2100'], many]);
       expect(await listed('orde')).toEqual([[first.reference], { n: 1, isMore: false }]);
       expect(await listed('velas order')).toEqual([['no 2099', 'no 2098'], many]);
       expect(await listed('velas mesa')).toEqual([[], { n: 0, isMore: false }]);
-      expect(await listed('vel')).toEqual([[last.reference], { n: 1, isMore: false }]);
+      expect(await listed('order')).toEqual([[last.reference], { n: 1, isMore: false }]);
     });
 
     it('are so many, of so many characters, and one only once', async () => {
