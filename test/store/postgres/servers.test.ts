@@ -43,6 +43,22 @@ async function databaseOfPlainRole(): Promise<string> {
   return url.href;
 }
 
+const TIMELINE = 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
+
+/** Listens in `folder` as a server of the same cluster as the one in `host`, but on another timeline. */
+function pretendPromoted(host: string, { folder, timeline }: { folder: string; timeline: number }): void {
+  const said = `'${String(timeline).padStart(8, '0')}'`.padEnd(TIMELINE.length);
+  const server = createServer((client) => {
+    const primary = connect(join(host, '.s.PGSQL.5432'));
+    for (const socket of [client, primary]) socket.on('error', () => {});
+    primary.pipe(client);
+    client.on('end', () => primary.end());
+    client.on('data', (data) => primary.write(data.toString('latin1').replace(TIMELINE, said), 'latin1'));
+  });
+  server.listen(join(folder, '.s.PGSQL.5432'));
+  onTestFinished(() => void server.close());
+}
+
 describe('servers of one database', () => {
   let other: PostgresServer;
   beforeAll(async () => {
@@ -80,6 +96,28 @@ describe('servers of one database', () => {
       await servers.look();
       await expect(servers.primary()).rejects.toMatchObject(fault);
     });
+  });
+
+  it('a connection from before a second one takes writes is used no more, until only one of them does', async () => {
+    const url = await newDatabase();
+    await other.create(new URL(url).pathname.slice(1));
+    await other.kill();
+    const servers = serversAt(url, [hostOf(url), other.folder]);
+    const db = openTestDatabase(url, { connections: 2, servers });
+    onTestFinished(() => db.close());
+    const one = statement('SELECT 1 AS one');
+    const ask = () => db.once((tx) => tx.one<{ one: number }>(one));
+    expect(await ask()).toEqual({ one: 1 });
+    for (const _ of ['first', 'second time']) {
+      await other.start();
+      await eventually(async () => {
+        await servers.look();
+        await expect(ask()).rejects.toMatchObject({ code: 'store_unwritable' });
+      });
+      await other.kill();
+      await eventually(async () => expect(await ask()).toEqual({ one: 1 }));
+    }
+    await other.start();
   });
 
   it('one of them may be named twice, as by a name that follows the primary', async () => {
@@ -184,6 +222,22 @@ describe('servers of one database', () => {
     await (await open()).store.close();
   });
 
+  it('one that was replaced before is marked again when a later one replaces it', async () => {
+    const url = await newDatabase();
+    const promoted = testFolder();
+    await (await openTestPostgres(url)).store.close();
+    const mark = `SELECT obj_description('instance'::regclass) AS mark`;
+    const client = await connectTo(url);
+    const markNow = async () => (await client.query(mark)).rows[0].mark;
+    pretendPromoted(hostOf(url), { folder: promoted, timeline: 9 });
+    for (const before of [null, 7]) {
+      await client.query('COMMENT ON TABLE instance IS NULL');
+      if (before !== null) await markReplaced(serverOf(url), before);
+      await serversAt(url, [hostOf(url), promoted]).look();
+      await eventually(async () => expect(await markNow()).toContain('replaced by timeline 9 '));
+    }
+  });
+
   it('one that was replaced and is named twice is kept by `--restored` all the same', async () => {
     const url = await newDatabase();
     const alias = join(testFolder(), 'alias');
@@ -207,18 +261,7 @@ describe('servers of one database', () => {
     const ask = async () => (await db.once((tx) => tx.one<{ pid: number }>(pid)))?.pid;
     const before = await ask();
     expect(await ask()).toBe(before);
-    const timeline = 'substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)';
-    const server = createServer((client) => {
-      const primary = connect(join(hostOf(url), '.s.PGSQL.5432'));
-      for (const socket of [client, primary]) socket.on('error', () => {});
-      primary.pipe(client);
-      client.on('end', () => primary.end());
-      client.on('data', (data) =>
-        primary.write(data.toString('latin1').replace(timeline, "'00000002'".padEnd(timeline.length)), 'latin1'),
-      );
-    });
-    server.listen(join(promoted, '.s.PGSQL.5432'));
-    onTestFinished(() => void server.close());
+    pretendPromoted(hostOf(url), { folder: promoted, timeline: 2 });
     rmSync(alias);
     symlinkSync(promoted, alias);
     expect(await ask()).toBe(before);
