@@ -81,7 +81,7 @@ export function wordsContract({ shared, fresh }: Worlds): void {
       };
       const many = { n: 1000, isMore: true };
       expect(await listed('ord')).toEqual([['order', 'no 2100'], many]);
-      expect(await listed('orde')).toEqual([[first.reference], { n: 1, isMore: false }]);
+      expect(await listed('orde')).toEqual([[last.reference, first.reference], { n: 2, isMore: false }]);
       expect(await listed('velas order')).toEqual([['no 2099', 'no 2098'], many]);
       expect(await listed('velas mesa')).toEqual([[], { n: 0, isMore: false }]);
       expect(await listed('order')).toEqual([[last.reference], { n: 1, isMore: false }]);
