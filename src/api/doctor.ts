@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { cannotAsk } from '../explain/service_status.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';
@@ -50,7 +51,9 @@ export const doctor = operation({
     const [database, address, service] = await Promise.all([
       withoutFault('database', checkDatabase(options)),
       probe === 'true' ? checkPublicUrl(options) : [],
-      probe === 'true' || options.asking === null ? checkService(options) : [],
+      probe === 'true' || options.asking === null
+        ? checkService(options)
+        : withoutFault('service', checkAsked(options)),
     ]);
     const isThere = !database.some(({ name, status }) => name === 'database' && status === 'failing');
     // After the request to the service, which takes a slot of the budget.
@@ -111,6 +114,12 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
     }
     return [failing('service', (fault as Error).message)];
   }
+}
+
+/** What the latest requests have shown, without sending one. */
+async function checkAsked({ store }: ApiOptions): Promise<Finding[]> {
+  const why = cannotAsk(await store.openTroubles());
+  return why === null ? [] : [failing('service', why)];
 }
 
 function checkClock(skewMs: number): Finding {

@@ -16,7 +16,17 @@ export const livez: Operation = {
 export const readyz: Operation = {
   summary: 'Whether it should get deliveries',
   answers: {
-    200: answer('It should.', { ready: z.literal(true) }, { ready: true }),
+    200: answer(
+      'It should.',
+      {
+        ready: z.literal(true),
+        troubles: z
+          .array(z.string())
+          .optional()
+          .describe('What a person should know although deliveries can be taken: absent if there is nothing.'),
+      },
+      { ready: true },
+    ),
     503: answer(
       'It should not: its store cannot be written, or it is stopping.',
       { ready: z.literal(false), reason: z.string() },

@@ -8,6 +8,7 @@ import { ENTRY_KINDS } from '../explain/chronicle.ts';
 import { explain } from '../explain/explain.ts';
 import { iso } from '../explain/glossary.ts';
 import { isUnconfirmed } from '../explain/next_steps.ts';
+import { cannotAsk } from '../explain/service_status.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../explain/sides.ts';
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
@@ -111,6 +112,7 @@ export const showTimeline = operation({
     const explained = explain(timeline, {
       nowMs: clock.nowMs(),
       canAsk: asking !== null,
+      notAnswered: asking === null ? null : cannotAsk(await store.openTroubles()),
       canTell,
       headerNames,
       moneyInDoubt: await readMoneyInDoubt(store, timeline),

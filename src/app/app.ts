@@ -22,6 +22,7 @@ import { type AppOptions, type Context, openContext } from './context.ts';
 import { startHeartbeat } from './health.ts';
 import { type Held, letGo } from './let_go.ts';
 import { type Stages, startStages, stopStages } from './stages.ts';
+import { watchTroubles } from './troubles.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
@@ -41,7 +42,7 @@ export async function startApp(options: AppOptions) {
     isRestored: context.restoredFromMs !== null,
     onWasAhead: clockSteps.wasAhead,
   });
-  const watches = [heartbeat, health.watchLoop(), rejections.watch()];
+  const watches = [heartbeat, health.watchLoop(), rejections.watch(), watchTroubles(context)];
   try {
     const { servers, endLive } = await openServers(context, stages, rejections);
     const running = { servers, endLive, rejections, stages, watches };

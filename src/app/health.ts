@@ -27,6 +27,7 @@ export class Health {
   #intakeFault: { message: string; untilMs: number } | null = null;
   #lateTicks = 0;
   readonly #clock: Clock;
+  #troubles: readonly string[] = [];
   readonly #trouble: () => string | null;
 
   /** `trouble`: another reason to refuse requests; null if there is none. */
@@ -67,6 +68,11 @@ export class Health {
     this.#intakeFault = fault === null ? null : { message: fault.message, untilMs };
   }
 
+  /** Records what a person should know although deliveries can be taken. */
+  knows(troubles: readonly string[]): void {
+    this.#troubles = troubles;
+  }
+
   #refusesDeliveries(): string | null {
     if (this.#intakeFault === null || this.#clock.monotonicMs() > this.#intakeFault.untilMs) return null;
     return `a delivery could not be recorded: ${this.#intakeFault.message}`;
@@ -82,7 +88,8 @@ export class Health {
         this.#refusesDeliveries() ??
         (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null) ??
         this.#trouble());
-    return reason === null ? { ready: true } : { ready: false, reason };
+    if (reason !== null) return { ready: false, reason };
+    return this.#troubles.length === 0 ? { ready: true } : { ready: true, troubles: this.#troubles };
   };
 }
 

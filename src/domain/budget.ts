@@ -1,3 +1,5 @@
+import type { FaultNote } from './retry.ts';
+
 /** Purposes of requests to the service's API, most urgent first. Each class may fill the budget up to its own cap. */
 export const REQUEST_CLASSES = ['create', 'confirm', 'hint', 'janitor'] as const;
 export type RequestClass = (typeof REQUEST_CLASSES)[number];
@@ -57,6 +59,8 @@ export type BudgetReturn = {
   readonly seen: RateSeen | null;
   readonly pause: ApiPause | null;
   readonly standing: ApiStanding;
+  /** Why the request got no answer of the API; null if it got one, undefined if settled ended it. */
+  readonly failure?: FaultNote | null | undefined;
   readonly nowMs: number;
 };
 
@@ -73,6 +77,17 @@ export type RateSeen = { readonly limit: number; readonly remaining: number; rea
 
 /** settled sends nothing before `untilMs`, except requests of the class `spares`. */
 export type ApiPause = { readonly untilMs: number; readonly spares: 'create' | null };
+
+/** Requests in a row, of all replicas, that got no answer of the API. The code and message are those of the last. */
+export type Outage = FaultNote & { readonly requests: number; readonly sinceMs: number; readonly unpaid: number };
+
+/** At most so many unpaid orders are counted for an outage. */
+export const OUTAGE_UNPAID_MAX = 1_000;
+
+/** One failed request, or several at one moment, are no outage: requests follow within seconds. */
+export function isOutage({ requests, sinceMs }: Pick<Outage, 'requests' | 'sinceMs'>, nowMs: number): boolean {
+  return requests >= 2 && nowMs - sinceMs >= 1_000;
+}
 
 /** How the service accepts the API key; `unknown` if the answer does not show it. */
 export type ApiStanding = 'well' | 'api_key_refused' | 'merchant_inactive' | 'unknown';

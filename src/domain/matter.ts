@@ -1,3 +1,4 @@
+import type { Outage } from './budget.ts';
 import { completedPayments, covers, listed, PAYMENTS_LISTED_MAX, type Payment, payments, sums } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
@@ -23,7 +24,15 @@ const KINDS_OF = {
   ],
   unsettled: ['event_dead', 'event_not_understood', 'link_mismatch', 'event_conflict'],
   shop: ['shop_refuses_notices', 'notices_dead'],
-  service: ['api_key_refused', 'merchant_inactive', 'deliveries_refused', 'secret_unusable', 'quote_reading_doubtful'],
+  service: [
+    'service_unanswered',
+    'api_key_refused',
+    'merchant_inactive',
+    'deliveries_refused',
+    'secret_unusable',
+    'webhook_address_changed',
+    'quote_reading_doubtful',
+  ],
   link: ['link_not_known', 'link_withheld', 'reference_taken', 'link_not_opened', 'link_missing', 'link_disabled'],
 } as const;
 
@@ -180,8 +189,11 @@ export type AttentionParams = {
   refund_due: { readonly payments: PaymentList };
   secret_unusable: { readonly reference: string; readonly flaw: string };
   service_disagrees: { readonly payments: PaymentList };
+  service_unanswered: Outage;
   shop_refuses_notices: ShopFailures;
   status_unclear: { readonly payments: PaymentList };
+  /** `address`: where the service says it delivers for the order's link, without the token. */
+  webhook_address_changed: { readonly reference: string; readonly address: string };
 };
 
 type Nothing = Readonly<Record<string, never>>;

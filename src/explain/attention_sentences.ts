@@ -25,6 +25,7 @@ import {
   total,
   words,
 } from './glossary.ts';
+import { explainChangedAddress, explainOutage } from './service_status.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
 /** What a person reads about attention: a summary of all matters, and a sentence or more for each. */
@@ -209,6 +210,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `The service says less about the money of order ${reference} than settled counted (${inPanel(payments)}). settled keeps ` +
     `what it counted. ${look(reference)} If the money is there, this matter ends with the next answer that says so. To ask ` +
     `now: ${check(reference)}. If the money is gone, take back what you delivered. Then end this matter: ${end}`,
+  service_unanswered: (_api, outage) => explainOutage(outage),
   shop_refuses_notices: (_shop, failures) =>
     `The shop does not accept notices: ${inARow(failures)}, and it has accepted none since; ${lastAttempt(failures)}. ` +
     refusalAdvice(failures),
@@ -216,6 +218,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `The service contradicts itself about a payment of order ${reference}, or does not say which payment it means ` +
     `(${inPanel(payments)}). settled changed nothing. ${look(reference)} To ask again: ${check(reference)}. If the answer is ` +
     `still unclear, act on what the panel shows. Then end this matter: ${end}`,
+  webhook_address_changed: (_url, changed) => explainChangedAddress(changed),
 };
 
 function endsByRefund(check: string): string {

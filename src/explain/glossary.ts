@@ -121,9 +121,11 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   reference_taken: "the service already has another link with this order's reference",
   refund_due: 'the money of a cancelled order must be refunded to the customer',
   secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
+  service_unanswered: 'the service does not answer, so unpaid orders may be paid without settled knowing',
   service_disagrees: 'the service says less about a payment than settled counted',
   shop_refuses_notices: 'the shop does not accept notices: it refuses them, or does not answer',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',
+  webhook_address_changed: 'the service changed the address that settled gave for webhooks',
 };
 
 /** Why settled asked the service, or will ask it. */

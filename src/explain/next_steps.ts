@@ -17,6 +17,8 @@ export type Means = {
   nowMs: number;
   /** Whether there is an API to ask. */
   canAsk: boolean;
+  /** Why settled cannot ask it now, as a sentence; null if it can. */
+  notAnswered: string | null;
   /** Whether the shop has a callback. */
   canTell: boolean;
   /** Failed attempts in a row to send notices, of any order; null if the shop takes notices. */
@@ -59,6 +61,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfOrder(timeline.order, means),
     ...nextOfPayment(timeline, means),
   ];
+  if (means.notAnswered !== null && isOpen(timeline.order.state)) lines.push(means.notAnswered);
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
   if (means.canTell) lines.push(...nextOfNotices(timeline, means));
   return lines.length === 0 ? ['Nothing more to do: the order is complete.'] : lines;

@@ -58,8 +58,11 @@ function answerFault(log: Log): ErrorRequestHandler {
   };
 }
 
-/** Whether the process should get requests, and if not, the first reason. */
-export type Readiness = () => { ready: true } | { ready: false; reason: string };
+/**
+ * Whether the process should get requests, and if not, the first reason. `troubles`: what keeps settled from asking the
+ * service or from telling the shop, in sentences. Deliveries can be taken meanwhile, and must be.
+ */
+export type Readiness = () => { ready: true; troubles?: readonly string[] } | { ready: false; reason: string };
 
 /**
  * Health routes of the public listener. `GET /livez`: the process answers. `GET /readyz`: its store can be written and

@@ -3,7 +3,15 @@ import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
 import type { Customer } from '../domain/payment_details.ts';
 import { Fault } from '../fault.ts';
 import { parseJsonText } from '../json.ts';
-import { carriesToken, type LinkSeen, type NewLink, type Service, ServiceFault } from '../paylink/service.ts';
+import {
+  carriesToken,
+  changedAddress,
+  goesElsewhere,
+  type LinkSeen,
+  type NewLink,
+  type Service,
+  ServiceFault,
+} from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/contract_links.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
@@ -16,6 +24,8 @@ export type AttemptResult =
       withheld: string | null;
       /** Whether settled missed the answer to the creation, and with it a secret that the service may have named. */
       answerLost: boolean;
+      /** The address to which the service says it delivers: null if it is ours, undefined if it does not say. */
+      webhookChangedTo?: string | null | undefined;
     }
   /** The reference belongs to a link that settled did not make. */
   | { found: 'foreign'; id: string }
@@ -45,12 +55,15 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
   }
   if (!publicUrlReaches) throw privateUrl(publicUrl);
   try {
-    const { value } = await service.createLink(newLink(options, opening), as);
+    const asked = newLink(options, opening);
+    const { value } = await service.createLink(asked, as);
     // A service may answer a repeated reference with its existing link, even one that settled did not make.
-    const isForeign = (link: LinkSeen) => link.webhookUrl !== null && !carriesToken(link, opening.token);
+    const isForeign = (link: LinkSeen) => goesElsewhere(link, asked.webhookUrl);
     if (!isForeign(value)) await keepServiceSecret(options, opening, value);
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
-    return isForeign(link) ? { found: 'foreign', id: link.id } : agreed(opening, link, { answerLost: false });
+    if (isForeign(link)) return { found: 'foreign', id: link.id };
+    const webhookChangedTo = link.webhookUrl === null ? undefined : changedAddress(link, asked.webhookUrl);
+    return { ...agreed(opening, link, { answerLost: false }), webhookChangedTo };
   } catch (error) {
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
@@ -131,7 +144,11 @@ async function findOwn(service: Service, opening: ClaimedOpening): Promise<Attem
 }
 
 /** The found link, withheld if a customer would pay something else there than the order asks for. */
-function agreed(opening: ClaimedOpening, link: LinkSeen, { answerLost }: { answerLost: boolean }): AttemptResult {
+function agreed(
+  opening: ClaimedOpening,
+  link: LinkSeen,
+  { answerLost }: { answerLost: boolean },
+): Extract<AttemptResult, { found: 'link' }> {
   if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
   const message = `The service has link ${link.id} and does not say its address. Asking again.`;
   throw new ServiceFault('transient', 'service_answer_unusable', message, { mayHaveArrived: true });

@@ -58,9 +58,10 @@ export async function openOne(
 async function finish(
   { store, clock, log, credentials }: OpeningOptions,
   { linkKey, attempt, reference, token }: ClaimedOpening,
-  { link, withheld, answerLost }: Extract<AttemptResult, { found: 'link' }>,
+  { found: _, ...made }: Extract<AttemptResult, { found: 'link' }>,
 ): Promise<End | null> {
-  const outcome = await store.finishOpening({ linkKey, attempt, link, withheld, answerLost, nowMs: clock.nowMs() });
+  const { link, withheld } = made;
+  const outcome = await store.finishOpening({ linkKey, attempt, ...made, nowMs: clock.nowMs() });
   if (outcome === 'lost') return null;
   if (outcome === 'bound') credentials.noteLinkId(token, link.id);
   if (outcome === 'bound' && withheld === null) {

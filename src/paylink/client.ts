@@ -1,10 +1,12 @@
 import type { BudgetReturn, BudgetTaken, RequestClass } from '../domain/budget.ts';
 import { httpDateMs } from '../domain/retry.ts';
+import { type FaultCode, noteOf } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import { readCreation, readDetails, readPage, readProfile } from './answers.ts';
 import {
   type Answered,
   type Budget,
+  isMissing,
   type LinkMade,
   type ListPage,
   type NewLink,
@@ -176,7 +178,7 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
   const taken = await budget.takeBudget({ class: as, slots, deadlineMs, nowMs: clock.nowMs() });
   if (taken.outcome === 'spent') throw budgetSpent(call, as, taken);
   const startedMs = clock.monotonicMs();
-  let learnt: Pick<BudgetReturn, 'seen' | 'pause' | 'standing'> = { seen: null, pause: null, standing: 'unknown' };
+  let learnt: Omit<BudgetReturn, 'number' | 'nowMs'> = { seen: null, pause: null, standing: 'unknown' };
   let outcome = 'bug';
   onStarted?.();
   try {
@@ -190,16 +192,31 @@ async function askOnce<T>(options: ServiceOptions, asked: Asked<T>): Promise<Ans
       learnt = { ...learnt, seen: judged.seen };
       return null;
     }
-    learnt = judged;
+    learnt = { ...judged, failure: null };
     if (!result.ok) throw result.fault;
     return { number: taken.number, value: result.value, body: reply.body, dateMs };
   } catch (error) {
-    if (error instanceof ServiceFault) outcome = error.code;
+    if (error instanceof ServiceFault) {
+      outcome = error.code;
+      if (closing.aborted) learnt = { ...learnt, failure: undefined };
+      else if (isNoAnswer(error)) learnt = { ...learnt, failure: noteOf(error) };
+    }
     throw error;
   } finally {
     onAnswered?.(call.name, outcome, (clock.monotonicMs() - startedMs) / 1_000);
     await budget.returnBudget({ number: taken.number, ...learnt, nowMs: clock.nowMs() }).catch(onSlotLost);
   }
+}
+
+/** Faults that leave open what the API would answer. A refused key or merchant is an answer. */
+const NO_ANSWER: ReadonlySet<FaultCode> = new Set([
+  ...(['service_unreachable', 'service_timeout', 'service_failed', 'service_rate_limited'] as const),
+  ...(['service_answer_unusable', 'service_answer_too_large'] as const),
+]);
+
+/** If the service does not find the list or the profile, the address is wrong. */
+function isNoAnswer(fault: ServiceFault): boolean {
+  return NO_ANSWER.has(fault.code) || (fault.code === 'service_not_found' && !isMissing(fault));
 }
 
 function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {

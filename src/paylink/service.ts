@@ -74,9 +74,53 @@ export type LinkMade = LinkSeen & {
   webhookSecrets: readonly string[];
 };
 
-/** Whether a link's events come to this token's address. Its signing secret is then the token's too. */
-export function carriesToken({ webhookUrl }: LinkSeen, token: string): boolean {
-  return webhookUrl?.endsWith(`/hooks/${token}`) === true;
+/**
+ * Whether a link's events come to this token's address, however the service spells it: with a slash or a query at its
+ * end, or with encoded characters. The link's signing secret is then the token's too.
+ */
+export function carriesToken({ webhookUrl }: Pick<LinkSeen, 'webhookUrl'>, token: string): boolean {
+  return webhookUrl !== null && pathOf(webhookUrl).replace(/\/$/, '').endsWith(`/hooks/${token}`);
+}
+
+/** Placeholders for hidden characters. */
+const HIDDEN = /\*{3}|\.{3}|\u2026|hidden|masked|redacted/i;
+
+/**
+ * Whether a link's events evidently go elsewhere than to the address that settled gave. An address that is absent,
+ * masked or cut off does not say.
+ */
+export function goesElsewhere(link: Pick<LinkSeen, 'webhookUrl'>, given: string): boolean {
+  const { webhookUrl } = link;
+  if (webhookUrl === null || HIDDEN.test(webhookUrl) || given.startsWith(webhookUrl)) return false;
+  return !carriesToken(link, lastPart(given));
+}
+
+/**
+ * The address to which the service says it delivers, if it is another than the one given, without the token; null if
+ * it is the same one, or unknown.
+ */
+export function changedAddress({ webhookUrl }: Pick<LinkSeen, 'webhookUrl'>, given: string): string | null {
+  const token = lastPart(given);
+  if (webhookUrl === null || !carriesToken({ webhookUrl }, token)) return null;
+  const [said, own] = [webhookUrl, given].map((address) => URL.parse(address)?.href ?? address) as [string, string];
+  if (said === own) return null;
+  return (said.includes(token) ? said : decodePath(said)).replaceAll(token, '\u2026');
+}
+
+function lastPart(address: string): string {
+  return address.slice(address.lastIndexOf('/') + 1);
+}
+
+function pathOf(address: string): string {
+  return decodePath(URL.parse(address)?.pathname ?? '');
+}
+
+function decodePath(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
 }
 
 /** The API budget, which the store implements. */

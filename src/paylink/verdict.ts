@@ -80,9 +80,25 @@ type Refusal = {
   isDoubtful?: boolean;
 };
 
-function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs }: Context): Refusal {
+/** Statuses below 500 that say nothing about the request. */
+const FAILED: ReadonlySet<number> = new Set([408, 425]);
+
+/** Whether a status decides something about the request, the key or the link, so that it must be the API's own. */
+function isDecision(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 429 && !FAILED.has(status);
+}
+
+function refuse(call: ServiceCall<unknown>, { status, headers, body }: Reply, { nowMs }: Context): Refusal {
   const terminal = { kind: 'terminal', standing: 'well', pause: null } as const;
   const transient = { kind: 'transient', standing: 'unknown', pause: null } as const;
+  const retryAtMs = readRetryAfter(headers, nowMs);
+  // A balancer or firewall on the way answers with a page of its own, which says nothing about the request.
+  const isApis = !isDecision(status) || asObject(parseBodyExactly(body)) !== null;
+  if (!isApis) {
+    const advice =
+      "This is not the API's JSON, so something on the way answered. Check SETTLED_API_URL and the network.";
+    return { ...transient, code: 'service_answer_unusable', advice, retryAtMs, isDoubtful: true };
+  }
   switch (status) {
     case 401:
       return {
@@ -101,7 +117,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
     case 409:
       return { ...terminal, code: 'service_conflict', advice: 'A link of this externalReference exists.' };
     case 429: {
-      const untilMs = readRetryAfter(headers, nowMs) ?? nowMs + RETRY_MS.fallback;
+      const untilMs = retryAtMs ?? nowMs + RETRY_MS.fallback;
       return {
         ...transient,
         code: 'service_rate_limited',
@@ -110,8 +126,7 @@ function refuse(call: ServiceCall<unknown>, { status, headers }: Reply, { nowMs 
       };
     }
   }
-  const retryAtMs = readRetryAfter(headers, nowMs);
-  if (status >= 500 || status === 408 || status === 425) {
+  if (status >= 500 || FAILED.has(status)) {
     const advice = 'The service failed; nothing is known to be wrong with the request.';
     return { ...transient, code: 'service_failed', advice, retryAtMs, isDoubtful: true };
   }

@@ -47,7 +47,8 @@ export type ApiBudget = {
   takeBudget(ask: BudgetAsk): Promise<BudgetTaken>;
   /**
    * Returns a slot with what the answer said about the rate limit, the pause that follows, and whether the API key was
-   * accepted. A refused key raises attention; `well` ends it.
+   * accepted. A refused key raises attention; `well` ends it. Several requests in a row without an answer raise
+   * `service_unanswered`; the first answer ends it.
    */
   returnBudget(given: BudgetReturn): Promise<void>;
 };
@@ -71,6 +72,11 @@ export type Openings = {
       withheld: string | null;
       /** Whether settled missed the answer to the link's creation; false by default. */
       answerLost?: boolean;
+      /**
+       * The address to which the service says it delivers instead of ours, without the token: raises
+       * `webhook_address_changed`. Null if it is ours, which ends that matter; undefined if it does not say.
+       */
+      webhookChangedTo?: string | null | undefined;
       nowMs: number;
     },
   ): Promise<'bound' | 'taken' | 'lost'>;

@@ -1,6 +1,6 @@
 import type { RequestClass } from '../domain/budget.ts';
 import type { Decision } from '../domain/decision.ts';
-import type { CountedMatters, MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
+import type { AttentionKind, CountedMatters, MatterGroup, MatterKind, MatterMoney } from '../domain/matter.ts';
 import type { OpeningState } from '../domain/opening.ts';
 import type { HoldReason, Order, OrderState } from '../domain/order.ts';
 import type { FaultNote, RowStatus } from '../domain/retry.ts';
@@ -18,6 +18,8 @@ export type Queries = {
   listRejections(page: RowPage & RejectionFilter): Promise<Listed<RejectionSummary>>;
   /** Everything that needs a person, as one list: held orders and open attention. */
   listMatters(page: MatterPage): Promise<Matters>;
+  /** Open matters about the service or the shop as a whole, in the order of the list. */
+  openTroubles(): Promise<Trouble[]>;
   /** What a person's decision about a held order would do now. Null if there is no such order. */
   previewResolution(asked: { reference: string; decision: 'accept' | 'reject' }): Promise<PreviewedDecision | null>;
   stats(nowMs: number): Promise<Stats>;
@@ -89,6 +91,11 @@ export type AttentionSummary = {
   count: number;
   openedAtMs: number;
   lastAtMs: number;
+};
+
+/** A matter about the whole installation. At most one of a kind and subject is open. */
+export type Trouble = Pick<AttentionSummary, 'key' | 'subject' | 'params' | 'detail' | 'openedAtMs'> & {
+  kind: AttentionKind;
 };
 
 export type MatterPage = {

@@ -105,8 +105,10 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   refund_due: /panel: payment pay_1 of 100\.00 BRL/,
   secret_unusable: /order a b,.*: it is short\. .*end 7/,
   service_disagrees: /payment pay_1 of 100\.00 BRL.*attention end 7/,
+  service_unanswered: /not answered since 1970.*5 unpaid orders may be paid\. .*3 requests in a row.*It answered 503\./,
   shop_refuses_notices: /3 attempts in a row.*500 oh no\. /,
   status_unclear: /payment pay_1 of 100\.00 BRL.*attention end 7/,
+  webhook_address_changed: /order a b it says https:\/\/x\.example\/hooks\/…\//,
 };
 
 describe('the sentence of a matter', () => {

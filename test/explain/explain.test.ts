@@ -80,6 +80,7 @@ const told = (
   const { answer, entries, next } = explain(timeline(over), {
     nowMs: NOW,
     canAsk,
+    notAnswered: null,
     canTell,
     shopFailures,
     headerNames: headerNames(prefix),

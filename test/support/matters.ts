@@ -33,8 +33,13 @@ export const SAMPLE_MATTERS: { [K in AttentionKind]: Sample<K> } = {
   refund_due: ['a b', PAYMENTS],
   secret_unusable: ['webhookSecret', { reference: 'a b', flaw: 'it is short' }],
   service_disagrees: ['a b', PAYMENTS],
+  service_unanswered: [
+    'api',
+    { requests: 3, sinceMs: 0, unpaid: 5, code: 'service_failed', message: 'It answered 503.' },
+  ],
   shop_refuses_notices: ['shop', FAILURES],
   status_unclear: ['a b', PAYMENTS],
+  webhook_address_changed: ['webhookUrl', { reference: 'a b', address: 'https://x.example/hooks/…/' }],
 };
 
 /** Kinds that are about no order, but about all of them or about none that is known. */
@@ -46,7 +51,9 @@ const OF_NO_ORDER: ReadonlySet<string> = new Set<AttentionKind>([
   'notices_dead',
   'quote_reading_doubtful',
   'secret_unusable',
+  'service_unanswered',
   'shop_refuses_notices',
+  'webhook_address_changed',
 ]);
 
 /**

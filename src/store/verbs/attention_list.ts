@@ -1,7 +1,9 @@
 import {
   type CountedMatters,
   compareKinds,
+  concernOf,
   inOrder,
+  MATTER_KINDS,
   type MatterKind,
   MONEY_KINDS,
   SUMMED_MAX,
@@ -10,7 +12,7 @@ import {
   withSums,
 } from '../../domain/matter.ts';
 import type { HoldReason, Order } from '../../domain/order.ts';
-import type { ListedMatter, MatterPage, Queries } from '../contract_queries.ts';
+import type { ListedMatter, MatterPage, Queries, Trouble } from '../contract_queries.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
@@ -26,6 +28,18 @@ export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx,
     if (limit > 0) rows.push(...(yield* readRows(tx, kind, { ...page, limit })));
   }
   return { groups: withSums(groups, sums), money: totalMoney(groups, sums), rows };
+};
+
+const TROUBLE_KINDS = MATTER_KINDS.filter((kind) => ['service', 'shop'].includes(concernOf(kind) ?? ''));
+const TROUBLES = statement(`
+  SELECT key, kind, subject, detail, params, opened_at_ms AS openedAtMs FROM attention
+  WHERE kind IN ('${TROUBLE_KINDS.join("', '")}') AND ended_at_ms IS NULL AND order_key IS NULL
+  ORDER BY opened_at_ms, key LIMIT 50`);
+
+export const openTroubles: InTransaction<Queries>['openTroubles'] = function* (tx) {
+  const rows = yield* tx.all<Omit<Trouble, 'params'> & { params: string | null }>(TROUBLES);
+  const read = rows.map((row) => ({ ...row, params: readParams(row.params) }));
+  return read.toSorted((a, b) => compareKinds(a.kind, b.kind));
 };
 
 /** The kinds that a page may hold, in the order of the list, from the last kind of the previous page on. */

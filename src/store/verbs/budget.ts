@@ -4,9 +4,13 @@ import {
   type BudgetUse,
   budgetUse,
   foreignUse,
+  isOutage,
+  OUTAGE_UNPAID_MAX,
+  type Outage,
   PAUSE_MS_MAX,
   type SlotInUse,
 } from '../../domain/budget.ts';
+import type { FaultNote } from '../../domain/retry.ts';
 import type { ApiBudget } from '../contract_links.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -57,6 +61,24 @@ const END_PAUSE = statement('UPDATE api_state SET asking_paused_until_ms = 0 WHE
 /** The subject of matters about all requests. */
 const API = 'api';
 
+const ANSWERED = statement('UPDATE api_state SET unanswered = 0 WHERE unanswered > 0');
+const COUNT_UNANSWERED = statement(`
+  UPDATE api_state SET unanswered = unanswered + 1,
+    unanswered_since_ms = CASE WHEN unanswered = 0 THEN @nowMs::bigint ELSE least(unanswered_since_ms, @nowMs::bigint) END
+  RETURNING unanswered AS requests, unanswered_since_ms AS sinceMs`);
+const COUNT_UNPAID = statement(`
+  SELECT count(*) AS unpaid FROM (
+    SELECT 1 FROM orders WHERE state IN ('awaiting_payment', 'payment_pending') LIMIT ${OUTAGE_UNPAID_MAX + 1}) AS some`);
+
+/** Counts a request without an answer. From the second moment on, this needs a person. */
+function* countUnanswered(tx: Transaction, { code, message }: FaultNote, nowMs: number): Work<void> {
+  const counted = (yield* tx.one<Pick<Outage, 'requests' | 'sinceMs'>>(COUNT_UNANSWERED, { nowMs })) as Outage;
+  if (!isOutage(counted, nowMs)) return;
+  const { unpaid } = (yield* tx.one<{ unpaid: number }>(COUNT_UNPAID)) as Outage;
+  const params = { ...counted, unpaid, code, message };
+  attention.raiseForNoOrder(tx, 'service_unanswered', { subject: API, params, atMs: nowMs });
+}
+
 export const budgetVerbs: InTransaction<ApiBudget> = {
   *takeBudget(tx, { class: requestClass, slots, deadlineMs, nowMs }) {
     const freeAtMs = nowMs + deadlineMs + BUDGET_WINDOW_MS;
@@ -73,7 +95,7 @@ export const budgetVerbs: InTransaction<ApiBudget> = {
     tx.send(TAKE, { number, requestClass, nowMs, freeAtMs });
     return { outcome: 'taken', number };
   },
-  *returnBudget(tx, { number, seen, pause, standing, nowMs }) {
+  *returnBudget(tx, { number, seen, pause, standing, failure, nowMs }) {
     const windowEndMs = nowMs + BUDGET_WINDOW_MS;
     tx.send(LOCK_BUDGET);
     tx.send(GIVE, { number, freeAtMs: windowEndMs });
@@ -83,6 +105,10 @@ export const budgetVerbs: InTransaction<ApiBudget> = {
       tx.send(NOTE_FOREIGN, { slots: foreignUse(seen, own), untilMs });
     }
     if (pause !== null) tx.send(pause.spares === null ? PAUSE_ALL : PAUSE_ASKING, pause);
+    if (failure === null) {
+      tx.send(ANSWERED);
+      attention.end(tx, 'service_unanswered', API, nowMs);
+    } else if (failure !== undefined) yield* countUnanswered(tx, failure, nowMs);
     if (standing === 'well') {
       tx.send(END_PAUSE);
       attention.end(tx, 'api_key_refused', API, nowMs);

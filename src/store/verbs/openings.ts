@@ -19,7 +19,7 @@ import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
 
 export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
-  *finishOpening(tx, { link, withheld, answerLost = false, nowMs, ...opening }) {
+  *finishOpening(tx, { link, withheld, answerLost = false, webhookChangedTo, nowMs, ...opening }) {
     const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
     if (row === null) return 'lost';
     const { orderKey, reference } = row;
@@ -30,6 +30,11 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     }
     yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
     attention.end(tx, 'link_not_opened', reference, nowMs);
+    if (webhookChangedTo === null) attention.end(tx, 'webhook_address_changed', WEBHOOK_SUBJECT, nowMs);
+    else if (webhookChangedTo !== undefined) {
+      const params = { reference, address: webhookChangedTo };
+      attention.raiseForNoOrder(tx, 'webhook_address_changed', { subject: WEBHOOK_SUBJECT, params, atMs: nowMs });
+    }
     if (withheld !== null) {
       const params = { linkId: link.id, why: withheld };
       attention.raiseForOrder(tx, 'link_withheld', { subject: reference, orderKey, params, atMs: nowMs });
@@ -96,8 +101,9 @@ function* findLeased(tx: Transaction, { linkKey, attempt }: OpeningRef): Work<Fo
   return (yield* tx.one<FoundOpening>(FIND_LEASED, { linkKey, attempt, replica: tx.replica })) ?? null;
 }
 
-/** The subject of `secret_unusable`: one matter for all links. */
+/** The subjects of `secret_unusable` and `webhook_address_changed`: one matter for all links. */
 const SECRET_SUBJECT = 'webhookSecret';
+const WEBHOOK_SUBJECT = 'webhookUrl';
 
 const KEEP_SECRET = statement(`
   UPDATE link SET service_sealed_secret = @sealed, service_secrets_key_id = @keyId WHERE key = @linkKey`);

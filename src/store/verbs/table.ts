@@ -2,7 +2,7 @@ import type { Store } from '../contract.ts';
 import type { InTransaction } from '../transaction.ts';
 import { accessQueries, accessVerbs } from './access.ts';
 import { endAttention } from './attention.ts';
-import { listMatters } from './attention_list.ts';
+import { listMatters, openTroubles } from './attention_list.ts';
 import { auditQueries, auditVerbs } from './audit.ts';
 import { budgetVerbs } from './budget.ts';
 import { bulkQueries, bulkVerbs } from './bulk.ts';
@@ -67,5 +67,6 @@ export const READ = {
   ...serviceQueries,
   timeline,
   listMatters,
+  openTroubles,
   countUnopenable,
 } satisfies Partial<InTransaction<Store>>;

@@ -1,0 +1,59 @@
+import { OUTAGE_UNPAID_MAX, type Outage } from '../domain/budget.ts';
+import type { AttentionKind, AttentionParams } from '../domain/matter.ts';
+import type { Trouble } from '../store/contract_queries.ts';
+import { inNumber, iso, words } from './glossary.ts';
+
+/** Whether settled can ask the service, in the same words on every surface. */
+
+/** What the service does instead of answering, by the code of the last fault. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  service_rate_limited: 'has refused all requests as too many',
+  service_answer_unusable: 'has given no answer that settled can use',
+  service_answer_too_large: 'has given no answer that settled can use',
+  service_not_found: 'has found none of the addresses that settled asked for',
+};
+
+/** Since when the service does not answer, and what that means for orders. */
+export function outageSentence({ code, sinceMs, unpaid }: Outage): string {
+  const many = unpaid > OUTAGE_UNPAID_MAX;
+  const orders = many ? `More than ${OUTAGE_UNPAID_MAX} unpaid orders` : inNumber(unpaid, 'unpaid order');
+  const may = unpaid === 0 ? 'No order waits for money.' : `${orders} may be paid.`;
+  return `The service ${INSTEAD[code] ?? 'has not answered'} since ${iso(sinceMs)}. ${may} settled still takes webhooks.`;
+}
+
+export function explainOutage(outage: Outage): string {
+  const { requests, message } = outage;
+  return (
+    `${outageSentence(outage)} ${inNumber(requests, 'request')} in a row failed, the last one so: ${message} settled keeps ` +
+    'asking, and this matter ends with the first answer.'
+  );
+}
+
+export function explainChangedAddress({ reference, address }: AttentionParams['webhook_address_changed']): string {
+  return (
+    'The service changed the webhook address that settled gave for its links. For the link of order ' +
+    `${reference} it says ${address} (settled hides the token). Deliveries to another path or host do not arrive, and settled then learns of ` +
+    'payments by asking. To see whether deliveries arrive: settled rejections. Ask the operator of the service why it ' +
+    'changes the address. This matter ends with the next link whose address it keeps.'
+  );
+}
+
+/** Matters without which settled can ask the service. */
+const ASKING_STOPS: ReadonlySet<AttentionKind> = new Set([
+  'service_unanswered',
+  'api_key_refused',
+  'merchant_inactive',
+]);
+
+/** Why settled cannot ask the service now, in a sentence; null if it can. */
+export function cannotAsk(troubles: readonly Trouble[]): string | null {
+  const trouble = troubles.find(({ kind }) => ASKING_STOPS.has(kind));
+  return trouble === undefined ? null : troubleSentence(trouble);
+}
+
+/** A trouble without what the service, the shop or a sender said, for anybody who may see whether settled is ready. */
+export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
+  if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
+  const meaning = words.attention(kind);
+  return `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)} (since ${iso(openedAtMs)}).`;
+}
