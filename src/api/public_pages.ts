@@ -25,7 +25,12 @@ export const readyz: Operation = {
           .optional()
           .describe('What a person should know although deliveries can be taken: absent if there is nothing.'),
       },
-      { ready: true },
+      {
+        ready: true,
+        troubles: [
+          'The service has not answered since 2030-01-31T11:55:00.000Z. 5 unpaid orders may be paid. settled still takes webhooks.',
+        ],
+      },
     ),
     503: answer(
       'It should not: its store cannot be written, or it is stopping.',

@@ -25,7 +25,7 @@ import {
   total,
   words,
 } from './glossary.ts';
-import { explainChangedAddress, explainOutage } from './service_status.ts';
+import { ASKING_STOPS, explainChangedAddress, explainOutage } from './service_status.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
 /** What a person reads about attention: a summary of all matters, and a sentence or more for each. */
@@ -49,7 +49,10 @@ export function summarizeAttention(
 function withoutMoney(groups: readonly MatterGroup[]): string {
   const concerns = groups.map(({ kind }) => concernOf(kind));
   const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
-  return mayTell ? 'Events that were not settled may be about money.' : 'None of it is about money.';
+  if (mayTell) return 'Events that were not settled may be about money.';
+  if (groups.some(({ kind }) => ASKING_STOPS.has(kind)))
+    return 'settled cannot ask the service, so unpaid orders may be paid.';
+  return 'None of it is about money.';
 }
 
 function withMoney({ orders, sums, isWhole }: Matters['money']): string {

@@ -39,7 +39,7 @@ export function explainChangedAddress({ reference, address }: AttentionParams['w
 }
 
 /** Matters without which settled can ask the service. */
-const ASKING_STOPS: ReadonlySet<AttentionKind> = new Set([
+export const ASKING_STOPS: ReadonlySet<string> = new Set<AttentionKind>([
   'service_unanswered',
   'api_key_refused',
   'merchant_inactive',

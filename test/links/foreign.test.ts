@@ -32,7 +32,6 @@ describe('a link whose address carries our token elsewhere than at its end', () 
   it.each([
     (own: string) => `${own}/more`,
     (own: string) => `https://elsewhere.example.com/?to=${own}&as=one`,
-    (own: string) => `${own}?`,
     (own: string) => own.replace('/hooks/', '/hooks/x'),
     (own: string) => own.replace('/hooks/', '/hooks.example.com/'),
   ])('is not adopted, nor asked about for the order: %s', async (change) => {
@@ -54,6 +53,59 @@ describe('a link whose address carries our token elsewhere than at its end', () 
     expect([checked.status, checked.body.title]).toEqual([409, 'link_unknown']);
     expect((await shop.settled.order('order-2')).state).toBe('awaiting_payment');
   });
+});
+
+describe('an address that the service spells otherwise than settled gave it', () => {
+  const SPELLINGS: [string, (own: string) => string, string | null][] = [
+    ['as given', (own) => own, null],
+    ['the host in capitals', (own) => own.replace('http://', 'HTTP://'), null],
+    ['a slash at its end', (own) => `${own}/`, '/hooks/…/'],
+    ['a query', (own) => `${own}?v=1`, '/hooks/…?v=1'],
+    ['an encoded path', (own) => own.replace('/hooks/', '/%68ooks/'), '/%68ooks/…'],
+    ['another host', (own) => own.replace('127.0.0.1', 'localhost'), '/hooks/…'],
+    ['masked', (own) => own.replace(/[^/]*$/, '***'), null],
+    ['cut off', (own) => own.slice(0, -8), null],
+  ];
+  it('is still that of our own link, and of a change one matter tells, without the token, until it ends', async () => {
+    const { shop, proxy } = await startProxiedShop(startShop);
+    for (const [at, [name, spell, shown]] of SPELLINGS.entries()) {
+      let given = '';
+      proxy.answerWith(async ({ method }, ask, _response, sent) => {
+        const { status, headers, text } = await ask();
+        if (method === 'POST') given = JSON.parse(sent).webhookUrl;
+        return { status, headers, text: text.replaceAll(given, spell(given)) };
+      });
+      for (const n of [1, 2]) {
+        const answer = await shop.settled.api('/v1/orders', { body: { ...ASKED, reference: `order-${at}-${n}` } });
+        expect([answer.status, answer.body.order?.state], name).toEqual([201, 'awaiting_payment']);
+      }
+      const { attention } = (await shop.settled.api('/v1/attention')).body;
+      const ends = at < 2;
+      if (ends) expect(attention, name).toEqual([]);
+      if (shown === null) continue;
+      expect(attention, name).toMatchObject([{ kind: 'webhook_address_changed', reference: null }]);
+      expect(attention[0].detail, name).toContain(shown);
+      expect(attention[0].detail, name).not.toContain(given.split('/').at(-1));
+    }
+    proxy.passAll();
+    await shop.settled.api('/v1/orders', { body: { ...ASKED, reference: 'order-last' } });
+    expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+  });
+
+  it.each(['a slash at its end', 'a query', 'an encoded path'])(
+    'proves after a 409 that the link is ours: %s',
+    async (name) => {
+      const spell = SPELLINGS.find(([own]) => own === name)?.[1] as (own: string) => string;
+      const { shop, proxy } = await startProxiedShop(startShop);
+      proxy.answerWith(async ({ method }, ask) => {
+        const { status, headers, text } = await ask();
+        const spelled = text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${spell(own)}"`);
+        return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: spelled };
+      });
+      const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
+      expect([status, body.order?.link?.id]).toEqual([201, expect.any(String)]);
+    },
+  );
 });
 
 describe('a service that lists other links than those that it is asked for', () => {

@@ -56,14 +56,50 @@ describe('paylink: an answer by its status', () => {
     const fault = await failed(client, create);
     expect(fault).toMatchObject({ code, kind, status, mayHaveArrived });
     expect(fault.message).toContain(`${CREATE} answered ${status} (Because.).`);
-    expect(client.budget.last().standing).toBe(standing);
+    const { standing: learnt, failure } = client.budget.last();
+    expect(learnt).toBe(standing);
+    // Only an answer of the API says that settled can ask it.
+    expect(failure?.code ?? null).toBe(
+      kind === 'terminal' || standing === 'api_key_refused' || standing === 'merchant_inactive' ? null : code,
+    );
   });
 
   it('404 of a link means that there is none', async () => {
-    const peer = await startAnswering(404, '');
+    const peer = await startAnswering(404, {});
     const fault = await failed(openClient(peer.url), show);
     expect(fault).toMatchObject({ code: 'service_not_found', kind: 'terminal', mayHaveArrived: false });
     expect(fault.message).toBe(`${SHOW} answered 404. The service has no such link under this API key.`);
+  });
+
+  const PAGES: [string, string, string][] = [
+    ['a page', '<!doctype html><title>Not allowed</title>', 'text/html'],
+    ['a page that calls itself JSON', '<html></html>', 'application/json'],
+    ['nothing', '', 'application/json'],
+    ['a text in JSON', '"no"', 'application/json'],
+    ['a list', '[]', 'application/json'],
+    ['half of an object', '{"message":', 'application/json'],
+  ];
+  it.each(PAGES)('of %s is not the API’s, whatever its status', async (_name, text, type) => {
+    for (const status of [400, 401, 402, 403, 404, 405, 409, 413, 414, 422, 431]) {
+      const peer = await startAnswering(status, text, { 'content-type': type, 'retry-after': '7' });
+      const list = (service: Service) => service.listLinks(1, 'janitor');
+      for (const [call, mayHaveArrived] of [
+        [create, true],
+        [show, false],
+        [list, false],
+      ] as const) {
+        const client = openClient(peer.url);
+        const fault = await failed(client, call);
+        expect(fault, `${status}`).toMatchObject({
+          code: 'service_answer_unusable',
+          kind: 'transient',
+          status,
+          mayHaveArrived,
+        });
+        expect(fault.retryAtMs).not.toBeNull();
+        expect(client.budget.last()).toMatchObject({ standing: 'unknown', pause: null, failure: { code: fault.code } });
+      }
+    }
   });
 
   it('500 of a question has done nothing', async () => {
@@ -146,11 +182,15 @@ describe('paylink: an answer that cannot be used', () => {
     expect(fault).toMatchObject({ code: 'service_answer_too_large', kind: 'transient', status: 200 });
   });
 
-  it('has its status even if the words of a refusal never end', async () => {
+  it('keeps its status if the words of a refusal never end', async () => {
     const peer = await startPeer((_request, response) =>
       response.writeHead(409).end(Buffer.alloc(10 * 1024 * 1024, ' ')),
     );
-    expect(await failed(openClient(peer.url), create)).toMatchObject({ code: 'service_conflict' });
+    expect(await failed(openClient(peer.url), create)).toMatchObject({
+      code: 'service_answer_unusable',
+      status: 409,
+      kind: 'transient',
+    });
   });
 });
 

@@ -40,6 +40,36 @@ export function budgetContract({ shared, fresh }: Worlds): void {
       world = shared();
     });
 
+    describe('requests that get no answer', () => {
+      const failure = { code: 'service_timeout', message: 'It took too long.' };
+      const open = async (of: World) =>
+        (await of.store.openTroubles()).filter(({ kind }) => kind === 'service_unanswered');
+      const ask = async (of: World, over: Given) => give(await taken(), { nowMs: of.nowMs, ...over });
+
+      it('need a person from the second moment on, and no longer after the first answer; then they are counted anew', async () => {
+        const own = await fresh();
+        world = own;
+        for (const _ of ['the first outage', 'the second']) {
+          const sinceMs = own.tick(60_000);
+          // Several at one moment.
+          for (let n = 0; n < 3; n++) await ask(own, { failure });
+          // Those that settled ended itself say nothing.
+          await ask(own, { nowMs: own.tick(5_000) });
+          expect(await open(own)).toEqual([]);
+          await ask(own, { failure });
+          const params = { ...failure, requests: 4, sinceMs, unpaid: 0 };
+          expect(await open(own)).toMatchObject([{ subject: 'api', params, openedAtMs: own.nowMs }]);
+          await ask(own, { failure: null });
+          expect(await open(own)).toEqual([]);
+          // One failure after an answer is no outage, however long ago others were.
+          await ask(own, { failure, nowMs: own.tick(60_000) });
+          expect(await open(own)).toEqual([]);
+          await ask(own, { failure: null });
+        }
+        expect((await openAttention(own)).map(({ kind }) => kind)).toEqual([]);
+      });
+    });
+
     describe('the API budget', () => {
       it('admits as many requests as there are slots, and says when the next is free', async () => {
         const first = await taken('create', 3);

@@ -1,0 +1,125 @@
+import { expect, it } from 'vitest';
+import { openLog } from '../../src/observe/log.ts';
+import { textOf } from '../console/reading.ts';
+import { signIn } from '../support/access.ts';
+import type { ServiceProxy } from '../support/proxies.ts';
+import { check, openLink, pass, passUntil, type Shop, startProxiedShop, startShop } from '../support/shop.ts';
+
+type Handler = Parameters<ServiceProxy['answerWith']>[0];
+const JSON_TYPE = { 'content-type': 'application/json' };
+const PAGE = '<!doctype html><title>Bad gateway</title>';
+const answering =
+  (status: number, text: string, headers: Record<string, string> = JSON_TYPE): Handler =>
+  async () => ({ status, headers, text });
+
+/** A log whose lines a test can read. */
+function readableLog() {
+  const lines: string[] = [];
+  const keep = (about: object, message: string) => lines.push(`${JSON.stringify(about)} ${message}`);
+  return { lines, log: Object.assign(openLog('silent'), { warn: keep, info: keep }) };
+}
+
+/** What each surface says about the service now. */
+async function surfaces({ settled }: Shop, reference: string) {
+  const { cookie } = await signIn(settled);
+  const page = await (await fetch(`${settled.apiUrl}/`, { headers: { cookie } })).text();
+  const body = async (path: string) => (await settled.api(path)).body;
+  const { checks } = await body('/v1/admin/doctor?probe=false');
+  const ready = await fetch(`${settled.apiUrl}/readyz`);
+  const strangers = await fetch(`${settled.hooksUrl}/readyz`);
+  const details = (await body('/v1/attention')).attention.map(({ detail }: { detail: string }) => detail);
+  return {
+    page: textOf(page),
+    attention: details.join('\n'),
+    doctor: checks
+      .filter(({ name }: { name: string }) => name === 'service')
+      .map(({ status, detail }: Record<string, string>) => `${status}: ${detail}`)
+      .join(),
+    readyz: `${ready.status} ${await ready.text()}`,
+    strangers: `${strangers.status} ${await strangers.text()}`,
+    why: (await body(`/v1/orders/${reference}/timeline`)).next.join('\n'),
+    stats: (await body('/v1/stats')).stats.matters.map(({ kind }: { kind: string }) => kind).join(),
+    metrics: (await body('/metrics'))
+      .split('\n')
+      .filter((line: string) => line.startsWith('settled_needs_person') && line.endsWith(' 1'))
+      .join(),
+  };
+}
+
+const SILENT = {
+  page: expect.stringContaining('Nothing: settled can read its store, ask the service and trust its clock.'),
+  attention: '',
+  doctor: '',
+  readyz: '200 {"ready":true}',
+  strangers: '200 {"ready":true}',
+  why: expect.not.stringContaining('since'),
+  stats: '',
+  metrics: '',
+};
+
+const speaking = (kind: string, words: RegExp) => ({
+  page: expect.stringMatching(new RegExp(`so unpaid orders may be paid.*failing service: ${words.source}`)),
+  attention: expect.stringMatching(kind === 'service_unanswered' ? words : /./),
+  doctor: expect.stringMatching(new RegExp(`^failing: ${words.source}`)),
+  readyz: expect.stringMatching(new RegExp(`^200 .*"troubles":\\["${words.source}`)),
+  strangers: '200 {"ready":true}',
+  why: expect.stringMatching(words),
+  stats: kind,
+  metrics: expect.stringContaining(`kind="${kind}"`),
+});
+
+const OUT =
+  /The service has not answered since [-:.TZUC \d]+\. 2 unpaid orders may be paid\. settled still takes webhooks\./;
+const UNUSABLE =
+  /The service has given no answer that settled can use since [-:.TZUC \d]+\. 2 unpaid orders may be paid\./;
+
+it('every surface says the same of each trouble with the service, until its first answer', async () => {
+  const { lines, log } = readableLog();
+  const { shop, proxy } = await startProxiedShop(startShop, { log });
+  // One line at the beginning of each trouble, and one at its end.
+  const told = () => lines.filter((line) => line.endsWith('a person'));
+  await openLink(shop, 'order-1');
+  await openLink(shop, 'order-2');
+  await pass(shop, 3_000);
+  expect(await surfaces(shop, 'order-1')).toEqual(SILENT);
+  const troubles: [name: string, handler: Handler, kind: string, words: RegExp][] = [
+    ['503', answering(503, '{}'), 'service_unanswered', OUT],
+    ['the second outage', answering(500, PAGE, {}), 'service_unanswered', OUT],
+    [
+      'a broken connection',
+      async (_request, _pass, response) => (response.destroy(), 'answered'),
+      'service_unanswered',
+      OUT,
+    ],
+    ['a page', answering(200, PAGE, { 'content-type': 'text/html' }), 'service_unanswered', UNUSABLE],
+    ['a page that forbids', answering(403, PAGE, { 'content-type': 'text/html' }), 'service_unanswered', UNUSABLE],
+    ['half of JSON', answering(200, '{"paymentLink":'), 'service_unanswered', UNUSABLE],
+    [
+      'too many requests',
+      answering(429, '{}'),
+      'service_unanswered',
+      /The service has refused all requests as too many since/,
+    ],
+    ['a refused key', answering(401, '{}'), 'api_key_refused', /The service rejects the API key/],
+  ];
+  for (const [name, handler, kind, words] of troubles) {
+    proxy.answerWith(handler);
+    await check(shop, 'order-1');
+    if (kind === 'service_unanswered')
+      expect((await surfaces(shop, 'order-1')).attention, `one failure: ${name}`).toBe('');
+    const isOpen = async () => (await surfaces(shop, 'order-1')).stats === kind;
+    await passUntil(shop, async () => (await check(shop, 'order-1'), isOpen()), { withinMs: 130_000, stepMs: 2_000 });
+    await pass(shop, 5_000);
+    expect(await surfaces(shop, 'order-1'), name).toEqual(speaking(kind, words));
+    expect(told().slice(-1), name).toEqual([expect.stringMatching(new RegExp(`"${kind}".*this needs a person$`))]);
+    proxy.passAll();
+    await passUntil(shop, async () => (await check(shop, 'order-1')).status === 200, {
+      withinMs: 130_000,
+      stepMs: 5_000,
+    });
+    await pass(shop, 5_000);
+    expect(await surfaces(shop, 'order-1'), `after ${name}`).toEqual(SILENT);
+    expect(told().slice(-1), name).toEqual([expect.stringContaining('no longer')]);
+  }
+  expect(told()).toHaveLength(2 * troubles.length);
+});
