@@ -708,8 +708,10 @@ export type AttentionKind =
   | 'refund_due'
   | 'secret_unusable'
   | 'service_disagrees'
+  | 'service_unanswered'
   | 'shop_refuses_notices'
-  | 'status_unclear';
+  | 'status_unclear'
+  | 'webhook_address_changed';
 
 /** Only if it was asked for. */
 export type Count = {

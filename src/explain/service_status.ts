@@ -14,7 +14,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 };
 
 /** Since when the service does not answer, and what that means for orders. */
-export function outageSentence({ code, sinceMs, unpaid }: Outage): string {
+function outageSentence({ code, sinceMs, unpaid }: Outage): string {
   const many = unpaid > OUTAGE_UNPAID_MAX;
   const orders = many ? `More than ${OUTAGE_UNPAID_MAX} unpaid orders` : inNumber(unpaid, 'unpaid order');
   const may = unpaid === 0 ? 'No order waits for money.' : `${orders} may be paid.`;

@@ -37,8 +37,11 @@ describe('the sentence of what needs a person', () => {
   });
 
   it('says that none of it is about money only if nothing unsettled could have told of money', () => {
-    for (const kind of ['link_missing', 'shop_refuses_notices', 'api_key_refused']) {
+    for (const kind of ['link_missing', 'shop_refuses_notices', 'webhook_address_changed']) {
       expect(say([groupOf(kind, 1)])).toMatch(/ None of it is about money\.$/);
+    }
+    for (const kind of ['service_unanswered', 'api_key_refused', 'merchant_inactive']) {
+      expect(say([groupOf(kind, 1)])).toMatch(/ settled cannot ask the service, so unpaid orders may be paid\.$/);
     }
     for (const kind of ['event_dead', 'event_not_understood', 'link_mismatch', 'of_a_later_version']) {
       expect(say([groupOf('api_key_refused', 1), groupOf(kind, 1)])).toMatch(

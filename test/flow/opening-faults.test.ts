@@ -226,7 +226,7 @@ describe('a service that refuses', () => {
     const sent = Promise.withResolvers<{ webhookUrl: string; webhookSecret: string }>();
     proxy.onCreation = async (creation) => {
       sent.resolve(JSON.parse(creation.body));
-      creation.answerWith({ status: 400 });
+      creation.answerWith({ status: 400, body: '{}' });
     };
     expect((await openOrder(shop, 'order-1')).status).toBe(422);
     const { webhookUrl, webhookSecret } = await sent.promise;

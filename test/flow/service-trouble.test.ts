@@ -87,7 +87,10 @@ it('every surface says the same of each trouble with the service, until its firs
     ['the second outage', answering(500, PAGE, {}), 'service_unanswered', OUT],
     [
       'a broken connection',
-      async (_request, _pass, response) => (response.destroy(), 'answered'),
+      async (_request, _pass, response) => {
+        response.destroy();
+        return 'answered';
+      },
       'service_unanswered',
       OUT,
     ],
@@ -107,8 +110,11 @@ it('every surface says the same of each trouble with the service, until its firs
     await check(shop, 'order-1');
     if (kind === 'service_unanswered')
       expect((await surfaces(shop, 'order-1')).attention, `one failure: ${name}`).toBe('');
-    const isOpen = async () => (await surfaces(shop, 'order-1')).stats === kind;
-    await passUntil(shop, async () => (await check(shop, 'order-1'), isOpen()), { withinMs: 130_000, stepMs: 2_000 });
+    const isShown = async () => {
+      await check(shop, 'order-1');
+      return (await surfaces(shop, 'order-1')).stats === kind;
+    };
+    await passUntil(shop, isShown, { withinMs: 130_000, stepMs: 2_000 });
     await pass(shop, 5_000);
     expect(await surfaces(shop, 'order-1'), name).toEqual(speaking(kind, words));
     expect(told().slice(-1), name).toEqual([expect.stringMatching(new RegExp(`"${kind}".*this needs a person$`))]);

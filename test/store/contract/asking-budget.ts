@@ -66,7 +66,6 @@ export function budgetContract({ shared, fresh }: Worlds): void {
           expect(await open(own)).toEqual([]);
           await ask(own, { failure: null });
         }
-        expect((await openAttention(own)).map(({ kind }) => kind)).toEqual([]);
       });
     });
 
