@@ -68,7 +68,7 @@ const COUNT_UNANSWERED = statement(`
   RETURNING unanswered AS requests, unanswered_since_ms AS sinceMs`);
 const COUNT_UNPAID = statement(`
   SELECT count(*) AS unpaid FROM (
-    SELECT 1 FROM orders WHERE state IN ('awaiting_payment', 'payment_pending') LIMIT ${OUTAGE_UNPAID_MAX + 1}) AS some`);
+    SELECT 1 FROM orders WHERE state IN ('awaiting_payment', 'payment_pending') LIMIT ${OUTAGE_UNPAID_MAX + 1}) AS unpaid_order`);
 
 /** Counts a request without an answer. From the second moment on, this needs a person. */
 function* countUnanswered(tx: Transaction, { code, message }: FaultNote, nowMs: number): Work<void> {
