@@ -8,7 +8,9 @@ import { readConfig } from '../src/config/config.ts';
 import { testFolder } from './support/app.ts';
 import { freePort } from './support/http.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
-import { eventually } from './support/timing.ts';
+import { eventuallyAfter } from './support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8');

@@ -9,7 +9,9 @@ import { readableLog, samples } from '../support/observe.ts';
 import { startServiceProxy } from '../support/proxies.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { shutDatabase } from '../support/test_database.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('replicas notice each other by heartbeats and leases');
 
 /** Polls of a second or more never come: a replica finds only what a hint announces. */
 const deaf: Clock = {

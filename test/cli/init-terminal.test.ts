@@ -7,7 +7,9 @@ import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
 import { MAIN } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const NO_TERMINAL = 'script (util-linux) is not installed: no terminal can be made';
 const API_KEY = 'key-of-the-person-at-the-terminal';

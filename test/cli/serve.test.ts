@@ -6,7 +6,9 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
 import { fatalLine, MAIN, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 function environment(over: Record<string, string> = {}): Record<string, string> {
   return {

@@ -7,8 +7,10 @@ import { timeForms } from '../../src/cli/screen.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { COMPILE_CACHE, MAIN, runSettled, spawnProgram } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { environmentOf } from './settled.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const settled = sharedApp();
 const LONG = 'pedido-com-um-nome-muito-comprido-que-nao-cabe-em-sessenta-colunas';

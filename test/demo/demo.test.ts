@@ -6,8 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { HOST, type PortName, USUAL_PORTS } from '../../demo/ports.ts';
 import { testFolder } from '../support/app.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { type Demo, sharedDemo, spawnDemo, startedDemo } from './running.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const STEPS = [

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { type RunningProcess, type SpawnOptions, spawnSettled } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 /** `settled demo`, as the launcher runs it. */
 const DEMO_MAIN = fileURLToPath(new URL('../../demo/main.ts', import.meta.url));

@@ -20,7 +20,9 @@ import { paymentEvent } from '../support/deliveries.ts';
 import { freePort } from '../support/http.ts';
 import { type RunningProcess, spawnProgram } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
 

@@ -2,7 +2,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createLink } from '../support/sandbox.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
-import { eachAtOnce, eventually, startOwnTime, times } from '../support/timing.ts';
+import { eachAtOnce, eventuallyAfter, startOwnTime, times } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('many orders are paid at once');
 
 const LINKS = times(120, 1_000);
 const AT_ONCE = 32;

@@ -2,7 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 export type FreezableDisk = {
   /** For the settled process whose commits can be frozen. */

@@ -3,10 +3,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { expectReady, reserveMany, startLoad } from './load.ts';
 import { completedEvent, deliver, get } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const UNWRITABLE = 77;
 

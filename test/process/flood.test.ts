@@ -5,8 +5,10 @@ import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, exchange, get, type Reserved, type Serving, startServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const BODY_BYTES_MAX = 256 * 1024;
 const FLOOD_MS = 4_000;

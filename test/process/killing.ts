@@ -4,7 +4,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { spawnSettled } from '../support/process.ts';
-import { eventually, times } from '../support/timing.ts';
+import { eventuallyAfter, times } from '../support/timing.ts';
 import {
   exchange,
   OPERATOR_TOKEN,
@@ -14,6 +14,8 @@ import {
   seededRandom,
   whenServing,
 } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 /** The first of the chances by which a run goes: with the same ones it is repeated. */
 export const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);

@@ -1,8 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 /** Deliveries that go on while something fails. */
 

@@ -10,8 +10,10 @@ import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, get, OPERATOR_TOKEN, type Serving, startServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 async function emptyDatabase(): Promise<string> {
   const name = `move_${randomUUID()}`;

@@ -5,9 +5,11 @@ import { describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { UNSAID } from '../support/orders.ts';
 import { fatalLine } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving, startServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const CANNOT_OPEN = 73;
 const DISK_BYTES = 12 * 1024 * 1024;

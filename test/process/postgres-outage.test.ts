@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { expectReady, reserveMany, startLoad } from './load.ts';
 import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const UNREACHABLE = 69;
 /** How long the service waits for an answer. */

@@ -2,9 +2,11 @@ import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { newDatabase } from '../store/postgres/opening.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const REPLICAS = 2;
 const CONNECTIONS = 8;

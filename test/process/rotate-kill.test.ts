@@ -4,8 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { peek } from '../support/rows.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const PRELOAD = new URL('../../prove/kill_point.ts', import.meta.url).href;
 const RESEAL = 'UPDATE link SET sealed_secret = +?, secrets_key_id = +?';

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import { spawnSettled } from '../support/process.ts';
-import { eventually } from '../support/timing.ts';
+import { eventuallyAfter } from '../support/timing.ts';
 import { type Reserved, type Serving, serveEnvironment, whenServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 /** What replicas are started with that share the database at this address. */
 export function sharedEnvironment(url: string): Record<string, string> {

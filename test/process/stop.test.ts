@@ -6,9 +6,11 @@ import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { eventually, untilFast } from '../support/timing.ts';
+import { eventuallyAfter, untilFast } from '../support/timing.ts';
 import { freezableDisk } from './disk.ts';
 import { completedEvent, deliver, type Exchanged, get, type Reserved, type Serving, startServing } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 /** It ends itself after 4.9 s, which a busy machine may notice late. Containers are killed after ten. */
 const LIFE_AFTER_SIGTERM_MS = 10_000;

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { spawnSettled } from '../support/process.ts';
-import { eachAtOnce, eventually, times } from '../support/timing.ts';
+import { eachAtOnce, eventuallyAfter, times } from '../support/timing.ts';
 import {
   completedEvent,
   deliver,
@@ -16,6 +16,8 @@ import {
   startServing,
   whenServing,
 } from './serving.ts';
+
+const eventually = eventuallyAfter('processes start, end and take over');
 
 const CYCLES = Number(process.env.KILL_CYCLES ?? times(6, 50));
 const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);

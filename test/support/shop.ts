@@ -4,7 +4,9 @@ import { startTestApp, type TestApp } from './app.ts';
 import { freePort } from './http.ts';
 import { type ServiceProxy, startServiceProxy } from './proxies.ts';
 import { act, createLink, plan, startTestSandbox, type TestSandbox } from './sandbox.ts';
-import { eventually } from './timing.ts';
+import { eventuallyAfter } from './timing.ts';
+
+const eventually = eventuallyAfter('two programs on one clock settle what a turn brings');
 
 /** Longer than settled takes to stop, by its clock. */
 const STOPPING_MS = 60_000;

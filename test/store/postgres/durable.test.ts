@@ -6,10 +6,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { inspect } from '../../../src/store/postgres/connection.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { eventually } from '../../support/timing.ts';
+import { eventuallyAfter } from '../../support/timing.ts';
 import { type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
 async function open(url: string): Promise<OpenedPostgresStore> {
   const opened = await openTestPostgres(url);

@@ -7,9 +7,11 @@ import { startTestApp } from '../../support/app.ts';
 import { paymentEvent } from '../../support/deliveries.ts';
 import { fillingLists } from '../../support/many_lists.ts';
 import { fillingStatements, POSTGRES_FILLING } from '../../support/many_matters.ts';
-import { eventually } from '../../support/timing.ts';
+import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
 import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+
+const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
 const LATE = readMigrations('postgres').flatMap(({ sql }) =>
   [...sql.matchAll(/CREATE INDEX CONCURRENTLY (\w+)/g)].map(([, name]) => String(name)),

@@ -1,9 +1,11 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Wakeup } from '../../../src/store/postgres/notify.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { eventually } from '../../support/timing.ts';
+import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestPostgres } from './opening.ts';
+
+const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
 /** A replica, and what it heard. */
 async function replica(url: string) {

@@ -12,9 +12,11 @@ import { statement } from '../../../src/store/transaction.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { eventually } from '../../support/timing.ts';
+import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
 import { connectTo, newDatabase, openTestDatabase, openTestPostgres, serverOf, sharedServer } from './opening.ts';
+
+const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
 const hostOf = (url: string) => new URL(url).searchParams.get('host') as string;
 
