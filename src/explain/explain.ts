@@ -15,7 +15,7 @@ import {
   whatFollows,
 } from './next_steps.ts';
 import { whoBuys, whoPaid } from './payers.ts';
-import { explainRefusedDeliveries } from './refused_deliveries.ts';
+import { explainRefusedDeliveries, isAdopted } from './refused_deliveries.ts';
 import { whatShopKnows } from './shop_status.ts';
 
 export type Explanation = {
@@ -210,8 +210,15 @@ function ofOpening({ order, opening }: Timeline): string[] {
 }
 
 /** Says that the service may sign with a secret that settled never saw, unless a delivery has verified. */
-function ofSecret({ opening }: Timeline, isVerified: boolean): string[] {
+function ofSecret(timeline: Timeline, isVerified: boolean): string[] {
+  const { opening } = timeline;
   if (opening?.secretUnseen !== true || isVerified) return [];
+  if (isAdopted(timeline)) {
+    return [
+      'A person gave this link to the order. Unless settled created it, settled does not know the secret that the service ' +
+        'signs its webhooks with: settled rejects them, and learns of the payment by asking.',
+    ];
+  }
   return [
     "settled did not receive the service's answer when it created the link. If the answer named another signing secret, and " +
       'the service signs with it, settled rejects the webhooks and learns of the payment by asking.',

@@ -67,6 +67,7 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
   const { reference, amount, link } = timeline.order;
   const advice = diagnosis === null ? [] : explainDiagnosis(diagnosis).advice;
   if (reason !== 'signature_wrong') return advice;
+  if (isAdopted(timeline)) return [...advice, ADOPTED];
   const isOpened = timeline.opening !== null;
   if (isOpened && timeline.secretFlaw !== null) return [OPERATOR_KNOWS];
   const word = shellWord(reference);
@@ -88,6 +89,13 @@ function nextOfRejection(timeline: Timeline, { reason, diagnosis: text }: Reject
 const OPERATOR_KNOWS =
   "Ask the service's operator which secret it signs this link's webhooks with. It must be the one that settled gave it, or " +
   'one that it names in full when it creates a link. Until then, settled learns of the payment by asking.';
+
+const ADOPTED = 'settled did not create this link, so it need not know its secret: it learns of the payment by asking.';
+
+/** Whether a person gave the order its link. */
+export function isAdopted({ order, history }: Pick<Timeline, 'order' | 'history'>): boolean {
+  return history.some(({ what }) => what === `link ${order.link?.id} adopted`);
+}
 
 /** A diagnosis as the store keeps it; null if it keeps none. */
 export function readDiagnosis(text: string | null): Diagnosis | null {

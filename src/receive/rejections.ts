@@ -17,7 +17,13 @@ const END_ELSE_EVERY = 15;
 
 export type RejectionLog = ReturnType<typeof rejectionLog>;
 
-type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & { diagnosis: Diagnosis | null };
+/** What named the link of a refused delivery: the address's token, or the body, which anyone who knows the id can write. */
+export type NamedBy = 'token' | 'body';
+
+type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & {
+  diagnosis: Diagnosis | null;
+  namedBy: NamedBy;
+};
 
 /** Keeps the reasons of rejections: after the answer, and so seldom that a flood does not reach the disk. */
 export function rejectionLog(options: {
@@ -37,7 +43,7 @@ export function rejectionLog(options: {
       counted.delete(key);
       return;
     }
-    counted.set(key, { ...rejection, count: 0, diagnosis: null });
+    counted.set(key, { ...rejection, count: 0, diagnosis: null, namedBy: 'body' });
     clock.after(WRITE_EVERY_MS, () => void write(key));
     try {
       await store.recordRejection(asWritten(rejection));
@@ -48,14 +54,12 @@ export function rejectionLog(options: {
     }
   }
 
-  function asWritten({ diagnosis, ...rejection }: Counted): Rejection {
+  function asWritten({ diagnosis, namedBy, ...rejection }: Counted): Rejection {
     // Either the setting is wrong for every link, or the names are invented: anyone who knows an address can send any.
     const atFirst = diagnosis?.code === 'other_header_names' && diagnosis.prefix !== null;
-    return {
-      ...rejection,
-      diagnosis: diagnosis === null ? null : JSON.stringify(diagnosis),
-      matter: { fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) },
-    };
+    const written = { ...rejection, diagnosis: diagnosis === null ? null : JSON.stringify(diagnosis) };
+    if (namedBy === 'body') return { ...written, asks: false };
+    return { ...written, matter: { fromLinks: MATTER_FROM_LINKS, ...(atFirst ? { atFirst } : {}) } };
   }
 
   /** Adds the counts of a failed write to the next one, which also queues the link's check. */
@@ -63,7 +67,8 @@ export function rejectionLog(options: {
     const since = counted.get(key);
     if (since === undefined) clock.after(WRITE_EVERY_MS, () => void write(key));
     const diagnosis = since?.diagnosis ?? rejection.diagnosis;
-    counted.set(key, { ...rejection, ...since, diagnosis, count: rejection.count + (since?.count ?? 0) });
+    const namedBy = since?.namedBy === 'token' ? 'token' : rejection.namedBy;
+    counted.set(key, { ...rejection, ...since, diagnosis, namedBy, count: rejection.count + (since?.count ?? 0) });
   }
 
   /** Null if the search fails: the rejection is then counted without a diagnosis. */
@@ -87,7 +92,11 @@ export function rejectionLog(options: {
 
   return {
     /** Counts a rejection. Calls `find` at once, but limits how often: a flood must not cost much. */
-    add: (linkKey: number, reason: KeptReason, find?: () => Diagnosis | null): void => {
+    add: (
+      linkKey: number,
+      reason: KeptReason,
+      { find, namedBy = 'token' }: { find?: (() => Diagnosis | null) | undefined; namedBy?: NamedBy } = {},
+    ): void => {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
       if (before === undefined && counted.size >= COUNTED_MAX) return;
@@ -95,6 +104,7 @@ export function rejectionLog(options: {
       counted.set(key, {
         ...{ linkKey, reason, count: (before?.count ?? 0) + 1, lastAtMs: clock.nowMs() },
         diagnosis: diagnosis ?? before?.diagnosis ?? null,
+        namedBy: before?.namedBy === 'token' ? 'token' : namedBy,
       });
       if (before === undefined) void write(key);
     },

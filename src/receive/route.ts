@@ -7,7 +7,7 @@ import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
 import { type DeliveryOptions, type EndedDelivery, takeDelivery } from './record.ts';
-import { diagnoseUnread, type RejectionLog } from './rejections.ts';
+import { diagnoseUnread, type NamedBy, type RejectionLog } from './rejections.ts';
 
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
@@ -95,10 +95,7 @@ async function takeByToken(hook: Hook, request: Request, headersAtMs: number): P
     const read = await bodies.read(request, link === null ? 'others' : 'addressed');
     if (read.outcome !== 'read') return { ...(await endUnread(bodies, request, read)), ...nameOf(link) };
     try {
-      const ended = await takeDelivery(hook, { rawHeaders, body: read.body, link, headersAtMs });
-      const { link: rejected, reason, diagnose } = ended;
-      if (rejected === undefined || reason === undefined) return ended;
-      return { ...ended, afterwards: () => rejections.add(rejected.linkKey, reason, diagnose) };
+      return keepRefusal(hook, await takeDelivery(hook, { rawHeaders, body: read.body, link, headersAtMs }), 'token');
     } finally {
       bodies.giveBack(read.room);
     }
@@ -110,9 +107,19 @@ async function takeByToken(hook: Hook, request: Request, headersAtMs: number): P
   }
 }
 
-/** `POST /hooks`: reads a link id from the unverified body; the signature then decides. A rejection leaves no trace. */
+/** Has the link keep why settled refused a delivery, once that is answered. */
+function keepRefusal({ rejections }: Hook, ended: EndedDelivery, namedBy: NamedBy): EndedDelivery {
+  const { link, reason, diagnose } = ended;
+  if (link === undefined || reason === undefined) return ended;
+  return { ...ended, afterwards: () => rejections.add(link.linkKey, reason, { find: diagnose, namedBy }) };
+}
+
+/**
+ * `POST /hooks`: reads a link id from the unverified body; the signature then decides. The link keeps the reason of a
+ * rejection, but as the customer knows the id too, it causes no check and raises nothing.
+ */
 async function takeByBody(hook: Hook, request: Request, headersAtMs: number): Promise<EndedDelivery> {
-  const { bodies, findLink } = hook;
+  const { bodies, findLink, rejections } = hook;
   const { rawHeaders } = request;
   try {
     const read = await bodies.read(request, 'others');
@@ -121,12 +128,14 @@ async function takeByBody(hook: Hook, request: Request, headersAtMs: number): Pr
     try {
       const [linkId, ...others] = readUnverifiedLinkIds(body);
       const link = linkId === undefined || others.length > 0 ? null : await findLink({ linkId });
-      return await takeDelivery(hook, { rawHeaders, body, link, headersAtMs });
+      return keepRefusal(hook, await takeDelivery(hook, { rawHeaders, body, link, headersAtMs }), 'body');
     } finally {
       bodies.giveBack(room);
     }
   } catch (error) {
-    return failed(error, null);
+    const ended = failed(error, null);
+    if (!isUndecipherable(error)) return ended;
+    return { ...ended, afterwards: () => rejections.add(error.linkKey, 'secret_undecipherable', { namedBy: 'body' }) };
   }
 }
 
@@ -209,7 +218,7 @@ function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): Not
     if (link?.isProbe === true) return;
     onUnread({ reason, order: link?.reference });
     if (link === null) return;
-    rejections.add(link.linkKey, reason, () => diagnoseUnread({ method, headers }, reason));
+    rejections.add(link.linkKey, reason, { find: () => diagnoseUnread({ method, headers }, reason) });
   };
 }
 

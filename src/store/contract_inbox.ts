@@ -18,7 +18,7 @@ export type Intake = {
    * link.
    */
   recordHint(hint: Hint): Promise<void>;
-  /** Counts rejections of one link and reason, and queues a check of the link. Many such links raise a matter. */
+  /** Counts rejections of one link and reason, and queues a check of the link if it `asks`. Many such links raise a matter. */
   recordRejection(rejection: Rejection): Promise<void>;
 };
 
@@ -72,6 +72,8 @@ export type Rejection = {
   lastAtMs: number;
   /** JSON of the newest diagnosis; null keeps the stored one. */
   diagnosis?: string | null;
+  /** True by default. */
+  asks?: boolean;
   /**
    * Raises a matter once this many links had deliveries rejected for this reason within an hour, and no authentic one
    * since. `atFirst`: one link is enough if no authentic delivery of any link came lately.

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
+import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import { expectPaid, openOrder, pass, quiet, requestsOf, type Shop, startShop } from '../support/shop.ts';
@@ -48,6 +49,32 @@ describe('api: adopting a link that settled did not make', () => {
     await act(shop.sandbox, link, 'pay');
     await pass(shop, 180_000, 10_000);
     await expectPaid(shop, reference, { learnedBy: 'reconciliation' });
+  });
+
+  it('counts the deliveries that it refuses on the shared address, without a check or a matter for what anyone may send', async () => {
+    const shop = await startShop();
+    const secret = { webhookUrl: `${shop.settled.hooksUrl}/hooks`, webhookSecret: 'a secret that settled never saw' };
+    const { reference, link } = await takenOrder(secret, shop);
+    expect((await adopt(shop, link.id, reference)).status).toBe(200);
+    await pass(shop, 5_000);
+    const asked = await askedAbout(shop, link.id);
+    const sent = { method: 'POST', body: paymentEvent({ linkId: link.id, amount: '100.00' }) };
+    const headers = () => signedHeaders(secret.webhookSecret, sent.body, String(shop.sandbox.clock.nowMs()));
+    for (const given of [headers(), headers(), {}]) {
+      expect((await fetch(secret.webhookUrl, { ...sent, headers: given })).status).toBe(401);
+    }
+    await pass(shop, 5_000);
+    expect((await get(shop.settled, '/v1/rejections')).body.rejections).toMatchObject([
+      { reference, reason: 'signature_missing', count: 1 },
+      { reference, reason: 'signature_wrong', count: 2 },
+    ]);
+    expect((await get(shop.settled, '/v1/attention')).body.attention).toEqual([]);
+    expect(await askedAbout(shop, link.id)).toBe(asked);
+    const { answer, next } = (await get(shop.settled, `${orderPath(reference)}/timeline`)).body;
+    expect(answer).toContain('A person gave this link to the order.');
+    expect(answer).not.toContain('did not receive');
+    expect(next.join()).toContain('settled did not create this link');
+    expect(next.join()).not.toContain("settled created this link's secret");
   });
 
   it('says in the history of the order that a person did it', async () => {

@@ -102,10 +102,10 @@ const VERIFIED_LATELY = statement(`
   SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS isVerified`);
 
 export const recordRejection: InTransaction<Intake>['recordRejection'] = function* (tx, rejection) {
-  const { linkKey, reason, lastAtMs, diagnosis: found = null, matter } = rejection;
+  const { linkKey, reason, lastAtMs, diagnosis: found = null, asks = true, matter } = rejection;
   lockOrderOfLink(tx, linkKey);
   tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: found });
-  requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
+  if (asks) requestCheck(tx, { linkKey, reason: 'rejected', atMs: lastAtMs });
   if (matter === undefined) return;
   const { atFirst = false } = matter;
   const isFirst = atFirst && (yield* tx.one<{ isVerified: boolean }>(VERIFIED_LATELY))?.isVerified === false;

@@ -566,6 +566,16 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         await world.claimOpening(attempted);
         expect(await adopt(attempted)).toBe('not_parked');
         expect(await adopt(await world.newLink())).toBe('not_parked');
+        // Its opening is done, and the shop must not get its link by a detour.
+        const withheld = await world.intend();
+        await retry(withheld, { mayExist: true });
+        const made = world.made();
+        const { linkKey, attempt } = await world.claimOpening(withheld);
+        const why = { withheld: 'It is in USD.', nowMs: world.nowMs };
+        expect(await world.store.finishOpening({ linkKey, attempt, link: made, ...why })).toBe('bound');
+        const before = await world.timeline(withheld);
+        for (const named of [made, world.made()]) expect(await adopt(withheld, named)).toBe('not_parked');
+        expect(await world.timeline(withheld)).toEqual(before);
         expect(await adopt({ reference: 'nobody' })).toBe('not_parked');
       });
     });
