@@ -76,7 +76,7 @@ await listen({
   handler: createApp({ routers: [hooks.router, health], log, newId: randomUUID }),
   refuseContinue: hooks.refuseContinue,
   clock: systemClock,
-  connections: openConnections({ clock: systemClock, ...connectionsMax().hooks }),
+  connections: openConnections({ clock: systemClock, ...connectionsMax().hooks, onUnreadable: () => {} }),
 });
 
 process.once('SIGTERM', () => process.exit(0));

@@ -2,7 +2,7 @@
 // Finds a Node that can run settled, and runs a script with it. Plain JavaScript that any Node since 18 can read,
 // because a Node that is too old must be able to start it (better-sqlite3 13 crashes below 22).
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import module, { createRequire } from 'node:module';
 import { constants } from 'node:os';
 import { join } from 'node:path';
@@ -44,6 +44,7 @@ export async function runWithFittingNode(script, args) {
     );
     process.exit(EXIT_NO_FITTING_NODE);
   }
+  stopWithNpm();
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   if (node === process.execPath) {
     module.enableCompileCache?.(process.env.NODE_COMPILE_CACHE);
@@ -58,6 +59,34 @@ export async function runWithFittingNode(script, args) {
     process.exit(EXIT_NO_FITTING_NODE);
   });
   child.on('exit', (code, signal) => process.exit(code ?? 128 + (constants.signals[signal] ?? 0)));
+}
+
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * npm and npx pass signals on, but not their own end: if one is killed, what it started would go on without it. Asks
+ * this process to stop, as SIGTERM does. Does nothing if npm did not start it, as in a service or a shell.
+ */
+function stopWithNpm() {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const before = ancestors();
+  const timer = setInterval(() => {
+    if (ancestors() === before) return;
+    clearInterval(timer);
+    process.kill(process.pid, 'SIGTERM');
+  }, LOOK_EVERY_MS);
+  timer.unref();
+}
+
+/** The parent; and its own parent if the system shows it, because npm may start a shell that starts this process. */
+function ancestors() {
+  try {
+    const status = readFileSync(`/proc/${process.ppid}/status`, 'utf8');
+    const isShell = /^Name:\t(?:sh|dash|bash|ash|busybox)$/m.test(status);
+    return `${process.ppid} ${isShell ? /^PPid:\t(\d+)$/m.exec(status)?.[1] : ''}`;
+  } catch {
+    return `${process.ppid} `;
+  }
 }
 
 /** No others: another Node may not know them, and some take what only one process can have, as a port. */

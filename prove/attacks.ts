@@ -1,8 +1,14 @@
 import { connect, type Socket } from 'node:net';
 
-/** Attacks the public listener, as the child process of prove/flood.ts. Arguments: the attack, and the port. */
+/** Attacks a listener, as the child process of prove/flood.ts. Arguments: the attack, and the port. */
 
-type AttackPlan = { about: string; connections: number; begin: (socket: Socket, n: number) => void };
+export type AttackPlan = {
+  about: string;
+  /** The private listener is attacked; otherwise the public one. */
+  isPrivate?: true;
+  connections: number;
+  begin: (socket: Socket, n: number) => void;
+};
 
 const unknown = (n: number) => `x${String(n).padStart(31, '0')}`;
 const post = (n: number, lines: string) => `POST /hooks/${unknown(n)} HTTP/1.1\r\nHost: x\r\n${lines}\r\n`;
@@ -38,6 +44,7 @@ function dribble(head: (n: number) => string, more: string): AttackPlan['begin']
 
 const garbage = (n: number) => `${post(n, 'Content-Length: 3\r\n')}abc`;
 const nothing = () => 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+const unsigned = () => 'GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n';
 const tiny = (n: number) => `${post(n, 'Transfer-Encoding: chunked\r\n')}${'1\r\nx\r\n'.repeat(200_000)}`;
 
 export const ATTACKS = {
@@ -77,6 +84,29 @@ export const ATTACKS = {
     connections: 200,
     begin: (socket, n) => void socket.write(tiny(n)),
   },
+  chunked: {
+    about: '600 connections with bodies in pieces, beside deliveries in chunks',
+    connections: 600,
+    begin: (socket, n) => void socket.write(tiny(n)),
+  },
+  'private-pipelined': {
+    about: '400 connections that pipeline 800 requests without a token, again and again, on the private listener',
+    isPrivate: true,
+    connections: 400,
+    begin: pipeline(PIPELINED_BYTES / 400, unsigned),
+  },
+  'private-idle': {
+    about: '2 300 idle connections on the private listener',
+    isPrivate: true,
+    connections: 2_300,
+    begin: () => {},
+  },
+  'private-slow': {
+    about: '2 300 connections with slow headers on the private listener',
+    isPrivate: true,
+    connections: 2_300,
+    begin: dribble(() => 'GET /v1/orders HTTP/1.1\r\nHost: x\r\n', 'X-Note: more\r\n'),
+  },
 } as const satisfies Record<string, AttackPlan>;
 export type Attack = keyof typeof ATTACKS;
 
@@ -101,7 +131,7 @@ function flood({ connections, begin }: AttackPlan, port: number): void {
 }
 
 const [attack = '', port] = process.argv.slice(2);
-if (process.send !== undefined && Object.hasOwn(ATTACKS, attack)) {
+if (process.argv[1] === import.meta.filename && Object.hasOwn(ATTACKS, attack)) {
   process.on('message', () => process.send?.(sent));
   process.once('disconnect', () => process.exit());
   flood(ATTACKS[attack as Attack], Number(port));

@@ -6,27 +6,43 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
-import { ATTACKS, type Attack } from './attacks.ts';
-import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
+import { ATTACKS, type Attack, type AttackPlan } from './attacks.ts';
+import { type Installed, type Link, reserve, startAsInstalled, TOKEN } from './settled_process.ts';
 
 /**
- * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on the
- * public listener. settled must acknowledge all of them within 3 s, in less than 400 MB, with fewer than 200 log lines.
+ * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
+ * of the listeners, and beside each asks the private one, as a probe and as a shop. settled must acknowledge all
+ * deliveries within 3 s, answer every question, in less than 400 MB, with fewer than 200 log lines.
  */
 const DELIVERIES = 40;
 const MUST = { slowestMs: 3_000, rssMb: 400, logLines: 200 } as const;
 /** How long the attack runs before the first delivery. */
 const HEAD_START_MS = 200;
 
-type Result = { acknowledged: number; slowestMs: number; rssMb: number; logLines: number; attack: unknown };
+type Result = {
+  acknowledged: number;
+  slowestMs: number;
+  /** Questions to the private listener that were answered, and the slowest of them. */
+  asked: number;
+  slowestAskMs: number;
+  rssMb: number;
+  logLines: number;
+  attack: unknown;
+};
 
 /**
  * Sends one genuine delivery over its own connection. Resolves with its status, 0 if the connection broke, and its
  * time.
  */
-function deliver(port: number, { path, secret, reference }: Link): Promise<{ status: number; ms: number }> {
-  const body = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
-  const headers = { ...signedHeaders(secret, body), 'content-length': String(Buffer.byteLength(body)) };
+function deliver(
+  port: number,
+  { path, secret, reference }: Link,
+  isChunked: boolean,
+): Promise<{ status: number; ms: number }> {
+  const event = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
+  const body = isChunked ? event.padEnd(20_000) : event;
+  const length = isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(Buffer.byteLength(body)) };
+  const headers = { ...signedHeaders(secret, body), ...length };
   const sentAt = performance.now();
   return new Promise((resolve) => {
     const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
@@ -39,24 +55,44 @@ function deliver(port: number, { path, secret, reference }: Link): Promise<{ sta
   });
 }
 
+/** Asks the private listener over a connection of its own, as an orchestrator's probe or as the shop. */
+function ask(port: number, n: number): Promise<{ status: number; ms: number }> {
+  const sentAt = performance.now();
+  const path = n % 2 === 0 ? '/readyz' : '/v1/orders';
+  const headers = n % 2 === 0 ? {} : { authorization: `Bearer ${TOKEN}` };
+  return new Promise((resolve) => {
+    const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
+    const sent = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
+      answer.resume().once('end', () => end(answer.statusCode ?? 0));
+    });
+    sent.once('error', () => end(0));
+    sent.setTimeout(20_000, () => sent.destroy(new Error('no answer within 20 s')));
+    sent.end();
+  });
+}
+
 async function run(attack: Attack): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-flood-'));
   const served = await startAsInstalled(folder);
   try {
     const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => reserve(served, n + 1)));
     const before = served.lines();
-    const flooder = fork(fileURLToPath(new URL('attacks.ts', import.meta.url)), [attack, String(served.hooksPort)], {
+    const { isPrivate }: AttackPlan = ATTACKS[attack];
+    const port = isPrivate ? served.operatorPort : served.hooksPort;
+    const flooder = fork(fileURLToPath(new URL('attacks.ts', import.meta.url)), [attack, String(port)], {
       execPath: process.execPath,
     });
     let said: unknown = null;
+    const asks = [];
     flooder.on('message', (message) => (said = message));
     await after(HEAD_START_MS);
     const answers = [];
-    for (const link of links) {
-      answers.push(deliver(served.hooksPort, link));
+    for (const [n, link] of links.entries()) {
+      answers.push(deliver(served.hooksPort, link, attack === 'chunked'));
+      asks.push(ask(served.operatorPort, n));
       await after(100);
     }
-    const ended = await Promise.all(answers);
+    const [ended, told] = await Promise.all([Promise.all(answers), Promise.all(asks)]);
     const rssMb = peakMb(served);
     flooder.send('report');
     await after(300);
@@ -64,6 +100,9 @@ async function run(attack: Attack): Promise<Result> {
     return {
       acknowledged: ended.filter(({ status }) => status === 200).length,
       slowestMs: Math.round(Math.max(...ended.map(({ ms }) => ms))),
+      // 503 says that settled is not ready, which is an answer too.
+      asked: told.filter(({ status }) => status === 200 || status === 503).length,
+      slowestAskMs: Math.round(Math.max(...told.map(({ ms }) => ms))),
       rssMb,
       logLines: served.lines() - before,
       attack: said,
@@ -80,8 +119,9 @@ function peakMb({ child }: Installed): number {
   return Math.round(Number(peak?.[1]) / 1024);
 }
 
-function holds({ acknowledged, slowestMs, rssMb, logLines }: Result): boolean {
-  return acknowledged === DELIVERIES && slowestMs < MUST.slowestMs && rssMb < MUST.rssMb && logLines < MUST.logLines;
+function holds({ acknowledged, slowestMs, asked, rssMb, logLines }: Result): boolean {
+  const all = acknowledged === DELIVERIES && asked === DELIVERIES;
+  return all && slowestMs < MUST.slowestMs && rssMb < MUST.rssMb && logLines < MUST.logLines;
 }
 
 const named = process.argv.slice(2) as Attack[];
@@ -89,8 +129,8 @@ let failed = 0;
 for (const attack of named.length > 0 ? named : (Object.keys(ATTACKS) as Attack[])) {
   const result = await run(attack);
   if (!holds(result)) failed++;
-  const { acknowledged, slowestMs, rssMb, logLines } = result;
-  const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${rssMb} MB, ${logLines} log lines`;
+  const { acknowledged, slowestMs, asked, slowestAskMs, rssMb, logLines } = result;
+  const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${asked} asked, slowest ${slowestAskMs} ms, ${rssMb} MB, ${logLines} log lines`;
   process.stdout.write(`${holds(result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}\n`);
   process.stdout.write(`     ${JSON.stringify(result.attack)}\n`);
 }

@@ -29,6 +29,8 @@ export type CallersOptions = {
   address: ConsoleAddress;
   proxyAuth: ProxyAuth | null;
   auditKey: Uint8Array;
+  /** Called with each request whose sender is known. */
+  onKnown?: (request: IncomingMessage) => void;
 };
 
 export type Callers = ReturnType<typeof openCallers>;
@@ -90,6 +92,13 @@ export function openCallers(options: CallersOptions) {
     return { ...who, author: authorOf(request, who, true, null), session: null, tokenSha256: null };
   }
 
+  async function identify(request: IncomingMessage, isUse: boolean): Promise<Caller | null> {
+    const { headers } = request;
+    if (!hasBearer(headers)) return byProxy(request) ?? bySession(request, isUse);
+    const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headers.authorization ?? '')?.[1];
+    return given === undefined ? null : byToken(request, given);
+  }
+
   return {
     address,
     /** The console's path prefix: empty, or like `/ops/pay`. */
@@ -101,10 +110,9 @@ export function openCallers(options: CallersOptions) {
      * is unknown. `isUse`: whether the request keeps an idle session alive.
      */
     identify: async (request: IncomingMessage, { isUse = true } = {}): Promise<Caller | null> => {
-      const { headers } = request;
-      if (!hasBearer(headers)) return byProxy(request) ?? bySession(request, isUse);
-      const given = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(headers.authorization ?? '')?.[1];
-      return given === undefined ? null : byToken(request, given);
+      const caller = await identify(request, isUse);
+      if (caller !== null) options.onKnown?.(request);
+      return caller;
     },
     /** A person whom a proxy signed in, but whose groups have no role, and the groups that have one; otherwise null. */
     proxyStranger: (request: IncomingMessage): { name: string; roles: ProxyAuth['roles'] } | null => {

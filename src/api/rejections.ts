@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { REJECTIONS, UNREAD_REASONS, words } from '../explain/glossary.ts';
+import { UNREAD_REASONS } from '../domain/rejection.ts';
+import { REJECTIONS, words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';

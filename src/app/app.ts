@@ -10,7 +10,7 @@ import type { ConsoleOptions } from '../console/view.ts';
 import { machineZone } from '../console/zone.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
-import { connectionsMax, type HttpServer, listen } from '../http/server.ts';
+import { connectionsMax, HEADER_BYTES_MAX, type HttpServer, listen } from '../http/server.ts';
 import { headerNames } from '../paylink/events.ts';
 import type { EndedDelivery } from '../receive/record.ts';
 import { type RejectionLog, rejectionLog } from '../receive/rejections.ts';
@@ -88,7 +88,7 @@ async function openServers(
     handler: createApp({ routers: [hooks.router, returns, healthRoutes(health.readiness)], log, newId }),
     refuseContinue: hooks.refuseContinue,
     clock,
-    connections,
+    connections: connections.public,
   });
   try {
     const operatorServer = await listen({
@@ -96,7 +96,8 @@ async function openServers(
       handler: createApp({ routers: operator.routers, log, newId }),
       refuseContinue,
       clock,
-      connectionsMax: connectionsMax(context.openFiles).operator,
+      connections: connections.private,
+      headerBytesMax: HEADER_BYTES_MAX.private,
     });
     return { servers: [hooksServer, operatorServer], endLive: operator.endLive };
   } catch (error) {
@@ -116,7 +117,7 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
   const { config, health, metrics, activity, refusals, connections } = context;
   return hooksOf({
     ...context,
-    onNamed: connections.keep,
+    onNamed: connections.public.keep,
     rejections,
     toleranceSeconds: config.toleranceSeconds,
     headerNames: headerNames(config.headerPrefix),
@@ -137,12 +138,13 @@ function deliveryRoutes(context: Context, { settler }: Stages, rejections: Rejec
 
 /** The routes of the private listener. */
 function operatorRoutes(context: Context, stages: Stages): { routers: RequestHandler[]; endLive: () => void } {
-  const { config, health } = context;
+  const { config, health, connections } = context;
   const access = openCallers({
     ...context,
     tokens: tokensOf(config),
     address: consoleAddress(config.consoleUrl),
     proxyAuth: config.proxyAuth,
+    onKnown: connections.private.keep,
   });
   const options: ConsoleOptions = {
     ...context,
@@ -170,7 +172,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
     zone: config.timezone ?? machineZone(),
-    streamsMax: Math.floor(connectionsMax(context.openFiles).operator / 2),
+    streamsMax: Math.floor(connectionsMax(context.openFiles).operator.max / 2),
   };
   const pages = consoleRoutes(options);
   const { prefix } = access;

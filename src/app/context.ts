@@ -1,5 +1,6 @@
 import { freeBytes } from '../api/admin.ts';
 import { type Config, commonSettings } from '../config/config.ts';
+import { logUnreadable } from '../http/client_errors.ts';
 import { type Connections, openConnections } from '../http/connections.ts';
 import { connectionsMax } from '../http/server.ts';
 import { openActivity } from '../observe/activity.ts';
@@ -42,8 +43,12 @@ export type Context = Awaited<ReturnType<typeof openContext>>;
 /** Opens the store and makes the shared state. */
 export async function openContext(options: AppOptions) {
   const { config, log, open = openStore } = options;
-  const connections = openConnections({ ...options, ...connectionsMax(options.openFiles).hooks });
-  const health = new Health(options.clock, connections.trouble);
+  const { hooks, operator } = connectionsMax(options.openFiles);
+  const connections = {
+    public: openConnections({ ...options, ...hooks, onUnreadable: logUnreadable(options, 'public') }),
+    private: openConnections({ ...options, ...operator, onUnreadable: logUnreadable(options, 'private') }),
+  };
+  const health = new Health(options.clock, connections.public.trouble);
   const keys = readSecretsKeys(config);
   const keyring = openKeyring(keys.current, keys.older);
   const metrics = metricsOf(config, { health, connections, opened: () => found });
@@ -106,7 +111,7 @@ export async function openContext(options: AppOptions) {
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
-    /** The connections of the public listener. */
+    /** The connections of each listener. */
     connections,
     bodies: bodyReader(),
     /** Raised when another replica recorded an event. */
@@ -129,7 +134,7 @@ function digestsOf(config: Config, keyring: Keyring): Record<string, string> {
   return Object.fromEntries(settings.map(([name, value]) => [name, keyring.digest(`${name} ${value}`)]));
 }
 
-type Measured = { health: Health; connections: Connections; opened: () => OpenedStore };
+type Measured = { health: Health; connections: Record<'public' | 'private', Connections>; opened: () => OpenedStore };
 
 function metricsOf({ store: address, ...config }: Config, { health, connections, opened }: Measured): Metrics {
   return openMetrics({
@@ -138,7 +143,7 @@ function metricsOf({ store: address, ...config }: Config, { health, connections,
     sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
     freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
     isReady: () => health.readiness().ready,
-    connections: connections.counts,
+    connections: { public: connections.public.counts, private: connections.private.counts },
     canTell: config.shopUrl !== null,
     apiSlots: config.apiUrl === null ? null : config.apiSlots,
   });

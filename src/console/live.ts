@@ -11,8 +11,8 @@ const BUSY = { afterTold: 20, tellEveryMs: 3_000 } as const;
 const PING_EVERY_MS = 3_000;
 const RECONNECT_MS = 1_000;
 const STREAMS_MAX = 200;
-/** Of one reader: its tabs share a stream, and one that is gone may be noticed late. */
-const STREAMS_OF_READER_MAX = 10;
+/** Of one reader: a browser's tabs share a stream, and one that is gone may be noticed late. */
+const STREAMS_OF_READER_MAX = 20;
 
 export type LiveOptions = {
   store: Pick<Store, 'changeMark'>;
@@ -21,7 +21,7 @@ export type LiveOptions = {
   onChange: () => void;
   /** Whether the session that opened a stream may still read; asked with each ping. If it rejects, it is asked again. */
   isStillValid: (request: Request, response: Response) => Promise<boolean>;
-  /** The session, or the person if there is none: no reader takes the streams of all others. */
+  /** The name of the person or token, however many sessions there are: no reader takes the streams of all others. */
   readerOf: (response: Response) => string;
   /** How many streams there are at most, up to `STREAMS_MAX`: each holds a connection of the listener. */
   streamsMax?: number;

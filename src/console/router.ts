@@ -6,7 +6,6 @@ import express, {
   type Router,
 } from 'express';
 import { hasBearer, safeBack } from '../access/browser.ts';
-import type { Caller } from '../access/identify.ts';
 import { typedFields } from '../api/body.ts';
 import { callerOf, refuseMethod, requireOwnBrowser } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
@@ -34,16 +33,12 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     onChange: options.pageLoads.forget,
     ...options,
     isStillValid: async (request) => (await options.access.identify(request, { isUse: false })) !== null,
-    readerOf: (response) => readerOf(callerOf(response)),
+    readerOf: (response) => callerOf(response)?.name ?? '',
   });
   router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
   router.get('/{*path}', refuseUnknown(options));
   router.use(showProblems(options));
   return { router, end: live.end };
-}
-
-function readerOf(caller: Caller | null): string {
-  return caller?.session == null ? `person ${caller?.name}` : `session ${caller.session.key}`;
 }
 
 /** The pages that need a session. */

@@ -1,10 +1,11 @@
+import { UNREAD_REASONS } from '../domain/rejection.ts';
 import type { RowStatus } from '../domain/retry.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { NoticeSummary } from '../store/contract_notices.ts';
 import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
 import { explainAttention } from './attention_sentences.ts';
-import { firstLine, inDeliveries, inTimes, iso, sentence, UNREAD_REASONS, words } from './glossary.ts';
+import { firstLine, inDeliveries, inTimes, iso, sentence, words } from './glossary.ts';
 import { readDiagnosis } from './refused_deliveries.ts';
 
 /** One thing that happened to an order. `details` hold ids, faults and reasons for a reader who needs them. */

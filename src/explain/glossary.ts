@@ -23,14 +23,9 @@ export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   method_not_allowed: 'not sent with POST',
   body_too_large: 'a body that is too large',
   content_encoding: 'a compressed body, or another content encoding',
+  wrong_address:
+    'sent to an address that has the token of this link and is not /hooks/TOKEN (does the proxy change the path?)',
 };
-
-/** Reasons of deliveries that settled refused before it looked at their signature. */
-export const UNREAD_REASONS: ReadonlySet<string> = new Set<KeptReason>([
-  'method_not_allowed',
-  'body_too_large',
-  'content_encoding',
-]);
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
   amount_mismatch: 'the payment is less than the order asks for, or has an amount that cannot be right',

@@ -1,10 +1,11 @@
 import { formatAmount } from '../domain/money.ts';
 import { isOpen } from '../domain/order.ts';
+import { UNREAD_REASONS } from '../domain/rejection.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary, Timeline } from '../store/contract_queries.ts';
-import { inNumber, shellWord, total, UNREAD_REASONS, words } from './glossary.ts';
+import { inNumber, shellWord, total, words } from './glossary.ts';
 
 /** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */
 type Means = { headerNames: HeaderNames };

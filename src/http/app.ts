@@ -143,7 +143,6 @@ ${body}
       'content-security-policy':
         `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; ` +
         "frame-ancestors 'none'",
-      'x-content-type-options': 'nosniff',
       'referrer-policy': 'no-referrer',
     })
     .type('html')

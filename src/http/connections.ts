@@ -1,9 +1,10 @@
 import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
+import { answerClientError, UNREADABLE_KINDS, type UnreadableKind, unreadableKind } from './client_errors.ts';
 import { isChunked, openTurns, SlicedConnection } from './slices.ts';
 
-/** Why settled closed a connection of the public listener early. */
+/** Why settled closed a connection early. */
 type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
 
 export type Connections = ReturnType<typeof openConnections>;
@@ -14,7 +15,10 @@ type Connection = {
   sinceMs: number;
   request: IncomingMessage | null;
   response: ServerResponse | null;
+  /** Whether the current request names a link or came with a right token. */
   isKept: boolean;
+  /** Whether an earlier request did. */
+  isKnown: boolean;
 };
 
 /** A connection without a request counts as idle after this time; before, its first bytes may be in transit. */
@@ -24,15 +28,25 @@ const CLOSED_AT_ONCE = 1 / 64;
 /** For how long the listener reports, after it dropped a connection, that none is left. */
 const DROPPED_LATELY_MS = 5_000;
 
+export type ConnectionsOptions = {
+  clock: Clock;
+  max: number;
+  /** More that may be open while others are being closed in their favour. */
+  spare: number;
+  /** Called for bytes that are no request. */
+  onUnreadable: (kind: UnreadableKind) => void;
+};
+
 /**
- * Manages the connections of a public listener by two rules. A connection has one request under way until its answer
- * has ended; later requests are not even parsed before, because one read of 64 KiB can hold thousands. When connections
- * run out, idle ones are closed, longest idle first, then those with arriving requests that name no link.
+ * Manages the connections of a listener by two rules. A connection has one request under way until its answer has
+ * ended; later requests are not even parsed before, because one read of 64 KiB can hold thousands. When connections run
+ * out, those of strangers make room: idle ones first, longest idle first; then those with requests that still arrive.
+ * Idle ones that had a genuine request are closed last. A new connection, as of a probe, is therefore always let in.
  */
-export function openConnections(options: { clock: Clock; max: number; spare: number }) {
-  const { clock, max, spare } = options;
+export function openConnections({ clock, max, spare, onUnreadable }: ConnectionsOptions) {
   const open = new Map<Socket, Connection>();
   const closed: Record<ClosedFor, number> = { idle: 0, slow: 0, pipelined: 0, dropped: 0 };
+  const unreadable = Object.fromEntries(UNREADABLE_KINDS.map((kind) => [kind, 0])) as Record<UnreadableKind, number>;
   let droppedAtMs = Number.NEGATIVE_INFINITY;
   const turns = openTurns(clock);
 
@@ -41,11 +55,12 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   /** Drops a request that came too early. The answer to the current request is the connection's last. */
   function endAfterAnswer(socket: Socket, response: ServerResponse): void {
     closed.pipelined++;
-    socket.on('error', () => socket.destroy());
-    // Reading the request's body resumes the connection.
-    socket.on('resume', () => socket.pause()).pause();
-    if (!response.headersSent) response.setHeader('connection', 'close');
-    response.once('close', () => socket.destroySoon());
+    closeAfterAnswer(socket, response);
+  }
+
+  function noteUnreadable(kind: UnreadableKind): void {
+    unreadable[kind]++;
+    onUnreadable(kind);
   }
 
   function noteDrop(): void {
@@ -60,7 +75,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
       return;
     }
     const sinceMs = clock.monotonicMs();
-    open.set(socket, { socket, sinceMs, request: null, response: null, isKept: false });
+    open.set(socket, { socket, sinceMs, request: null, response: null, isKept: false, isKnown: false });
     socket.once('close', () => open.delete(socket));
   }
 
@@ -72,11 +87,7 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
   }
 
   function makeRoom(): boolean {
-    const idleSinceMs = clock.monotonicMs() - IDLE_AFTER_MS;
-    const all = [...open.values()].sort((one, other) => one.sinceMs - other.sinceMs);
-    const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < idleSinceMs);
-    const why = idle.length > 0 ? 'idle' : 'slow';
-    const closable = idle.length > 0 ? idle : all.filter(mayLose);
+    const { why, closable } = whoMakesRoom([...open.values()], clock.monotonicMs());
     // If only a few may be closed, most of them are not to blame.
     const count = Math.min(Math.ceil(max * CLOSED_AT_ONCE), Math.ceil(closable.length / 4));
     for (const { socket } of closable.slice(0, count)) {
@@ -106,37 +117,63 @@ export function openConnections(options: { clock: Clock; max: number; spare: num
         const { request, response } = open.get(socket) ?? {};
         const isBehind = error.code?.startsWith('HPE_') && request?.complete && isBusy(socket);
         if (isBehind && response != null) endAfterAnswer(socket, response);
-        else answerClientError(error, socket, response?.headersSent === true && isBusy(socket));
+        else {
+          const kind = unreadableKind(error);
+          if (kind !== null) noteUnreadable(kind);
+          answerClientError(error, socket, response?.headersSent === true && isBusy(socket));
+        }
       });
     },
     /** Accepts a request, and handles it once all that arrived with it has been examined. */
     begin: (request: IncomingMessage, response: ServerResponse, handle: () => void): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) {
-        Object.assign(connection, { request, response, isKept: false, sinceMs: clock.monotonicMs() });
+        const isKnown = connection.isKnown || connection.isKept;
+        Object.assign(connection, { request, response, isKept: false, isKnown, sinceMs: clock.monotonicMs() });
       }
       process.nextTick(handle);
     },
-    /** Protects the connection of a request that names a link from being closed to make room. */
+    /** Notes that a request names a link or came with a right token: its connection is closed last to make room. */
     keep: (request: IncomingMessage): void => {
       const connection = open.get(request.socket);
       if (connection !== undefined) connection.isKept = true;
+      if (request.socket instanceof SlicedConnection) request.socket.keep();
     },
-    counts: () => ({ open: open.size, max, closed }),
+    noteUnreadable,
+    counts: () => ({ open: open.size, max, closed, unreadable }),
     /** Ends all connections: Node's own method no longer knows those that sent a request too early. */
     destroy: (): void => {
       for (const socket of open.keys()) socket.destroy();
     },
     /** Why no connection can be accepted now; null if one can. */
-    trouble: (): string | null =>
-      clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS
-        ? `the public listener is out of connections: ${open.size} of ${max} are open, and none of them is idle`
-        : null,
+    trouble: () => (clock.monotonicMs() - droppedAtMs < DROPPED_LATELY_MS ? outOfConnections(open.size, max) : null),
   };
+}
+
+function outOfConnections(open: number, max: number): string {
+  return `the public listener is out of connections: ${open} of ${max} are open, and none of them is idle`;
+}
+
+function closeAfterAnswer(socket: Socket, response: ServerResponse): void {
+  socket.on('error', () => socket.destroy());
+  // Reading the request's body resumes the connection.
+  socket.on('resume', () => socket.pause()).pause();
+  if (!response.headersSent) response.setHeader('connection', 'close');
+  response.once('close', () => socket.destroySoon());
 }
 
 function hasRequest(connection: Connection | undefined): boolean {
   return connection?.response != null && !connection.response.writableEnded;
+}
+
+/** Those that may be closed for a new connection, and why; the first are the first to go. */
+function whoMakesRoom(all: Connection[], nowMs: number): { why: 'idle' | 'slow'; closable: Connection[] } {
+  all.sort((one, other) => one.sinceMs - other.sinceMs);
+  const idle = all.filter((one) => !hasRequest(one) && one.sinceMs < nowMs - IDLE_AFTER_MS);
+  const strangers = idle.filter((one) => !one.isKnown);
+  if (strangers.length > 0) return { why: 'idle', closable: strangers };
+  const slow = all.filter((one) => !one.isKnown && mayLose(one));
+  return slow.length > 0 ? { why: 'slow', closable: slow } : { why: 'idle', closable: idle };
 }
 
 function mayLose(connection: Connection): boolean {
@@ -166,17 +203,4 @@ function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage 
 
     set upgrade(_asked: boolean) {}
   };
-}
-
-const CLIENT_ERRORS: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-};
-
-/** Answers as Node does without a listener for such errors. */
-function answerClientError({ code }: NodeJS.ErrnoException, socket: Socket, isAnswered: boolean): void {
-  const status = CLIENT_ERRORS[code ?? ''] ?? '400 Bad Request';
-  if (socket.writable && !isAnswered) socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
-  socket.destroySoon();
 }

@@ -5,17 +5,23 @@ import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Connections } from './connections.ts';
+import { KEEP_ALIVE_MS } from './slices.ts';
 
-/** Limits for one client. Node's defaults allow a slow client to hold a socket for minutes. */
+/**
+ * Limits for one client. Node's defaults allow a slow client to hold a socket for minutes. An idle connection is kept
+ * for longer than balancers keep it, of which some do for 600 s: a balancer would send a request on a connection that
+ * settled is just closing. It costs little, because idle connections are closed first when connections run out.
+ */
 const LIMITS = {
   headersTimeoutMs: 5_000,
   requestTimeoutMs: 10_000,
-  keepAliveTimeoutMs: 30_000,
+  keepAliveTimeoutMs: KEEP_ALIVE_MS,
   checkTimeoutsEveryMs: 1_000,
-  headerBytesMax: 8_192,
-  headersMax: 100,
   connectionsMax: 2_048,
 } as const;
+
+/** The most bytes of a header. Proxies that sign people in add kilobytes of cookies and claims. */
+export const HEADER_BYTES_MAX = { public: 8_192, private: 32_768 } as const;
 
 /**
  * The most connections waiting to be accepted. One turn of the event loop accepts all of them. The system drops further
@@ -32,12 +38,15 @@ const OTHER_DESCRIPTORS = 128;
  */
 export function connectionsMax(openFiles = openFilesMax()): {
   hooks: { max: number; spare: number };
-  operator: number;
+  operator: { max: number; spare: number };
 } {
   const free = Math.max(64, openFiles - OTHER_DESCRIPTORS);
   const share = (part: number, most: number) => Math.min(most, Math.floor(free * part));
   const { connectionsMax: most } = LIMITS;
-  return { hooks: { max: share(1 / 2, most), spare: share(1 / 4, BACKLOG) }, operator: share(1 / 8, most) };
+  return {
+    hooks: { max: share(1 / 2, most), spare: share(1 / 4, BACKLOG) },
+    operator: { max: share(1 / 8, most), spare: share(1 / 16, BACKLOG) },
+  };
 }
 
 let openFiles: number | undefined;
@@ -66,56 +75,58 @@ const CLOSE_IDLE_EVERY_MS = 50;
 export type HttpServer = Awaited<ReturnType<typeof listen>>;
 
 /**
- * Listens with every limit set. `refuseContinue` gets each request that waits for `100 Continue`; it answers those that
- * it refuses, and returns true for them. `connections`: the rules of a public listener.
+ * Listens with every limit set, for both listeners alike. `refuseContinue` gets each request that waits for
+ * `100 Continue`; it answers those that it refuses, and returns true for them.
  */
 export async function listen(options: {
   address: ListenAddress;
   handler: RequestListener;
   refuseContinue: (...args: Parameters<RequestListener>) => boolean;
   clock: Clock;
-  connections?: Connections;
-  connectionsMax?: number;
+  connections: Connections;
+  headerBytesMax?: number;
 }) {
-  const { address, clock, connections } = options;
+  const { address, clock, connections, headerBytesMax = HEADER_BYTES_MAX.public } = options;
   let { handler, refuseContinue } = options;
   let draining = false;
   const serve: RequestListener = (request, response) => {
     if (draining) response.setHeader('connection', 'close');
-    if (lacksHost(request)) response.writeHead(400, { connection: 'close' }).end();
-    else handler(request, response);
+    if (lacksHost(request)) {
+      connections.noteUnreadable('malformed');
+      response.writeHead(400, { connection: 'close' }).end();
+    } else handler(request, response);
   };
-  /** Passes a request through the rules for connections, if there are any. */
-  const begin = (step: RequestListener): RequestListener =>
-    connections === undefined
-      ? step
-      : (request, response) => connections.begin(request, response, () => step(request, response));
+  /** Passes a request through the rules for connections. No browser guesses what an answer is. */
+  const begin = (step: RequestListener): RequestListener => {
+    return (request, response) => {
+      response.setHeader('x-content-type-options', 'nosniff');
+      connections.begin(request, response, () => step(request, response));
+    };
+  };
   const server = createServer(
     {
-      maxHeaderSize: LIMITS.headerBytesMax,
+      maxHeaderSize: headerBytesMax,
       connectionsCheckingInterval: LIMITS.checkTimeoutsEveryMs,
-      ...connections?.serverOptions,
+      ...connections.serverOptions,
     },
     begin(serve),
   );
   server.headersTimeout = LIMITS.headersTimeoutMs;
   server.requestTimeout = LIMITS.requestTimeoutMs;
   server.keepAliveTimeout = LIMITS.keepAliveTimeoutMs;
-  server.maxHeadersCount = LIMITS.headersMax;
-  server.maxConnections = options.connectionsMax ?? LIMITS.connectionsMax;
+  // The bytes bound the lines. Node would leave further lines out without a word, the signature's perhaps.
+  server.maxHeadersCount = 0;
+  // The rules close some connections before the server drops new ones.
+  server.maxConnections = connections.hardMax;
   const serveContinue: RequestListener = (request, response) => {
     if (refuseContinue(request, response)) return;
     response.writeContinue();
     serve(request, response);
   };
   server.on('checkContinue', begin(serveContinue));
-  if (connections !== undefined) {
-    // The rules close some connections before the server drops new ones.
-    server.maxConnections = connections.hardMax;
-    const expectNothing: RequestListener = (_request, response) => void response.writeHead(417).end();
-    server.on('checkExpectation', begin(expectNothing));
-    connections.guard(server);
-  }
+  const expectNothing: RequestListener = (_request, response) => void response.writeHead(417).end();
+  server.on('checkExpectation', begin(expectNothing));
+  connections.guard(server);
   await startListening(server, address);
   const { port } = server.address() as AddressInfo;
   return {
@@ -134,7 +145,7 @@ export async function listen(options: {
     /** Ends every connection, answered or not. */
     destroy: () => {
       server.closeAllConnections();
-      connections?.destroy();
+      connections.destroy();
     },
   };
 }

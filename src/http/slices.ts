@@ -9,10 +9,13 @@ const SLICE_BYTES = 2_048;
 const PER_TURN = { slices: 64, lines: 2_048 } as const;
 /** How long they pause after that many lines, so that a flood of small chunks cannot take all the time. */
 const REST_MS = 20;
-/** If more connections wait for their turn, those with more than a slice are closed: each may hold 128 KiB. */
-const WAITING_MAX = 256;
-/** A connection without a byte for this long is closed, as the server does with others. */
-const IDLE_MS_MAX = 30_000;
+/**
+ * If more connections wait for their turn that name no link, the one that has waited longest with more than a slice is
+ * closed: each may hold 128 KiB.
+ */
+const STRANGERS_MAX = 256;
+/** How long an idle connection is kept. */
+export const KEEP_ALIVE_MS = 620_000;
 
 /**
  * Stands in for a connection on which a body comes in chunks; the HTTP server reads from it instead. One-byte chunks
@@ -23,6 +26,7 @@ export class SlicedConnection extends Duplex {
   readonly #socket: Socket;
   readonly #turns: Turns;
   #head: Buffer | null;
+  #isKept = false;
   #stopWaiting: (() => void) | undefined;
 
   /** `first`: the request whose header was read already. What was read of its body must be back in `socket`. */
@@ -38,6 +42,18 @@ export class SlicedConnection extends Duplex {
 
   override _read(): void {
     this.#turns.wait(this);
+  }
+
+  /** From now on it is parsed before others: its request names a link or came with a right token. */
+  keep(): void {
+    this.#isKept = true;
+    this.#turns.advance(this);
+  }
+
+  /** Which queue it waits in: what follows a header that was not parsed yet is not known. */
+  get queue(): Queue {
+    if (this.#isKept) return 'kept';
+    return this.#head === null ? 'strangers' : 'headers';
   }
 
   /** Whether it holds more than a slice, which is too much while too many wait. */
@@ -58,7 +74,7 @@ export class SlicedConnection extends Duplex {
 
   #waitForMore(): void {
     this.#stopWaiting?.();
-    this.#stopWaiting = this.#turns.clock.after(IDLE_MS_MAX, () => this.destroy());
+    this.#stopWaiting = this.#turns.clock.after(KEEP_ALIVE_MS, () => this.destroy());
     this.#socket.once('readable', () => {
       this.#stopWaiting?.();
       this.#turns.wait(this);
@@ -87,11 +103,18 @@ export class SlicedConnection extends Duplex {
   }
 }
 
-/** Gives the connections that are parsed in slices their turns. */
-type Turns = { readonly clock: Clock; wait(connection: SlicedConnection): void };
+type Queue = 'kept' | 'headers' | 'strangers';
+
+/** Gives the connections that are parsed in slices their turns. `advance`: one that waits belongs in another queue now. */
+type Turns = {
+  readonly clock: Clock;
+  wait(connection: SlicedConnection): void;
+  advance(connection: SlicedConnection): void;
+};
 
 export function openTurns(clock: Clock): Turns {
-  const waiting = new Set<SlicedConnection>();
+  /** In their order. */
+  const queues: Record<Queue, Set<SlicedConnection>> = { kept: new Set(), headers: new Set(), strangers: new Set() };
   let isArmed = false;
 
   function arm(restMs = 0): void {
@@ -104,25 +127,37 @@ export function openTurns(clock: Clock): Turns {
   function turn(): void {
     let slices = 0;
     let lines = 0;
-    for (const connection of waiting) {
-      if (slices++ === PER_TURN.slices || lines >= PER_TURN.lines) break;
-      waiting.delete(connection);
-      lines += connection.takeTurn();
+    for (const waiting of Object.values(queues)) {
+      for (const connection of waiting) {
+        if (slices === PER_TURN.slices || lines >= PER_TURN.lines) break;
+        slices++;
+        waiting.delete(connection);
+        lines += connection.takeTurn();
+      }
     }
     isArmed = false;
     if (lines >= PER_TURN.lines) arm(REST_MS);
-    else if (waiting.size > 0) arm();
+    else if (Object.values(queues).some(({ size }) => size > 0)) arm();
+  }
+
+  function closeOneStranger(): void {
+    const large = [...queues.strangers].find(({ isLarge }) => isLarge);
+    if (large === undefined) return;
+    queues.strangers.delete(large);
+    large.destroy();
   }
 
   return {
     clock,
     wait: (connection) => {
-      if (waiting.size >= WAITING_MAX && connection.isLarge) {
-        connection.destroy();
-        return;
-      }
-      waiting.add(connection);
+      const { queue, isLarge } = connection;
+      queues[queue].add(connection);
+      if (queue === 'strangers' && isLarge && queues.strangers.size > STRANGERS_MAX) closeOneStranger();
       arm();
+    },
+    advance: (connection) => {
+      for (const waiting of Object.values(queues))
+        if (waiting.delete(connection)) queues[connection.queue].add(connection);
     },
   };
 }

@@ -14,12 +14,20 @@ export type Sources = {
   sharing: (() => Promise<Shared>) | null;
   /** As `/readyz` answers. */
   isReady: () => boolean;
-  /** Connections of the public listener: the open ones, and those closed early by reason. */
-  connections: () => { open: number; max: number; closed: Readonly<Record<string, number>> };
+  /** The connections of each listener. */
+  connections: Readonly<Record<string, () => ConnectionCounts>>;
   /** Whether the shop has a callback. Without one, settled sends no notices. */
   canTell: boolean;
   /** The size of the API budget; null if there is no API, so that settled makes no checks. */
   apiSlots: number | null;
+};
+
+/** The open connections; those closed early, by reason; and what came that is no request, by kind. */
+type ConnectionCounts = {
+  open: number;
+  max: number;
+  closed: Readonly<Record<string, number>>;
+  unreadable: Readonly<Record<string, number>>;
 };
 
 type Shared = {
@@ -140,22 +148,36 @@ function mattersGauge(gauge: NewGauge): (now: Stats) => void {
 }
 
 function connectionGauges(registers: [Registry], gauge: NewGauge, { connections }: Sources): () => void {
-  const open = gauge('settled_connections', 'Open connections of the public listener.');
-  const most = gauge('settled_connections_max', 'How many of them there may be.');
-  const closed = new Counter({
+  const open = gauge('settled_connections', 'Open connections, by listener.', ['listener']);
+  const most = gauge('settled_connections_max', 'How many of them there may be.', ['listener']);
+  const closed = shownCounter(registers, 'why', {
     name: 'settled_connections_closed_total',
-    help: 'Connections of the public listener that were closed early, by reason.',
-    labelNames: ['why'],
-    registers,
+    help: 'Connections that were closed early, by listener and reason.',
   });
-  const shown = new Map<string, number>();
+  const unreadable = shownCounter(registers, 'kind', {
+    name: 'settled_connections_unreadable_total',
+    help: 'Connections that sent what settled does not read, by listener and kind.',
+  });
   return () => {
-    const now = connections();
-    open.set(now.open);
-    most.set(now.max);
-    for (const [why, count] of Object.entries(now.closed)) {
-      closed.inc({ why }, count - (shown.get(why) ?? 0));
-      shown.set(why, count);
+    for (const [listener, counts] of Object.entries(connections)) {
+      const now = counts();
+      open.set({ listener }, now.open);
+      most.set({ listener }, now.max);
+      closed(listener, now.closed);
+      unreadable(listener, now.unreadable);
+    }
+  };
+}
+
+/** Makes a counter that shows, in each scrape, what was counted elsewhere. */
+function shownCounter(registers: [Registry], label: string, { name, help }: { name: string; help: string }) {
+  const counter = new Counter({ name, help, labelNames: ['listener', label], registers });
+  const shown = new Map<string, number>();
+  return (listener: string, counts: Readonly<Record<string, number>>): void => {
+    for (const [value, count] of Object.entries(counts)) {
+      const key = `${listener} ${value}`;
+      counter.inc({ listener, [label]: value }, count - (shown.get(key) ?? 0));
+      shown.set(key, count);
     }
   };
 }

@@ -207,6 +207,7 @@ export function diagnoseUnread(
   request: { method?: string | undefined; headers: Readonly<Record<string, string | string[] | undefined>> },
   reason: KeptReason,
 ): Diagnosis | null {
+  if (reason === 'wrong_address') return null;
   const { method = '', headers } = request;
   if (reason === 'method_not_allowed') {
     const { origin } = headers;

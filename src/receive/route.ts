@@ -12,7 +12,7 @@ import { diagnoseUnread, type NamedBy, type RejectionLog } from './rejections.ts
 export type ReceiveOptions = DeliveryOptions & {
   bodies: BodyReader;
   rejections: Pick<RejectionLog, 'add'>;
-  /** Called when a request names a known link and its body is still arriving. */
+  /** Called when a request names a known link. */
   onNamed: (request: IncomingMessage) => void;
   /** The origin whose pages may deliver from a browser; null if none may. */
   crossOrigin: string | null;
@@ -24,7 +24,11 @@ export type ReceiveOptions = DeliveryOptions & {
 };
 
 /** The path of a link's hook, with its token. */
-const HOOK = /^\/hooks\/([A-Za-z0-9_-]{32})(?:\?|$)/;
+const HOOK = /^\/hooks\/([A-Za-z0-9_-]{32})\/?(?:\?|$)/;
+
+/** A slash at the end is the same address: proxies add one. */
+const TOKEN_PATHS = ['/hooks/:token', '/hooks/:token/'];
+const SHARED_PATHS = ['/hooks', '/hooks/'];
 
 /**
  * Makes the routes that take deliveries: `POST /hooks/<token>`, and `POST /hooks` for links whose address is fixed.
@@ -38,9 +42,9 @@ export function hooksOf(options: ReceiveOptions): {
   const noteUnread = unreadNotes(options);
   const hook = { ...options, noteUnread, findLink: openFindLink(options.credentials) };
   const router = express.Router({ caseSensitive: true, strict: true });
-  router.post('/hooks/:token', (request, response) => receive(hook, takeByToken, request, response));
-  router.post('/hooks', (request, response) => receive(hook, takeByBody, request, response));
-  for (const path of ['/hooks/:token', '/hooks']) {
+  router.post(TOKEN_PATHS, (request, response) => receive(hook, takeByToken, request, response));
+  router.post(SHARED_PATHS, (request, response) => receive(hook, takeByBody, request, response));
+  for (const path of [...TOKEN_PATHS, ...SHARED_PATHS]) {
     router.options(path, (request, response, next) => {
       if (crossOrigin === null) next();
       else answerPreflight(crossOrigin, headerNames, request, response);
@@ -51,6 +55,11 @@ export function hooksOf(options: ReceiveOptions): {
       noteUnread(request, request.params.token as string | undefined, 'method_not_allowed');
     });
   }
+  router.use((request, _response, next) => {
+    const token = request.path.split('/').find((part) => TOKEN.test(part));
+    if (token !== undefined) noteUnread(request, token, 'wrong_address');
+    next();
+  });
   return {
     router,
     refuseContinue: (request, response) =>
@@ -91,7 +100,7 @@ async function takeByToken(hook: Hook, request: Request, headersAtMs: number): P
   let link: LinkCredentials | null = null;
   try {
     if (TOKEN.test(token)) link = credentials.cachedByToken(token) ?? (await findLink({ token }));
-    if (link !== null && !request.complete) onNamed(request);
+    if (link !== null) onNamed(request);
     const read = await bodies.read(request, link === null ? 'others' : 'addressed');
     if (read.outcome !== 'read') return { ...(await endUnread(bodies, request, read)), ...nameOf(link) };
     try {
@@ -215,7 +224,7 @@ function unreadNotes({ credentials, rejections, onUnread }: ReceiveOptions): Not
   return async ({ method, headers }, token, reason) => {
     const isToken = token !== undefined && TOKEN.test(token);
     const link = isToken ? (credentials.cachedByToken(token) ?? (await find(token))) : null;
-    if (link?.isProbe === true) return;
+    if (link?.isProbe === true || (link === null && reason === 'wrong_address')) return;
     onUnread({ reason, order: link?.reference });
     if (link === null) return;
     rejections.add(link.linkKey, reason, { find: () => diagnoseUnread({ method, headers }, reason) });

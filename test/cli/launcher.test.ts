@@ -85,6 +85,26 @@ describe('cli: the launcher on a suitable Node', () => {
   });
 });
 
+describe('cli: the launcher under npm', () => {
+  // A shell that starts a last command becomes it; these have more to do.
+  it.each([
+    ['npm that started it', '"$@"; :'],
+    ['npm that started a shell that started it', `sh -c '"$@"; :' sh "$@"; :`],
+  ])('stops the server in order when %s is killed', async (_what, script) => {
+    const { child, serving, finished } = start('sh', ['-c', script, 'npm', process.execPath, LAUNCHER, 'serve'], {
+      npm_lifecycle_event: 'start',
+      SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}`,
+      SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
+      SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
+    });
+    await serving;
+    child.kill('SIGKILL');
+    const end = await finished;
+    expect(end.signal).toBe('SIGKILL');
+    expect(logged(end).slice(-2)).toEqual(['stopping', 'stopped']);
+  });
+});
+
 withOldNode('cli: the launcher on an old Node', () => {
   const node = OLD_NODE as string;
 

@@ -2,6 +2,7 @@ import express, { type RequestHandler } from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
 import { createApp } from '../../src/http/app.ts';
+import { openConnections } from '../../src/http/connections.ts';
 import { listen } from '../../src/http/server.ts';
 import { openLog } from '../../src/observe/log.ts';
 import { systemClock } from '../../src/work/clock.ts';
@@ -18,6 +19,7 @@ async function serve(handle: RequestHandler): Promise<string> {
     handler: createApp({ routers: [router], log: openLog('silent'), newId: () => 'made-here' }),
     refuseContinue: () => false,
     clock: systemClock,
+    connections: openConnections({ clock: systemClock, max: 8, spare: 4, onUnreadable: () => {} }),
   });
   onTestFinished(() => server.destroy());
   return `http://127.0.0.1:${server.address.port}/`;

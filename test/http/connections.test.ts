@@ -25,7 +25,8 @@ async function serve(handle?: RequestListener, max = MAX) {
       return systemClock.after(delayMs, work);
     },
   };
-  const connections = openConnections({ clock, max, spare: 4 });
+  const unreadable: string[] = [];
+  const connections = openConnections({ clock, max, spare: 4, onUnreadable: (kind) => unreadable.push(kind) });
   const seen: string[] = [];
   const answer: RequestListener = (request, response) => {
     seen.push(request.method ?? '');
@@ -54,6 +55,7 @@ async function serve(handle?: RequestListener, max = MAX) {
     seen,
     timers,
     open,
+    unreadable,
     fill: (text: string) => Promise.all(Array.from({ length: max }, () => open(text))),
     later: () => {
       aheadMs += 2_000;
@@ -130,6 +132,27 @@ describe('http: when connections run out', () => {
   });
 });
 
+describe('http: while strangers open connections', () => {
+  it('an idle connection that had a genuine request is closed last', async () => {
+    const { open, fill, later, connections } = await serve((request) => {
+      if (request.url === '/genuine') connections.keep(request);
+    });
+    const genuine = await open(ASK.replace('/', '/genuine'));
+    expect(await answered(genuine)).toBe('answered');
+    // What it asks next is not known to be genuine yet.
+    genuine.send(ASK);
+    expect(await answered(genuine)).toBe('answered');
+    for (let n = 0; n < 3; n++) {
+      later();
+      await fill('');
+    }
+    later();
+    expect(await answered(await open(ASK))).toBe('answered');
+    genuine.send(ASK);
+    expect(await answered(genuine)).toBe('answered');
+  });
+});
+
 describe('http: a body in chunks', () => {
   it('is parsed a little at a time, and so are all of them together', async () => {
     let inTurn = 0;
@@ -149,12 +172,12 @@ describe('http: a body in chunks', () => {
     expect(most).toBeLessThan(2_048);
   });
 
-  it('closes its connection when nothing comes for 30 s after the answer', async () => {
+  it('closes its connection when nothing comes for 620 s after the answer', async () => {
     const { open, timers } = await serve();
     const chunked = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n';
     const connection = await open(`${chunked}0\r\n\r\n`);
     expect(await answered(connection)).toBe('answered');
-    await eventually(async () => expect(timers.at(-1)?.delayMs).toBe(30_000));
+    await eventually(async () => expect(timers.at(-1)?.delayMs).toBe(620_000));
     timers.at(-1)?.work();
     expect(await connection.closed).toBe('');
   });
@@ -170,13 +193,18 @@ describe('http: the turns of connections with bodies in chunks', () => {
       return () => {};
     };
     const turns = openTurns({ ...systemClock, after });
-    const wait = (name: string, { isLarge = false, lines = 0 } = {}) => {
+    const wait = (name: string, { isLarge = false, lines = 0, queue = 'strangers' } = {}) => {
       const takeTurn = () => {
         did.push(`${name} had a turn`);
         return lines;
       };
       const destroy = () => did.push(`${name} was closed`);
-      turns.wait({ isLarge, takeTurn, destroy } as unknown as SlicedConnection);
+      const connection = { isLarge, takeTurn, destroy, queue };
+      turns.wait(connection as unknown as SlicedConnection);
+      return () => {
+        connection.queue = 'kept';
+        turns.advance(connection as unknown as SlicedConnection);
+      };
     };
     return { did, rests, wait };
   }
@@ -205,13 +233,26 @@ describe('http: the turns of connections with bodies in chunks', () => {
     expect(rests).toEqual([]);
   });
 
-  it('are for 256 connections: of more, those that hold more than a slice are closed', () => {
+  it('are for 256 connections of strangers: of more, the one that waited longest with more than a slice is closed', () => {
     const { did, wait } = stage();
-    for (let n = 0; n < 256; n++) wait(`${n}`, { isLarge: true });
+    wait('small and first');
+    for (let n = 1; n < 256; n++) wait(`${n}`, { isLarge: true });
     wait('small');
-    expect(did).toEqual([]);
+    wait('header', { isLarge: true, queue: 'headers' });
+    wait('kept', { isLarge: true, queue: 'kept' });
     wait('large', { isLarge: true });
-    expect(did).toEqual(['large was closed']);
+    expect(did).toEqual(['1 was closed']);
+  });
+
+  it('come first for what is known to be genuine, also if that is learned while it waits, then for headers', async () => {
+    const { did, wait } = stage();
+    wait('stranger');
+    const learn = wait('learned');
+    wait('header', { queue: 'headers' });
+    wait('kept', { queue: 'kept' });
+    learn();
+    await aTurn();
+    expect(did.map((one) => one.split(' ')[0])).toEqual(['kept', 'learned', 'header', 'stranger']);
   });
 });
 
@@ -248,31 +289,37 @@ describe('http: settled, when its connections run out', () => {
     const { status, body: said } = await app.api('/readyz');
     expect([status, said.reason]).toEqual([503, expect.stringMatching(/out of connections/)]);
     const metrics = (await app.api('/metrics')).body;
-    expect(metrics).toMatch(/^settled_connections 32$/m);
-    expect(metrics).toMatch(/^settled_connections_max 32$/m);
-    expect(metrics).toMatch(/^settled_connections_closed_total\{why="dropped"\} [1-9]/m);
+    expect(metrics).toMatch(/^settled_connections\{listener="public"\} 32$/m);
+    expect(metrics).toMatch(/^settled_connections_max\{listener="public"\} 32$/m);
+    expect(metrics).toMatch(/^settled_connections_closed_total\{listener="public",why="dropped"\} [1-9]/m);
     for (const connection of slow) connection.send(body);
     for (const connection of slow) expect((await connection.answer()).status).toBe(200);
   });
 });
 
 describe('http: the private listener', () => {
-  it('drops connections beyond its own maximum, and serves those that it has', async () => {
+  it('follows the same rules: strangers shut nobody out, and a request sent too early is the last', async () => {
     const app = await startTestApp({ openFiles: 0 });
-    const { operator } = connectionsMax(0);
-    const first = await rawConnection(app.apiUrl);
-    const others = await Promise.all(Array.from({ length: operator }, () => rawConnection(app.apiUrl)));
-    expect(await Promise.race(others.map(({ closed }) => closed))).toBe('');
-    first.send('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n');
-    expect((await first.answer()).status).toBe(200);
+    const { max } = connectionsMax(0).operator;
+    expect((await app.api('/v1/orders')).status).toBe(200);
+    const idle = await Promise.all(Array.from({ length: 3 * max }, () => rawConnection(app.apiUrl)));
+    await eventually(async () => expect((await app.api('/readyz')).status).toBe(200));
+    expect((await app.api('/v1/orders')).status).toBe(200);
+    await Promise.all(idle.slice(0, max).map(({ closed }) => closed));
+    const early = await rawConnection(app.apiUrl);
+    early.send('GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(800));
+    expect((await early.closed).match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    const metrics = (await app.api('/metrics')).body;
+    expect(metrics).toMatch(/^settled_connections_max\{listener="private"\} 8$/m);
+    expect(metrics).toMatch(/^settled_connections_closed_total\{listener="private",why="pipelined"\} 1$/m);
   });
 });
 
 describe('http: how many connections a process takes', () => {
   it.each([
-    [0, { hooks: { max: 32, spare: 16 }, operator: 8 }],
-    [1_024, { hooks: { max: 448, spare: 224 }, operator: 112 }],
-    [Number.POSITIVE_INFINITY, { hooks: { max: 2_048, spare: 4_096 }, operator: 2_048 }],
+    [0, { hooks: { max: 32, spare: 16 }, operator: { max: 8, spare: 4 } }],
+    [1_024, { hooks: { max: 448, spare: 224 }, operator: { max: 112, spare: 56 } }],
+    [Number.POSITIVE_INFINITY, { hooks: { max: 2_048, spare: 4_096 }, operator: { max: 2_048, spare: 4_096 } }],
   ])('of %d open files: leaves some for all else', (openFiles, expected) => {
     expect(connectionsMax(openFiles)).toEqual(expected);
   });

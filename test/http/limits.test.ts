@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { logUnreadable, type UnreadableKind } from '../../src/http/client_errors.ts';
+import type { Log } from '../../src/observe/log.ts';
+import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { type RawConnection, rawConnection } from '../support/http.ts';
-import { sharedApp } from '../support/shared.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
 
 const app = sharedApp();
 
@@ -64,28 +67,44 @@ describe('http: a slow client', () => {
 });
 
 describe('http: a connection between two requests', () => {
-  it('is kept for 30 s, and says so to its client, on both listeners', async () => {
+  it('is kept for longer than balancers keep it, 600 s, and says so to its client, on both listeners', async () => {
     for (const url of [app().hooksUrl, app().apiUrl]) {
       const connection = await rawConnection(url);
       connection.send('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
-      expect((await connection.answer()).headers['keep-alive']).toBe('timeout=30');
+      expect((await connection.answer()).headers['keep-alive']).toBe('timeout=620');
     }
   });
 });
 
 describe('http: the header of a request', () => {
-  it.each<[string, string]>([
-    ['one long line', `X-Note: ${'x'.repeat(8_192)}\r\n`],
-    ['many lines', 'X-Note: xxxxxxxx\r\n'.repeat(500)],
-    ['a long name', `${'x'.repeat(8_192)}: y\r\n`],
-  ])('is limited to 8 KiB, on both listeners: %s', async (_name, lines) => {
-    for (const url of [app().hooksUrl, app().apiUrl]) {
-      const connection = await rawConnection(url);
-      connection.send(`GET /livez HTTP/1.1\r\nHost: localhost\r\n${lines}\r\n`);
-      expect(await connection.closed).toMatch(
+  const kib = (n: number) => n * 1024;
+
+  it.each<[string, (bytes: number) => string]>([
+    ['one long line', (bytes) => `X-Note: ${'x'.repeat(bytes)}\r\n`],
+    ['many lines', (bytes) => 'X-Note: xxxxxxxx\r\n'.repeat(bytes / 16)],
+    ['a long name', (bytes) => `${'x'.repeat(bytes)}: y\r\n`],
+  ])('is limited to 8 KiB on the public listener, and to 32 KiB on the private one: %s', async (_name, lines) => {
+    for (const [url, most] of [
+      [app().hooksUrl, kib(8)],
+      [app().apiUrl, kib(32)],
+    ] as const) {
+      const ask = async (bytes: number) => {
+        const connection = await rawConnection(url);
+        connection.send(`GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines(bytes)}\r\n`);
+        return connection.closed;
+      };
+      expect(await ask(most * 1.5)).toMatch(
         /^HTTP\/1\.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n$/,
       );
+      expect(await ask(most / 2)).toMatch(/^HTTP\/1\.1 200 /);
     }
+  });
+
+  it('loses no line, however many there are', async () => {
+    const connection = await rawConnection(app().apiUrl);
+    const many = Array.from({ length: 1_000 }, (_, n) => `X-${n}: y\r\n`).join('');
+    connection.send(`GET /v1/orders HTTP/1.1\r\nHost: x\r\n${many}Authorization: Bearer ${OPERATOR_TOKEN}\r\n\r\n`);
+    expect((await connection.answer()).status).toBe(200);
   });
 
   it('may be 7 KiB', async () => {
@@ -112,5 +131,72 @@ describe('http: the body of a request to the private listener', () => {
     const received = await connection.closed;
     expect(received).toMatch(/^HTTP\/1\.1 413 /);
     expect(received).not.toContain('100 Continue');
+  });
+});
+
+describe('http: bytes that are no request', () => {
+  const TLS = Buffer.from('16030100c8010000c4030300', 'hex');
+  const PROXY_V2 = Buffer.from('0d0a0d0a000d0a515549540a2111000c', 'hex');
+
+  it.each<[kind: string, bytes: string | Buffer, advice: RegExp]>([
+    ['tls', TLS, /TLS bytes.*http:\/\//],
+    ['proxy_protocol', 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n', /PROXY protocol/],
+    ['proxy_protocol', PROXY_V2, /PROXY protocol.*Switch it off/],
+    ['http2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', /HTTP\/1\.1/],
+    ['headers_too_large', `GET / HTTP/1.1\r\nX-Note: ${'x'.repeat(40_000)}\r\n\r\n`, /at most (8|32) KiB/],
+    ['malformed', 'hello\r\n\r\n', /no HTTP/],
+    ['malformed', 'GET / HTTP/1.1\r\n\r\n', /no HTTP/],
+  ])('are counted and named on both listeners: %s', async (kind, bytes, advice) => {
+    const read = async (listener: string) => {
+      const line = new RegExp(
+        `^settled_connections_unreadable_total\\{listener="${listener}",kind="${kind}"\\} (.*)$`,
+        'm',
+      );
+      return Number(line.exec((await app().api('/metrics')).body)?.[1]);
+    };
+    for (const [listener, url] of [
+      ['public', app().hooksUrl],
+      ['private', app().apiUrl],
+    ] as const) {
+      const before = await read(listener);
+      const connection = await rawConnection(url);
+      connection.send(bytes);
+      expect(await connection.closed).toMatch(/^HTTP\/1\.1 4(00|31) /);
+      expect(await read(listener)).toBe(before + 1);
+    }
+    const said: string[] = [];
+    const timers: (() => void)[] = [];
+    const after: Clock['after'] = (_ms, work) => {
+      timers.push(work);
+      return () => {};
+    };
+    const clock = { ...systemClock, after };
+    const log = { warn: (line: { advice: string; count: number }) => said.push(`${line.count} ${line.advice}`) };
+    const note = logUnreadable({ log: log as unknown as Log, clock }, 'public');
+    for (let n = 0; n < 5; n++) note(kind as UnreadableKind);
+    expect(said).toEqual([expect.stringMatching(advice)]);
+    timers[0]?.();
+    timers[1]?.();
+    note(kind as UnreadableKind);
+    expect(said.map((line) => line.split(' ')[0])).toEqual(['1', '4', '1']);
+  });
+});
+
+describe('http: an answer', () => {
+  it('says on both listeners that nothing guesses its type', async () => {
+    const { hooksUrl, apiUrl, api } = app();
+    const link = await app().reserve(freshReference());
+    const csv = '/v1/orders?format=csv';
+    const answers = [
+      ...['/livez', '/nothing', '/hooks/x', '/hooks/%zz'].map((path) => fetch(hooksUrl + path)),
+      ...['/livez', '/readyz', '/openapi.json', '/v1/orders', '/nothing', '/sign-in'].map((path) =>
+        fetch(apiUrl + path),
+      ),
+      ...['/metrics', '/v1/orders', csv, '/v1/orders/nothing'].map((path) => api(path)),
+      fetch(`${apiUrl}/livez`, { method: 'DELETE' }),
+      app().deliver(link, '{}'),
+      app().deliver(link, '{}', {}),
+    ];
+    for (const { headers } of await Promise.all(answers)) expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 });

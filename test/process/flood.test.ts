@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
@@ -82,6 +83,31 @@ describe('a flood', () => {
       expect(orders.paid).toBe(counts[200] + 1);
       expect(events).toMatchObject({ pending: 0, leased: 0, dead: 0 });
     });
+  });
+});
+
+describe('a flood of the private listener', () => {
+  it('without a token, pipelined and then idle, keeps out no delivery, no probe and no shop', async () => {
+    const serving = await startServing(join(testFolder(), 'settled.db'));
+    const links = await reserveMany(serving, 40);
+    const pipelined = 'GET /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(800);
+    // More idle ones than the listener takes.
+    for (const [round, text] of [pipelined, '', pipelined].entries()) {
+      const strangers = Array.from({ length: text === '' ? 2_300 : 100 }, () => {
+        const socket = connect({ host: '127.0.0.1', port: serving.operatorPort });
+        socket.on('error', () => {}).resume();
+        if (text !== '') socket.write(text);
+        return socket;
+      });
+      for (const link of links.slice(round * 10, round * 10 + 10)) {
+        expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+        // The event loop may be late for a moment, and says so.
+        expect([200, 503]).toContain((await get({ hooksPort: serving.operatorPort }, '/readyz')).status);
+        expect((await serving.api('/v1/orders')).status).toBe(200);
+      }
+      for (const socket of strangers) socket.destroy();
+    }
+    expect(peakMemoryBytes(serving)).toBeLessThan(400 * MIB);
   });
 });
 

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ReservedLink, TestApp } from '../support/app.ts';
+import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signatureHex, signedHeaders } from '../support/deliveries.ts';
 import { rawConnection } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -180,6 +180,43 @@ describe('receive: a delivery that is refused unread', () => {
     expect(told.next.join('\n')).toContain('(rejected)');
   });
 
+  it.each<[string, (token: string) => string]>([
+    ['something after it', (token) => `/hooks/${token}/extra`],
+    ['another case', (token) => `/Hooks/${token}`],
+    ['a prefix that the proxy was to take away', (token) => `/pay/hooks/${token}?from=proxy`],
+    ['two slashes', (token) => `//hooks/${token}`],
+    ['no /hooks', (token) => `/${token}`],
+  ])('at an address with the token and %s: is kept as sent to a wrong address', async (_what, pathOf) => {
+    const link = await settled().reserve(freshReference());
+    const path = pathOf(link.webhookUrl.split('/').at(-1) ?? '');
+    const headers = signedHeaders(link.webhookSecret, BODY);
+    expect((await fetch(settled().hooksUrl + path, { method: 'POST', body: BODY, headers })).status).toBe(404);
+    await eventually(async () =>
+      expect(await rejectionsOf(link.reference)).toMatchObject([{ reason: 'wrong_address', count: 1 }]),
+    );
+    expect((await why(link.reference)).answer).toMatch(/unread: sent to an address that has the token of this link/);
+  });
+
+  it.each(['/', '/?from=proxy', '?from=proxy'])('is none with %s at the end of its address', async (end) => {
+    const link = await settled().reserve(freshReference());
+    const headers = signedHeaders(link.webhookSecret, BODY);
+    expect((await fetch(link.webhookUrl + end, { method: 'POST', body: BODY, headers })).status).toBe(200);
+    expect(await rejectionsOf(link.reference)).toEqual([]);
+  });
+
+  it('is kept however many were looked up before, of known and of unknown links', async () => {
+    const app = await startTestApp();
+    for (let n = 0; n < 6; n++) {
+      await fetch(`${app.hooksUrl}/hooks/${String(n).repeat(32)}`, { method: 'PUT' });
+      const link = await app.reserve(freshReference());
+      await fetch(link.webhookUrl, { method: 'PUT' });
+      await eventually(async () => {
+        const { rejections } = (await app.api(`/v1/rejections?reference=${link.reference}`)).body;
+        expect(rejections).toMatchObject([{ reason: 'method_not_allowed', count: 1 }]);
+      });
+    }
+  });
+
   it('too large, as it comes in pieces', async () => {
     const link = await settled().reserve(freshReference());
     const connection = await rawConnection(link.webhookUrl);
@@ -215,12 +252,34 @@ describe('receive: a delivery that is refused unread', () => {
   });
 });
 
+async function refusalsOf(app: TestApp) {
+  const { attention } = (await app.api('/v1/attention')).body;
+  return attention.filter(({ kind }: { kind: string }) => kind === 'deliveries_refused');
+}
+
+describe('receive: attention to refused deliveries of one link', () => {
+  const invented = sharedApp();
+
+  it.each<[string, string[]]>([
+    ['one name of a signature', ['x-acme-signature']],
+    ['one name of a timestamp', ['x-acme-timestamp']],
+    ['names that do not belong together', ['x-acme-signature', 'x-other-timestamp']],
+    ['two whole pairs', ['x-acme-signature', 'x-acme-timestamp', 'x-other-signature', 'x-other-timestamp']],
+  ])('is not raised by what anyone can invent: %s', async (_what, names) => {
+    const link = await invented().reserve(freshReference());
+    await invented().deliver(link, BODY, Object.fromEntries(names.map((name) => [name, '1'])));
+    await eventually(async () => {
+      const { rejections } = (await invented().api(`/v1/rejections?reference=${link.reference}`)).body;
+      expect(rejections).toMatchObject([{ count: 1, diagnosis: { details: { names, prefix: null } } }]);
+    });
+    expect(await refusalsOf(invented())).toEqual([]);
+    await invented().deliver(link, BODY);
+  });
+});
+
 describe('receive: attention to refused deliveries', () => {
   const other = sharedApp();
-  async function matters(app: TestApp) {
-    const { attention } = (await app.api('/v1/attention')).body;
-    return attention.filter(({ kind }: { kind: string }) => kind === 'deliveries_refused');
-  }
+  const matters = refusalsOf;
 
   it('is raised at once if deliveries carry both headers under another name, and says which setting to change', async () => {
     const link = await other().reserve(freshReference());

@@ -38,7 +38,14 @@ export const SOURCES: Sources = {
   freeBytes: async () => null,
   sharing: null,
   isReady: () => true,
-  connections: () => ({ open: 0, max: 4096, closed: { idle: 0, slow: 0, pipelined: 0, dropped: 0 } }),
+  connections: {
+    public: () => ({
+      open: 0,
+      max: 4096,
+      closed: { idle: 0, slow: 0, pipelined: 0, dropped: 0 },
+      unreadable: { tls: 0, malformed: 0 },
+    }),
+  },
   canTell: true,
   apiSlots: 50,
 };
