@@ -233,9 +233,9 @@ describe('the answers of the document', () => {
     await app.api('/v1/rejections');
     const captured = { signature: 'ab'.repeat(32), timestamp: '1760000000000', bodyBase64: 'e30=' };
     const path = `${orderPath(reference)}/verify`;
-    let last = 0;
-    for (let i = 0; i < 11; i++) last = (await app.api(path, { body: captured })).status;
-    expect(last).toBe(429);
+    // At once: one after the other they may take so long that a place has become free again.
+    const verified = Array.from({ length: 20 }, () => app.api(path, { body: captured }));
+    expect((await Promise.all(verified)).map(({ status }) => status)).toContain(429);
   });
 
   it('of notices, the feed, and what a person does', async () => {
