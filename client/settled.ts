@@ -171,8 +171,10 @@ export function settledClient(options: ClientOptions) {
 }
 
 /** Where the customer pays the order; null if they cannot: not yet, not any more, or because settled withholds the link. */
-export function payUrlOf({ state, link }: Order): string | null {
-  return state === 'awaiting_payment' ? (link?.url ?? null) : null;
+export function payUrlOf({ state, link }: Order, nowMs = Date.now()): string | null {
+  if (state !== 'awaiting_payment' || link === null) return null;
+  const hasEnded = link.status === 'EXPIRED' || link.status === 'INACTIVE';
+  return hasEnded || (link.expiresAt !== null && Date.parse(link.expiresAt) <= nowMs) ? null : link.url;
 }
 
 async function* readFeed(

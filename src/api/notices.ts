@@ -64,6 +64,9 @@ const summary = {
   type,
   version,
   status: field.rowStatus,
+  superseded: z
+    .boolean()
+    .describe('Of a dead one: the shop took a later notice about money, so that this one, which only informs, is needless.'),
   attempt: field.count.describe('How often settled has tried to send it.'),
   fault: field.fault.nullable(),
   answer: shopAnswer.describe('What the shop answered last.'),
@@ -119,6 +122,7 @@ const NOTICE = {
   type: 'order.paid',
   version: PAID.version,
   status: 'done',
+  superseded: false,
   attempt: 1,
   fault: null,
   answer: { status: 204, body: '' },
@@ -210,9 +214,10 @@ async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string
   return { url, failures: { ...failed, since: iso(sinceMs), lastAt: iso(lastAtMs) } };
 }
 
-export function noticeDocument({ key: _, ...notice }: NoticeSummary, shopAddress: string | null): object {
+export function noticeDocument(summary: NoticeSummary, shopAddress: string | null): object {
+  const { key: _, isSuperseded: superseded, ...notice } = summary;
   // Without a callback settled sends no notice, whatever its turn.
-  return { ...withTimes(notice), ...(shopAddress === null ? { dueAt: null } : {}) };
+  return { ...withTimes(notice), superseded, ...(shopAddress === null ? { dueAt: null } : {}) };
 }
 
 /** settled first retries a refused notice within two minutes: a younger lag may be a passing trouble. */

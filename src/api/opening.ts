@@ -163,9 +163,13 @@ function refusal(reference: string, opened: Refused): ProblemError {
     case 'cancelled':
       return problem(409, 'order_cancelled', `Order ${reference} was cancelled and cannot be paid. ${USE_NEW}`);
     case 'expired': {
-      const detail =
-        `The link of order ${reference} has expired and cannot be paid. Open the order under a new reference. A payment ` +
-        'that is already under way still pays this one.';
+      // It may be inactive because it was just paid, so another link could be paid a second time.
+      const isInactive = opened.order.state === 'awaiting_payment' && opened.order.link?.status === 'INACTIVE';
+      const detail = isInactive
+        ? `The service shows the link of order ${reference} inactive: it was disabled, or it has just been paid. Ask ` +
+          `again (POST /v1/orders/${reference}/check) before you open another.`
+        : `The link of order ${reference} has expired and cannot be paid. Open the order under a new reference. A payment ` +
+          'that is already under way still pays this one.';
       return problem(409, 'link_expired', detail);
     }
     case 'conflict': {

@@ -106,7 +106,7 @@ export const cancelOrder = operation({
 async function requireUntouched(options: ApiOptions, known: Order): Promise<void> {
   const checked = await askNow(options, known.reference);
   const payable = checked.outcome === 'read' || checked.outcome === 'foreign' ? checked.link : null;
-  if (payable === null || isUntouched(payable)) return;
+  if (payable === null || isUntouched(payable) || isLeft(payable)) return;
   const said = `The service says ${payable.paymentStatus ?? 'nothing'} of link ${payable.id}'s payment`;
   const now = (await options.store.findOrder(known.reference)) ?? known;
   throw notCancellable(`${said}: order ${known.reference} was not cancelled.`, now);
@@ -114,6 +114,11 @@ async function requireUntouched(options: ApiOptions, known: Order): Promise<void
 
 function isUntouched({ paymentStatus, payments }: LinkSeen): boolean {
   return paymentStatus === 'NOT_STARTED' && payments === 0;
+}
+
+/** A payment that was begun, and left until the link expired. If it is completed after all, settled holds its money. */
+function isLeft({ status, paymentStatus, payments }: LinkSeen): boolean {
+  return status === 'EXPIRED' && paymentStatus === 'PENDING' && payments > 0;
 }
 
 function notCancellable(why: string, now: Order): ProblemError {
@@ -128,8 +133,8 @@ function instead({ reference: name, state }: Order): string {
   if (state === 'paid') return "To give the money back, refund the payment in the service's panel.";
   if (!isOpen(state)) return 'Its money has gone back to the customer, so nothing is left to cancel.';
   return (
-    "Only the service can end a payment that has begun. Look at it in the service's panel. It may never be completed: some " +
-    'hours after the link expired, the shop may release the goods that it reserved, and sell under a new reference. If the ' +
+    "Only the service can end a payment that has begun. Look at it in the service's panel. When the link has expired, " +
+    'the order expires and can be cancelled, and the shop may sell under a new reference. If the ' +
     `payment still arrives, settled sends order.paid. To ask again: settled orders check ${word}`
   );
 }

@@ -119,7 +119,7 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     remedy: 'use a new reference',
   },
   link_expired: {
-    meaning: "the order's link has expired, so settled does not give it out",
+    meaning: "the order's link has expired or is inactive, so settled does not give it out",
     remedy: 'use a new reference; a payment that has already begun still pays the order',
   },
   link_id_conflict: { meaning: 'the order already has another link and is no longer open', remedy: 'check the id' },

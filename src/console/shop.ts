@@ -118,7 +118,7 @@ function noticeColumns(view: View): Column<NoticeDocument>[] {
     { head: 'Notice', cell: (notice) => noticeName(view, notice) },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Made', cell: ({ createdAt }) => since(view, createdAt) },
-    { head: 'Status', cell: (notice) => rowStatus(view, notice) },
+    { head: 'Status', cell: (notice) => (notice.superseded ? 'superseded' : rowStatus(view, notice)) },
     { head: 'Attempts', isNumber: true, cell: ({ attempt }) => whole(attempt) },
     { head: 'What the shop answered', isText: true, cell: (notice) => shopAnswer(notice) },
     ...(mayDo(view, 'operator')

@@ -24,6 +24,19 @@ export const NOTICE_TYPES = [
 ] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
+/** Notices about money. The others inform, and a later one of these makes them needless to a shop that refused them. */
+export const MONEY_NOTICES = [
+  'order.paid',
+  'order.held',
+  'order.refunded',
+  'order.disputed',
+  'payment.duplicate',
+] as const satisfies readonly NoticeType[];
+
+export function isAboutMoney(type: string): boolean {
+  return MONEY_NOTICES.some((name) => name === type);
+}
+
 /** One thing that a decision does besides changing the order's state. */
 export type Effect =
   | { readonly do: 'entry'; readonly entry: LedgerEntry }

@@ -23,7 +23,7 @@ const KINDS_OF = {
     'money_unnamed',
   ],
   unsettled: ['event_dead', 'event_not_understood', 'link_mismatch', 'event_conflict'],
-  shop: ['shop_refuses_notices', 'notices_dead'],
+  shop: ['shop_refuses_notices', 'money_untold', 'notices_dead'],
   service: [
     'service_unanswered',
     'api_key_refused',
@@ -183,6 +183,8 @@ export type AttentionParams = {
   money_unnamed: { readonly amount: Money };
   /** The notice that was given up last. */
   notices_dead: { readonly notice: string; readonly message: string };
+  /** The notice that failed first of those that hold up news about money, and since when. */
+  money_untold: { readonly notice: string; readonly reference: string; readonly sinceMs: number };
   /** `count`: misread quotes in a row. */
   quote_reading_doubtful: { readonly count: number };
   reference_taken: NotedFault & { readonly foreignId: string | null };

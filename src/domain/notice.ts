@@ -187,6 +187,14 @@ export type ShopRefusal = { fault: FaultNote; answer: ShopAnswer | null };
 /** The shop's answer: its status, and the beginning of its body as text. */
 export type ShopAnswer = { status: number; body: string };
 
+/** Statuses by which a shop asks for another attempt of the same notice, rather than refuse it. */
+const ASKS_AGAIN: readonly number[] = [408, 425, 429];
+
+/** Whether the shop refuses this very notice, so that sending it again is of little use. */
+export function isDefiniteRefusal(answer: ShopAnswer | null): boolean {
+  return answer !== null && answer.status >= 400 && answer.status < 500 && !ASKS_AGAIN.includes(answer.status);
+}
+
 /** settled tells a person after this many failed attempts in a row, or this long after the first of them. */
 export const REFUSES_AFTER = { attempts: 3, ageMs: 120_000 } as const;
 

@@ -8,7 +8,7 @@ import type { Customer, KnownDetails } from './payment_details.ts';
  */
 const NEXT_STATES = {
   awaiting_payment: ['payment_pending', 'paid', 'held', 'expired', 'cancelled', 'refunded', 'disputed'],
-  payment_pending: ['paid', 'held', 'refunded', 'disputed'],
+  payment_pending: ['paid', 'held', 'expired', 'refunded', 'disputed'],
   paid: ['refunded', 'disputed'],
   held: ['paid', 'cancelled'],
   expired: ['paid', 'held', 'cancelled', 'refunded', 'disputed'],
@@ -116,6 +116,17 @@ export function mayBeUnconfirmed(state: OrderState): boolean {
 /** Whether the order still waits for its money. */
 export function isOpen(state: OrderState): boolean {
   return state === 'awaiting_payment' || state === 'payment_pending' || state === 'expired';
+}
+
+/**
+ * Why no payment can begin at the order's link any more, although the order waits for its money; null if one can, or
+ * if there is no link. An inactive link counts only before a payment began, because payments make links inactive too.
+ */
+export function linkEnd({ state, link }: Pick<Order, 'state' | 'link'>, nowMs: number): 'expired' | 'inactive' | null {
+  if (!isOpen(state) || link === null) return null;
+  const { status, expiresAtMs } = link;
+  if (state === 'expired' || status === 'EXPIRED' || (expiresAtMs !== null && expiresAtMs <= nowMs)) return 'expired';
+  return status === 'INACTIVE' && state === 'awaiting_payment' ? 'inactive' : null;
 }
 
 /** Whether the order's money was counted and needs no decision by a person. */

@@ -42,6 +42,8 @@ const CELLS: Record<FactKind, Record<OrderState, Cell>> = {
   disputed: inEveryState(reversed),
   expired: inEveryState(changesNothing, {
     awaiting_payment: (order) => become(order, 'expired'),
+    // A payment that was begun may still be completed, and then pays the expired order.
+    payment_pending: (order) => become(order, 'expired'),
     expired: (order) => decision(order, 'already_applied', 'already_expired'),
   }),
   disabled: inEveryState(changesNothing, {

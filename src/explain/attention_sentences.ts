@@ -190,6 +190,10 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `An event paid order ${reference} without naming an amount, and settled has no API to ask. settled counted what the ` +
     `order asks for, ${inMoney(amount)}. ${look(reference)} If less arrived, collect the rest from the customer. Then end ` +
     `this matter: ${end}`,
+  money_untold: (_shop, { notice, reference, sinceMs }) =>
+    `The shop has not taken news about money of order ${reference}: attempts have failed since ${iso(sinceMs)}, and other ` +
+    `orders may wait too. To see what the shop answers: settled notices show ${notice}. settled goes on trying, and this ` +
+    'matter ends when no such news waits any longer.',
   notices_dead: (_shop, { notice, message }) =>
     `The shop did not accept notice ${notice}: ${message} To see all of them: settled notices list --status dead. When the ` +
     'shop works again, send them again: settled notices resend --failed --yes (with --dry-run it only lists them)',

@@ -107,6 +107,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   link_not_known: 'the service has a payment link that this restored database does not know',
   link_not_opened: 'settled has not been able to open the payment link yet',
   link_withheld: 'the service created the link with another amount or currency, so the shop does not get it',
+  money_untold: 'the shop has not taken news about the money of an order for minutes',
   notices_dead: 'the shop did not accept notices, and settled no longer sends them',
   merchant_inactive: 'the service says that the merchant is not active',
   money_unnamed:

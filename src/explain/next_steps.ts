@@ -213,9 +213,8 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
     ];
   }
   return [
-    `If the customer still completes the payment, the order is paid.${unheard}`,
-    'settled sends no notice if the customer never does. Some hours after the link expired, the shop may release the goods ' +
-      'that it reserved.',
+    `When the service says that the link has expired, the order expires, and settled tells the shop. If the customer ` +
+      `still completes the payment, the order is paid.${unheard}`,
   ];
 }
 

@@ -42,10 +42,10 @@ function refusing(failures: ShopFailures, nowMs: number): string[] {
 
 function nextOfEach(notices: readonly NoticeSummary[], nowMs: number): string[] {
   return notices.flatMap((notice) => {
-    const { id, type, status, dueAtMs } = notice;
+    const { id, type, status, dueAtMs, isSuperseded } = notice;
     const what = words.notice(type);
     const resend = `settled notices resend ${id}`;
-    if (status === 'done') return [];
+    if (status === 'done' || isSuperseded) return [];
     if (status === 'dead') return [`Make sure that the shop accepts notices. Then tell it ${what}: ${resend}`];
     if (status === 'leased') return [`settled is telling the shop ${what}.`];
     if (dueAtMs === null) return [`settled tells the shop ${what} after this order's earlier notices.`];

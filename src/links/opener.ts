@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { formatAmount } from '../domain/money.ts';
 import type { OpeningState } from '../domain/opening.ts';
-import { isOtherCustomer, type Order } from '../domain/order.ts';
+import { isOtherCustomer, linkEnd, type Order } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
@@ -68,7 +68,7 @@ export function startOpener(options: OpenerOptions) {
   async function open(request: OpenRequest, by: Author | null): Promise<OpenResult> {
     const answerByMs = clock.monotonicMs() + ANSWER_WITHIN_MS;
     const intended = await intend(options, request, by);
-    const over = overFor(intended.order);
+    const over = overFor(intended.order, clock.nowMs());
     if (over !== null) return over;
     if (intended.outcome === 'conflict') {
       const differing = intended.request === null ? null : differingFields(intended.request, request);
@@ -83,7 +83,7 @@ export function startOpener(options: OpenerOptions) {
     const end = await ended;
     if (end !== null && end.outcome !== 'opened') return end;
     const order = (await store.findOrder(request.reference)) ?? intended.order;
-    const ending = overFor(order);
+    const ending = overFor(order, clock.nowMs());
     if (ending !== null) return ending;
     const { fault } = intended.opening;
     if (order.link === null && fault?.code === 'service_key_refused') {
@@ -198,9 +198,9 @@ function randomText(bytes: number): string {
 }
 
 /** The result if no customer may be sent to the order's link; null if they may. */
-function overFor(order: Order): OpenResult | null {
-  const { state } = order;
-  return state === 'cancelled' || state === 'expired' ? { outcome: state, order } : null;
+function overFor(order: Order, nowMs: number): OpenResult | null {
+  if (order.state === 'cancelled') return { outcome: 'cancelled', order };
+  return order.state === 'expired' || linkEnd(order, nowMs) !== null ? { outcome: 'expired', order } : null;
 }
 
 /** Why an opening ended without a link for the shop; null if it did not. */

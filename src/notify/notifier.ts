@@ -24,7 +24,7 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
 
 /**
  * Sends notices to the shop; the notices of one order go one at a time, in order. A notice that the shop does not
- * accept delays only its own order. If the shop accepts none at all, settled sends slowly, so that many waiting notices
+ * accept delays only its own order, and there no news about money if the shop refuses it. If the shop accepts none at all, settled sends slowly, so that many waiting notices
  * cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
@@ -43,8 +43,8 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
     const outcome = await tell(sending, notice);
     // A shop that answers 410 is up.
     if (outcome === 'delivered' || outcome === 'retried') pace.note(outcome === 'delivered');
-    // The order's next notice, if there is one, is due now.
-    if (outcome === 'delivered' || outcome === 'dead') pools.new.wake();
+    // The order's next notice, if there is one, is due now; after a refusal, the next one about money.
+    if (outcome !== null && !(outcome === 'retried' && pace.isDown())) pools.new.wake();
   }
 
   const startKind = (tried: boolean, places: number) => {

@@ -83,6 +83,8 @@ export type NoticeSummary = {
   type: string;
   version: number;
   status: RowStatus;
+  /** Of a dead notice: whether the shop took a later one that makes it needless, so that nobody need look. */
+  isSuperseded: boolean;
   attempt: number;
   createdAtMs: number;
   /** When a pending notice is sent next; null while another notice of its order comes first. */

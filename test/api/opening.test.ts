@@ -254,6 +254,37 @@ describe('api: opening a link again', () => {
     }
   });
 
+  it('answers 409 once a begun payment was left until the link expired; the order can be cancelled', async () => {
+    const { sandbox, settled } = anyShop();
+    const reference = freshReference();
+    const { body } = await openOrder({ sandbox, settled }, reference, asked);
+    await act(sandbox, body.order.link, 'pay', { complete: false });
+    await passUntil({ sandbox, settled }, async () => (await settled.order(reference)).state === 'payment_pending');
+    await act(sandbox, body.order.link, 'expire');
+    await passUntil({ sandbox, settled }, async () => (await settled.order(reference)).state === 'expired');
+    const again = await post(settled, '/v1/orders', { reference, title: 'A chair', ...asked });
+    expect(problem(again, 409, 'link_expired')).toContain('new reference');
+    expect(JSON.stringify(again.body)).not.toContain('http');
+    const told = await get(settled, `/v1/notices?reference=${reference}`);
+    expect(told.body.notices.map(({ type }: { type: string }) => type)).toEqual([
+      'order.expired',
+      'order.payment_pending',
+    ]);
+    const cancelled = await post(settled, `${orderPath(reference)}/cancel`, {});
+    expect([cancelled.status, cancelled.body.order?.state]).toEqual([200, 'cancelled']);
+  });
+
+  it('answers 409 if the link is inactive and settled knows no payment: it may have been paid', async () => {
+    const shop = anyShop();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference, asked);
+    await act(shop.sandbox, body.order.link, 'disable');
+    await check(shop, reference);
+    const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...asked });
+    expect(problem(again, 409, 'link_expired')).toContain(`/v1/orders/${reference}/check`);
+    expect(JSON.stringify(again.body)).not.toContain('pay/');
+  });
+
   it('answers 200 if the order is paid: its state says so', async () => {
     const shop = anyShop();
     const reference = freshReference();

@@ -1,7 +1,15 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Answer, OPERATIONS, type OperationName, SettledError, settledClient } from '../../client/settled.ts';
+import {
+  type Answer,
+  OPERATIONS,
+  type OperationName,
+  payUrlOf,
+  SettledError,
+  settledClient,
+} from '../../client/settled.ts';
+import { ORDER_STATES } from '../../src/domain/order.ts';
 import { SHOP_TOKEN } from '../support/app.ts';
 import { DOCUMENT, DOCUMENTED, faultsBySchema, responseOf } from '../support/document.ts';
 import { freePort } from '../support/http.ts';
@@ -30,6 +38,19 @@ describe("the client's calls", () => {
     await eventually(async () => expect((await client().get(reference))?.state).toBe('paid'));
     expect(await client().open(chair(reference))).toMatchObject({ order: { state: 'paid' }, payUrl: null });
     await expect(client().cancel(reference)).rejects.toMatchObject({ code: 'not_cancellable', answered: 409 });
+  });
+
+  it('send nobody to pay who has begun to, whose link has ended, or who has no link', async () => {
+    const { order } = await client().open(chair(freshReference()));
+    const { link } = order as { link: NonNullable<typeof order.link> };
+    expect(payUrlOf(order)).toBe(link.url);
+    const others = ORDER_STATES.filter((state) => state !== 'awaiting_payment');
+    for (const state of others) expect(payUrlOf({ ...order, state }), state).toBeNull();
+    for (const status of ['EXPIRED', 'INACTIVE']) expect(payUrlOf({ ...order, link: { ...link, status } })).toBeNull();
+    const endMs = Date.parse(String(link.expiresAt));
+    expect([payUrlOf(order, endMs - 1), payUrlOf(order, endMs)]).toEqual([link.url, null]);
+    expect(payUrlOf({ ...order, link: { ...link, expiresAt: null } }, endMs)).toBe(link.url);
+    expect(payUrlOf({ ...order, link: null })).toBeNull();
   });
 
   it('ask the service, cancel, and say that a cancelled order opens no more', async () => {

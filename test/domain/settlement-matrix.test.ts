@@ -33,7 +33,7 @@ const MOVES: Record<FactKind, Partial<Record<OrderState, OrderState[]>>> = {
     refunded: ['held'],
     disputed: ['held'],
   },
-  expired: { awaiting_payment: ['expired'] },
+  expired: { awaiting_payment: ['expired'], payment_pending: ['expired'] },
   disabled: {},
   unpaid: {},
   unconfirmed: { ...OPEN_TO('held'), cancelled: ['held'] },

@@ -701,13 +701,16 @@ describe('settlement: a dispute that was won', () => {
 });
 
 describe('settlement: an expired link', () => {
-  it('expires an awaiting order and tells the shop', () => {
-    const { made } = step(anOrder(), aFact('expired'));
-    expect(made).toMatchObject({ outcome: 'applied', rule: 'expired', state: 'expired' });
-    expect(deeds(made)).toEqual(['notice order.expired']);
-  });
+  it.each(['awaiting_payment', 'payment_pending'] as const)(
+    'expires an order that is %s and tells the shop',
+    (state) => {
+      const { made } = step(orderIn(state), aFact('expired'));
+      expect(made).toMatchObject({ outcome: 'applied', rule: 'expired', state: 'expired' });
+      expect(deeds(made)).toEqual(['notice order.expired']);
+    },
+  );
 
-  it.each(other(['awaiting_payment']))('leaves an order that is %s', (state) => {
+  it.each(other(['awaiting_payment', 'payment_pending']))('leaves an order that is %s', (state) => {
     const made = decide(orderIn(state), aFact('expired'), API);
     expect(made).toMatchObject({ state, effects: [] });
     expect(made.outcome).toBe(state === 'expired' ? 'already_applied' : 'ignored');

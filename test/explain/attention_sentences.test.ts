@@ -99,6 +99,7 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   link_withheld: /pl_9 of order a b .*It is in USD\./,
   merchant_inactive: /\(403\)/,
   money_unnamed: /12\.34 BRL.*attention end 7/,
+  money_untold: /money of order order-1: .* since 1970-/,
   notices_dead: /notice n-1: It is gone\. /,
   quote_reading_doubtful: /quotes of 3 payments/,
   reference_taken: /settled orders adopt 'a b' --id 'pl 9' /,

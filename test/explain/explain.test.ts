@@ -290,17 +290,17 @@ describe('why: an order that waits, and whose link has ended', () => {
     link: { id: 'pl_1', url: null, shortUrl: null, status: 'EXPIRED', expiresAtMs: null },
   });
 
-  it('says when it ended, that a payment that was begun may never be completed, and that no notice says so', () => {
+  it('says when it ended, that a payment that was begun may never be completed, and that the shop is told', () => {
     const { answer, next } = told({ order: orderIn('payment_pending'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at 2026-01-02T11:59:00\.000Z: .* may never be completed\.$/);
-    expect(next).toMatch(/^If the customer still completes the payment, the order is paid\.\nsettled sends no notice/);
+    expect(next).toMatch(/expired, the order expires, and settled tells the shop\. If the customer still completes the payment/);
     expect(next).not.toMatch(/When the service reports/);
   });
 
   it('says the same if the service says it before our clock does', () => {
     const { answer, next } = told({ order: expired('payment_pending'), linkExpiresAtMs: NOW + MINUTE });
     expect(answer).toMatch(/link has expired at .* may never be completed/);
-    expect(next).toMatch(/^If the customer still completes the payment/);
+    expect(next).toMatch(/If the customer still completes the payment, the order is paid/);
     expect(told({ order: expired('payment_pending') }).answer).toMatch(/link has expired: no new payment/);
   });
 
@@ -408,6 +408,7 @@ describe('why: what the shop was told', () => {
     type: 'order.paid',
     version: 2,
     status: 'pending',
+    isSuperseded: false,
     attempt: 0,
     createdAtMs: NOW - MINUTE,
     dueAtMs: NOW - MINUTE,

@@ -10,6 +10,7 @@ import { type FeedRow, feedNotice } from '../verbs/notices.ts';
 import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
 import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
 import {
+  COUNT_SUPERSEDED,
   type Counters,
   countLeases,
   countStatuses,
@@ -129,7 +130,7 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
 // Triggers maintain these counts.
 const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
 const COUNTERS: Counters = {
-  notices: statement('SELECT status AS name, n FROM notice_count'),
+  notices: statement(`SELECT status AS name, n FROM notice_count UNION ALL ${COUNT_SUPERSEDED}`),
   checks: statement(
     `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
   ),

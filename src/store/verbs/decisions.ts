@@ -25,6 +25,7 @@ import { writeAudit } from './audit.ts';
 import { checkSchedule } from './check_queue.ts';
 import { endOpening } from './intents.ts';
 import { type LoadedOrder, loadOrder, lockReference } from './orders.ts';
+import { hastenTurn } from './superseding.ts';
 
 const SET_ORDER = `UPDATE orders SET state = @state, flags = @flags, version = @version,
   adopted_payment_id = @adoptedPaymentId, resolution = @resolution, updated_at_ms = @atMs`;
@@ -128,6 +129,8 @@ const INSERT_NOTICE = statement(`
 function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, order: Order, atMs: number): void {
   const body = noticeBody(type, order, atMs);
   tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: order.version, body, atMs });
+  // The first notice of an order, at version 2, has none before it.
+  if (order.version > 2) hastenTurn(tx, orderKey, type, atMs);
 }
 
 /** After this many quotes in a row that name less than their links or are unreadable, settled deems quotes misread. */

@@ -1,3 +1,4 @@
+import { isAboutMoney } from '../../domain/decision.ts';
 import { noticeName, readNoticeName } from '../../domain/notice.ts';
 import type { NoticeFilter } from '../contract_lists.ts';
 import type {
@@ -13,6 +14,7 @@ import type {
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { writeAudit } from './audit.ts';
+import { DEAD, endUntoldMoney, mayBePassed, noteUntoldMoney, PASS_ON, START_AGAIN, supersede } from './superseding.ts';
 import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
 import {
   ATTEMPT,
@@ -25,9 +27,6 @@ import {
   readAttempt,
   readShopFailures,
 } from './shop_failures.ts';
-
-/** All dead notices share one matter, because an unreachable shop fails them all. */
-const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
 
 // Skips a row that another transaction has locked: its lease is just ending.
 const LAPSE = statement(`
@@ -60,7 +59,9 @@ const ENDED_WITH = `holder = NULL, fault_code = @code, fault_message = @message,
 const end = (status: 'done' | 'dead') =>
   `UPDATE outbox SET status = '${status}', due_at_ms = NULL, ended_at_ms = @nowMs, ${ENDED_WITH} WHERE ${IS_OURS}`;
 const FINISH = statement(`
-  ${end('done')} RETURNING order_key AS orderKey, EXISTS (SELECT 1 FROM shop_failure) AS hasFailures`);
+  ${end('done')} RETURNING order_key AS orderKey, type,
+    EXISTS (SELECT 1 FROM outbox earlier WHERE earlier.order_key = outbox.order_key AND earlier.key < outbox.key
+      AND earlier.status = 'pending') AS hasEarlier, EXISTS (SELECT 1 FROM shop_failure) AS hasFailures`);
 const BURY = statement(end('dead'));
 const GIVE_BACK = statement(`
   UPDATE outbox SET status = 'pending', due_at_ms = @dueAtMs, ${ENDED_WITH} WHERE ${IS_OURS}`);
@@ -75,14 +76,14 @@ const FIND_TURN = statement(`
     AND order_key = (SELECT order_key FROM outbox WHERE key = @noticeKey)`);
 const REQUEUE = statement(`
   UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
-    due_at_ms = @dueAtMs WHERE key = @noticeKey`);
+    due_at_ms = @dueAtMs, superseded = CASE WHEN superseded IS NOT NULL THEN false END WHERE key = @noticeKey`);
 const HASTEN = statement('UPDATE outbox SET due_at_ms = @nowMs WHERE key = @noticeKey');
 // Locked before END_MATTER looks for dead notices: a notice that dies now raises the matter again afterwards.
 const LOCK_MATTER = statement(`
   SELECT 1 FROM attention WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL FOR UPDATE`);
 const END_MATTER = statement(`
   UPDATE attention SET ended_at_ms = @nowMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL
-    AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead')`);
+    AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead' AND superseded IS NOT TRUE)`);
 
 export const tellingVerbs: InTransaction<Telling> = {
   *claimNotices(tx, { tried, limit, nowMs, leaseMs }) {
@@ -90,6 +91,7 @@ export const tellingVerbs: InTransaction<Telling> = {
     const found = tx.all<ClaimedRow>(tried ? DUE_AGAIN : DUE_NEW, { nowMs, limit });
     if (tried) yield* raiseOldFailures(tx, nowMs);
     const rows = yield* found;
+    if (tried) yield* noteUntoldMoney(tx, nowMs);
     const keys = rows.map(({ noticeKey }) => noticeKey);
     if (keys.length > 0) tx.send(LEASE, { keys, replica: tx.replica, nowMs, untilMs: nowMs + leaseMs });
     return rows.map(({ random, ...notice }) => ({ ...notice, id: noticeName(notice.noticeKey, random) }));
@@ -99,18 +101,26 @@ export const tellingVerbs: InTransaction<Telling> = {
     // Without the order's lock, a notice that is just being written would miss its turn.
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
     const values = { noticeKey, attempt, replica, nowMs, ...attemptColumns({ fault: null, answer }) };
-    const taken = yield* tx.one<{ orderKey: number; hasFailures: boolean }>(FINISH, values);
+    const taken = yield* tx.one<TakenNotice>(FINISH, values);
     if (taken === undefined) return 'lost';
+    if (taken.hasEarlier && isAboutMoney(taken.type)) yield* supersede(tx, { orderKey: taken.orderKey, nowMs });
     tx.send(GIVE_NEXT_ITS_TURN, { orderKey: taken.orderKey, nowMs });
     if (taken.hasFailures) endFailures(tx, nowMs);
     return 'done';
   },
   *retryNotice(tx, { noticeKey, attempt, dueAtMs, ...ended }) {
+    const { nowMs } = ended;
     const ours = { noticeKey, attempt, replica: tx.replica };
+    tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
     const locked = yield* tx.one<LockedNotice>(LOCK_CLAIMED, ours);
     if (locked === undefined) return 'lost';
     tx.send(GIVE_BACK, { ...ours, dueAtMs, ...attemptColumns(ended) });
-    yield* countFailure(tx, { ...ended, hasFailedBefore: locked.hasFailedBefore });
+    const inARow = yield* countFailure(tx, { ...ended, hasFailedBefore: locked.hasFailedBefore });
+    const { orderKey } = locked;
+    // A replica of the release before may have been told that the shop took a later notice, and not have acted on it.
+    yield* supersede(tx, { orderKey, nowMs });
+    const isPassed = mayBePassed({ answer: ended.answer, attempt, inARow });
+    tx.send(isPassed ? PASS_ON : START_AGAIN, { orderKey, noticeKey, nowMs, dueAtMs });
     return 'pending';
   },
   *buryNotice(tx, { noticeKey, attempt, ...ended }) {
@@ -157,16 +167,19 @@ export const tellingVerbs: InTransaction<Telling> = {
   },
   *stopTelling(tx, { nowMs }) {
     endRefusal(tx, nowMs);
+    endUntoldMoney(tx, nowMs);
   },
 };
 
 type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
+type TakenNotice = { orderKey: number; type: string; hasEarlier: boolean; hasFailures: boolean };
 type LockedNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
 
 /** A row of `NOTICE`. */
 export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & AttemptRow & { random: string };
 
 const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
+  coalesce(n.superseded, false) AS isSuperseded,
   n.created_at_ms AS createdAtMs, CASE WHEN n.status = 'pending' THEN n.due_at_ms END AS dueAtMs,
   n.ended_at_ms AS endedAtMs, ${ATTEMPT}`;
 const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';
@@ -191,14 +204,16 @@ export function* noticeIdOf(tx: Transaction, key: number): Work<string | null> {
 }
 
 const oldest = (status: 'pending' | 'leased' | 'dead') =>
-  `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' ORDER BY key LIMIT 1) AS ms`;
+  `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' AND superseded IS NOT TRUE ORDER BY key LIMIT 1)
+    AS ms`;
 const TIMES = statement(`
   SELECT (SELECT min(ms) FROM (${oldest('pending')} UNION ALL ${oldest('leased')} UNION ALL ${oldest('dead')}) AS oldest)
       AS untakenSinceMs,
     (SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000) AS newest
      WHERE status = 'done') AS takenAtMs`);
 const failed = (status: 'pending' | 'dead') =>
-  statement(`${NOTICE} WHERE n.status = '${status}' AND n.fault_code IS NOT NULL ORDER BY n.key LIMIT 1`);
+  statement(`${NOTICE} WHERE n.status = '${status}' AND n.fault_code IS NOT NULL
+    AND n.superseded IS NOT TRUE ORDER BY n.key LIMIT 1`);
 const FAILED_PENDING = failed('pending');
 const FAILED_DEAD = failed('dead');
 
@@ -230,15 +245,18 @@ export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'find
 
 const NOTICES_OF_KEYS = statement(`${NOTICE} WHERE n.key = ANY(@keys::bigint[]) ORDER BY n.key DESC`);
 
+/** A superseded notice is dead for the release before. In lists of dead ones, people look for what needs them. */
+const NOT_SUPERSEDED = 'n.superseded IS NOT TRUE';
+
 const waiting = (status: 'pending' | 'leased' | 'dead') => {
   // The status is a literal, because a partial index is used only for its own literal.
-  return { from: `outbox n INDEXED BY outbox_${status}`, condition: `n.status = '${status}'` };
+  return { from: `outbox n INDEXED BY outbox_${status}`, condition: `n.status = '${status}' AND ${NOT_SUPERSEDED}` };
 };
 
 export const NOTICE_LIST = defineList({
   table: 'outbox',
   alias: 'n',
-  matches: `(@status::text IS NULL OR n.status = @status) AND (@type::text IS NULL OR n.type = @type)
+  matches: `(@status::text IS NULL OR (n.status = @status AND ${NOT_SUPERSEDED})) AND (@type::text IS NULL OR n.type = @type)
     AND ${inTime('outbox', 'n')}`,
   ordered: {
     ofOrder: {

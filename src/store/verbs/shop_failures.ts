@@ -54,13 +54,17 @@ const COUNT = statement(`
 
 /**
  * Counts a failed attempt, and raises the matter once there were enough. A notice that failed before does not begin a
- * count: the shop has accepted another since, and may accept more.
+ * count: the shop has accepted another since, and may accept more. Returns the count, null if there is none.
  */
-export function* countFailure(tx: Transaction, ended: AttemptEnd & { hasFailedBefore: boolean }): Work<void> {
+export function* countFailure(
+  tx: Transaction,
+  ended: AttemptEnd & { hasFailedBefore: boolean },
+): Work<ShopFailures | null> {
   const { hasFailedBefore, nowMs } = ended;
   const values = { begins: !hasFailedBefore, nowMs, ...attemptColumns(ended) };
   const row = yield* tx.one<FailuresRow & { isRaised: boolean }>(COUNT, values);
   if (row?.isRaised) attention.raiseForNoOrder(tx, SHOP_REFUSES.kind, refusalMatter(row, nowMs));
+  return row === undefined ? null : (readAttempt(row) as ShopFailures);
 }
 
 // Skips a row that another transaction has locked: that one counts an attempt and raises the matter, or ends the row.

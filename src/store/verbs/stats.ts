@@ -34,13 +34,15 @@ type Totals = Pick<Stats, 'drift' | 'webhooksMissing'> & Stats['feed'];
 const countsOf = (table: string, statuses: readonly string[]) =>
   statuses.map((status) => `SELECT '${status}' AS name, count(*) AS n FROM ${table} WHERE status = '${status}'`);
 
+export const COUNT_SUPERSEDED = `SELECT 'superseded' AS name, count(*) AS n FROM outbox WHERE superseded`;
+
 /**
  * Counts the rows of each status except `done`; each of these statuses has an index.
  * @param every the number of all rows, as an expression
  */
 export function countStatuses(table: 'inbox' | 'outbox', every: string): Statement {
   const counts = [...countsOf(table, ['pending', 'leased', 'dead']), `SELECT 'every' AS name, ${every} AS n`];
-  return statement(counts.join(' UNION ALL '));
+  return statement([...counts, ...(table === 'outbox' ? [COUNT_SUPERSEDED] : [])].join(' UNION ALL '));
 }
 
 const OPENINGS = statement(countsOf('opening', ['pending', 'leased', 'taken']).join(' UNION ALL '));
@@ -66,7 +68,7 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters, c
   return {
     orders: tally(census.orders),
     events: tally(yield* events),
-    notices: tally(yield* notices),
+    notices: noticeCounts(yield* notices),
     drift,
     webhooksMissing,
     feed,
@@ -85,6 +87,13 @@ function tally(rows: readonly Named[]): Record<string, number> {
   const { every, ...counts } = Object.fromEntries(rows.map(({ name, n }) => [name, n]));
   if (every === undefined) return counts;
   return { ...counts, done: Object.values(counts).reduce((rest, n) => rest - n, every) };
+}
+
+/** Superseded notices are stored as dead ones, and need nobody. */
+function noticeCounts(rows: readonly Named[]): Record<string, number> {
+  const superseded = rows.find(({ name }) => name === 'superseded')?.n ?? 0;
+  const counts = tally(rows.filter(({ name }) => name !== 'superseded'));
+  return superseded === 0 ? counts : { ...counts, dead: (counts.dead ?? 0) - superseded };
 }
 
 const DAY_MS = 86_400_000;
