@@ -172,9 +172,8 @@ export function settledClient(options: ClientOptions) {
 
 /** Where the customer pays the order; null if they cannot: not yet, not any more, or because settled withholds the link. */
 export function payUrlOf({ state, link }: Order, nowMs = Date.now()): string | null {
-  if (state !== 'awaiting_payment' || link === null) return null;
-  const hasEnded = link.status === 'EXPIRED' || link.status === 'INACTIVE';
-  return hasEnded || (link.expiresAt !== null && Date.parse(link.expiresAt) <= nowMs) ? null : link.url;
+  const isOver = /^(EXPIRED|INACTIVE)$/.test(link?.status ?? '') || Date.parse(link?.expiresAt ?? '') <= nowMs;
+  return state !== 'awaiting_payment' || isOver ? null : (link?.url ?? null);
 }
 
 async function* readFeed(
@@ -704,6 +703,7 @@ export type AttentionKind =
   | 'link_withheld'
   | 'merchant_inactive'
   | 'money_unnamed'
+  | 'money_untold'
   | 'notices_dead'
   | 'quote_reading_doubtful'
   | 'reference_taken'

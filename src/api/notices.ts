@@ -66,7 +66,9 @@ const summary = {
   status: field.rowStatus,
   superseded: z
     .boolean()
-    .describe('Of a dead one: the shop took a later notice about money, so that this one, which only informs, is needless.'),
+    .describe(
+      'Of a dead one: the shop took a later notice about money, so that this one, which only informs, is needless.',
+    ),
   attempt: field.count.describe('How often settled has tried to send it.'),
   fault: field.fault.nullable(),
   answer: shopAnswer.describe('What the shop answered last.'),

@@ -181,10 +181,9 @@ export type AttentionParams = {
   link_withheld: { readonly linkId: string; readonly why: string };
   merchant_inactive: Nothing;
   money_unnamed: { readonly amount: Money };
+  money_untold: { readonly notice: string; readonly reference: string; readonly sinceMs: number };
   /** The notice that was given up last. */
   notices_dead: { readonly notice: string; readonly message: string };
-  /** The notice that failed first of those that hold up news about money, and since when. */
-  money_untold: { readonly notice: string; readonly reference: string; readonly sinceMs: number };
   /** `count`: misread quotes in a row. */
   quote_reading_doubtful: { readonly count: number };
   reference_taken: NotedFault & { readonly foreignId: string | null };

@@ -19,7 +19,8 @@ describe('api: notices', () => {
     const { reference } = await paidOrder(settled());
     const { reference: held } = await heldOrder(settled());
     const { notices } = await list(`since=${before}`);
-    const common = { version: 2, status: 'pending', attempt: 0, endedAt: null, fault: null, answer: null };
+    const unsent = { status: 'pending', superseded: false, attempt: 0, endedAt: null, fault: null, answer: null };
+    const common = { version: 2, ...unsent };
     expect(notices).toEqual([
       {
         ...common,

@@ -293,7 +293,9 @@ describe('why: an order that waits, and whose link has ended', () => {
   it('says when it ended, that a payment that was begun may never be completed, and that the shop is told', () => {
     const { answer, next } = told({ order: orderIn('payment_pending'), linkExpiresAtMs });
     expect(answer).toMatch(/link has expired at 2026-01-02T11:59:00\.000Z: .* may never be completed\.$/);
-    expect(next).toMatch(/expired, the order expires, and settled tells the shop\. If the customer still completes the payment/);
+    expect(next).toMatch(
+      /expired, the order expires, and settled tells the shop\. If the customer still completes the payment/,
+    );
     expect(next).not.toMatch(/When the service reports/);
   });
 

@@ -16,21 +16,24 @@ const statuses = async ({ list }: Stage) =>
 const kinds = async ({ store }: Stage) => (await openAttention(store)).map(({ kind }) => kind).sort();
 
 describe('a notice that only informs, and that the shop refuses', () => {
-  it.each([400, 404, 422])('lets news about money pass at once if the answer is %s, and is not sent after it', async (status) => {
-    const stage = await startStage();
-    stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? status : 204));
-    const order = await stage.newOrder('pix');
-    await stage.happen(order, 'pending');
-    await stage.passFar(HOUR_MS);
-    await stage.happen(order, 'completed');
-    await stage.pass(POLL_MS);
-    expect(sent(stage, 'pix').at(-1)).toBe('order.paid');
-    await stage.passFar(5 * HOUR_MS);
-    expect(sent(stage, 'pix').at(-1)).toBe('order.paid');
-    expect(await statuses(stage)).toEqual(['order.payment_pending superseded', 'order.paid done']);
-    expect(await stage.list('dead')).toEqual([]);
-    expect(await kinds(stage)).toEqual([]);
-  });
+  it.each([400, 404, 422])(
+    'lets news about money pass at once if the answer is %s, and is not sent after it',
+    async (status) => {
+      const stage = await startStage();
+      stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? status : 204));
+      const order = await stage.newOrder('pix');
+      await stage.happen(order, 'pending');
+      await stage.passFar(HOUR_MS);
+      await stage.happen(order, 'completed');
+      await stage.pass(POLL_MS);
+      expect(sent(stage, 'pix').at(-1)).toBe('order.paid');
+      await stage.passFar(5 * HOUR_MS);
+      expect(sent(stage, 'pix').at(-1)).toBe('order.paid');
+      expect(await statuses(stage)).toEqual(['order.payment_pending superseded', 'order.paid done']);
+      expect(await stage.list('dead')).toEqual([]);
+      expect(await kinds(stage)).toEqual([]);
+    },
+  );
 
   it('lets it pass also if both were owed before the shop was asked', async () => {
     const stage = await startStage();

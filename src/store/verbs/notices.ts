@@ -14,7 +14,6 @@ import type {
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { writeAudit } from './audit.ts';
-import { DEAD, endUntoldMoney, mayBePassed, noteUntoldMoney, PASS_ON, START_AGAIN, supersede } from './superseding.ts';
 import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
 import {
   ATTEMPT,
@@ -27,6 +26,7 @@ import {
   readAttempt,
   readShopFailures,
 } from './shop_failures.ts';
+import { DEAD, endUntoldMoney, mayBePassed, noteUntoldMoney, PASS_ON, START_AGAIN, supersede } from './superseding.ts';
 
 // Skips a row that another transaction has locked: its lease is just ending.
 const LAPSE = statement(`

@@ -18,7 +18,11 @@ const FAILS_AFTER = 3;
  * Whether a later notice about money goes on although this one failed. Fewer failures in a row, over all notices, than
  * attempts of this one mean that the shop took another notice meanwhile.
  */
-export function mayBePassed(failed: { answer: ShopAnswer | null; attempt: number; inARow: ShopFailures | null }): boolean {
+export function mayBePassed(failed: {
+  answer: ShopAnswer | null;
+  attempt: number;
+  inARow: ShopFailures | null;
+}): boolean {
   const { answer, attempt, inARow } = failed;
   return isDefiniteRefusal(answer) || (attempt >= FAILS_AFTER && (inARow?.attempts ?? 0) < attempt);
 }
@@ -67,7 +71,9 @@ export const DEAD = { kind: 'notices_dead', subject: 'shop' } as const;
  */
 export function* supersede(tx: Transaction, { orderKey, nowMs }: { orderKey: number; nowMs: number }): Work<void> {
   tx.send(SUPERSEDE, { orderKey, nowMs });
-  const refused = yield* tx.all<{ key: number; random: string; message: string; status: number }>(REFUSED, { orderKey });
+  const refused = yield* tx.all<{ key: number; random: string; message: string; status: number }>(REFUSED, {
+    orderKey,
+  });
   for (const { key, random, message, status } of refused) {
     if (!isDefiniteRefusal({ status, body: '' })) continue;
     tx.send(GIVE_UP, { key, nowMs });
