@@ -272,8 +272,7 @@ function retryMs({ code, answered, retryAfterSeconds }: SettledError, attempts: 
   // A problem of settled without Retry-After needs a person. Without its form, a proxy has said it.
   const isOfProxy = code === 'not_settled' && [429, 502, 503, 504].includes(answered ?? 0);
   const isPassing = code === 'no_answer' || isOfProxy || retryAfterSeconds === 0;
-  const mostMs = Math.min(RETRY_MS.max, RETRY_MS.first * 2 ** (attempts - 1));
-  return isPassing ? mostMs * (0.5 + Math.random() / 2) : null;
+  return isPassing ? Math.min(RETRY_MS.max, RETRY_MS.first * 2 ** (attempts - 1)) * (0.5 + Math.random() / 2) : null;
 }
 
 /** The whole answer. Throws a SettledError if it is longer than any of settled's but a long CSV file. */
