@@ -6,6 +6,9 @@ import type { Shop } from './shop.ts';
 
 export type World = { plan: Plan; service: Service; shop: Shop; life: Life; startedMs: number };
 
+/** What needs a person because of the shop or of the service's answers excuses no money, and is no false alarm. */
+const OF_MONEY = ['money', 'unsettled'];
+
 /** What the three say now; null if settled does not answer. */
 export async function gather(
   { plan, service, shop, life }: World,
@@ -24,7 +27,10 @@ export async function gather(
     ]);
     if (order?.status === 404) continue;
     if (order?.status !== 200 || timeline?.status !== 200 || events?.status !== 200) return null;
-    const mine = list.body.attention.filter((one: { reference: string | null }) => one.reference === reference);
+    const mine = list.body.attention.filter(
+      (one: { reference: string | null; concern: string }) =>
+        one.reference === reference && OF_MONEY.includes(one.concern),
+    );
     const { state, flags, paidAt, paymentsTotal, holds } = order.body.order;
     settled.set(reference, {
       state,

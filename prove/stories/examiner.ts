@@ -54,7 +54,7 @@ export type Said = {
   paidAt: string | null;
   sums: Money[];
   holds: string[];
-  /** Kinds of its open matters, holds among them. */
+  /** Kinds of its open matters of money and of events that are not settled, and the reasons of its holds. */
   attention: string[];
   /** Its document, timeline and matters, as text. */
   text: string;
