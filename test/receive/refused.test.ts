@@ -205,13 +205,17 @@ describe('receive: a delivery that is refused unread', () => {
   });
 
   it('is kept however many were looked up before, of known and of unknown links', async () => {
-    const app = await startTestApp();
-    for (let n = 0; n < 6; n++) {
+    const { promise: stops, resolve: atEnd } = Promise.withResolvers<() => void>();
+    const before = await startTestApp({ atEnd });
+    const links = await Promise.all(Array.from({ length: 6 }, () => before.reserve(freshReference())));
+    (await stops)();
+    // Started anew it has to look every link up: it remembers those that it made.
+    const app = await eventually(() => startTestApp({ storePath: before.storePath }));
+    for (const [n, { reference, webhookUrl }] of links.entries()) {
       await fetch(`${app.hooksUrl}/hooks/${String(n).repeat(32)}`, { method: 'PUT' });
-      const link = await app.reserve(freshReference());
-      await fetch(link.webhookUrl, { method: 'PUT' });
+      await fetch(app.hooksUrl + new URL(webhookUrl).pathname, { method: 'PUT' });
       await eventually(async () => {
-        const { rejections } = (await app.api(`/v1/rejections?reference=${link.reference}`)).body;
+        const { rejections } = (await app.api(`/v1/rejections?reference=${reference}`)).body;
         expect(rejections).toMatchObject([{ reason: 'method_not_allowed', count: 1 }]);
       });
     }
