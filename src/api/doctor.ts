@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { inNumber, iso } from '../explain/glossary.ts';
 import { cannotAsk } from '../explain/service_status.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';
 import { inWords } from '../work/clock.ts';
+import { openLatest } from '../work/latest.ts';
 import { checkDatabase, checkKept, type Finding, failing, finding } from './doctor_store.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
 
@@ -48,9 +50,10 @@ export const doctor = operation({
   }),
   example: { query: 'probe=false' },
   answer: async (options, { query: { probe } }) => {
-    const [database, address, service] = await Promise.all([
+    const [database, address, others, service] = await Promise.all([
       withoutFault('database', checkDatabase(options)),
       probe === 'true' ? checkPublicUrl(options) : [],
+      withoutFault('other addresses', checkOtherAddresses(options, { probes: probe === 'true' })),
       probe === 'true' || options.asking === null
         ? checkService(options)
         : withoutFault('service', checkAsked(options)),
@@ -61,7 +64,10 @@ export const doctor = operation({
       ? await withoutFault('orders and events', checkKept(options, { countsAnew: probe === 'true' }))
       : [];
     const ours = [checkReadiness(options), checkClockSteps(options)];
-    return { store: options.storeName, checks: [...ours, ...database, ...[address].flat(), ...service, ...kept] };
+    return {
+      store: options.storeName,
+      checks: [...ours, ...database, ...[address].flat(), ...others, ...service, ...kept],
+    };
   },
 });
 
@@ -145,6 +151,47 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   }
   const bad = `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`;
   return finding(name, publicUrlReaches, `a signed delivery to ${publicUrl} arrives`, bad);
+}
+
+/** Looked at this often at most: it reads every link that may still be paid. */
+const ADDRESSES_AGES = { againMs: 60_000, oldMs: 300_000 } as const;
+const ADDRESSES_MAX = 5;
+
+export function openOtherAddresses({ store, clock, publicUrl }: Pick<ApiOptions, 'store' | 'clock' | 'publicUrl'>) {
+  const make = () => store.otherAddresses({ publicUrl, limit: ADDRESSES_MAX, nowMs: clock.nowMs() });
+  return openLatest({ clock, make, ...ADDRESSES_AGES });
+}
+
+/**
+ * Links keep the public address that they were made with. A delivery to an older one has the token of a probe and no
+ * link's: the domain may belong to somebody else by now.
+ */
+async function checkOtherAddresses(options: ApiOptions, { probes }: { probes: boolean }): Promise<Finding[]> {
+  const { otherAddresses } = options;
+  const found = await (probes ? otherAddresses.anew() : otherAddresses.get());
+  if (found.length === 0) return [];
+  const said = await Promise.all(
+    found.map(async ({ address, links, untilMs }) => {
+      const until = untilMs === null ? '' : ` until ${iso(untilMs)}`;
+      const arrives = probes ? await arrivesAt(options, address) : null;
+      const state = arrives === null ? '' : arrives ? ', and a signed delivery arrives there' : ', where none arrives';
+      return { arrives, words: `${inNumber(links, 'open link')} to ${address}${until}${state}` };
+    }),
+  );
+  const status = said.some(({ arrives }) => arrives === false) ? 'failing' : 'warning';
+  const detail =
+    `the service delivers what it says of older links to another address than SETTLED_PUBLIC_URL: ` +
+    `${said.map(({ words }) => words).join('; ')}. Let those addresses lead to settled until then`;
+  return [{ name: 'other addresses', status, detail }];
+}
+
+async function arrivesAt(options: ApiOptions, publicUrl: string): Promise<boolean> {
+  try {
+    const answer = await sendProbe({ ...options, publicUrl });
+    return answer.status === 200 && (await hasBody(answer, ANSWERS.recorded.body));
+  } catch {
+    return false;
+  }
 }
 
 function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions): Promise<Response> {

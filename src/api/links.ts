@@ -97,6 +97,8 @@ export const registerLink = operation({
       customer,
       linkId,
       token: randomBytes(TOKEN_BYTES).toString('base64url'),
+      // The shop may have given the service another address for a link that it made itself.
+      webhookBase: linkId === null ? options.publicUrl : null,
       secret: webhookSecret === undefined ? null : keyring.seal(webhookSecret, reference),
       freshSecret: keyring.seal(freshSecret, reference),
       mayCorrect: by !== null && hasRole(caller.role as PersonRole, 'admin'),

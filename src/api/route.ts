@@ -18,6 +18,7 @@ import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Author } from '../store/contract_access.ts';
+import type { OtherAddress } from '../store/contract_queries.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Latest } from '../work/latest.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
@@ -248,6 +249,8 @@ export type ApiOptions = {
   pageLoads: SharedLoads;
   /** How many links have a signing secret that no known key opens. */
   unopenable: Latest<number>;
+  /** Where links deliver to, if not to `publicUrl`. */
+  otherAddresses: Latest<readonly OtherAddress[]>;
   views: FormViews;
   /** Called when the audit chain may have moved. Never rejects. */
   onAudited(): Promise<void>;

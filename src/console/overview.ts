@@ -116,6 +116,7 @@ const ABOUT_KNOWING: ReadonlySet<string> = new Set([
   'settings',
   'leases',
   'disk',
+  'other addresses',
   'service',
   'asking',
   'secrets',

@@ -11,6 +11,7 @@ import {
   type NewLink,
   type Service,
   ServiceFault,
+  webhookBase,
 } from '../paylink/service.ts';
 import type { ClaimedOpening } from '../store/contract_links.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
@@ -24,6 +25,8 @@ export type AttemptResult =
       withheld: string | null;
       /** Whether settled missed the answer to the creation, and with it a secret that the service may have named. */
       answerLost: boolean;
+      /** The public address that the link's webhookUrl has; null if it is not known. */
+      webhookBase: string | null;
       /** The address to which the service says it delivers: null if it is ours, undefined if it does not say. */
       webhookChangedTo?: string | null | undefined;
     }
@@ -63,7 +66,7 @@ export async function attemptOpening(options: AttemptOptions, opening: ClaimedOp
     const link = isWhole(value) ? value : await existing(show(service, value.id, as));
     if (isForeign(link)) return { found: 'foreign', id: link.id };
     const webhookChangedTo = link.webhookUrl === null ? undefined : changedAddress(link, asked.webhookUrl);
-    return { ...agreed(opening, link, { answerLost: false }), webhookChangedTo };
+    return { ...agreed(opening, link, { answerLost: false }), webhookBase: publicUrl, webhookChangedTo };
   } catch (error) {
     if (!(error instanceof ServiceFault)) throw error;
     if (error.code === 'service_conflict') {
@@ -149,7 +152,10 @@ function agreed(
   link: LinkSeen,
   { answerLost }: { answerLost: boolean },
 ): Extract<AttemptResult, { found: 'link' }> {
-  if (link.url !== null) return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost };
+  if (link.url !== null) {
+    const base = webhookBase(link, opening.token);
+    return { found: 'link', link, withheld: mismatchOf(link, opening), answerLost, webhookBase: base };
+  }
   const message = `The service has link ${link.id} and does not say its address. Asking again.`;
   throw new ServiceFault('transient', 'service_answer_unusable', message, { mayHaveArrived: true });
 }

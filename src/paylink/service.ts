@@ -82,6 +82,12 @@ export function carriesToken({ webhookUrl }: Pick<LinkSeen, 'webhookUrl'>, token
   return webhookUrl !== null && pathOf(webhookUrl).replace(/\/$/, '').endsWith(`/hooks/${token}`);
 }
 
+/** The public address in a link's webhookUrl, before `/hooks/` and this token; null if it has no such token. */
+export function webhookBase({ webhookUrl }: Pick<LinkSeen, 'webhookUrl'>, token: string): string | null {
+  const at = webhookUrl?.indexOf(`/hooks/${token}`) ?? -1;
+  return webhookUrl === null || at < 0 ? null : webhookUrl.slice(0, at);
+}
+
 /** Placeholders for hidden characters. */
 const HIDDEN = /\*{3}|\.{3}|\u2026|hidden|masked|redacted/i;
 

@@ -21,6 +21,8 @@ export type Links = {
 
 export type Registration = RegisteredLink & {
   reference: string;
+  /** The public address that a new link delivers to; null if it is not known. */
+  webhookBase?: string | null;
   /** The token of a new link. */
   token: string;
   /** Null keeps the stored secret; a new link then gets `freshSecret`. */
@@ -72,6 +74,8 @@ export type Openings = {
       withheld: string | null;
       /** Whether settled missed the answer to the link's creation; false by default. */
       answerLost?: boolean;
+      /** The public address in the link's webhookUrl; null or absent if it is not known. */
+      webhookBase?: string | null;
       /**
        * The address to which the service says it delivers instead of ours, without the token: raises
        * `webhook_address_changed`. Null if it is ours, which ends that matter; undefined if it does not say.

@@ -30,6 +30,8 @@ export type Queries = {
   changeMark(): Promise<string>;
   /** The number of links whose secret is sealed under none of these keys. Reads every link. */
   countUnopenable(keyIds: readonly string[]): Promise<number>;
+  /** Where links that may still be paid deliver to, if not to `publicUrl`: the addresses of most links first. */
+  otherAddresses(asked: { publicUrl: string; limit: number; nowMs: number }): Promise<OtherAddress[]>;
 };
 
 /** An order, a decision about it that was not made, and the order after it. */
@@ -216,3 +218,6 @@ export type Stats = {
   /** The feed's newest position, and the time of the copy while settled searches for links that it does not know. */
   feed: { newest: number; generation: number; restoredFromMs: number | null };
 };
+
+/** `untilMs`: when the last of its links expires; null if none says when. */
+export type OtherAddress = { address: string; links: number; untilMs: number | null };

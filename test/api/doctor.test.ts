@@ -1,12 +1,13 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
-import { samples } from '../support/observe.ts';
-import { peek } from '../support/rows.ts';
+import { readableLog, samples } from '../support/observe.ts';
+import { peek, tamper } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';
+import { eventually } from '../support/timing.ts';
 
 type Check = { name: string; status: string; detail: string };
 
@@ -193,5 +194,81 @@ describe('doctor: the signing secrets', () => {
   it('finds that they can be opened', async () => {
     await alone().reserve('order-1');
     expect((await checksOf(alone())).secrets).toMatchObject({ status: 'ok' });
+  });
+});
+
+describe('doctor: the public address that open links have', () => {
+  it('names each other one, until when, whether a delivery arrives there, and tells it no secret of a link', async () => {
+    const port = await freePort();
+    const tokens: string[] = [];
+    let isOurs = true;
+    const other = createServer(async (request, response) => {
+      tokens.push(request.url?.split('/').at(-1) ?? '');
+      if (isOurs) return passing((body) => body)(port)(request, response);
+      response.writeHead(200).end('<html>for sale</html>');
+    });
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void other.close());
+    const old = `http://127.0.0.1:${(other.address() as AddressInfo).port}/pay`;
+    const { log, lines } = readableLog();
+    const { sandbox, settled } = await startAsking({
+      SETTLED_PUBLIC_URL: old,
+      SETTLED_HOOKS_LISTEN: `127.0.0.1:${port}`,
+    });
+    const openOrder = async (app: TestApp, reference: string) =>
+      expect((await app.api('/v1/orders', { body: { reference, title: 'A chair', amount: '100.00' } })).status).toBe(
+        201,
+      );
+    for (const reference of ['old-1', 'old-2', 'old-3']) await openOrder(settled, reference);
+    const reserved = await settled.reserve('old-4');
+    expect((await checksOf(settled))['other addresses']).toBeUndefined();
+    await settled.app.stop();
+    const now = `http://127.0.0.1:${port}`;
+    const environment = {
+      SETTLED_API_URL: sandbox.url,
+      SETTLED_API_KEY: sandbox.apiKey,
+      SETTLED_HOOKS_LISTEN: `127.0.0.1:${port}`,
+      SETTLED_PUBLIC_URL: now,
+    };
+    const moved = await startTestApp({ environment, storePath: settled.storePath, log });
+    await openOrder(moved, 'new-1');
+    await eventually(() =>
+      expect(lines).toContainEqual(expect.objectContaining({ address: old, links: 3, until: expect.any(String) })),
+    );
+    const until = (await moved.api('/v1/orders/old-3')).body.order.link.expiresAt;
+    tokens.length = 0;
+    const found = async (query = '') =>
+      (await moved.api(`/v1/admin/doctor${query}`)).body.checks.find(({ name }: Check) => name === 'other addresses');
+    const said = `3 open links to ${old} until ${until}`;
+    expect(await found('?probe=false')).toMatchObject({
+      status: 'warning',
+      detail: expect.stringContaining(`${said}. Let`),
+    });
+    expect(tokens).toEqual([]);
+    expect(await found()).toMatchObject({
+      status: 'warning',
+      detail: expect.stringContaining(`${said}, and a signed delivery arrives there`),
+    });
+    isOurs = false;
+    expect(await found()).toMatchObject({
+      status: 'failing',
+      detail: expect.stringContaining(`${said}, where none arrives`),
+    });
+    other.close();
+    other.closeAllConnections();
+    expect(await found()).toMatchObject({ status: 'failing', detail: expect.stringContaining('where none arrives') });
+    const own = peek(moved.storePath, 'SELECT token FROM link').map(({ token }) => token);
+    expect(tokens.filter((token) => own.includes(token))).toEqual([]);
+    expect(new Set(tokens).size).toBe(1);
+    expect(own).toContain(reserved.webhookUrl.split('/').at(-1));
+    // A link that can no longer be paid needs no address.
+    for (const reference of ['old-1', 'old-2', 'old-3'])
+      await moved.api(`/v1/orders/${reference}/cancel`, { method: 'POST' });
+    tamper(
+      moved.storePath,
+      "UPDATE link SET status = 'EXPIRED', next_check_at_ms = NULL WHERE link_id IS NOT NULL AND webhook_base = ?",
+      old,
+    );
+    await eventually(async () => expect(await found()).toBeUndefined());
   });
 });

@@ -49,19 +49,29 @@ function* takenBy(tx: Transaction, orderKey: number): Work<Registered> {
 }
 
 const INSERT = statement(`
-  INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, next_check_at_ms,
-    created_at_ms)
-  VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`);
+  INSERT INTO link (order_key, link_id, token, sealed_secret, secrets_key_id, secret_fingerprint, webhook_base,
+    next_check_at_ms, created_at_ms)
+  VALUES (@orderKey, @linkId, @token, @sealed, @keyId, @fingerprint, @webhookBase, @nextCheckAtMs, @atMs) RETURNING key AS linkKey`);
 
 /** Returns null if the reference is in use. */
 function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
-  const { reference, amount, customer = null, linkId, token, secret, freshSecret, atMs } = registration;
+  const {
+    reference,
+    amount,
+    customer = null,
+    linkId,
+    token,
+    secret,
+    freshSecret,
+    webhookBase = null,
+    atMs,
+  } = registration;
   const sealed = secret ?? freshSecret;
   yield* lockSecretsKey(tx, sealed.keyId);
   const orderKey = yield* insertOrder(tx, { reference, title: null, customer, amount, atMs });
   if (orderKey === null) return null;
   const watched = { createdAtMs: atMs, expiresAtMs: null, settledAtMs: null, mayBePaid: false };
-  const link = { orderKey, linkId, token, ...sealed, nextCheckAtMs: nextCheckAtMs(watched, atMs), atMs };
+  const link = { orderKey, linkId, token, ...sealed, webhookBase, nextCheckAtMs: nextCheckAtMs(watched, atMs), atMs };
   const { linkKey } = (yield* tx.one<{ linkKey: number }>(INSERT, link)) as { linkKey: number };
   noteHistory(tx, { orderKey, atMs, what: createdNote(registration) });
   requestCheck(tx, { linkKey, reason: 'registered', atMs });

@@ -19,7 +19,7 @@ import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey } from './secrets.ts';
 
 export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
-  *finishOpening(tx, { link, withheld, answerLost = false, webhookChangedTo, nowMs, ...opening }) {
+  *finishOpening(tx, { link, withheld, answerLost = false, webhookBase = null, webhookChangedTo, nowMs, ...opening }) {
     const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
     if (row === null) return 'lost';
     const { orderKey, reference } = row;
@@ -28,7 +28,7 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
       yield* park(tx, row, { fault: notItsLink(row, link.id, refusal), linkId: link.id, isForeign: false, nowMs });
       return 'taken';
     }
-    yield* bind(tx, row, link, { withheld, answerLost, note: 'opened', by: 'reading', nowMs });
+    yield* bind(tx, row, link, { withheld, answerLost, webhookBase, note: 'opened', by: 'reading', nowMs });
     attention.end(tx, 'link_not_opened', reference, nowMs);
     if (webhookChangedTo === null) attention.end(tx, 'webhook_address_changed', WEBHOOK_SUBJECT, nowMs);
     else if (webhookChangedTo !== undefined) {
@@ -80,7 +80,14 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     if (bindingRefusal(row, link.id, owner) !== null) return 'taken';
     const { linkKey } = row;
     tx.send(FENCE, { linkKey });
-    yield* bind(tx, row, link, { withheld: null, answerLost: true, note: 'adopted', by: 'person', nowMs });
+    yield* bind(tx, row, link, {
+      withheld: null,
+      answerLost: true,
+      webhookBase: null,
+      note: 'adopted',
+      by: 'person',
+      nowMs,
+    });
     requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
     for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
     yield* writeAudit(tx, by, { action: 'adopt_link', subject: reference, after: { link: link.id } }, nowMs);
@@ -122,7 +129,7 @@ function* ownerOf(tx: Transaction, { id }: ServiceLink): Work<string | undefined
 
 const BIND = statement(`
   UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
-    expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`);
+    webhook_base = coalesce(@webhookBase::text, webhook_base), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`);
 const FINISH = statement(`
   UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
     fault_message = NULL WHERE link_key = @linkKey`);
@@ -130,16 +137,23 @@ const FINISH = statement(`
 const CHECK_NOW = statement(`
   UPDATE link_check SET due_at_ms = @nowMs WHERE link_key = @linkKey AND due_at_ms > @nowMs`);
 
-type Binding = { withheld: string | null; answerLost: boolean; note: string; by: 'person' | 'reading'; nowMs: number };
+type Binding = {
+  withheld: string | null;
+  answerLost: boolean;
+  webhookBase: string | null;
+  note: string;
+  by: 'person' | 'reading';
+  nowMs: number;
+};
 
 /** Gives an order's link what the service made, and ends its opening. */
 function* bind(
   tx: Transaction,
   { linkKey, orderKey }: FoundOpening,
   link: ServiceLink,
-  { withheld, answerLost, note, by, nowMs }: Binding,
+  { withheld, answerLost, webhookBase, note, by, nowMs }: Binding,
 ): Work<void> {
-  tx.send(BIND, { ...link, withheld, linkKey });
+  tx.send(BIND, { ...link, withheld, webhookBase, linkKey });
   tx.send(FINISH, { nowMs, answerLost, linkKey });
   tx.send(CHECK_NOW, { nowMs, linkKey });
   noteHistory(tx, { orderKey, atMs: nowMs, what: `link ${link.id} ${note}`, by });

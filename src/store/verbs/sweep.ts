@@ -1,5 +1,6 @@
 import { type AttentionParams, searchSubject } from '../../domain/matter.ts';
 import type { Checks, ListedLink } from '../contract_links.ts';
+import type { OtherAddress, Queries } from '../contract_queries.ts';
 import { ALIVE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, END_SEARCH } from './attention.ts';
@@ -153,6 +154,14 @@ const MAKE_DUE = statement(`
 export function* countPayable(tx: Transaction, nowMs: number): Work<number> {
   return (yield* tx.one<{ links: number }>(COUNT_PAYABLE, { nowMs }))?.links ?? 0;
 }
+
+const OTHER_ADDRESSES = statement(`
+  SELECT l.webhook_base AS address, count(*) AS links, max(l.expires_at_ms) AS untilMs FROM ${PAYABLE_LINKS}
+    AND l.webhook_base <> @publicUrl GROUP BY l.webhook_base ORDER BY links DESC, address LIMIT @limit`);
+
+export const otherAddresses: InTransaction<Queries>['otherAddresses'] = function* (tx, asked) {
+  return yield* tx.all<OtherAddress>(OTHER_ADDRESSES, asked);
+};
 
 /** `catchUp` in one transaction, for an engine with a single writer. */
 export const catchUpAtOnce: InTransaction<Checks>['catchUp'] = function* (tx, { dryRun, nowMs }) {

@@ -21,7 +21,7 @@ import { readingVerbs } from './readings.ts';
 import { countUnopenable, secretVerbs } from './secrets.ts';
 import { serviceQueries } from './service_lists.ts';
 import { settle } from './settle.ts';
-import { sweepVerbs } from './sweep.ts';
+import { otherAddresses, sweepVerbs } from './sweep.ts';
 import { timeline } from './timeline.ts';
 import { upkeepVerbs } from './upkeep.ts';
 
@@ -69,4 +69,5 @@ export const READ = {
   listMatters,
   openTroubles,
   countUnopenable,
+  otherAddresses,
 } satisfies Partial<InTransaction<Store>>;
