@@ -18,15 +18,13 @@ import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
 import type { Author } from '../store/contract_access.ts';
-import type { OtherAddress } from '../store/contract_queries.ts';
 import type { Clock } from '../work/clock.ts';
-import type { Latest } from '../work/latest.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';
 import { formBody, isForm } from './body.ts';
 import { givenReference, IS_NEEDED } from './fields.ts';
 import { problem } from './problem.ts';
-import type { SharedLoads } from './shared_loads.ts';
+import type { CountedNowAndThen, SharedLoads } from './shared_loads.ts';
 
 /** One route of the private listener. */
 export type Route = {
@@ -238,7 +236,7 @@ export type FormViews = {
 };
 
 /** Everything that handlers need. */
-export type ApiOptions = {
+export type ApiOptions = CountedNowAndThen & {
   store: Store;
   keyring: Keyring;
   credentials: Pick<Credentials, 'find' | 'keep' | 'forget' | 'noteLinkId'>;
@@ -247,10 +245,6 @@ export type ApiOptions = {
   auditKey: Uint8Array;
   /** What pages of the console load. */
   pageLoads: SharedLoads;
-  /** How many links have a signing secret that no known key opens. */
-  unopenable: Latest<number>;
-  /** Where links deliver to, if not to `publicUrl`. */
-  otherAddresses: Latest<readonly OtherAddress[]>;
   views: FormViews;
   /** Called when the audit chain may have moved. Never rejects. */
   onAudited(): Promise<void>;

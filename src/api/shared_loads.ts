@@ -1,4 +1,6 @@
+import type { OtherAddress } from '../store/contract_queries.ts';
 import type { Clock } from '../work/clock.ts';
+import type { Latest } from '../work/latest.ts';
 
 /** A page may show what was true this long ago, if nothing has changed since. */
 const SHARED_MS = 500;
@@ -30,3 +32,11 @@ export function openSharedLoads(clock: Pick<Clock, 'monotonicMs'>) {
     forget: (): void => kept.clear(),
   };
 }
+
+/** What costs too much to be looked at with each request. */
+export type CountedNowAndThen = {
+  /** How many links have a signing secret that no known key opens. */
+  unopenable: Latest<number>;
+  /** Where open links deliver to, if not to SETTLED_PUBLIC_URL. */
+  otherAddresses: Latest<readonly OtherAddress[]>;
+};
