@@ -17,6 +17,7 @@ import { inboxContract } from './contract/inbox.ts';
 import { intakeContract } from './contract/intake.ts';
 import { linksContract } from './contract/links.ts';
 import { listsContract } from './contract/lists.ts';
+import { matterKindsContract } from './contract/matter-kinds.ts';
 import { mattersContract } from './contract/matters.ts';
 import { mattersPropertyContract } from './contract/matters-property.ts';
 import { paymentsContract } from './contract/payments.ts';
@@ -47,6 +48,7 @@ export const IN_TURN: Parts = {
   changes: changesContract,
   matters: mattersContract,
   attention: attentionContract,
+  'each kind of matter': matterKindsContract,
   'matters, whatever happens': mattersPropertyContract,
   budget: budgetContract,
   openings: openingsContract,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { BulkAction, BulkSelection, ClaimedBulk } from '../../../src/store/contract_bulk.ts';
+import type { BulkAction, BulkSelection, ClaimedBulk, MatterFilter } from '../../../src/store/contract_bulk.ts';
+import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const AUDIT_KEY = Buffer.alloc(32, 7);
@@ -170,6 +171,35 @@ export function bulkContract({ fresh }: Worlds): void {
       const dead = { action: 'replay_events', filter: { status: 'dead' } } as const;
       expect(await world.store.findBulkKeys({ ...dead, limit: 2 })).toEqual({ keys: [3, 2], isMore: true });
       expect(await world.store.findBulkKeys({ ...dead, limit: 3 })).toEqual({ keys: [3, 2, 1], isMore: false });
+    });
+
+    it('ends the matters that each filter lets through alone, and no other', async () => {
+      const times: number[] = [];
+      for (let n = 0; n < 3; n++) {
+        const link = await world.newLink();
+        await world.settle(link, [said('completed')]);
+        await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+        times.push(world.nowMs);
+        await deadEvent(link);
+      }
+      const [first = 0, middle = 0, last = 0] = times;
+      const open = async () => (await openAttention(world.store)).filter(({ kind }) => kind === 'duplicate_payment');
+      const kind = 'duplicate_payment' as const;
+      const filters: { filter: MatterFilter; keeps: (atMs: number) => boolean }[] = [
+        { filter: { kind, sinceMs: last }, keeps: (atMs) => atMs >= last },
+        { filter: { kind, sinceMs: last + 1 }, keeps: () => false },
+        { filter: { kind, untilMs: first }, keeps: (atMs) => atMs <= first },
+        { filter: { kind, untilMs: first - 1 }, keeps: () => false },
+        { filter: { kind, sinceMs: middle, untilMs: middle }, keeps: (atMs) => atMs === middle },
+        { filter: { kind: 'event_dead' }, keeps: () => false },
+      ];
+      for (const { filter, keeps } of filters) {
+        const before = await open();
+        await start({ action: 'end_attention', filter });
+        await finish();
+        expect([filter, await open()]).toEqual([filter, before.filter(({ openedAtMs }) => !keeps(openedAtMs))]);
+      }
+      expect(await openAttention(world.store)).toEqual([]);
     });
   });
 }

@@ -1,0 +1,300 @@
+import type { AttentionKind } from '../../../src/domain/matter.ts';
+import { REFUSES_AFTER } from '../../../src/domain/notice.ts';
+import { stated } from '../../support/orders.ts';
+import { FAULT, LEASE_MS, type Link, said, type World } from './world.ts';
+
+/** What raises a kind, as often as it is called, each time a little later. */
+type Cause = () => Promise<unknown>;
+type Case = {
+  /** A cause about a subject of its own, or about the one subject of the kind. */
+  about: (world: World) => Promise<Cause>;
+  /**
+   * What the cause does to a matter that is open: it is raised again; another takes its place, because what was to be
+   * looked at has changed; or nothing, because the cause comes once.
+   */
+  again: 'counts' | 'replaces' | 'keeps';
+  /** The cause comes once, and so does the matter: a person who ended it is not asked again. */
+  isOnce?: true;
+  /** All causes share one matter. */
+  isShared?: true;
+};
+
+const MINUTE_MS = 60_000;
+const LITTLE = { linkMoney: stated('60.00') };
+const UNPAID = [said('unpaid', { paymentId: null })];
+
+/** A settled event of an order after another. */
+const afterPaid = (facts: (n: number) => ReturnType<typeof said>[]) => async (world: World) => {
+  const link = await world.newLink();
+  await world.settle(link, [said('completed')]);
+  let n = 1;
+  return () => world.settle(link, facts(++n));
+};
+
+const answered = (world: World) => async (over: object) =>
+  world.store.returnBudget({
+    number: await world.slot('create'),
+    seen: null,
+    pause: null,
+    standing: 'unknown',
+    nowMs: world.tick(MINUTE_MS),
+    ...over,
+  });
+
+/** An opening that is claimed and handed to what is to become of it. */
+async function opening(world: World, link?: Link) {
+  const of = link ?? (await world.intend());
+  const { linkKey, attempt } = await world.claimOpening(of);
+  return { linkKey, attempt, nowMs: world.tick() };
+}
+
+const died = (die: (world: World, link: Link) => Promise<number>) => async (world: World) => {
+  const link = await world.newLink();
+  let eventKey: number | null = null;
+  return async () => {
+    if (eventKey === null) eventKey = await die(world, link);
+    else {
+      await world.store.requeueEvent({ eventKey, by: null, nowMs: world.tick() });
+      const { attempt } = await world.claimOne(eventKey);
+      await bury(world, { eventKey, attempt });
+    }
+  };
+};
+
+const bury = (world: World, of: { eventKey: number; attempt: number }) =>
+  world.store.buryEvent({ ...of, nowMs: world.tick(), fault: FAULT });
+
+/** The next notice of a new paid order, claimed. */
+async function notice(world: World) {
+  await world.settle(await world.newLink(), [said('completed')]);
+  const claim = { tried: false, limit: 100, nowMs: world.nowMs, leaseMs: LEASE_MS };
+  const [claimed] = await world.store.claimNotices(claim);
+  if (claimed === undefined) throw new Error('no notice is due');
+  return claimed;
+}
+
+const REFUSED = {
+  fault: { code: 'shop_refused', message: 'The shop answered 401.' },
+  answer: { status: 401, body: '' },
+};
+
+/** Complete over the kinds, by its type. */
+export const CAUSES: { [K in AttentionKind]: Case } = {
+  amount_mismatch: { again: 'counts', about: afterPaid(() => [said('completed', LITTLE)]) },
+  api_key_refused: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => () => answered(world)({ standing: 'api_key_refused' }),
+  },
+  deliveries_refused: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => {
+      const { linkKey } = await world.newLink();
+      const reason = 'timestamp_missing';
+      const matter = { fromLinks: 1 };
+      return () => world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.tick(), matter });
+    },
+  },
+  duplicate_payment: { again: 'counts', about: afterPaid((n) => [said('completed', { paymentId: `pay_${n}` })]) },
+  event_conflict: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.newLink();
+      const eventId = world.name('twice');
+      await world.deliver(link, { eventId });
+      return () => world.deliver(link, { eventId, receivedAtMs: world.tick() });
+    },
+  },
+  event_dead: {
+    again: 'replaces',
+    about: died(async (world, link) => {
+      const claimed = await world.claimNew(link);
+      await bury(world, claimed);
+      return claimed.eventKey;
+    }),
+  },
+  event_not_understood: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.newLink();
+      return () => world.settle(link, [], { notUnderstood: 'it names no type' });
+    },
+  },
+  link_disabled: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.openNew();
+      return () => {
+        world.tick();
+        return world.answer(link, [said('disabled', { paymentId: null })]);
+      };
+    },
+  },
+  link_mismatch: {
+    again: 'replaces',
+    about: async (world) => {
+      const link = await world.openNew();
+      let eventKey: number | null = null;
+      return async () => {
+        const nowMs = world.tick();
+        if (eventKey !== null) await world.store.requeueEvent({ eventKey, by: null, nowMs });
+        const claimed = eventKey === null ? await world.claimNew(link) : await world.claimOne(eventKey);
+        ({ eventKey } = claimed);
+        await world.store.settle(world.job(claimed, { linkIds: [world.name('other')] }));
+      };
+    },
+  },
+  link_missing: {
+    again: 'counts',
+    about: async (world) => {
+      const { linkKey } = await world.openNew();
+      return () =>
+        world.store.failCheck({ linkKey, dueAtMs: world.nowMs, missing: true, sent: true, nowMs: world.tick() });
+    },
+  },
+  link_not_known: {
+    again: 'keeps',
+    isOnce: true,
+    about: async (world) => {
+      const createdAtMs = world.nowMs;
+      await world.run(`UPDATE instance SET restored_from_ms = ${createdAtMs}`);
+      const names = { id: world.name('plink'), reference: world.name('elsewhere'), status: 'ACTIVE' };
+      const items = [{ ...names, createdAtMs, money: { amount: '100.00', currency: 'BRL' } }];
+      return () => world.store.compareListed({ items, toleranceMs: MINUTE_MS, nowMs: world.tick() });
+    },
+  },
+  link_not_opened: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.intend();
+      return async () => {
+        // Due alone, so that the claim of another opening takes it from nobody.
+        await world.run(`UPDATE opening SET due_at_ms = ${world.nowMs} WHERE link_key = ${link.linkKey}`);
+        const claimed = await opening(world, link);
+        const retry = { fault: FAULT, mayExist: false, waits: true, dueAtMs: world.nowMs + 3_600_000 };
+        await world.store.retryOpening({ ...claimed, ...retry });
+      };
+    },
+  },
+  link_withheld: {
+    again: 'keeps',
+    isOnce: true,
+    about: async (world) => {
+      const finished = { ...(await opening(world)), link: world.made(), withheld: 'It is in USD.' };
+      return () => world.store.finishOpening({ ...finished, nowMs: world.tick() });
+    },
+  },
+  merchant_inactive: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => () => answered(world)({ standing: 'merchant_inactive' }),
+  },
+  money_unnamed: {
+    again: 'keeps',
+    isOnce: true,
+    about: async (world) => {
+      const link = await world.newLink();
+      return () => world.settle(link, [said('completed', { linkMoney: null })]);
+    },
+  },
+  money_untold: {
+    again: 'keeps',
+    isShared: true,
+    about: async (world) => {
+      await world.store.retryNotice({ ...(await notice(world)), ...REFUSED, ...later(world) });
+      // The shop takes what another order has to tell.
+      const answer = { status: 204, body: '' };
+      await world.store.finishNotice({ ...(await notice(world)), answer, nowMs: world.nowMs });
+      return () => {
+        const nowMs = world.tick(3 * MINUTE_MS);
+        return world.store.claimNotices({ tried: true, limit: 1, nowMs, leaseMs: LEASE_MS });
+      };
+    },
+  },
+  notices_dead: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => async () =>
+      world.store.buryNotice({ ...(await notice(world)), ...REFUSED, nowMs: world.tick() }),
+  },
+  quote_reading_doubtful: {
+    again: 'replaces',
+    isShared: true,
+    about: async (world) => async () => {
+      for (const amount of ['100.00', '90.00', '90.00', '90.00']) {
+        await world.settle(await world.newLink(), [said('completed', { quoteMoney: stated(amount) })]);
+      }
+    },
+  },
+  reference_taken: {
+    again: 'keeps',
+    isOnce: true,
+    about: async (world) => {
+      const parked = { ...(await opening(world)), fault: FAULT, foreignId: 'pl_9' };
+      return () => world.store.parkOpening({ ...parked, nowMs: world.tick() });
+    },
+  },
+  refund_due: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.newLink();
+      await world.store.cancelOrder({ by: null, reference: link.reference, atMs: world.tick() });
+      const { reference } = link;
+      let n = 0;
+      return async () => {
+        await world.settle(link, [said('completed', { paymentId: `pay_${++n}` })]);
+        const rejected = { by: null, reference, decision: 'reject', reason: 'no' } as const;
+        await world.store.resolveOrder({ ...rejected, atMs: world.tick() });
+      };
+    },
+  },
+  secret_unusable: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => async () => {
+      const { linkKey, token } = await world.intend();
+      const flaw = { secret: null, flaw: 'it is short' };
+      await world.store.keepServiceSecret({ linkKey, token, ...flaw, nowMs: world.tick() });
+    },
+  },
+  service_disagrees: {
+    again: 'counts',
+    about: async (world) => {
+      const link = await world.openNew();
+      await world.settle(link, [said('completed')]);
+      return () => {
+        world.tick();
+        return world.answer(link, UNPAID);
+      };
+    },
+  },
+  service_unanswered: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => {
+      await answered(world)({ failure: FAULT });
+      return () => answered(world)({ failure: FAULT });
+    },
+  },
+  shop_refuses_notices: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => {
+      const refuse = async () => world.store.retryNotice({ ...(await notice(world)), ...REFUSED, ...later(world) });
+      for (let n = 1; n < REFUSES_AFTER.attempts; n++) await refuse();
+      return refuse;
+    },
+  },
+  status_unclear: { again: 'counts', about: afterPaid(() => [said('unclear')]) },
+  webhook_address_changed: {
+    again: 'counts',
+    isShared: true,
+    about: async (world) => async () => {
+      const finished = { ...(await opening(world)), link: world.made(), withheld: null };
+      await world.store.finishOpening({ ...finished, webhookChangedTo: 'https://x.example/hooks/…/' });
+    },
+  },
+};
+
+const later = (world: World) => ({ nowMs: world.tick(), dueAtMs: world.nowMs + 24 * 3_600_000 });
