@@ -22,12 +22,17 @@ const MEANINGS: Readonly<Record<BulkAction, string>> = {
   resend_notices: 'send notices again, narrowed as `GET /v1/notices`',
   check_orders:
     'ask the service about orders, narrowed as `GET /v1/orders`; within the budget of requests, so it may take long',
+  accept_orders:
+    'accept the money of held orders as it was counted, narrowed as `GET /v1/orders`, by `hold` and others',
   end_attention: 'end open matters of one `kind`, opened `since` and `until`',
 };
 const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
 
 /** The most rows that one run takes. */
 const ROWS_MAX = 10_000;
+
+/** Actions that decide something, so that the reason is kept with each row. */
+const NEEDS_REASON: ReadonlySet<BulkAction> = new Set(['end_attention', 'accept_orders']);
 
 /** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain are never deleted. */
 const SEARCHED = '(a search)';
@@ -93,7 +98,8 @@ export const startBulk = operation({
   description:
     'With `preview` it only answers how many rows there are. Otherwise settled lists them at once, at most ' +
     `${ROWS_MAX} and the newest first, and goes through them one by one, as if each were named alone. \`filter\` has the ` +
-    "parameters of the list's query, at least one of them. `end_attention` needs `kind` and a `reason`.",
+    "parameters of the list's query, at least one of them. `end_attention` needs `kind` and a `reason`, " +
+    '`accept_orders` needs `hold` and a `reason`; it skips orders with several holds or more money than they ask for.',
   body: z.strictObject({
     action,
     filter: z
@@ -121,7 +127,7 @@ export const startBulk = operation({
     const { keys, isMore } = await store.findBulkKeys({ ...selection, limit: ROWS_MAX });
     if (body.preview) return { count: { n: keys.length, isMore } };
     const { reason = null } = body;
-    if (body.action === 'end_attention' && reason === null) throw fieldProblem('reason', 'is needed to end matters');
+    if (NEEDS_REASON.has(body.action) && reason === null) throw fieldProblem('reason', 'is needed for this action');
     if (body.action === 'check_orders' && options.asking === null) throw apiNotConfigured();
     const started = { action: body.action, filter: JSON.stringify(withoutSearch(body.filter)), reason, keys, isMore };
     const listed = await store.startBulk({ ...started, by, atMs: clock.nowMs() });
@@ -138,6 +144,8 @@ function withoutSearch(filter: object): object {
 /** Reads a filter by the schema of its list. Throws a 422 that names every fault. */
 function readSelection({ currency }: ApiOptions, action: BulkAction, filter: object): BulkSelection {
   if (Object.keys(filter).length === 0) throw fieldProblem('filter', 'must name at least one parameter');
+  if (action === 'accept_orders' && !('hold' in filter))
+    throw fieldProblem('filter', 'must name a hold reason in `hold`');
   const given = <F extends z.ZodRawShape>(fields: F) => read(z.strictObject(fields), filter, 'filter');
   switch (action) {
     case 'replay_events':
@@ -145,6 +153,7 @@ function readSelection({ currency }: ApiOptions, action: BulkAction, filter: obj
     case 'resend_notices':
       return { action, filter: readNoticeFilter(given(noticeFilters)) };
     case 'check_orders':
+    case 'accept_orders':
       return { action, filter: readOrderFilter(given(orderFilters), currency) };
     default: {
       const { kind, since, until } = given(matterFilters);

@@ -69,7 +69,7 @@ export function startBulk(options: BulkOptions): BackgroundWorker {
   function announce({ action }: ClaimedBulk): void {
     if (action === 'replay_events') options.events.raise();
     if (action === 'check_orders') options.checks.raise();
-    if (action === 'resend_notices') options.onNotices();
+    if (action === 'resend_notices' || action === 'accept_orders') options.onNotices();
   }
 
   return startLoop({

@@ -1,6 +1,7 @@
 import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
+import { HOLD_REASONS } from '../domain/order.ts';
 import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Options, type Report } from './command.ts';
 import { UsageError } from './exit.ts';
@@ -51,6 +52,7 @@ const ROWS_OF: Readonly<Record<BulkRunDocument['action'], string>> = {
   replay_events: 'event',
   resend_notices: 'notice',
   check_orders: 'order',
+  accept_orders: 'order',
   end_attention: 'matter',
 };
 
@@ -82,6 +84,18 @@ export const bulkCheck = startCommand({
   about: 'ask the service about all orders that the options select, within its budget',
   options: ORDER_OPTIONS,
   example: '--state awaiting_payment --since 1d',
+});
+
+export const bulkAccept = startCommand({
+  name: 'accept',
+  action: 'accept_orders',
+  about: 'accept the money of all orders that are held for one reason, as it was counted',
+  options: {
+    hold: { value: 'REASON', choices: HOLD_REASONS, needed: true, about: 'only orders that are held for this reason' },
+    since: SINCE,
+    until: UNTIL,
+  },
+  example: '--hold amount_mismatch --reason "the quotes are right"',
 });
 
 export const bulkEnd = startCommand({

@@ -3,7 +3,7 @@ import { type Environment, nearest, targetEnvironment } from '../config/environm
 import { releaseVersion } from '../release.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
 import { attention, attentionEnd } from './attention.ts';
-import { bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
+import { bulkAccept, bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
 import {
   type Command,
   defineCommand,
@@ -208,7 +208,7 @@ const GROUPS: Groups = {
   'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   'Notices to the shop': [noticesList, noticesShow, noticesResend],
   Attention: [attention, attentionEnd],
-  'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkEnd, bulkList, bulkShow, bulkCancel],
+  'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkAccept, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
   'The command itself': [help, version, completion],
 };

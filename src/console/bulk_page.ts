@@ -58,6 +58,14 @@ const WORDS: Readonly<Record<BulkAction, Words>> = {
     implied: {},
     here: '/orders',
   },
+  accept_orders: {
+    noun: { one: 'order', many: 'orders' },
+    verb: 'accept the money of',
+    list: '/orders',
+    implied: {},
+    here: '/orders',
+    needsReason: true,
+  },
   end_attention: {
     noun: { one: 'matter', many: 'matters' },
     verb: 'end',

@@ -60,6 +60,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
   const body = html`${head}
 ${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', { ...csvQuery(view, typed), bom: 'true' })}" download>CSV</a></p>`}
 ${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(view, typed) })}
+${isNone || query.hold === '' ? null : bulkForm(view, { action: 'accept_orders', filter: csvQuery(view, typed) })}
 ${isNone ? html`${nothingFound(view, query)}${await nearBy(options, view, query.q)}` : orderTable(view, orders)}
 ${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
   return { ...parts, body };

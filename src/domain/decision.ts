@@ -120,8 +120,6 @@ export type SettlementPolicy = {
    * doubtful money for a person.
    */
   readonly asks: 'never' | 'in-doubt' | 'always';
-  /** Whether settled treats quotes that disagree with their link's own money as misread, and ignores them. */
-  readonly quoteIsDoubtful: boolean;
 };
 
 /** One cell of the settlement table: what a kind of fact means in one state. */

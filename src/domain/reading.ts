@@ -44,7 +44,7 @@ export function whileUnconfirmed(
   const authority = reading === null ? ({ by: 'event' } as const) : ({ by: 'reading', number: reading } as const);
   const fact = bareFact('unconfirmed', authority);
   return {
-    held: decide(order, fact, { asks: 'never', quoteIsDoubtful: false }),
+    held: decide(order, fact, { asks: 'never' }),
     cause: { kind: 'reading', id: reading === null ? null : String(reading) },
   };
 }

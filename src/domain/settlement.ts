@@ -1,4 +1,3 @@
-import { quoteAgrees } from './comparison.ts';
 import { completed, countedPayment } from './completion.ts';
 import {
   ask,
@@ -24,10 +23,7 @@ import { reversed } from './reversal.ts';
  */
 export function decide(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   if (isOlderReading(order, fact)) return decision(order, 'ignored', 'older_reading');
-  // This concerns not only completions: a payment first reported as refunded or disputed is counted too.
-  const misread = policy.quoteIsDoubtful && quoteAgrees(order, fact) === false;
-  const heard = misread ? { ...fact, quoteMoney: null } : fact;
-  return CELLS[fact.kind][order.state](order, heard, policy);
+  return CELLS[fact.kind][order.state](order, fact, policy);
 }
 
 const CELLS: Record<FactKind, Record<OrderState, Cell>> = {

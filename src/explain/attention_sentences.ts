@@ -199,8 +199,10 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     'shop works again, send them again: settled notices resend --failed --yes (with --dry-run it only lists them)',
   quote_reading_doubtful: (_quote, { count }) =>
     `The quotes of ${count} payments in a row named less money than their links, or an unreadable amount, although the ` +
-    'links match the orders. settled ignores such quotes until one matches again. Compare a payment in the ' +
-    "service's panel with what settled counted. settled held the earlier orders: settled orders list --state held",
+    'links match the orders. settled holds each of these orders. Compare a payment in the ' +
+    "service's panel with what settled counted: settled orders list --hold amount_mismatch. If that money is right, " +
+    'accept all of them at once: settled bulk accept --hold amount_mismatch --reason TEXT (with --dry-run it only ' +
+    'counts them). Otherwise decide about each order. This matter ends with a quote that matches again.',
   reference_taken: (reference, { code, message, foreignId }) =>
     `settled cannot open a payment link for order ${reference} (${code}): ${message} Look at the service's link. If it is ` +
     `for this order, for the same money, and unpaid, give it to the order: ${adoptCommand(reference, foreignId)} (POST ` +

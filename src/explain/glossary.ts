@@ -113,7 +113,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   money_unnamed:
     'an event paid the order without naming an amount, and settled has no API to ask: check how much arrived',
   quote_reading_doubtful:
-    'several payments in a row named less money than their links, or an unreadable amount; settled ignores such amounts',
+    'several payments in a row named less money than their links, or an unreadable amount; settled holds their orders',
   reference_taken: "the service already has another link with this order's reference",
   refund_due: 'the money of a cancelled order must be refunded to the customer',
   secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
@@ -252,6 +252,7 @@ export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
   replay_events: 'queued again',
   resend_notices: 'queued again',
   check_orders: 'queued for a check',
+  accept_orders: 'accepted',
   end_attention: 'ended',
 };
 

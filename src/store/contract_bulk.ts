@@ -8,6 +8,7 @@ export type BulkSelection =
   | { action: 'replay_events'; filter: EventFilter }
   | { action: 'resend_notices'; filter: NoticeFilter }
   | { action: 'check_orders'; filter: OrderFilter }
+  | { action: 'accept_orders'; filter: OrderFilter }
   | { action: 'end_attention'; filter: MatterFilter };
 
 export type BulkAction = BulkSelection['action'];

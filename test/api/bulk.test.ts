@@ -149,6 +149,8 @@ describe('api: work on all rows of a filter', () => {
     [{ action: 'check_orders', filter: { amountTo: '1.001' } }, 'amountTo: has more decimals'],
     [{ action: 'end_attention', filter: { since: '2030-01-31T12:00:00Z' }, reason: 'seen' }, 'filter.kind: is needed'],
     [{ action: 'end_attention', filter: { kind: 'refund_due' } }, 'reason: is needed'],
+    [{ action: 'accept_orders', filter: { hold: 'amount_mismatch' } }, 'reason: is needed'],
+    [{ action: 'accept_orders', filter: { state: 'held' }, reason: 'seen' }, 'filter: must name a hold reason'],
   ])('refuses a filter that it cannot use: %j', async (body, expected) => {
     const detail = problem(await post(settled(), '/v1/bulk', body), 422, 'invalid_request');
     expect(detail.startsWith(expected)).toBe(true);

@@ -7,7 +7,6 @@ import {
   API,
   aFact,
   anOrder,
-  DOUBTFUL_QUOTES,
   deeds,
   instruction,
   orderAfter,
@@ -147,42 +146,19 @@ describe('asking: a completion that no reading shows', () => {
   });
 });
 
-describe('doubtful quotes', () => {
+describe('a quote of less than its link', () => {
   const differing = { quoteMoney: stated('18.20') };
 
-  it.each(['an event', 'a reading'])('said by %s pay by the money of the link', (by) => {
-    const fact = by === 'an event' ? aFact('completed', differing) : read('completed', differing);
-    const { made, order } = step(anOrder(), fact, DOUBTFUL_QUOTES);
-    expect(made).toMatchObject({ outcome: 'applied', rule: 'paid' });
-    expect(order.entries.map(({ amountMinor, currency }) => `${amountMinor} ${currency}`)).toEqual(['10000 BRL']);
-  });
+  it.each(['completed', 'refunded', 'disputed'] as const)(
+    'of a payment that is %s never counts the money of the link',
+    (kind) => {
+      const { made, order } = step(anOrder(), read(kind, differing), API);
+      expect(made).toMatchObject({ outcome: 'held', state: 'held' });
+      expect(order.entries[0]).toMatchObject({ kind: 'captured', amountMinor: 1_820 });
+    },
+  );
 
-  it('of more than the link do not make an order overpaid', () => {
-    const fact = aFact('completed', { quoteMoney: stated('140') });
-    expect(step(anOrder(), fact, DOUBTFUL_QUOTES).order.flags).toEqual([]);
-  });
-
-  it.each(['refunded', 'disputed'] as const)('of a payment that is first heard of as %s are left out too', (kind) => {
-    const { made, order } = step(anOrder(), read(kind, differing), DOUBTFUL_QUOTES);
-    expect(made).toMatchObject({ outcome: 'applied', state: kind });
-    expect(order.entries.map(({ amountMinor }) => amountMinor)).toEqual([10_000, -10_000]);
-  });
-
-  it('leave the link to be compared: a link of other money is still in doubt', () => {
-    const fact = read('completed', { ...differing, linkMoney: stated('60') });
-    expect(decide(anOrder(), fact, DOUBTFUL_QUOTES).rule).toBe('money_does_not_agree');
-  });
-
-  it('are believed if the link says nothing of money', () => {
-    const fact = aFact('completed', { ...differing, linkMoney: null });
-    expect(decide(anOrder(), fact, DOUBTFUL_QUOTES).rule).toBe('asks_before_deciding');
-  });
-
-  it('do not contradict what was counted', () => {
-    expect(decide(orderIn('paid'), read('completed', differing), DOUBTFUL_QUOTES)).toMatchObject({
-      outcome: 'already_applied',
-      effects: [],
-    });
+  it('contradicts what was counted', () => {
     expect(decide(orderIn('paid'), read('completed', differing), API).rule).toBe('counted_money_differs');
   });
 });

@@ -4,19 +4,7 @@ import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { FACT_KINDS, type PaymentFact } from '../../src/domain/fact.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { readReading } from '../../src/paylink/reading.ts';
-import {
-  ALWAYS,
-  API,
-  anOrder,
-  DOUBTFUL_QUOTES,
-  deeds,
-  EVENT,
-  NO_API,
-  PERSON,
-  reading,
-  stated,
-  step,
-} from '../support/orders.ts';
+import { ALWAYS, API, anOrder, deeds, EVENT, NO_API, PERSON, reading, stated, step } from '../support/orders.ts';
 import { details } from '../support/readings.ts';
 
 const money = fc.oneof(
@@ -35,7 +23,7 @@ const fact: fc.Arbitrary<PaymentFact> = fc.record({
   quoteMoney: money,
   reference: fc.constantFrom('order-1', 'order-1', null, 'order-2'),
 });
-const policy: fc.Arbitrary<SettlementPolicy> = fc.constantFrom(API, API, NO_API, ALWAYS, DOUBTFUL_QUOTES);
+const policy: fc.Arbitrary<SettlementPolicy> = fc.constantFrom(API, API, NO_API, ALWAYS);
 const story = fc.array(fc.oneof(fact, fact, details), { maxLength: 7 });
 
 /** The order after a reading, as a store applies it: fact after fact, and its number last. */

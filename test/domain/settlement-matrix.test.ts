@@ -7,7 +7,6 @@ import {
   ALWAYS,
   API,
   aFact,
-  DOUBTFUL_QUOTES,
   deeds,
   EVENT,
   explore,
@@ -73,7 +72,7 @@ describe.each(FACT_KINDS)('the settlement matrix: %s', (kind) => {
       const order: Order = { ...orderIn(state), lastReading: 5 };
       const mayBecome = [state, ...(MOVES[kind][state] ?? [])];
       const broken: object[] = [];
-      for (const policy of [NO_API, API, ALWAYS, DOUBTFUL_QUOTES]) {
+      for (const policy of [NO_API, API, ALWAYS]) {
         for (const fact of factsOf(kind, authority)) {
           const laws = brokenLaws(order, fact, policy, mayBecome);
           if (laws.length > 0) broken.push({ laws, fact, policy });

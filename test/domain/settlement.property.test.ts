@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { quoteAgrees } from '../../src/domain/comparison.ts';
 import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { FACT_KINDS, type PaymentFact } from '../../src/domain/fact.ts';
 import { payments, UNNAMED } from '../../src/domain/ledger.ts';
 import type { StatedMoney } from '../../src/domain/money.ts';
 import { isOpen, type Order, type Settlement } from '../../src/domain/order.ts';
-import { decide } from '../../src/domain/settlement.ts';
 import {
   aFact,
   anOrder,
@@ -107,10 +105,7 @@ const anyFact: fc.Arbitrary<PaymentFact> = fc.record({
   quoteMoney: anyMoney,
   reference: fc.constantFrom('order-1', 'order-1', 'order-1', null, 'order-2'),
 });
-const anyPolicy: fc.Arbitrary<SettlementPolicy> = fc.record({
-  asks: fc.constantFrom('never', 'in-doubt', 'always'),
-  quoteIsDoubtful: fc.boolean(),
-});
+const anyPolicy: fc.Arbitrary<SettlementPolicy> = fc.record({ asks: fc.constantFrom('never', 'in-doubt', 'always') });
 type Told = { fact: PaymentFact; policy: SettlementPolicy };
 const anyStory: fc.Arbitrary<Told[]> = fc.array(fc.record({ fact: anyFact, policy: anyPolicy }), { maxLength: 14 });
 
@@ -264,8 +259,8 @@ describe('settlement: any story of several payments', () => {
 
   it('pays no open order by an event alone if each completion is to be asked about', () => {
     fc.assert(
-      fc.property(anyStory, fc.boolean(), (story, quoteIsDoubtful) => {
-        const asking = story.map(({ fact }) => ({ fact, policy: { asks: 'always', quoteIsDoubtful } as const }));
+      fc.property(anyStory, (story) => {
+        const asking = story.map(({ fact }) => ({ fact, policy: { asks: 'always' } as const }));
         tell(asking, ({ before, made, fact }) => {
           if (fact.authority.by !== 'event' || !isOpen(before.state)) return;
           if (!['completed', 'unclear', 'refunded', 'disputed'].includes(fact.kind)) return;
@@ -283,18 +278,6 @@ describe('settlement: any story of several payments', () => {
         tell(story, ({ made, fact, policy }) => {
           if (policy.asks === 'never' || fact.authority.by !== 'event') expect(made.outcome).not.toBe('ask');
         });
-      }),
-      RUNS,
-    );
-  });
-
-  it('leaves a doubtful quote out as if it had not been said, and only one that differs from its link', () => {
-    fc.assert(
-      fc.property(anyStory, anyFact, anyPolicy, (story, fact, { asks }) => {
-        const order = tell(story, () => {});
-        const doubtful = decide(order, fact, { asks, quoteIsDoubtful: true });
-        const heard = quoteAgrees(order, fact) === false ? { ...fact, quoteMoney: null } : fact;
-        expect(doubtful).toEqual(decide(order, heard, { asks, quoteIsDoubtful: false }));
       }),
       RUNS,
     );

@@ -14,6 +14,7 @@ import {
   startProxiedShop,
   startShop,
 } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
 type Json = any;
@@ -139,7 +140,7 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
     });
   });
 
-  it('takes quotes for misread after three in a row that differ from links which agree', async () => {
+  it('holds every order whose quote differs from its link, and makes them one matter with one decision', async () => {
     const { shop, proxy } = await startProxiedShop(startDeafShop);
     change(proxy, (link) => {
       for (const payment of link.payments) payment.quote.amount = 19.99;
@@ -154,8 +155,16 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
       states.push((await check(shop, reference)).body.order.state);
       if (states.length === 2) expect(await kinds()).not.toContain('quote_reading_doubtful');
     }
-    expect(states).toEqual(['held', 'held', 'paid', 'paid']);
+    expect(states).toEqual(['held', 'held', 'held', 'held']);
     expect(await kinds()).toContain('quote_reading_doubtful');
+    const accept = { action: 'accept_orders', filter: { hold: 'amount_mismatch' } };
+    const { body: counted } = await shop.settled.api('/v1/bulk', { body: { ...accept, preview: true } });
+    expect(counted).toMatchObject({ count: { n: 4 } });
+    await shop.settled.api('/v1/bulk', { body: { ...accept, reason: 'the panel says the same' } });
+    await eventually(async () => {
+      expect((await orderOf(shop, 'order-4')).state).toBe('paid');
+    });
+    expect(await orderOf(shop, 'order-1')).toMatchObject({ flags: ['underpaid'], payments: [{ amount: '19.99' }] });
     proxy.passAll();
     await act(shop.sandbox, await openLink(shop, 'order-5'), 'pay');
     expect((await check(shop, 'order-5')).body.order.state).toBe('paid');

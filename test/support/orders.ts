@@ -6,11 +6,9 @@ import type { Order, OrderState } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 
 /** Policies: settled can ask the service's API, cannot, or asks about each completion. */
-export const API: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: false };
-export const NO_API: SettlementPolicy = { asks: 'never', quoteIsDoubtful: false };
-export const ALWAYS: SettlementPolicy = { asks: 'always', quoteIsDoubtful: false };
-/** settled ignores quotes that differ from their link. */
-export const DOUBTFUL_QUOTES: SettlementPolicy = { asks: 'in-doubt', quoteIsDoubtful: true };
+export const API: SettlementPolicy = { asks: 'in-doubt' };
+export const NO_API: SettlementPolicy = { asks: 'never' };
+export const ALWAYS: SettlementPolicy = { asks: 'always' };
 
 export const EVENT: Authority = { by: 'event' };
 export const PERSON: Authority = { by: 'person' };

@@ -1,4 +1,6 @@
 import type { Actor } from '../../domain/access.ts';
+import { completedPayments } from '../../domain/ledger.ts';
+import type { Money } from '../../domain/money.ts';
 import type { Author } from '../contract_access.ts';
 import type {
   Bulk,
@@ -16,11 +18,12 @@ import { isValidToken } from './access.ts';
 import { endAttention } from './attention.ts';
 import { writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
+import { resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
 import { KEY_MAX, readAllKeys } from './list_pages.ts';
 import { EVENT_LIST, narrowEvents } from './lists.ts';
 import { NOTICE_LIST, narrowNotices, noticeIdOf, tellingVerbs } from './notices.ts';
-import { lockOrder } from './orders.ts';
+import { loadOrder, lockOrder } from './orders.ts';
 import { narrowOrders, ORDER_LIST } from './orders_list.ts';
 
 const INSERT_RUN = statement(`
@@ -31,6 +34,7 @@ const TABLES: Record<BulkAction, string> = {
   replay_events: 'inbox',
   resend_notices: 'outbox',
   check_orders: 'orders',
+  accept_orders: 'orders',
   end_attention: 'attention',
 };
 const LIST_ITEMS = Object.fromEntries(
@@ -162,11 +166,25 @@ const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<BulkOutcome
     yield* writeAudit(tx, by, { action: 'check_order', subject: link.reference }, atMs);
     return CHANGED;
   },
+  *accept_orders(tx, { itemKey, by, reason, nowMs: atMs }) {
+    lockOrder(tx, itemKey);
+    const { order } = yield* loadOrder.byKey(tx, itemKey);
+    // Whoever accepts many orders has one reason of holds in mind, and no money that cannot be right.
+    if (order.holds.length > 1) return skipped('several_holds');
+    if (completedPayments(order).some((payment) => isMore(payment.captured, order.amount)))
+      return skipped('more_than_asked');
+    const made = yield* resolveOrder(tx, { reference: order.reference, decision: 'accept', reason, by, atMs });
+    return made?.outcome === 'applied' ? CHANGED : skipped(made?.rule ?? 'unknown');
+  },
   *end_attention(tx, { itemKey, by, reason, nowMs: atMs }) {
     const ended = yield* endAttention(tx, { key: itemKey, reason, by, atMs });
     return ended === null ? skipped('unknown') : CHANGED;
   },
 };
+
+function isMore(one: Money, other: Money): boolean {
+  return one.currency === other.currency && one.amountMinor > other.amountMinor;
+}
 
 const LINK_OF_ORDER = statement(`
   SELECT l.key AS linkKey, o.reference FROM orders o JOIN link l ON l.order_key = o.key
@@ -212,6 +230,7 @@ function* selectKeys(tx: Transaction, { action, filter }: BulkSelection, limit: 
     case 'resend_notices':
       return yield* readAllKeys(tx, NOTICE_LIST, narrowNotices(filter), limit);
     case 'check_orders':
+    case 'accept_orders':
       return yield* readAllKeys(tx, ORDER_LIST, yield* narrowOrders(tx, filter), limit);
     default:
       return yield* selectMatters(tx, filter, limit);

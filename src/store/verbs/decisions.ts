@@ -133,8 +133,8 @@ function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, order:
   if (order.version > 2) hastenTurn(tx, orderKey, type, atMs);
 }
 
-/** After this many quotes in a row that name less than their links or are unreadable, settled deems quotes misread. */
-export const DOUBTFUL_FROM = 3;
+/** From this many quotes in a row on that name less than their links or are unreadable, they are one matter for a person. */
+const DOUBTFUL_FROM = 3;
 
 /** The subject of that matter, which is about no single order. */
 const QUOTES = 'quote';
@@ -149,34 +149,29 @@ const QUOTE_MISMATCHES = statement('SELECT quote_mismatches AS mismatches FROM a
 const SET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = @mismatches');
 const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
 
-/** How many quotes in a row disagreed with their links, counting this fact's; 0 if this one agrees or is absent. */
-export function* countMismatches(tx: Transaction, order: Order, fact: PaymentFact): Work<number> {
-  if (quoteAgrees(order, fact) !== false) return 0;
-  const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
-  return (row?.mismatches ?? 0) + 1;
-}
-
 /**
- * Stores that count after a decision that counts, and raises a matter once quotes are doubtful.
+ * Counts the quotes in a row that disagree with links whose own money agrees, and from the third on keeps one matter
+ * about all of them. The order is held in any case: a doubt about what settled reads never pays an order.
  * @param quote.before the count when the row's settlement began; only a count above 0 must be reset
  */
-export function noteMismatches(
+export function* noteMismatches(
   tx: Transaction,
-  quote: { order: Order; fact: PaymentFact; made: Decision; mismatches: number; before: number },
+  { order, fact, made, before }: { order: Order; fact: PaymentFact; made: Decision; before: number },
   atMs: number,
-): void {
-  const { order, fact, made, mismatches, before } = quote;
+): Work<void> {
   const kind = 'quote_reading_doubtful';
-  if (quoteAgrees(order, fact) === null || !isQuoteCounted(order, fact, made)) return;
-  if (mismatches > 0) {
-    tx.send(SET_MISMATCHES, { mismatches });
-  } else if (before > 0) {
+  const agrees = quoteAgrees(order, fact);
+  if (agrees === null || !isQuoteCounted(order, fact, made)) return;
+  if (agrees) {
+    if (before === 0) return;
     tx.send(RESET_MISMATCHES);
     attention.end(tx, kind, QUOTES, atMs);
+    return;
   }
-  if (mismatches === DOUBTFUL_FROM) {
-    attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count: DOUBTFUL_FROM }, atMs });
-  }
+  const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
+  const count = (row?.mismatches ?? 0) + 1;
+  tx.send(SET_MISMATCHES, { mismatches: count });
+  if (count >= DOUBTFUL_FROM) attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count }, atMs });
 }
 
 /** What the audit chain records of an order. */
@@ -185,8 +180,8 @@ function standing(order: Order) {
   return { state, flags: shownFlags(order), version };
 }
 
-/** A person's decision never asks the service, and does not depend on quotes. */
-const BY_PERSON = { asks: 'never', quoteIsDoubtful: false } as const;
+/** A person's decision never asks the service. */
+const BY_PERSON = { asks: 'never' } as const;
 
 export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
   tx,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { BulkAction, BulkSelection, ClaimedBulk, MatterFilter } from '../../../src/store/contract_bulk.ts';
+import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -76,6 +77,38 @@ export function bulkContract({ fresh }: Worlds): void {
         ['start_bulk', '2', 'ana', JSON.stringify({ action: 'replay_events', filter, total: 1 })],
         ['replay_event', String(second), 'ana', '{"bulk":"2"}'],
       ]);
+    });
+
+    it('accepts held orders of one reason as they were counted, each with its reason in the audit chain', async () => {
+      const held = async (fact: Partial<Parameters<typeof said>[1]>) => {
+        const link = await world.newLink();
+        await world.settle(link, [said('completed', fact)]);
+        return link;
+      };
+      const less = await held({ quoteMoney: stated('40.00') });
+      const other = await held({ linkMoney: stated('100.00', 'USD'), quoteMoney: null });
+      const more = await held({ linkMoney: stated('500.00'), quoteMoney: null });
+      const twice = await held({ quoteMoney: stated('40.00') });
+      await world.settle(twice, [said('completed', { paymentId: 'pay_2' })]);
+      const filter = { hold: 'amount_mismatch' } as const;
+      await start({ action: 'accept_orders', filter });
+      const skipped = (detail: string) => ({ outcome: 'skipped', detail });
+      const outcomes = await finish();
+      expect(outcomes).toHaveLength(3);
+      expect(outcomes).toEqual(
+        expect.arrayContaining([
+          { outcome: 'changed', detail: null },
+          skipped('more_than_asked'),
+          skipped('several_holds'),
+        ]),
+      );
+      const states = [less, other, more, twice].map(async (link) => (await world.timeline(link)).order.state);
+      expect(await Promise.all(states)).toEqual(['paid', 'held', 'held', 'held']);
+      expect((await world.timeline(less)).order.entries).toMatchObject([{ kind: 'captured', amountMinor: 4_000 }]);
+      expect((await audited()).filter(({ action }) => action === 'accept_order')).toMatchObject([
+        { subject: less.reference, actor: 'ana', reason: 'seen' },
+      ]);
+      expect((await world.timeline(less)).notices.map(({ type }) => type)).toContain('order.paid');
     });
 
     it('leaves no audit row if no person started it', async () => {
