@@ -79,6 +79,7 @@ export function deliveryOf({ number, link, body }: ProvedEvent): Delivery {
     mac: sha256(`mac ${number}`),
     type: 'payment_link.payment_status_changed',
     readable: true,
+    isPaymentId: false,
     receivedAtMs,
   };
 }

@@ -39,7 +39,10 @@ ${story(view, entries, reference)}`;
 /** What the service, settled and the shop know, side by side, and how they differ. */
 function sides(view: View, { order, service, decided, differences }: TimelineDocument, told: Notices): Html {
   const who = told.shop === null ? 'The service and settled' : 'The service, settled and the shop';
-  const agree = service === null ? 'The service has said nothing about a payment so far.' : `${who} agree.`;
+  const wrong = wrongs(order);
+  const same =
+    wrong.length === 0 ? `${who} agree.` : `${who} say the same, but the order is not right: ${wrong.join(', ')}.`;
+  const agree = service === null ? 'The service has said nothing about a payment so far.' : same;
   return html`<section id="sides" aria-label="The service, settled and the shop">
 <div class="columns sides">
 <div class="card"><h2>The service says</h2>${serviceSide(view, order, service)}</div>
@@ -50,6 +53,12 @@ ${
     ? html`<p class="difference soft">${agree}</p>`
     : html`<div class="notice difference"><strong>There is a difference.</strong><ul>${differences.map((line) => html`<li>${prose(view, line, order.reference)}</li>`)}</ul></div>`
 }</section>`;
+}
+
+/** What is wrong with the order's money. To have paid late is no fault. */
+function wrongs({ state, flags }: OrderDocument): string[] {
+  const states = state === 'held' || state === 'disputed' ? [state] : [];
+  return [...states, ...flags.filter((flag) => flag !== 'late').map((flag) => flag.replaceAll('_', ' '))];
 }
 
 function serviceSide(view: View, { link, reference }: OrderDocument, service: TimelineDocument['service']): Html {

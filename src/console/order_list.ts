@@ -151,10 +151,13 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
   });
 }
 
-/** What was captured and has not gone back, in each currency. */
+/** What was captured in each currency, and what is left of it if some went back. */
 function capturedOf(view: View, { paymentsTotal }: Pick<ListedOrderDocument, 'paymentsTotal'>): HtmlValue {
   return paymentsTotal.sums.map(
-    ({ balance, currency }, at) => html`${at === 0 ? null : html`<br>`}${money(view, balance, currency)}`,
+    ({ captured, balance, currency }, at) =>
+      html`${at === 0 ? null : html`<br>`}${money(view, captured, currency)}${
+        captured === balance ? null : html`<br><span class="soft">${money(view, balance, currency)} left</span>`
+      }`,
   );
 }
 

@@ -52,6 +52,16 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   return { verdict: isNamed ? 'equal' : 'unnamed', ...said };
 }
 
+/** The amount that a fact names and settled cannot read, as the service wrote it; null if all of it is readable. */
+export function unreadable(order: Order, fact: PaymentFact): string | null {
+  if (agreement(order, fact).captured.amountMinor !== 0) return null;
+  const isUnread = (said: StatedMoney | null): said is StatedMoney & { amount: string } =>
+    said !== null && said.amount !== null && !parseAmount(said.amount, said.currency ?? order.amount.currency).ok;
+  return [fact.quoteMoney, fact.linkMoney].find(isUnread)?.amount.slice(0, UNREAD_SHOWN_MAX) ?? null;
+}
+
+const UNREAD_SHOWN_MAX = 64;
+
 /**
  * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or is
  * unreadable. Null if there is nothing to compare. Null too if the quote names more or another currency, because

@@ -37,6 +37,14 @@ export function isAboutMoney(type: string): boolean {
   return MONEY_NOTICES.some((name) => name === type);
 }
 
+/** A refund or dispute that names another sum than was counted, as the service wrote it. */
+export type SaidReturn = {
+  readonly kind: 'refunded' | 'disputed';
+  readonly paymentId: string | null;
+  readonly amount: string;
+  readonly currency: string;
+};
+
 /** One thing that a decision does besides changing the order's state. */
 export type Effect =
   | { readonly do: 'entry'; readonly entry: LedgerEntry }
@@ -45,7 +53,8 @@ export type Effect =
   | { readonly do: 'hold'; readonly hold: Hold }
   | { readonly do: 'end_holds'; readonly resolution: 'accept' | 'reject' }
   | { readonly do: 'flag' | 'unflag'; readonly flag: Flag }
-  | { readonly do: 'attention' | 'end_attention'; readonly kind: DecidedAttention }
+  | { readonly do: 'attention'; readonly kind: DecidedAttention; readonly said?: SaidReturn }
+  | { readonly do: 'end_attention'; readonly kind: DecidedAttention }
   | { readonly do: 'notice'; readonly type: NoticeType }
   | { readonly do: 'check' };
 

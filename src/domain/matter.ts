@@ -1,4 +1,5 @@
 import type { Outage } from './budget.ts';
+import type { SaidReturn } from './decision.ts';
 import { completedPayments, covers, listed, PAYMENTS_LISTED_MAX, type Payment, payments, sums } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
@@ -162,7 +163,8 @@ function whole(millions: number | null, rest: number | null): bigint {
  * its meaning.
  */
 export type AttentionParams = {
-  amount_mismatch: { readonly payments: PaymentList };
+  /** `said`: if a refund or dispute names another sum than was counted. */
+  amount_mismatch: { readonly payments: PaymentList; readonly said?: SaidReturn };
   api_key_refused: Nothing;
   /** `diagnosis`: of the last delivery that settled examined, in the form of src/receive. The subject is the reason. */
   deliveries_refused: { readonly diagnosis: object | null };
@@ -256,14 +258,18 @@ export function readSearchSubject(subject: string): number {
 }
 
 /** The params of a matter that a decision raised. `order` is the order after the decision. */
-export function decidedParams<K extends DecidedAttention>(kind: K, order: Order): AttentionParams[K] {
-  return DECIDED[kind](order);
+export function decidedParams<K extends DecidedAttention>(
+  kind: K,
+  order: Order,
+  said?: SaidReturn,
+): AttentionParams[K] {
+  return DECIDED[kind](order, said);
 }
 
 const ofAll = (order: Order) => ({ payments: listPayments(payments(order)) });
 
-const DECIDED: { readonly [K in DecidedAttention]: (order: Order) => AttentionParams[K] } = {
-  amount_mismatch: ofAll,
+const DECIDED: { readonly [K in DecidedAttention]: (order: Order, said?: SaidReturn) => AttentionParams[K] } = {
+  amount_mismatch: (order, said) => ({ ...ofAll(order), ...(said && { said }) }),
   duplicate_payment: refundOwed,
   link_disabled: () => ({}),
   money_unnamed: ({ amount }) => ({ amount }),

@@ -36,9 +36,14 @@ export function currencyExponent(currency: string): number {
 
 const DECIMAL = /^(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
+/** Programs that compute with floating point print 256.17 as 256.16999999999996: within a millionth of a minor unit. */
+const IS_WHOLE = /^(?:0{1,6}$|0{6}|9{6})/;
+/** More decimals than `AMOUNT_TEXT_MAX` has characters. */
+const DECIMALS_MAX = 100;
+
 /**
- * Reads a decimal in JSON's number grammar (RFC 8259 §6) into minor units, exactly, without floating point. For BRL it
- * accepts `100`, `100.50`, `1e2` and `100.500`; `100.505` has too many decimals.
+ * Reads a decimal in JSON's number grammar (RFC 8259 §6) into minor units, without floating point. For BRL it accepts
+ * `100`, `100.50`, `1e2`, `100.500` and `100.50000000000001`; `100.505` has too many decimals.
  */
 export function parseAmount(
   text: string,
@@ -52,10 +57,14 @@ export function parseAmount(
   if (sign === '-' || digits === '') return { ok: false, fault: 'not_positive' };
   const shift = currencyExponent(currency) + Number(exponent) - fraction.length;
   if (digits.length + shift > 15) return { ok: false, fault: 'too_large' };
-  const kept = shift >= 0 ? digits + '0'.repeat(shift) : digits.slice(0, shift);
-  const dropped = shift >= 0 ? '' : digits.slice(shift);
-  if (/[1-9]/.test(dropped)) return { ok: false, fault: 'too_many_decimals' };
-  return { ok: true, amountMinor: Number(kept) };
+  if (shift >= 0) return { ok: true, amountMinor: Number(digits + '0'.repeat(shift)) };
+  const point = Math.max(shift, 0 - DECIMALS_MAX);
+  const padded = digits.padStart(0 - point, '0');
+  const dropped = padded.slice(point);
+  if (!IS_WHOLE.test(dropped)) return { ok: false, fault: 'too_many_decimals' };
+  const amountMinor = Number(padded.slice(0, point)) + (dropped.startsWith('9') ? 1 : 0);
+  if (amountMinor === 0) return { ok: false, fault: 'too_many_decimals' };
+  return amountMinor > AMOUNT_MINOR_MAX ? { ok: false, fault: 'too_large' } : { ok: true, amountMinor };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { agreement } from './comparison.ts';
-import { adoption, completed, countedPayment, nameMoney } from './completion.ts';
+import { adoption, completed, countedPayment, differs, nameMoney } from './completion.ts';
 import {
   apply,
   ask,
@@ -11,6 +11,7 @@ import {
   disagree,
   type Effect,
   enter,
+  type SaidReturn,
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
@@ -19,8 +20,35 @@ import { isOpen, type Order, type OrderState } from './order.ts';
 
 type ReversalKind = 'refunded' | 'disputed';
 
-/** Decides a refunded or disputed payment, in any state. */
+/**
+ * Decides a refunded or disputed payment, in any state. The service has no word for a part of a payment, so all of it
+ * goes back. If the service names another sum, a person is told of both.
+ */
 export function reversed(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
+  const made = reverse(order, fact, policy);
+  const isTold = made.effects.some((effect) => effect.do === 'attention' && effect.kind === 'amount_mismatch');
+  const said = made.outcome === 'applied' && !isTold ? otherSum(order, fact) : null;
+  return said === null
+    ? made
+    : { ...made, effects: [...made.effects, { do: 'attention', kind: 'amount_mismatch', said }] };
+}
+
+/** The sum that a reversal names if it is not what was captured, or for a new payment not what the order asks for. */
+function otherSum(order: Order, fact: PaymentFact): SaidReturn | null {
+  const { kind, paymentId, quoteMoney } = fact;
+  if (quoteMoney === null || quoteMoney.amount === null) return null;
+  const said = agreement(order, fact);
+  const known = countedPayment(order, fact);
+  const isNew = known === undefined && said.verdict !== 'equal' && said.verdict !== 'unnamed';
+  if (!isNew && (known === undefined || !differs(known, said, fact))) return null;
+  const { amount, currency } = quoteMoney;
+  const { currency: counted } = said.captured;
+  return { kind: kind as ReversalKind, paymentId, amount: amount.slice(0, SAID_MAX), currency: currency ?? counted };
+}
+
+const SAID_MAX = 64;
+
+function reverse(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const kind = fact.kind as ReversalKind;
   if (fact.paymentId === null && payments(order).length > 1) return whichPayment(order, fact, policy);
   const known = countedPayment(order, fact);

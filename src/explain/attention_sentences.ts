@@ -1,3 +1,4 @@
+import type { SaidReturn } from '../domain/decision.ts';
 import {
   type AttentionKind,
   type AttentionParams,
@@ -11,10 +12,9 @@ import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary, ListedMatter, Matters } from '../store/contract_queries.ts';
 import { inWords } from '../work/clock.ts';
-import { decisionWords } from './decision.ts';
+import { decisionWords, explainHold } from './decision.ts';
 import {
   adoptCommand,
-  explainHold,
   inMoney,
   inNumber,
   inPanel,
@@ -119,10 +119,11 @@ type Commands = { end: string; check: (reference: string) => string };
 type SentenceOf<K extends AttentionKind> = (subject: string, params: AttentionParams[K], commands: Commands) => string;
 
 const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
-  amount_mismatch: (reference, { payments }, { end }) =>
+  amount_mismatch: (reference, { payments, said }, { end }) =>
     `What the service says about the money of order ${reference} does not match the order, or what settled counted before ` +
-    `(${inPanel(payments)}). settled did not change the order. ${look(reference)} If the customer paid too much, refund the ` +
-    `rest there. If the customer paid too little, collect the rest. Then end this matter: ${end}`,
+    `(${inPanel(payments)}). ${said === undefined ? 'settled did not change the order.' : returnWords(said)} ` +
+    `${look(reference)} If the customer paid too much, refund the rest there. If the customer paid too little, collect ` +
+    `the rest. Then end this matter: ${end}`,
   api_key_refused: () =>
     'The service rejects the API key (401), so settled can neither open links nor ask about them. If you use ' +
     'SETTLED_API_KEY_FILE, put the right key into that file; settled reads it again. If you use SETTLED_API_KEY, set the ' +
@@ -229,6 +230,12 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `still unclear, act on what the panel shows. Then end this matter: ${end}`,
   webhook_address_changed: (_url, changed) => explainChangedAddress(changed),
 };
+
+/** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */
+function returnWords({ kind, paymentId, amount, currency }: SaidReturn): string {
+  const which = paymentId === null ? 'the payment' : `payment ${paymentId}`;
+  return `It names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
+}
 
 function endsByRefund(check: string): string {
   return `This matter ends when the service reports the refund. To ask now: ${check}`;

@@ -1,8 +1,8 @@
 import type { Decision, Effect } from '../domain/decision.ts';
-import { completedPayments, payments } from '../domain/ledger.ts';
+import { completedPayments, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { inMoney, words } from './glossary.ts';
+import { capturedWords as amountWords, inMoney, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
 
@@ -69,4 +69,32 @@ function effectSentence(effect: Effect, before: Order): string[] {
 function capturedWords(order: Order): string {
   const captured = completedPayments(order).map((payment) => inMoney(payment.captured));
   return captured.length === 0 ? 'nothing so far' : captured.join(', ');
+}
+
+/** Why an order is held, and what the service reported as paid. */
+export function explainHold(order: Order): string {
+  const mismatch = mismatchWords(order);
+  const reasons = new Set(
+    order.holds.map(({ reason }) => (reason === 'amount_mismatch' && mismatch) || words.hold(reason)),
+  );
+  const counted = payments(order);
+  const captured =
+    counted.length > PAYMENTS_LISTED_MAX
+      ? inSum(counted)
+      : counted.map((payment) => amountWords(payment.captured)).join(' and ');
+  const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
+  const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
+  const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;
+  return `${held}: ${[...reasons].join('; and ')}.${came} A person must decide.`;
+}
+
+/** The amounts of the payment and of the order, if exactly one payment differs, in the order's currency; otherwise null. */
+function mismatchWords(order: Order): string | null {
+  const { amountMinor, currency } = order.amount;
+  const others = payments(order).filter(
+    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
+  );
+  const [other] = others;
+  if (other === undefined || others.length > 1) return null;
+  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)} (amount_mismatch)`;
 }

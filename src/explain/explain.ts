@@ -4,7 +4,8 @@ import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
-import { explainHold, inDeliveries, inMoney, inTimes, iso, sentence, total, words } from './glossary.ts';
+import { explainHold } from './decision.ts';
+import { inDeliveries, inMoney, inTimes, iso, sentence, total, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,

@@ -1,9 +1,8 @@
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
-import { inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
-import type { Flag, HoldReason, Order } from '../domain/order.ts';
+import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/contract_bulk.ts';
 import type { Count } from '../store/contract_lists.ts';
@@ -178,6 +177,11 @@ export function inMoney(amount: Money | { amountMinor: bigint; currency: string 
   return `${formatAmount(amount)} ${amount.currency}`;
 }
 
+/** What was captured. The service names no payment of zero, so zero stands for an amount that settled cannot read. */
+export function capturedWords(captured: Money): string {
+  return captured.amountMinor === 0 ? 'an amount that is not readable' : inMoney(captured);
+}
+
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {
   if (count === 0) return 'settled counted no payment';
@@ -185,7 +189,7 @@ export function inPanel({ named, count, sums }: PaymentList): string {
     .map(({ id, captured, status }) => {
       const name = id === null ? 'the payment without an id' : `payment ${id}`;
       const gone = status === 'completed' ? '' : `, ${status}`;
-      return `${name} of ${inMoney(captured)}${gone}`;
+      return `${name} of ${capturedWords(captured)}${gone}`;
     })
     .join('; ');
   if (named.length === count) return newest;
@@ -265,32 +269,4 @@ export function restoredSentence(restoredFromMs: number): string {
     `This database is a copy of ${iso(restoredFromMs)}. settled answers feed cursors from before the restore with 410. ` +
     "It learns of links that were created since then when it finds them in the service's list."
   );
-}
-
-/** Why an order is held, and what the service reported as paid. */
-export function explainHold(order: Order): string {
-  const mismatch = mismatchWords(order);
-  const reasons = new Set(
-    order.holds.map(({ reason }) => (reason === 'amount_mismatch' && mismatch) || words.hold(reason)),
-  );
-  const counted = payments(order);
-  const captured =
-    counted.length > PAYMENTS_LISTED_MAX
-      ? inSum(counted)
-      : counted.map((payment) => inMoney(payment.captured)).join(' and ');
-  const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
-  const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
-  const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;
-  return `${held}: ${[...reasons].join('; and ')}.${came} A person must decide.`;
-}
-
-/** The amounts of the payment and of the order, if exactly one payment differs, in the order's currency; otherwise null. */
-function mismatchWords(order: Order): string | null {
-  const { amountMinor, currency } = order.amount;
-  const others = payments(order).filter(
-    ({ captured, isAssumed }) => !isAssumed && captured.currency === currency && captured.amountMinor !== amountMinor,
-  );
-  const [other] = others;
-  if (other === undefined || others.length > 1) return null;
-  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)} (amount_mismatch)`;
 }

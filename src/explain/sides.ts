@@ -1,4 +1,4 @@
-import { agreement } from '../domain/comparison.ts';
+import { agreement, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { payments } from '../domain/ledger.ts';
 import type { Money } from '../domain/money.ts';
@@ -39,10 +39,15 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
   const said = facts.map((fact) => {
     const which = fact.paymentId === null ? '' : ` (${fact.paymentId})`;
     const hasMoney = speaksOfMoney(fact) && (fact.quoteMoney ?? fact.linkMoney) !== null;
-    return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${inMoney(agreement(order, fact).captured)}` : ''}`;
+    return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${moneyWords(order, fact)}` : ''}`;
   });
   if (!isHeldUnconfirmed(order)) return said;
   return [...said.map((words) => `a webhook says: ${words}`), 'the service did not confirm it when settled asked'];
+}
+
+function moneyWords(order: Order, fact: PaymentFact): string {
+  const unread = unreadable(order, fact);
+  return unread === null ? inMoney(agreement(order, fact).captured) : `not readable: ${unread}`;
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
@@ -94,6 +99,9 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
   }
   if (own.status !== kind) return `The service says that ${name} is ${kind}, but settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
+  if (unreadable(order, fact) !== null) {
+    return `The service names an amount of ${name} that is ${moneyWords(order, fact)}; settled counted no money for it.`;
+  }
   if (!isSame(own.captured, captured)) {
     return `The service says that ${name} is ${inMoney(captured)}, but settled counted ${inMoney(own.captured)}.`;
   }

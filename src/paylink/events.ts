@@ -41,6 +41,8 @@ export type Envelope = {
   readonly eventId: string | null;
   readonly type: string | null;
   readonly linkIds: readonly string[];
+  /** Whether the event id is the id of the payment, so that all events of this payment share it. */
+  readonly isPaymentId: boolean;
 };
 
 /**
@@ -52,10 +54,12 @@ export function readEnvelope(
   { linkId = null, texts = 'plainly' }: { linkId?: string | null; texts?: Texts } = {},
 ): Envelope {
   const found = findPlaces(body, texts);
-  if (!isEvent(found)) return { eventId: null, type: null, linkIds: [] };
+  if (!isEvent(found)) return { eventId: null, type: null, linkIds: [], isPaymentId: false };
   const links = linkIdsOf(found);
   const types = typesOf(found).join(', ').slice(0, ID_LENGTH_MAX);
-  return { eventId: eventIdOf(found, links, linkId), type: types === '' ? null : types, linkIds: links };
+  const eventId = eventIdOf(found, links, linkId);
+  const isPaymentId = eventId !== null && valuesOf(found, 'paymentId').map(usableId).includes(eventId);
+  return { eventId, type: types === '' ? null : types, linkIds: links, isPaymentId };
 }
 
 /** The most values in an unverified body, because parsing costs by the value. Events have far fewer. */

@@ -124,13 +124,13 @@ async function record(
   body: Buffer,
   link: LinkCredentials,
 ): Promise<EndedDelivery> {
-  const { readable, type, eventId, bodySha256 } = identify(body, link);
+  const { readable, type, eventId, bodySha256, isPaymentId } = identify(body, link);
   const { linkKey, reference } = link;
   const receivedAtMs = clock.nowMs();
-  const delivery = { linkKey, eventId, bodySha256, body, timestamp, mac, type, readable, receivedAtMs };
+  const delivery = { linkKey, eventId, bodySha256, body, timestamp, mac, type, readable, isPaymentId, receivedAtMs };
   const recorded = await store.recordDelivery(delivery);
   const { outcome, eventKey } = recorded;
-  if (outcome === 'conflict') {
+  if (outcome === 'conflict' && !isPaymentId) {
     log.warn({ order: reference, event: eventKey }, 'an event id came twice with different contents');
   }
   return {
@@ -156,13 +156,13 @@ async function recordHint(
   return { answer: ANSWERS.stale, outcome: 'stale', link, type };
 }
 
-type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer };
+type Identity = { readable: boolean; type: string | null; eventId: string; bodySha256: Buffer; isPaymentId: boolean };
 
 /** The event id, or a digest of the body if the event has none. The signature covers both. */
 function identify(body: Buffer, { linkId = null }: LinkCredentials): Identity {
   const parsed = parseBody(body);
-  const { type, eventId: own } = readEnvelope(parsed, { linkId });
+  const { type, eventId: own, isPaymentId } = readEnvelope(parsed, { linkId });
   const bodySha256 = createHash('sha256').update(body).digest();
   const eventId = own ?? `sha256:${bodySha256.toString('hex')}`;
-  return { readable: parsed !== undefined, type, eventId, bodySha256 };
+  return { readable: parsed !== undefined, type, eventId, bodySha256, isPaymentId };
 }

@@ -53,6 +53,8 @@ export type Delivery = {
   type: string | null;
   /** False if the body is not JSON that settled can read; a check is then queued. */
   readable: boolean;
+  /** Whether the event id is the payment's, which its events share. Other content under it is then no matter. */
+  isPaymentId: boolean;
   receivedAtMs: number;
 };
 
@@ -63,7 +65,7 @@ export type Recorded = {
 };
 
 /** A stale delivery. */
-export type Hint = Omit<Delivery, 'mac' | 'type' | 'readable'>;
+export type Hint = Omit<Delivery, 'mac' | 'type' | 'readable' | 'isPaymentId'>;
 
 export type Rejection = {
   linkKey: number;

@@ -122,7 +122,9 @@ describe('console: an order', () => {
     await tab.locator('#accept button').click();
     expect(new URL(tab.url()).search).toBe('?done=resolveOrder');
     expect(await tab.locator('#sides').innerText()).toMatch(/accepted by operator, [\s\S]*Reason: “?it is at the bank/);
-    expect(await tab.locator('.difference').innerText()).toBe('The service and settled agree.');
+    expect(await tab.locator('.difference').innerText()).toBe(
+      'The service and settled say the same, but the order is not right: underpaid.',
+    );
     expect(await tab.locator('#story').textContent()).toContain('by operator, reason given: it is at the bank');
   });
 

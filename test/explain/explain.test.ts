@@ -583,3 +583,21 @@ describe('explain: who paid, and how', () => {
     expect(answer).toContain('The service says about payment pay_1 that Customer of pay_1 paid.');
   });
 });
+
+describe('what follows for an order that was paid twice', () => {
+  it('names the payment that is still to refund, and none that went back', () => {
+    const more = ['pay_2', 'pay_3'].map((paymentId) => aFact('completed', { paymentId }));
+    const order = orderAfter(orderIn('paid'), ...more, aFact('refunded', { paymentId: 'pay_2' }));
+    const { next } = explain(timeline({ order }), {
+      nowMs: NOW,
+      canAsk: true,
+      canTell: true,
+      headerNames: headerNames('x-service'),
+      moneyInDoubt: null,
+      shopFailures: null,
+    });
+    const advice = next.find((line) => line.startsWith('Refund'));
+    expect(advice).toMatch(/pay_3, 100\.00 BRL\.$/);
+    expect(advice).not.toContain('pay_2');
+  });
+});

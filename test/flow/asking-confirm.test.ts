@@ -4,6 +4,7 @@ import type { ServiceProxy } from '../support/proxies.ts';
 import { act, createLink, MINUTE_MS } from '../support/sandbox.ts';
 import {
   bindLink,
+  cancel,
   check,
   openLink,
   pass,
@@ -138,6 +139,19 @@ describe('SETTLED_CONFIRM=in-doubt', () => {
       holds: [{ reason: 'amount_mismatch' }],
       payments: [{ amount: '50.00' }],
     });
+  });
+
+  it('does not cancel an order if the service lists a payment beside NOT_STARTED', async () => {
+    const { shop, proxy } = await startProxiedShop(startDeafShop);
+    await openLink(shop, 'order-1');
+    for (const status of ['PENDING', 'COMPLETED', 'FAILED']) {
+      change(proxy, (link) => {
+        unpaid(link);
+        link.payments = [{ id: 'pay_1', status, createdAt: link.createdAt }];
+      });
+      expect((await cancel(shop, 'order-1')).status).toBe(409);
+      expect(await stateOf(shop)).not.toBe('cancelled');
+    }
   });
 
   it('holds every order whose quote differs from its link, and makes them one matter with one decision', async () => {

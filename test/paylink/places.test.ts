@@ -65,7 +65,7 @@ describe('places: wrappings', () => {
     ['event within a list', (event: object) => [{ event: JSON.stringify(event) }]],
   ])('%s hold the id and the type of an event', (_name, wrapped) => {
     const event = wrapped({ id: 'evt_1', type: PAYMENT_CHANGED, ...SAID });
-    expect(envelopeOf(event)).toEqual({ eventId: 'evt_1', type: PAYMENT_CHANGED, linkIds: ['pl_1'] });
+    expect(envelopeOf(event)).toMatchObject({ eventId: 'evt_1', type: PAYMENT_CHANGED, linkIds: ['pl_1'] });
   });
 
   it.each([

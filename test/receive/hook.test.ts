@@ -74,6 +74,31 @@ describe('receive: an authentic, fresh delivery', () => {
     );
   });
 
+  it('of several events of a payment under its own id is settled each time, and is no matter', async () => {
+    const link = await reserved();
+    for (const [status, state] of [
+      ['PENDING', 'payment_pending'],
+      ['COMPLETED', 'paid'],
+      ['REFUNDED', 'refunded'],
+    ] as const) {
+      await expectSaid(
+        await app().deliver(link, paymentEvent({ id: 'pay_own', paymentId: 'pay_own', status })),
+        SAID.recorded,
+      );
+      await eventually(async () => expect((await app().order(link.reference)).state).toBe(state));
+    }
+    const kindsOf = async () => {
+      const { attention } = (await app().api('/v1/attention')).body;
+      return attention.flatMap(({ kind, reference }: { kind: string; reference: string }) =>
+        reference === link.reference ? [kind] : [],
+      );
+    };
+    expect(await kindsOf()).not.toContain('event_conflict');
+    const other = paymentEvent({ id: 'pay_own', paymentId: 'pay_2' });
+    await expectSaid(await app().deliver(link, other), SAID.recorded);
+    expect(await kindsOf()).toContain('event_conflict');
+  });
+
   it('without an event id is known by its digest, so that its repetition is a duplicate', async () => {
     const link = await reserved();
     const body = paymentEvent().replace(/"id":"evt_\d+",/, '');

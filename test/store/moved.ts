@@ -161,6 +161,7 @@ function deliveryTo({ linkKey }: LinkRow): Delivery {
     mac: Buffer.alloc(32, 2),
     type: 'payment_link.payment_status_changed',
     readable: true,
+    isPaymentId: false,
     receivedAtMs: NOW_MS,
   };
 }

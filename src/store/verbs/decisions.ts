@@ -109,7 +109,7 @@ function writeEffect(
       if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     case 'attention': {
-      const params = decidedParams(effect.kind, order);
+      const params = decidedParams(effect.kind, order, effect.said);
       attention.raiseForOrder(tx, effect.kind, { subject: order.reference, orderKey, params, atMs });
       return;
     }

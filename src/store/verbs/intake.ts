@@ -56,7 +56,8 @@ export function* recordOne(
   if (inserted === undefined) return yield* recordOne(tx, delivery, findSameId);
   const { key } = inserted;
   tx.send(INSERT_BODY, { ...delivery, key });
-  if (conflict) {
+  // Settlement compares statements about one payment, and tells of money that differs.
+  if (conflict && !delivery.isPaymentId) {
     const params = { eventId: delivery.eventId, beforeKey: before.key, eventKey: key };
     // Each link has one such matter, which counts.
     attention.raiseForLink(tx, 'event_conflict', { subject: `link ${linkKey}`, linkKey, params, atMs: receivedAtMs });

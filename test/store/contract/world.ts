@@ -134,6 +134,7 @@ export class World {
       mac: sha256(Buffer.from('mac')),
       type: 'payment_link.payment_status_changed',
       readable: true,
+      isPaymentId: false,
       receivedAtMs: this.nowMs,
       ...over,
     };

@@ -90,7 +90,7 @@ async function record(store: Store, linkKey: number): Promise<number> {
   const body = randomBytes(100_000);
   const bodySha256 = sha256(body);
   const mac = bodySha256;
-  const rest = { timestamp: '1', type: null, readable: true, receivedAtMs: 1 };
+  const rest = { timestamp: '1', type: null, readable: true, isPaymentId: false, receivedAtMs: 1 };
   const eventId = bodySha256.toString('hex');
   return (await store.recordDelivery({ linkKey, eventId, body, bodySha256, mac, ...rest })).eventKey;
 }
