@@ -1,4 +1,3 @@
-import type { SaidReturn } from '../domain/decision.ts';
 import {
   type AttentionKind,
   type AttentionParams,
@@ -20,6 +19,7 @@ import {
   inPanel,
   iso,
   restoredSentence,
+  returnWords,
   sentence,
   shellWord,
   total,
@@ -230,12 +230,6 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `still unclear, act on what the panel shows. Then end this matter: ${end}`,
   webhook_address_changed: (_url, changed) => explainChangedAddress(changed),
 };
-
-/** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */
-function returnWords({ kind, paymentId, amount, currency }: SaidReturn): string {
-  const which = paymentId === null ? 'the payment' : `payment ${paymentId}`;
-  return `It names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
-}
 
 function endsByRefund(check: string): string {
   return `This matter ends when the service reports the refund. To ask now: ${check}`;

@@ -1,5 +1,5 @@
 import type { AskReason } from '../domain/check_queue.ts';
-import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
+import type { NoticeType, PastRule, Rule, SaidReturn } from '../domain/decision.ts';
 import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
@@ -195,6 +195,12 @@ export function inPanel({ named, count, sums }: PaymentList): string {
   if (named.length === count) return newest;
   const all = sums.map(({ amountMinor, currency }) => inMoney({ amountMinor: BigInt(amountMinor), currency }));
   return `${count} payments with a total of ${all.join(' and ')}; the newest: ${newest}`;
+}
+
+/** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */
+export function returnWords({ kind, paymentId, amount, currency }: SaidReturn): string {
+  const which = paymentId === null ? 'the payment' : `payment ${paymentId}`;
+  return `It names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
 }
 
 /** `1 event`, `2 events`. */

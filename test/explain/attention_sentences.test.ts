@@ -122,6 +122,14 @@ describe('the sentence of a matter', () => {
     expect(sentence).not.toMatch(/undefined|null|NaN|\[object| ID --reason/);
   });
 
+  it.each(['refunded', 'disputed'] as const)('says both sums of a payment that is %s for another one', (kind) => {
+    const [, params] = SAMPLE_MATTERS.amount_mismatch;
+    const kept = { ...params, said: { kind, paymentId: 'pay_1', amount: '30.00', currency: 'BRL' } };
+    const sentence = attentionSentence('amount_mismatch', 'a', kept, { key: 7, canAsk: true });
+    expect(sentence).toMatch(/pay_1 of 100\.00 BRL.* names 30\.00 BRL of payment pay_1 as /);
+    expect(sentence).toContain(`settled counted the whole payment as ${kind}.`);
+  });
+
   it('says of a list that cannot be read why, and since when links are looked for', () => {
     const kept = { restoredFromMs: 0, why: 'it has no list' };
     const sentence = attentionSentence('link_not_known', 'since', kept, { key: 7, canAsk: true });
