@@ -1,5 +1,5 @@
+import { listPayments } from '../domain/decided_matter.ts';
 import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
-import { listPayments } from '../domain/matter.ts';
 import type { Money } from '../domain/money.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { decidedParams } from '../../src/domain/matter.ts';
+import { decidedParams } from '../../src/domain/decided_matter.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 import {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ATTENTION_KINDS, type AttentionKind, decidedParams } from '../../src/domain/matter.ts';
+import { decidedParams } from '../../src/domain/decided_matter.ts';
+import { ATTENTION_KINDS, type AttentionKind } from '../../src/domain/matter.ts';
 import type { DecidedAttention, Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
 import { SAMPLE_MATTERS } from '../support/matters.ts';

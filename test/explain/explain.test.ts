@@ -595,6 +595,7 @@ describe('what follows for an order that was paid twice', () => {
       headerNames: headerNames('x-service'),
       moneyInDoubt: null,
       shopFailures: null,
+      notAnswered: null,
     });
     const advice = next.find((line) => line.startsWith('Refund'));
     expect(advice).toMatch(/pay_3, 100\.00 BRL\.$/);

@@ -1,4 +1,5 @@
 import { quoteAgrees } from '../../domain/comparison.ts';
+import { decidedParams } from '../../domain/decided_matter.ts';
 import {
   apply,
   changesOrder,
@@ -10,7 +11,6 @@ import {
 } from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
-import { decidedParams } from '../../domain/matter.ts';
 import { isSameMoney } from '../../domain/money.ts';
 import { noticeBody, shownFlags } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
