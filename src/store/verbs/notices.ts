@@ -76,7 +76,7 @@ const FIND_TURN = statement(`
     AND order_key = (SELECT order_key FROM outbox WHERE key = @noticeKey)`);
 const REQUEUE = statement(`
   UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
-    due_at_ms = @dueAtMs, superseded = CASE WHEN superseded IS NOT NULL THEN false END WHERE key = @noticeKey`);
+    due_at_ms = @dueAtMs, superseded = false WHERE key = @noticeKey`);
 const HASTEN = statement('UPDATE outbox SET due_at_ms = @nowMs WHERE key = @noticeKey');
 // Locked before END_MATTER looks for dead notices: a notice that dies now raises the matter again afterwards.
 const LOCK_MATTER = statement(`
