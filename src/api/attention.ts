@@ -87,7 +87,7 @@ const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', c
 
 const SAMPLE = {
   summary: {
-    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order, 60.00 BRL captured in all.',
+    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with 60.00 BRL in all.',
     matters: 1,
     oldestAt: AT,
     money: { orders: 1, sums: [HELD_SUM], isWhole: true },

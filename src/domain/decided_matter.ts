@@ -24,19 +24,19 @@ const DECIDED: { readonly [K in DecidedAttention]: (order: Order, said?: SaidRet
   status_unclear: ofAll,
 };
 
-/** The payment that pays the order is kept. If the order's money counts as gone, no payment is. */
 function refundOwed(order: Order): RefundOwed {
-  const { state, settlement } = order;
+  if (order.state === 'held') return { isHeld: true, owed: listPayments(completedPayments(order)), kept: null };
+  const { owed, kept } = owedBack(order);
+  return { isHeld: false, owed: listPayments(owed), kept: kept === undefined ? null : listPayments([kept]) };
+}
+
+/** The payment that pays a paid order is kept, and every other that is there is owed back. */
+export function owedBack(order: Order): { owed: Payment[]; kept: Payment | undefined } {
   const there = completedPayments(order);
-  if (state === 'held') return { isHeld: true, owed: listPayments(there), kept: null };
-  const isWanted = state !== 'refunded' && state !== 'disputed';
-  const kept = !isWanted
-    ? undefined
-    : (there.find(({ key }) => key === settlement?.paymentKey) ??
-      there.find((payment) => covers(payment, order)) ??
-      there[0]);
-  const owed = listPayments(there.filter((payment) => payment !== kept));
-  return { isHeld: false, owed, kept: kept === undefined ? null : listPayments([kept]) };
+  const pays = there.find(({ key }) => key === order.settlement?.paymentKey);
+  const covering = pays ?? there.find((payment) => covers(payment, order)) ?? there[0];
+  const kept = order.state === 'paid' ? covering : undefined;
+  return { owed: there.filter((payment) => payment !== kept), kept };
 }
 
 /** The most currencies whose sums a list keeps. */

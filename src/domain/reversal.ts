@@ -11,6 +11,7 @@ import {
   disagree,
   type Effect,
   enter,
+  raise,
   type SaidReturn,
   type SettlementPolicy,
 } from './decision.ts';
@@ -113,7 +114,7 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   const effects: Effect[] = [
     ...adopted,
     takeBack(order, known, kind),
-    ...clearDebts({ ...order, state }, kind, others),
+    ...debtsAfter({ ...order, state }, kind, others),
   ];
   if (state !== order.state && (state === 'refunded' || state === 'disputed')) {
     return decision(order, 'applied', state, {
@@ -131,14 +132,14 @@ function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly P
   return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
 }
 
-/** A reversal ends what was owed because of the payment: a refund, a duplicate. */
-function clearDebts({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
+/** A reversal ends what was owed because of the payment, or changes which payments are owed: their matters name them. */
+function debtsAfter({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
   const isRefunded = kind === 'refunded' && others.every((payment) => payment.status === 'refunded');
   const left = others.filter((payment) => payment.status === 'completed').length;
   // Money left on a refunded or disputed order settles nothing, so the order stays flagged.
   const wanted = state === 'refunded' || state === 'disputed' ? 0 : 1;
   return [
-    ...(isRefunded && flags.includes('refund_due') ? clear('refund_due') : []),
-    ...(left <= wanted && flags.includes('duplicate_payment') ? clear('duplicate_payment') : []),
+    ...(flags.includes('refund_due') ? (isRefunded ? clear : raise)('refund_due') : []),
+    ...(flags.includes('duplicate_payment') ? (left <= wanted ? clear : raise)('duplicate_payment') : []),
   ];
 }

@@ -138,6 +138,8 @@ function reject(order: Order): Decision {
     state: 'cancelled',
     effects: [
       { do: 'end_holds', resolution: 'reject' },
+      // Then nothing pays the order, so that all of it is due.
+      ...(order.flags.includes('duplicate_payment') ? clear('duplicate_payment') : []),
       ...(owed ? raise('refund_due') : []),
       { do: 'notice', type: 'order.cancelled' },
     ],

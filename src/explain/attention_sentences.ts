@@ -18,6 +18,7 @@ import {
   inNumber,
   inPanel,
   iso,
+  REFUND_DISPUTED,
   restoredSentence,
   returnWords,
   sentence,
@@ -56,13 +57,13 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
 }
 
 function withMoney({ orders, sums, isWhole }: Matters['money']): string {
-  const captured = sums
+  const left = sums
     .filter(({ balance }) => balance !== 0n)
     .map(({ balance, currency }) => inMoney({ amountMinor: balance, currency }));
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
-  if (captured.length > 0) return `Money: ${count}, ${captured.join(' and ')} captured in all.`;
+  if (left.length > 0) return `Money: ${count} with ${left.join(' and ')} in all.`;
   const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
-  return `Money: ${count} of ${asked.join(' and ')}, nothing captured.`;
+  return `Money: ${count} of ${asked.join(' and ')}, and none of it is there.`;
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
@@ -209,8 +210,9 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `for this order, for the same money, and unpaid, give it to the order: ${adoptCommand(reference, foreignId)} (POST ` +
     '/v1/orders/…/adopt). If not, open the order with another reference.',
   refund_due: (reference, { payments }, { check }) =>
-    `Order ${reference} is cancelled, and its money must be refunded to the customer. Refund it in the service's panel: ` +
-    `${inPanel(payments)}. ${endsByRefund(check(reference))}`,
+    `A person rejected the money of order ${reference}, and it must be refunded to the customer. ` +
+    `${payments.count === 0 ? REFUND_DISPUTED : `Refund in the service's panel: ${inPanel(payments)}.`} ` +
+    endsByRefund(check(reference)),
   secret_unusable: (_name, { reference, flaw }, { end }) =>
     `When settled created the link of order ${reference}, the service answered with another webhookSecret than the one it ` +
     `was given, and settled cannot use it: ${flaw}. It may have done so for all links since. If the service signs with such ` +

@@ -71,6 +71,8 @@ function capturedWords(order: Order): string {
   return captured.length === 0 ? 'nothing so far' : captured.join(', ');
 }
 
+const GONE = { completed: '', refunded: ' (refunded since)', disputed: ' (disputed since)' } as const;
+
 /** Why an order is held, and what the service reported as paid. */
 export function explainHold(order: Order): string {
   const mismatch = mismatchWords(order);
@@ -81,7 +83,7 @@ export function explainHold(order: Order): string {
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
       ? inSum(counted)
-      : counted.map((payment) => amountWords(payment.captured)).join(' and ');
+      : counted.map(({ captured, status }) => `${amountWords(captured)}${GONE[status]}`).join(' and ');
   const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
   const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
   const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;

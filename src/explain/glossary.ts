@@ -88,8 +88,8 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   overpaid: 'An earlier version of settled counted too much; the rest may be instalment interest (overpaid).',
   underpaid: 'A person marked it paid, although settled had counted too little or other money (underpaid).',
   duplicate_payment:
-    'It was paid more than once. All payments except one must be refunded to the customer (duplicate_payment).',
-  refund_due: 'Its captured money must be refunded to the customer (refund_due).',
+    'It was paid more than once. What does not pay it must be refunded to the customer (duplicate_payment).',
+  refund_due: 'A person rejected its money. What is there of it must be refunded to the customer (refund_due).',
 };
 
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
@@ -181,6 +181,9 @@ export function inMoney(amount: Money | { amountMinor: bigint; currency: string 
 export function capturedWords(captured: Money): string {
   return captured.amountMinor === 0 ? 'an amount that is not readable' : inMoney(captured);
 }
+
+/** What to do about rejected money that is not there now. */
+export const REFUND_DISPUTED = 'What was captured is disputed. Refund it only if the dispute is won.';
 
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {

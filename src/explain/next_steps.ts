@@ -1,5 +1,4 @@
-import { listPayments } from '../domain/decided_matter.ts';
-import { PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import { listPayments, owedBack } from '../domain/decided_matter.ts';
 import type { Money } from '../domain/money.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
@@ -8,7 +7,7 @@ import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { waitInWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
 import { decisionWords } from './decision.ts';
-import { adoptCommand, firstLine, inMoney, inPanel, iso, shellWord, words } from './glossary.ts';
+import { adoptCommand, firstLine, inPanel, iso, REFUND_DISPUTED, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
 
@@ -181,18 +180,31 @@ function nextOfDoubt({ order, check, attention }: Timeline): string[] {
 
 function nextOfOrder(order: Order, { canAsk }: Means): string[] {
   const lines: string[] = [];
+  // While an order is held, a person decides first.
   if (order.state === 'held') lines.push(...nextOfHeld(order, canAsk));
-  if (order.flags.includes('refund_due')) lines.push("Refund the captured money in the service's panel.");
+  else lines.push(...nextOfDebts(order));
+  if (order.state === 'disputed') {
+    lines.push(
+      `The payer's bank decides about the dispute. When it is won, settled marks the order paid again, once ${
+        canAsk ? 'the service says so' : `it can ask the service: ${NO_API}`
+      }.`,
+    );
+  }
   if (order.flags.includes('overpaid')) {
     lines.push(
       "Look at the payment in the service's panel before you refund anything. What settled counted above the order's " +
         'amount may be instalment interest, which you do not refund.',
     );
   }
-  if (order.flags.includes('duplicate_payment')) {
-    lines.push(`Refund the additional payment in the service's panel${paidBeside(order)}.`);
-  }
   return lines;
+}
+
+/** The payments to refund, each by its id. */
+function nextOfDebts(order: Order): string[] {
+  if (!order.flags.includes('refund_due') && !order.flags.includes('duplicate_payment')) return [];
+  const { owed } = owedBack(order);
+  if (owed.length === 0) return [REFUND_DISPUTED];
+  return [`Refund in the service's panel: ${inPanel(listPayments(owed))}.`];
 }
 
 /** What happens when the awaited payment arrives, or does not. */
@@ -216,17 +228,6 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
     `When the service says that the link has expired, the order expires, and settled tells the shop. If the customer ` +
       `still completes the payment, the order is paid.${unheard}`,
   ];
-}
-
-/** The completed payments other than the one that paid the order. */
-function paidBeside(order: Order): string {
-  const others = payments(order).filter(
-    ({ key, status }) => key !== order.settlement?.paymentKey && status === 'completed',
-  );
-  if (others.length === 0) return '';
-  if (others.length > PAYMENTS_LISTED_MAX) return `: ${inPanel(listPayments(others))}`;
-  const named = others.map(({ key, captured }) => `${key}, ${inMoney(captured)}`);
-  return `: ${named.join('; ')}`;
 }
 
 function nextOfHeld(order: Order, canAsk: boolean): string[] {

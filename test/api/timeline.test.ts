@@ -211,7 +211,7 @@ describe('api: why an order is in its state', () => {
     const found = await withEntry(reference, 'notice', /payment\.duplicate/);
     expect(linesOf(found, 'decision')).toMatch(/stays paid.*rule duplicate_payment.*payment pay_second/);
     expect(found.answer).toMatch(/is paid.*more than once/);
-    expect(found.next.join('\n')).toMatch(/Refund .* panel: pay_second, 100\.00 BRL\./);
+    expect(found.next.join('\n')).toMatch(/Refund .* panel: payment pay_second of 100\.00 BRL\./);
   });
 
   it('paid by an event that names no money: the doubt about money comes before any other', async () => {

@@ -41,7 +41,7 @@ describe('what settled advises about a matter that a decision raised', () => {
   it('names all that is owed back of a cancelled order, and nothing that went back', () => {
     const held = orderAfter(orderIn('held'), second(), aFact('refunded'));
     const sentence = decided('refund_due', orderAfter(held, instruction('reject')));
-    expect(sentence).toContain("Refund it in the service's panel: payment pay_2 of 100.00 BRL. This matter ends");
+    expect(sentence).toContain("Refund in the service's panel: payment pay_2 of 100.00 BRL. This matter ends");
     expect(sentence).not.toContain('pay_1');
   });
 

@@ -24,16 +24,16 @@ describe('the sentence of what needs a person', () => {
   it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
     const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
     expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
-      / Money: 2 orders, 0\.01 BRL and -2\.50 USD captured in all\.$/,
+      / Money: 2 orders with 0\.01 BRL and -2\.50 USD in all\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: 1 order of 100\.00 EUR, nothing captured\.$/,
+      / Money: 1 order of 100\.00 EUR, and none of it is there\.$/,
     );
   });
 
   it('says that there is more if not all orders were summed', () => {
     const money = { orders: 10_000, sums: [sum('BRL', 500n)], isWhole: false };
-    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ Money: at least 10000 orders, /);
+    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ Money: at least 10000 orders with /);
   });
 
   it('says that none of it is about money only if nothing unsettled could have told of money', () => {

@@ -598,7 +598,7 @@ describe('what follows for an order that was paid twice', () => {
       notAnswered: null,
     });
     const advice = next.find((line) => line.startsWith('Refund'));
-    expect(advice).toMatch(/pay_3, 100\.00 BRL\.$/);
+    expect(advice).toMatch(/payment pay_3 of 100\.00 BRL\.$/);
     expect(advice).not.toContain('pay_2');
   });
 });
