@@ -14,7 +14,7 @@ type Json = any;
 
 export type Case = { reference: string; script: Script };
 
-export type Preview = { status: number; body: Json };
+type Preview = { status: number; body: Json };
 
 /** What the surfaces say of one order. */
 export type Said = {
@@ -37,7 +37,7 @@ const PAGE = 200;
 export const idOf = (reference: string, payment: string) => `pay_${reference}_${payment}`;
 
 /** What a settled that could ask the service did first: a person can cancel an order only while the service has no payment. */
-export const isAskedFirst = ({ script }: Case) => script[0] === 'cancel';
+const isAskedFirst = ({ script }: Case) => script[0] === 'cancel';
 
 export type Links = Map<string, Awaited<ReturnType<TestApp['reserve']>>>;
 
