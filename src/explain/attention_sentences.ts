@@ -18,7 +18,7 @@ import {
   inNumber,
   inPanel,
   iso,
-  REFUND_DISPUTED,
+  refundWords,
   restoredSentence,
   returnWords,
   sentence,
@@ -145,7 +145,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     return isHeld
       ? `${found} It is held: decide first (${resolve} --accept, or --reject, with --reason TEXT). Then refund in the ` +
           `service's panel what is too much. The payments: ${inPanel(owed)}. ${endsByRefund(check(reference))}`
-      : `${found} Refund in the service's panel: ${inPanel(owed)}.${keeps} ${endsByRefund(check(reference))}`;
+      : `${found} ${refundWords(owed)}${keeps} ${endsByRefund(check(reference))}`;
   },
   event_conflict: (_link, { eventId, beforeKey, eventKey }, { end }) =>
     `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). settled processed both, and ` +
@@ -211,8 +211,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     '/v1/orders/…/adopt). If not, open the order with another reference.',
   refund_due: (reference, { payments }, { check }) =>
     `A person rejected the money of order ${reference}, and it must be refunded to the customer. ` +
-    `${payments.count === 0 ? REFUND_DISPUTED : `Refund in the service's panel: ${inPanel(payments)}.`} ` +
-    endsByRefund(check(reference)),
+    `${refundWords(payments)} ${endsByRefund(check(reference))}`,
   secret_unusable: (_name, { reference, flaw }, { end }) =>
     `When settled created the link of order ${reference}, the service answered with another webhookSecret than the one it ` +
     `was given, and settled cannot use it: ${flaw}. It may have done so for all links since. If the service signs with such ` +

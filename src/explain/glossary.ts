@@ -182,9 +182,6 @@ export function capturedWords(captured: Money): string {
   return captured.amountMinor === 0 ? 'an amount that is not readable' : inMoney(captured);
 }
 
-/** What to do about rejected money that is not there now. */
-export const REFUND_DISPUTED = 'What was captured is disputed. Refund it only if the dispute is won.';
-
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {
   if (count === 0) return 'settled counted no payment';
@@ -198,6 +195,12 @@ export function inPanel({ named, count, sums }: PaymentList): string {
   if (named.length === count) return newest;
   const all = sums.map(({ amountMinor, currency }) => inMoney({ amountMinor: BigInt(amountMinor), currency }));
   return `${count} payments with a total of ${all.join(' and ')}; the newest: ${newest}`;
+}
+
+/** What to do about payments that are owed back. If none is there, what was captured of them is disputed. */
+export function refundWords(owed: PaymentList): string {
+  if (owed.count === 0) return 'What was captured is disputed. Refund it only if the dispute is won.';
+  return `Refund in the service's panel: ${inPanel(owed)}.`;
 }
 
 /** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */

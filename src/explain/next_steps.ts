@@ -7,7 +7,7 @@ import type { EventSummary, Timeline } from '../store/contract_queries.ts';
 import { waitInWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
 import { decisionWords } from './decision.ts';
-import { adoptCommand, firstLine, inPanel, iso, REFUND_DISPUTED, shellWord, words } from './glossary.ts';
+import { adoptCommand, firstLine, iso, refundWords, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { nextOfNotices } from './shop_status.ts';
 
@@ -202,9 +202,7 @@ function nextOfOrder(order: Order, { canAsk }: Means): string[] {
 /** The payments to refund, each by its id. */
 function nextOfDebts(order: Order): string[] {
   if (!order.flags.includes('refund_due') && !order.flags.includes('duplicate_payment')) return [];
-  const { owed } = owedBack(order);
-  if (owed.length === 0) return [REFUND_DISPUTED];
-  return [`Refund in the service's panel: ${inPanel(listPayments(owed))}.`];
+  return [refundWords(listPayments(owedBack(order).owed))];
 }
 
 /** What happens when the awaited payment arrives, or does not. */
