@@ -57,8 +57,15 @@ describe('cli: what needs a person', () => {
       expect((await runSettled(args, environmentOf(app))).code).toBe(EXIT.needsPerson);
     });
     expect((await runSettled(['attention'], environmentOf(app))).code).toBe(0);
+    // Whatever it lists.
+    await heldOrder(app, 'b');
+    await eventually(async () => expect((await app.order('b')).state).toBe('held'));
+    for (const narrowed of [['--limit', '1'], ['--all'], ['--kind', 'hold'], ['--state', 'held', '--limit', '1']]) {
+      expect((await runSettled([...args, ...narrowed], environmentOf(app))).code).toBe(EXIT.needsPerson);
+    }
+    expect((await runSettled([...args, '--state', 'paid'], environmentOf(app))).code).toBe(0);
     const accept = { decision: 'accept', reason: 'seen' };
-    await app.api('/v1/orders/a/resolve', { body: accept });
+    for (const reference of ['a', 'b']) await app.api(`/v1/orders/${reference}/resolve`, { body: accept });
     expect((await runSettled(args, environmentOf(app))).code).toBe(0);
     const { text } = await say(['orders', 'list'], environmentOf(app));
     expect(text).toMatch(/^a +paid +100\.00 BRL +60\.00 BRL +2\S+Z +2\S+Z +underpaid$/m);
