@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { act, createLink, plan } from '../support/sandbox.ts';
 import { check, pass, requestsOf, reserveLink, startProxiedShop, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
 
 const ASKED = { reference: 'order-1', title: 'A chair', amount: '100.00' };
 
@@ -127,10 +128,14 @@ describe('a service that lists other links than those that it is asked for', () 
       return { status: 200, headers, text: JSON.stringify({ success: true, paymentLinks }) };
     });
     const opening = shop.settled.api('/v1/orders', { body: ASKED });
+    // Nothing is in hand before settled hears of the order.
+    await eventually(() => expect(creations).toBeGreaterThan(0));
     await pass(shop, 15_000);
     const { status, body } = await opening;
     expect([status, body.order?.reference]).toEqual([202, 'order-1']);
-    expect(body.opening.detail).toContain('not among the newest');
+    // The answer may come while settled tries again; then it names no reason.
+    const { answer } = (await shop.settled.api('/v1/orders/order-1/timeline')).body;
+    expect(answer).toContain('not among the newest');
     expect(await shop.settled.order('order-1')).toMatchObject({ state: 'awaiting_payment', link: null });
   });
 });

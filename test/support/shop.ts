@@ -128,7 +128,10 @@ export async function sleep(shop: Shop, byMs: number): Promise<void> {
   await step(shop, POLL_MS);
 }
 
-/** Waits until settled has nothing in hand: no request to the service, no event to settle, no call of its store. */
+/**
+ * Waits until settled has nothing in hand: no request to the service, no event to settle, no notice that the shop is to
+ * answer, no call of its store.
+ */
 export async function quiet({ sandbox, settled }: Shop): Promise<void> {
   const { calls, database } = settled;
   // For the counts of rows; PostgreSQL knows the other replicas as well.
@@ -153,8 +156,8 @@ async function inHandOf({ api }: TestApp): Promise<number> {
     const from = at + name.length + 2;
     return Number(text.slice(from, text.indexOf('\n', from)));
   };
-  const [requests, leased] = [read('settled_api_requests_in_flight'), read('settled_inbox_events{status="leased"}')];
-  return requests + leased + read('settled_inbox_lag_seconds');
+  const leased = read('settled_inbox_events{status="leased"}') + read('settled_notices{status="leased"}');
+  return read('settled_api_requests_in_flight') + leased + read('settled_inbox_lag_seconds');
 }
 
 /** The requests that the sandbox's API answered or refused, oldest first. */
