@@ -825,9 +825,9 @@ export type Order = {
     sums: Array<{
       /** As the service named it. */
       currency: string;
-      /** The captured amount. */
+      /** What the service has collected, before refunds and disputes. */
       captured: string;
-      /** What is left after refunds and disputes. */
+      /** What is left of it after refunds and disputes. */
       balance: string;
     }>;
   };
@@ -874,7 +874,7 @@ export type Payment = {
   method: string | null;
   /** In how many instalments the customer pays. */
   installments: number | null;
-  /** What the customer pays in all, in BRL, with instalment interest. */
+  /** The total with interest in BRL that the service names. */
   totalBRL: string | null;
   /** Who paid, as the service says. */
   customer: {

@@ -29,7 +29,9 @@ const sum = z
   .strictObject({
     currency: field.statedCurrency,
     asked: field.amount.describe('What the orders ask for in this currency.'),
-    balance: field.amount.describe('What was captured on them and has not gone back.'),
+    balance: field.amount.describe(
+      'What was captured on them, less what went back. Money of a held order that is more than it asks for is left out.',
+    ),
   })
   .meta({ id: 'MatterSum' });
 
@@ -40,6 +42,9 @@ const money = z
     isWhole: z
       .boolean()
       .describe('False if there are more than 10 000 such matters. Then `orders` and `sums` cover 10 000 of them.'),
+    hasMisread: z
+      .boolean()
+      .describe('Whether `sums` leave out money of held orders that is more than they ask for: it cannot be right.'),
   })
   .describe('The matters of the concern `money`.');
 
@@ -87,10 +92,10 @@ const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', c
 
 const SAMPLE = {
   summary: {
-    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with 60.00 BRL in all.',
+    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL.',
     matters: 1,
     oldestAt: AT,
-    money: { orders: 1, sums: [HELD_SUM], isWhole: true },
+    money: { orders: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false },
   },
   groups: [{ ...HELD_KIND, meaning: words.holdReason(HELD_KIND.reason), oldestAt: AT, sums: [HELD_SUM] }],
   attention: [
@@ -100,8 +105,8 @@ const SAMPLE = {
       subject: PAID.reference,
       reference: PAID.reference,
       detail:
-        'Order order-8001 (100.00 BRL) is held: the payment is 60.00 BRL, but the order asks for 100.00 BRL ' +
-        '(amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
+        'Order order-8001 (100.00 BRL) is held: the payment is 60.00 BRL, but the order asks for 100.00 BRL, ' +
+        'which is more (amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
         'order paid: settled orders resolve order-8001 --accept --reason TEXT. …',
       openedAt: AT,
       lastAt: AT,

@@ -23,7 +23,7 @@ const FOUND: Finding[] = [
     name: 'needs a person',
     status: 'warning',
     detail:
-      '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with 60.00 BRL in all. See: settled ' +
+      '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL. See: settled ' +
       'attention',
   },
 ];

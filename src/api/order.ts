@@ -48,7 +48,10 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     'CREDIT_CARD',
   ),
   installments: z.int().min(1).nullable().describe('In how many instalments the customer pays.'),
-  totalBRL: field.textOrNull('What the customer pays in all, in BRL, with instalment interest.', '112.40'),
+  totalBRL: field.textOrNull(
+    'The total with interest in BRL that the service names. It counts for nothing; what was paid is `amount`, or `customerPaid`.',
+    '112.40',
+  ),
   customer: customer
     .nullable()
     .describe(
@@ -61,8 +64,8 @@ const payment = field.component('Payment', 'A payment that was counted for an or
 
 const sum = z.strictObject({
   currency: field.statedCurrency,
-  captured: field.amount.describe('The captured amount.'),
-  balance: field.amount.describe('What is left after refunds and disputes.'),
+  captured: field.amount.describe('What the service has collected, before refunds and disputes.'),
+  balance: field.amount.describe('What is left of it after refunds and disputes.'),
 });
 
 const paymentsTotal = z.strictObject({

@@ -81,7 +81,7 @@ function groupLines(groups: readonly GroupDocument[]): Block[] {
     count: 'count',
     'oldest since': 'oldestAt',
     asked: ({ sums }) => sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
-    captured: ({ sums }) => sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
+    balance: ({ sums }) => sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
     meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
   };
   return table(groups, columns);

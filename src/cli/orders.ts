@@ -288,7 +288,7 @@ function paymentLines({ id, status, amount, currency, customerPaid, ...said }: P
     ...(who === '' ? [] : [`by ${who}`]),
     ...(method === null ? [] : [method]),
     ...(installments === null || installments === 1 ? [] : [`${installments} instalments`]),
-    ...(totalBRL === null ? [] : [`${totalBRL} BRL in all`]),
+    ...(totalBRL === null ? [] : [`${totalBRL} BRL with interest`]),
     ...(said.createdAt === null ? [] : [`begun ${said.createdAt}`]),
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),

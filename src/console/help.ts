@@ -28,7 +28,10 @@ const TERMS = [
   ['Notice', 'What settled tells the shop about an order. The shop takes it, or settled sends it again.'],
   ['Hold', 'Money that a person must accept or reject. The page of the order says what each would do.'],
   ['Difference', 'What the service says and what settled counted are not the same.'],
-  ['Captured', 'What the service has collected for the order, as settled counted it.'],
+  ['Captured', 'What the service has collected for the order, as settled counted it, before refunds and disputes.'],
+  ['Balance', 'What is left of the captured money after refunds and disputes.'],
+  ['Customer paid', 'What the customer paid if that is not what counts: with interest, or in another currency.'],
+  ['Total with interest', 'The total in BRL that the service names for a payment. settled decides nothing by it.'],
 ] as const;
 
 export function showHelp(_options: ConsoleOptions, view: View): Shown {

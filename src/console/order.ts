@@ -99,7 +99,7 @@ function settledSide(view: View, order: OrderDocument, decided: TimelineDocument
     ['State', html`${stateBadge(state)}${hold === null ? null : ` ${hold.reason.replaceAll('_', ' ')}`}`],
     ['Asked', money(view, order.amount, order.currency)],
     ['Captured', paymentsTotal.count === 0 ? 'nothing' : each('captured')],
-    ['Of it left', isBack ? each('balance') : null],
+    ['Balance', isBack ? each('balance') : null],
     [
       'Paid',
       paidAt === null
@@ -161,8 +161,9 @@ function paymentColumns(view: View): PaymentColumn[] {
   return [
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
-    { ...column('Counts', ({ amount, currency }) => money(view, amount, currency)), isNumber: true },
-    { ...column('Customer paid', (payment) => paidByCustomer(view, payment)), isNumber: true },
+    { ...column('Captured', ({ amount, currency }) => money(view, amount, currency)), isNumber: true },
+    { ...column('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)), isNumber: true },
+    { ...column('Total with interest', ({ totalBRL }) => totalOf(view, totalBRL)), isNumber: true },
     column('Method', ({ method, installments }) => methodOf(method, installments)),
     column('Customer', ({ customer }) => customerCell(customer)),
     time('Began', ({ createdAt }) => createdAt),
@@ -180,10 +181,12 @@ function timeOf(view: View, at: string | null): Html | null {
   return at === null ? null : time(view, Date.parse(at));
 }
 
-/** What the customer paid in total, with interest, or in their own currency. */
-function paidByCustomer(view: View, { customerPaid, totalBRL }: Payment): Html | null {
-  if (customerPaid !== null) return money(view, customerPaid.amount, customerPaid.currency);
-  return totalBRL === null ? null : money(view, totalBRL, 'BRL');
+function totalOf(view: View, amount: string | null): Html | null {
+  return moneyOf(view, amount === null ? null : { amount, currency: 'BRL' });
+}
+
+function moneyOf(view: View, said: Payment['customerPaid']): Html | null {
+  return said === null ? null : money(view, said.amount, said.currency);
 }
 
 function methodOf(method: string | null, installments: number | null): string | null {

@@ -108,7 +108,7 @@ function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filt
     more: [
       filter('hold', 'Held because', { options: choices(HOLD_REASONS) }),
       filter('flag', 'Flag', { options: choices(FLAGS) }),
-      filter('overpaid', 'Captured', { options: { true: 'more than asked' } }),
+      filter('overpaid', 'Balance', { options: { true: 'more than asked' } }),
       day('paidSince', 'Paid since'),
       day('paidUntil', 'Paid until'),
       amount('amountFrom', 'Amount at least'),

@@ -68,7 +68,7 @@ function matterTable(
     return html`<tbody>${concerns.length === 1 ? null : head}${rows}</tbody>`;
   });
   return html`<div class="table" role="region" aria-label="${title}" tabindex="0"><table>
-<thead><tr><th scope="col">${title}</th>${hasMoney ? html`<th scope="col" class="number">Captured</th>` : null}<th scope="col" class="number">Count</th><th scope="col" class="number">Oldest</th></tr></thead>
+<thead><tr><th scope="col">${title}</th>${hasMoney ? html`<th scope="col" class="number">Balance</th>` : null}<th scope="col" class="number">Count</th><th scope="col" class="number">Oldest</th></tr></thead>
 ${bodies}</table></div>`;
 }
 
@@ -95,11 +95,11 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
   return reason === null ? words : `${words}: ${reason.replaceAll('_', ' ')}`;
 }
 
-/** The captured money of the orders, or what they ask for if nothing was captured. */
+/** The balance of the orders: what was captured, less what went back. */
 function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
-  const captured = sums.filter(({ balance }) => Number(balance) !== 0);
-  if (captured.length > 0) {
-    return captured.map(
+  const balances = sums.filter(({ balance }) => Number(balance) !== 0);
+  if (balances.length > 0) {
+    return balances.map(
       ({ balance, currency }, at) => html`${at === 0 ? null : ' + '}${money(view, balance, currency)}`,
     );
   }

@@ -85,7 +85,7 @@ export function inOrder<G extends Pick<MatterGroup, 'kind' | 'oldestAtMs'>>(grou
   return groups.toSorted((a, b) => compareKinds(a.kind, b.kind) || a.oldestAtMs - b.oldestAtMs);
 }
 
-/** What orders ask for in one currency, and what was captured on them less what went back. */
+/** What orders ask for in one currency, and their balance: what was captured on them less what went back. */
 export type MoneySum = { readonly currency: string; readonly asked: bigint; readonly balance: bigint };
 
 /** The money of orders that need a person for it. */
@@ -94,6 +94,8 @@ export type MatterMoney = {
   readonly sums: readonly MoneySum[];
   /** False if there are too many orders to read; `sums` then covers only the oldest. */
   readonly isWhole: boolean;
+  /** Whether `sums` leave out money of held orders that is more than they ask for, and so cannot be right. */
+  readonly hasMisread: boolean;
 };
 
 /** Sums cover at most this many held orders, and as many matters about money. Reading more would take too long. */
@@ -115,6 +117,8 @@ export type SummedMoney = {
   askedRest: number | null;
   balanceMillions: number | null;
   balanceRest: number | null;
+  /** Entries that the balance leaves out. */
+  misread: number;
 };
 
 /** Adds to each group what its orders ask for and hold. */
@@ -133,6 +137,7 @@ export function totalMoney(groups: readonly CountedMatters[], rows: readonly Sum
   return {
     orders: all.reduce((sum, { orders }) => sum + orders, 0),
     sums: addUp(all),
+    hasMisread: all.some(({ misread }) => misread > 0),
     isWhole:
       count((kind) => kind === 'hold') <= SUMMED_MAX &&
       count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,

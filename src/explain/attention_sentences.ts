@@ -56,14 +56,15 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
   return 'None of it is about money.';
 }
 
-function withMoney({ orders, sums, isWhole }: Matters['money']): string {
-  const left = sums
+function withMoney({ orders, sums, isWhole, hasMisread }: Matters['money']): string {
+  const balances = sums
     .filter(({ balance }) => balance !== 0n)
     .map(({ balance, currency }) => inMoney({ amountMinor: balance, currency }));
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
-  if (left.length > 0) return `Money: ${count} with ${left.join(' and ')} in all.`;
+  const leftOut = hasMisread ? ' A held payment of more than its order asks for is left out.' : '';
+  if (balances.length > 0) return `Money: ${count} with a balance of ${balances.join(' and ')}.${leftOut}`;
   const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
-  return `Money: ${count} of ${asked.join(' and ')}, and none of it is there.`;
+  return `Money: ${count} of ${asked.join(' and ')}, with no balance.${leftOut}`;
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */

@@ -98,5 +98,6 @@ function mismatchWords(order: Order): string | null {
   );
   const [other] = others;
   if (other === undefined || others.length > 1) return null;
-  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)} (amount_mismatch)`;
+  const which = other.captured.amountMinor < amountMinor ? 'more' : 'less';
+  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)}, which is ${which} (amount_mismatch)`;
 }

@@ -27,7 +27,7 @@ export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
 };
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment is less than the order asks for, or has an amount that cannot be right',
+  amount_mismatch: 'the payment has another amount than the order asks for, or one that is not readable',
   currency_mismatch: 'the payment is in another currency than the order',
   reference_mismatch: "the payment names another order's reference",
   status_unclear: 'the service contradicts itself about the payment',

@@ -62,5 +62,5 @@ function totalWords({ totalBrlMinor }: PaymentDetails, payment: Payment | null):
   const paid = payment?.customerPaid ?? null;
   const known =
     payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : `${paid.amount} ${paid.currency}`];
-  return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total`;
+  return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total with interest`;
 }

@@ -219,7 +219,8 @@ describe('api: doctor', () => {
     await eventually(async () => {
       const check = (await checksOf(busy()))['needs a person'];
       const { summary } = (await get(busy(), '/v1/attention')).body;
-      const said = /^(2 matters need attention; the oldest has waited) .* (Money: 1 order with 60\.00 BRL in all\.)/;
+      const said =
+        /^(2 matters need attention; the oldest has waited) .* (Money: 1 order with a balance of 60\.00 BRL\.)/;
       expect(summary.sentence).toMatch(said);
       expect(check).toMatchObject({ status: 'warning', detail: expect.stringMatching(said) });
     });

@@ -46,6 +46,9 @@ export async function fill(app: TestApp): Promise<void> {
   await app.reserve('usd-1', '70.00', { currency: 'USD' });
   await paidOrder(app, 'paid-2');
   await payInManyCurrencies(app);
+  const part = await paidOrder(app, 'part-1');
+  const named = { ...refund, linkId: 'pl_part-1', paymentId: 'pay_part-1', quote: '30.00' };
+  await deliverAndSee(app, part.link, paymentEvent(named), 'refunded');
   expect((await app.deliver(back.link, 'not JSON')).status).toBe(202);
   await eventually(async () => expect((await get(app, '/v1/events?status=dead')).body.events).toHaveLength(1));
   const change = (sql: string, ...values: number[]) => tamper(app.storePath, sql, ...values);

@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { environmentOf, say } from '../cli/settled.ts';
+import { textOf } from '../console/reading.ts';
 import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { get, post } from './client.ts';
@@ -130,6 +132,48 @@ it('the form that ends all matters ends those that are shown, and is there only 
   expect(found).toEqual(['kind=duplicate_payment', 'kind=event_not_understood']);
 });
 
+/** What was captured of orders, and what is left: refunded, refunded by another sum, paid twice, and held. */
+const MONEY = [
+  { reference: 'back-1', captured: '100.00', balance: '0.00' },
+  { reference: 'part-1', captured: '100.00', balance: '0.00' },
+  { reference: 'twice-1', captured: '200.00', balance: '200.00' },
+  { reference: 'held-1', captured: '60.00', balance: '60.00' },
+];
+
+it('every surface calls captured what the service has collected, and the balance what is left of it', async () => {
+  const sums = (row: Row) => row.paymentsTotal.sums;
+  const orders: Row[] = (await get(settled(), '/v1/orders?limit=200')).body.orders;
+  const list = textOf(await text('/orders', { cookie }));
+  const { text: cli } = await say(['orders', 'list'], environmentOf(settled()));
+  for (const { reference, captured, balance } of MONEY) {
+    const expected = [{ currency: 'BRL', captured, balance }];
+    expect(sums(orders.find((row) => row.reference === reference))).toEqual(expected);
+    expect(sums((await get(settled(), `/v1/orders/${reference}`)).body.order)).toEqual(expected);
+    const isLeft = captured === balance;
+    expect(textOf(await text(`/orders/${reference}`, { cookie }))).toMatch(
+      new RegExp(`Captured\\s+R\\$${captured}${isLeft ? '(?!\\s+Balance)' : `\\s+Balance\\s+R\\$${balance}`}`),
+    );
+    expect(list).toMatch(
+      new RegExp(`${reference}\\b.*R\\$100\\.00\\s+R\\$${captured}${isLeft ? '' : `\\s*R\\$${balance} left`}`),
+    );
+    const words = isLeft ? '' : ` \\(${balance} left\\)`;
+    expect(cli).toMatch(new RegExp(`^${reference} .* 100\\.00 BRL +${captured} BRL${words} `, 'm'));
+  }
+  // Attention sums balances, and calls them so. One of the payments that are held is of more than its order asks.
+  const { summary, groups } = (await get(settled(), '/v1/attention')).body;
+  expect(summary.sentence).toMatch(/ with a balance of 320\.00 BRL and 160\.00 USD\. A held payment of more /);
+  const balances = groups.map(({ kind, sums }: Row) => [kind, sums[0]?.balance]);
+  expect(balances).toEqual(
+    expect.arrayContaining([
+      ['amount_mismatch', '0.00'],
+      ['duplicate_payment', '200.00'],
+    ]),
+  );
+  const { text: matters } = await say(['attention'], environmentOf(settled()));
+  expect(matters).toMatch(/^kind .* asked +balance +meaning$/im);
+  expect(textOf(await text('/', { cookie }))).toMatch(/Money\s+Balance\s+Count/);
+});
+
 it('the CSV says of each order what was captured, what is left of it and each reason why it is held', async () => {
   const head = (await text('/v1/orders.csv', { authorization: `Bearer ${OPERATOR_TOKEN}` })).split('\r\n').slice(0, -1);
   const [names = [], ...rows] = head.map((line) => line.split(','));
@@ -146,6 +190,7 @@ it('the CSV says of each order what was captured, what is left of it and each re
     ['over-1', 'BRL', '140.00', '140.00', 'amount_mismatch further_payment'],
     ['paid-1', 'BRL', '100.00', '100.00', ''],
     ['paid-2', 'BRL', '100.00', '100.00', ''],
+    ['part-1', 'BRL', '100.00', '0.00', ''],
     ['twice-1', 'BRL', '200.00', '200.00', ''],
     ['under-1', 'BRL', '60.00', '60.00', ''],
     ['under-2', 'BRL', '', '', ''],

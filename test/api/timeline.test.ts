@@ -73,7 +73,9 @@ describe('api: why an order is in its state', () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
     expect(found.answer).toMatch(/100\.00 BRL.*held: the payment is 60\.00 BRL, but .*person must decide/);
-    expect(found.answer).toContain('the payment is 60.00 BRL, but the order asks for 100.00 BRL (amount_mismatch)');
+    expect(found.answer).toContain(
+      'the payment is 60.00 BRL, but the order asks for 100.00 BRL, which is more (amount_mismatch)',
+    );
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
@@ -243,7 +245,9 @@ describe('api: why an order is in its state', () => {
     await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'held');
     const { answer, next } = await explained(link.reference);
     expect(answer).toMatch(/\(amount_mismatch\)\. A person must decide\./);
-    expect(answer).toContain('the payment is 101.00 BRL, but the order asks for 100.00');
+    expect(answer).toContain(
+      'the payment is 101.00 BRL, but the order asks for 100.00 BRL, which is less (amount_mismatch)',
+    );
     expect(next.join('\n')).toMatch(/To accept the money/);
   });
 

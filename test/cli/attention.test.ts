@@ -28,7 +28,7 @@ describe('cli: what needs a person', () => {
     await eventually(async () => {
       const { text, data } = await say(['attention'], environmentOf(app));
       expect(text).toMatch(
-        /^5 matters need attention; the oldest has waited \S+ \w+\. Money: 4 orders with 240\.00 BRL in all\.$/m,
+        /^5 matters need attention; the oldest has waited \S+ \w+\. Money: 4 orders with a balance of 240\.00 BRL\.$/m,
       );
       const groups =
         /^hold: amount_mismatch +4 +2\S+Z +400\.00 BRL +240\.00 BRL .*settled attention --kind hold\nlink_mismatch +1 /m;

@@ -102,7 +102,7 @@ describe('console: the overview', () => {
     const { cookie } = await signIn(settled(), token);
     const headers = { cookie, 'accept-language': 'pt-BR' };
     const text = textOf(await (await fetch(`${settled().apiUrl}/`, { headers })).text());
-    expect(text).toMatch(/Money: \d+ orders, R\$\s\d+,\d\d captured/);
+    expect(text).toMatch(/Money: \d+ orders with a balance of R\$\s\d+,\d\d\./);
   });
 
   it('says that nothing waits only if nothing does, and what cannot be known', async () => {

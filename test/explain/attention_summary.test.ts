@@ -3,7 +3,7 @@ import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matt
 import { summarizeAttention } from '../../src/explain/attention_sentences.ts';
 
 const NOW_MS = 10 * 60_000;
-const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true };
+const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true, hasMisread: false };
 
 function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
   return { kind: kind as MatterKind, reason: null, count, oldestAtMs: NOW_MS - minutes * 60_000, sums: [] };
@@ -21,19 +21,22 @@ describe('the sentence of what needs a person', () => {
     expect(said).toContain('5 matters need attention; the oldest has waited 9 min.');
   });
 
-  it('says what was captured in each currency, and nothing of those in which nothing is left', () => {
+  it('says the balance in each currency, nothing of those in which nothing is left, and what is left out', () => {
     const sums = [sum('BRL', 1n), sum('EUR', 0n), sum('USD', -250n)];
     expect(say([groupOf('hold', 1, 2)], { orders: 2, sums })).toMatch(
-      / Money: 2 orders with 0\.01 BRL and -2\.50 USD in all\.$/,
+      / Money: 2 orders with a balance of 0\.01 BRL and -2\.50 USD\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
-      / Money: 1 order of 100\.00 EUR, and none of it is there\.$/,
+      / Money: 1 order of 100\.00 EUR, with no balance\.$/,
+    );
+    expect(say([groupOf('hold', 1)], { orders: 1, sums, hasMisread: true })).toMatch(
+      /-2\.50 USD\. A held payment of more than its order asks for is left out\.$/,
     );
   });
 
   it('says that there is more if not all orders were summed', () => {
     const money = { orders: 10_000, sums: [sum('BRL', 500n)], isWhole: false };
-    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ Money: at least 10000 orders with /);
+    expect(say([groupOf('hold', 1, 10_001)], money)).toMatch(/ Money: at least 10000 orders with a balance /);
   });
 
   it('says that none of it is about money only if nothing unsettled could have told of money', () => {

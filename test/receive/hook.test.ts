@@ -361,7 +361,7 @@ describe('receive: the route', () => {
 
   it.each<[string, (path: string) => string]>([
     ['in capitals', (path) => path.replace('/hooks', '/Hooks')],
-    ['with a slash after it', (path) => `${path}/`],
+    ['with two slashes after it', (path) => `${path}//`],
     ['with two slashes', (path) => path.replace('/hooks', '//hooks')],
     ['with more behind it', (path) => `${path}/more`],
     ['under another prefix', (path) => `/v1${path}`],
@@ -373,6 +373,12 @@ describe('receive: the route', () => {
     expect(answer.status).toBe(404);
     expect(await answer.json()).toMatchObject({ title: 'not_found' });
     expect(await eventsOf(app(), link.reference)).toEqual([]);
+  });
+
+  it('is the same address with a slash after it, which proxies add', async () => {
+    const link = await reserved();
+    const body = paymentEvent();
+    await expectSaid(await post(`${link.webhookUrl}/`, body, signedHeaders(link.webhookSecret, body)), SAID.recorded);
   });
 
   it('is not on the private listener', async () => {

@@ -30,11 +30,15 @@ export function paymentEvent(
     paymentId?: string | null;
     amount?: string;
     currency?: string;
+    /** The payment's own quote, its amount as the service writes it. */
+    quote?: string;
   } = {},
 ): string {
-  const { id = `evt_${++lastEvent}`, linkId, status = 'COMPLETED', paymentId = 'pay_1', amount, currency } = options;
+  const { id = `evt_${++lastEvent}`, linkId, status = 'COMPLETED', paymentId = 'pay_1' } = options;
+  const { amount, currency, quote } = options;
   const money = amount === undefined ? '' : `,"amount":${amount},"currency":"${currency ?? 'BRL'}"`;
   const link = linkId === undefined ? '' : `"paymentLink":{"id":"${linkId}"${money}},`;
-  const payment = paymentId === null ? '' : `,"latestPayment":{"id":"${paymentId}","status":"${status}"}`;
+  const quoted = quote === undefined ? '' : `,"quote":{"amount":${quote},"currency":"BRL"}`;
+  const payment = paymentId === null ? '' : `,"latestPayment":{"id":"${paymentId}","status":"${status}"${quoted}}`;
   return `{"id":"${id}","type":"payment_link.payment_status_changed","data":{${link}"paymentStatus":"${status}"${payment}}}`;
 }

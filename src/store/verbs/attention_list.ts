@@ -83,6 +83,8 @@ function wantsHolds({ kind, state }: Filter): boolean {
 
 /** Kinds of attention about money, as an SQL list. */
 const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
+/** The service fixes a link's amount, so a payment of a held order that is more than the order asks was misread. */
+const IS_MISREAD = "o.state = 'held' AND g.currency = o.currency AND abs(g.amount_minor) > o.amount_minor";
 // `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
 const SUMS = inAnyState(
   (condition) =>
@@ -98,15 +100,19 @@ const SUMS = inAnyState(
      ), counted AS MATERIALIZED (
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
      ), line AS (
-       SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked, NULL::bigint AS balance
+       SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked,
+         NULL::bigint AS balance, NULL::bigint AS misread
        FROM counted c CROSS JOIN orders o WHERE o.key = ANY(ARRAY[c.order_key])
        UNION ALL
-       SELECT c.kind, c.reason, c.is_first, g.currency, NULL, g.amount_minor
-       FROM counted c CROSS JOIN ledger g WHERE g.order_key = ANY(ARRAY[c.order_key])
+       SELECT c.kind, c.reason, c.is_first, g.currency, NULL,
+         CASE WHEN ${IS_MISREAD} THEN 0 ELSE g.amount_minor END, CASE WHEN ${IS_MISREAD} THEN 1 END
+       FROM counted c CROSS JOIN orders o CROSS JOIN ledger g
+       WHERE o.key = ANY(ARRAY[c.order_key]) AND g.order_key = ANY(ARRAY[c.order_key])
      )
      SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
        sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
-       sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest
+       sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest,
+       count(misread) AS misread
      FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 

@@ -45,7 +45,11 @@ export function mattersContract({ fresh }: Worlds): void {
   it('says nothing of a store in which nothing needs a person', async () => {
     const link = await world.newLink();
     await world.settle(link, [said('completed')]);
-    expect(await list()).toEqual({ groups: [], money: { orders: 0, sums: [], isWhole: true }, rows: [] });
+    expect(await list()).toEqual({
+      groups: [],
+      money: { orders: 0, sums: [], isWhole: true, hasMisread: false },
+      rows: [],
+    });
   });
 
   it('lists money first, then the oldest first, whatever came last', async () => {
@@ -126,7 +130,7 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(groups).toMatchObject([
       { kind: 'hold', count: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] },
     ]);
-    expect(money).toEqual({ orders: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }], isWhole: true });
+    expect(money).toMatchObject({ orders: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] });
     expect(after.groups).toMatchObject([
       { kind: 'hold', sums: [{ asked: 10_000n, balance: 6_000n }] },
       { kind: 'duplicate_payment', sums: [{ asked: 10_000n, balance: 10_000n }] },
@@ -135,6 +139,20 @@ export function mattersContract({ fresh }: Worlds): void {
     const twice = await list();
     expect(grouped(twice)).toEqual(['1 hold amount_mismatch', '1 duplicate_payment', '1 status_unclear']);
     expect(twice.money).toEqual(after.money);
+  });
+
+  it('leaves out of all sums what a held order got beyond what it asks, and says so', async () => {
+    await held('60.00');
+    const misread = await held('9000.00');
+    await world.settle(misread, [said('completed', { paymentId: 'pay_2', linkMoney: stated('70.00') })]);
+    const sums = [{ currency: 'BRL', asked: 20_000n, balance: 13_000n }];
+    const { groups, money } = await list();
+    expect([groups[0]?.sums, money]).toEqual([sums, { orders: 2, sums, isWhole: true, hasMisread: true }]);
+    const { reference } = misread;
+    await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
+    // A person has seen the money and accepted it.
+    const after = (await list()).money;
+    expect([after.sums[0]?.balance, after.hasMisread]).toEqual([913_000n, false]);
   });
 
   it('sums the largest amounts exactly, each currency for itself', async () => {
@@ -173,6 +191,7 @@ export function mattersContract({ fresh }: Worlds): void {
       orders: 1,
       sums: [{ currency: 'BRL', asked: 10_000n, balance: 6_000n }],
       isWhole: true,
+      hasMisread: false,
     });
     expect(shown(await list({ kind: 'hold', reason: 'currency_mismatch' }))).toEqual([`hold ${other.reference}`]);
     expect(shown(await list({ kind: 'duplicate_payment', reason: 'amount_mismatch' }))).toEqual([]);
