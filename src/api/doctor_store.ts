@@ -1,5 +1,5 @@
 import { slotsFor } from '../domain/budget.ts';
-import { summarizeAttention } from '../explain/attention_sentences.ts';
+import { summarizeAttention } from '../explain/attention_summary.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import type { LeaseCounts, ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { Stats } from '../store/contract_queries.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matter.ts';
-import { summarizeAttention } from '../../src/explain/attention_sentences.ts';
+import { summarizeAttention } from '../../src/explain/attention_summary.ts';
 
 const NOW_MS = 10 * 60_000;
 const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true, hasMisread: false };

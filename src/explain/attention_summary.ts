@@ -1,0 +1,43 @@
+import { concernOf, type MatterGroup } from '../domain/matter.ts';
+import type { Matters } from '../store/contract_queries.ts';
+import { inWords } from '../work/clock.ts';
+import { inMoney, inNumber, total } from './glossary.ts';
+import { ASKING_STOPS } from './service_status.ts';
+
+/** What a person reads about all matters together: how many, how old, and the money of their orders. */
+
+/** One or two sentences for a person who asks whether anything is wrong. */
+export function summarizeAttention(
+  { groups, money }: Pick<Matters, 'groups' | 'money'>,
+  { nowMs, isFiltered }: { nowMs: number; isFiltered: boolean },
+): string {
+  if (groups.length === 0) {
+    return isFiltered ? 'Nothing matches these filters.' : 'Nothing needs attention.';
+  }
+  const count = total(groups);
+  const waitedMs = Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs)));
+  const waited = inWords(Math.floor(waitedMs / 1000) * 1000);
+  const needs = `${inNumber(count, 'matter needs', 'matters need')} attention; the oldest has waited ${waited}.`;
+  return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
+}
+
+/** An event that was not settled may report an uncounted payment, and so may a kind that a later version wrote. */
+function withoutMoney(groups: readonly MatterGroup[]): string {
+  const concerns = groups.map(({ kind }) => concernOf(kind));
+  const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
+  if (mayTell) return 'Events that were not settled may be about money.';
+  if (groups.some(({ kind }) => ASKING_STOPS.has(kind)))
+    return 'settled cannot ask the service, so unpaid orders may be paid.';
+  return 'None of it is about money.';
+}
+
+function withMoney({ orders, sums, isWhole, hasMisread }: Matters['money']): string {
+  const balances = sums
+    .filter(({ balance }) => balance !== 0n)
+    .map(({ balance, currency }) => inMoney({ amountMinor: balance, currency }));
+  const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
+  const leftOut = hasMisread ? ' A held payment of more than its order asks for is left out.' : '';
+  if (balances.length > 0) return `Money: ${count} with a balance of ${balances.join(' and ')}.${leftOut}`;
+  const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
+  return `Money: ${count} of ${asked.join(' and ')}, with no balance.${leftOut}`;
+}
