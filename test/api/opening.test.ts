@@ -449,7 +449,7 @@ describe('api: what a request to open a link must be', () => {
   });
 
   it.each([
-    ['33.330000000000001', 'more decimals than BRL has'],
+    ['33.3301', 'more decimals than BRL has'],
     ['999999999999999.991', 'more decimals|counted exactly'],
     ['1e400', 'counted exactly'],
   ])('an amount that is not %s with other digits', async (written, expected) => {

@@ -209,7 +209,7 @@ describe('cli: init refuses an answer, and writes nothing', () => {
     const { folder, init, answers } = await prepare();
     const wrong = join(testFolder(), 'wrong');
     writeFileSync(wrong, 'not-the-key');
-    const refusing = await answering(401);
+    const refusing = await answering(401, '{"error": "no such key"}');
     const [ofKey, ofPort, ofPage] = await Promise.all([
       init({ 'api-key-file': wrong, 'service-url': refusing.url }),
       init({ 'service-url': `http://127.0.0.1:${await freePort()}` }),

@@ -112,7 +112,7 @@ describe('POST /v1/orders/:reference/cancel', () => {
       'pending',
       { complete: false },
       'payment_pending',
-      /may never be completed: .* release .* settled sends order\.paid\. To ask again: settled orders check link-payment_pending$/,
+      /When the link has expired, the order expires and can be cancelled, .* settled sends order\.paid\. To ask again: settled orders check link-payment_pending$/,
     ],
   ])('does not cancel what the service calls %s, knows it then, and says what to do', async (...given) => {
     const [, choice, state, instead] = given;
