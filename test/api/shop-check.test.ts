@@ -116,7 +116,9 @@ describe('a shop that refuses every notice', () => {
       'failing',
       /^the shop does not accept notices: \d+ attempts in a row failed since 20\S+Z; .*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
     );
-    expect(await matters(app)).toMatchObject([{ count: expect.any(Number), detail: expect.stringContaining('401 <h1> wrong') }]);
+    expect(await matters(app)).toMatchObject([
+      { count: expect.any(Number), detail: expect.stringContaining('401 <h1> wrong') },
+    ]);
     expect(await failuresInMetrics(app)).toBeGreaterThanOrEqual(3);
     expect(await nextOf(app, 'order-1')).toMatch(
       /^The shop does not accept notices: \d+ attempts in a row failed since/m,
