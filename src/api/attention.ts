@@ -51,7 +51,9 @@ const money = z
 
 const summary = z
   .strictObject({
-    sentence: z.string().describe('The answer for a person. "Nothing needs attention." means that there is no matter.'),
+    sentence: z
+      .string()
+      .describe('The answer for a person. "Nothing needs attention." alone: nothing is known to be wrong.'),
     matters: field.count.describe('Matters that match the filters.'),
     oldestAt: field.timeOrNull,
     money,
@@ -139,7 +141,7 @@ export const listAttention = operation({
     SAMPLE,
   ),
   example: { query: 'kind=hold' },
-  answer: async ({ store, clock, asking }, { query }) => {
+  answer: async ({ store, clock, asking, unlisted }, { query }) => {
     const { kind: ofKind = null, reason = null, state = null, limit } = query;
     const after = readPlace(query, parsePlace);
     const matters = await store.listMatters({ kind: ofKind, reason, state, after, limit: limit + 1 });
@@ -148,6 +150,7 @@ export const listAttention = operation({
       summary: summaryDocument(matters, {
         nowMs: clock.nowMs(),
         isFiltered: ofKind !== null || reason !== null || state !== null,
+        unlisted: unlisted(),
       }),
       groups: matters.groups.map(groupDocument),
       attention: rows.map((row) => matterDocument(row, asking !== null)),
@@ -166,7 +169,7 @@ function parsePlace(place: string): MatterPlace | null {
   return { kind: match[1] as MatterKind, openedAtMs: Number(match[2]), key: Number(match[3]) };
 }
 
-function summaryDocument(matters: Omit<Matters, 'rows'>, asked: { nowMs: number; isFiltered: boolean }): object {
+function summaryDocument(matters: Omit<Matters, 'rows'>, asked: Parameters<typeof summarizeAttention>[1]): object {
   const { groups, money } = matters;
   return {
     sentence: summarizeAttention(matters, asked),

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { inNumber, iso } from '../explain/glossary.ts';
-import { cannotAsk } from '../explain/service_status.ts';
+import { cannotAsk, clocksDiffer, linksElsewhere, serviceSkew } from '../explain/service_status.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';
@@ -123,15 +122,20 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
 }
 
 /** What the latest requests have shown, without sending one. */
-async function checkAsked({ store }: ApiOptions): Promise<Finding[]> {
+async function checkAsked({ store, clockSteps }: ApiOptions): Promise<Finding[]> {
   const why = cannotAsk(await store.openTroubles());
-  return why === null ? [] : [failing('service', why)];
+  const differ = clocksDiffer(clockSteps.serviceAheadMs());
+  return [
+    ...(why === null ? [] : [failing('service', why)]),
+    ...(differ === null ? [] : [finding('clock', false, differ)]),
+  ];
 }
 
 function checkClock(skewMs: number): Finding {
   const isSmall = Math.abs(skewMs) <= SERVICE_SKEW_MS_SMALL;
-  const skew = `the service's clock is ${inWords(Math.abs(skewMs))} ${skewMs > 0 ? 'ahead of' : 'behind'} ours`;
-  return finding('clock', isSmall, skew, `${skew}, so deliveries look stale. Correct this machine's clock`);
+  const skew = serviceSkew(skewMs);
+  const bad = clocksDiffer(skewMs) ?? `${skew}: if it grows, deliveries look stale. Correct this machine's clock`;
+  return finding('clock', isSmall, skew, bad);
 }
 
 const PROBE_DEADLINE_MS = 5_000;
@@ -171,11 +175,10 @@ async function checkOtherAddresses(options: ApiOptions, { probes }: { probes: bo
   const found = await (probes ? otherAddresses.anew() : otherAddresses.get());
   if (found.length === 0) return [];
   const said = await Promise.all(
-    found.map(async ({ address, links, untilMs }) => {
-      const until = untilMs === null ? '' : ` until ${iso(untilMs)}`;
-      const arrives = probes ? await arrivesAt(options, address) : null;
+    found.map(async (other) => {
+      const arrives = probes ? await arrivesAt(options, other.address) : null;
       const state = arrives === null ? '' : arrives ? ', and a signed delivery arrives there' : ', where none arrives';
-      return { arrives, words: `${inNumber(links, 'open link')} to ${address}${until}${state}` };
+      return { arrives, words: `${linksElsewhere(other)}${state}` };
     }),
   );
   const status = said.some(({ arrives }) => arrives === false) ? 'failing' : 'warning';

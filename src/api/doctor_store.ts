@@ -66,7 +66,7 @@ function checkServers(state: StoreState): Finding[] {
   return primary === undefined ? [found] : [found, checkReplication(primary, state)];
 }
 
-function describeServer({ name, role, why, behindBytes, timeline }: ServerState): string {
+export function describeServer({ name, role, why, behindBytes, timeline }: ServerState): string {
   switch (role) {
     case 'primary':
       return `${name} is the primary${timeline === null ? '' : ` (timeline ${timeline})`}`;
@@ -232,14 +232,14 @@ function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagM
 
 /** In the words of `settled attention`. A page that shows the list as well has it read once. */
 async function checkAttention(options: ApiOptions, { anew }: { anew: boolean }): Promise<Finding> {
-  const { store, clock } = options;
+  const { store, clock, unlisted } = options;
   if (!anew) {
     const { summary, groups } = await listAttention.load(options, { query: { limit: '1' } });
     return attentionFinding(summary.sentence, groups.length);
   }
   const matters = await store.listMatters({ kind: null, state: null, after: null, limit: 0 });
   return attentionFinding(
-    summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false }),
+    summarizeAttention(matters, { nowMs: clock.nowMs(), isFiltered: false, unlisted: unlisted() }),
     matters.groups.length,
   );
 }

@@ -253,6 +253,8 @@ export type ApiOptions = CountedNowAndThen & {
   metrics: Metrics;
   activity: Activity;
   readiness: Readiness;
+  /** What is wrong now and is no matter in the store. */
+  unlisted: () => readonly string[];
   publicUrl: string;
   /** Of deliveries. */
   headerNames: HeaderNames;
@@ -281,7 +283,7 @@ export type ApiOptions = CountedNowAndThen & {
   /** Lets this process let go of its SQLite file. */
   onLetGo: () => void;
   rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
-  clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted'>;
+  clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted' | 'serviceAheadMs'>;
   /** Works on what people start for all rows of a filter. */
   bulk: Pick<BackgroundWorker, 'wake'>;
   /** Called when an event was made pending again. */

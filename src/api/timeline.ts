@@ -107,12 +107,13 @@ export const showTimeline = operation({
     },
     TIMELINE,
   ),
-  answer: async ({ store, clock, asking, canTell, headerNames }, { reference }) => {
+  answer: async ({ store, clock, asking, canTell, headerNames, unlisted }, { reference }) => {
     const timeline = found(await store.timeline(reference), 'order', reference);
     const explained = explain(timeline, {
       nowMs: clock.nowMs(),
       canAsk: asking !== null,
       notAnswered: asking === null ? null : cannotAsk(await store.openTroubles()),
+      unlisted: unlisted(),
       canTell,
       headerNames,
       moneyInDoubt: await readMoneyInDoubt(store, timeline),

@@ -1,7 +1,6 @@
 import type { RequestHandler } from 'express';
 import { consoleAddress } from '../access/browser.ts';
 import { openCallers } from '../access/identify.ts';
-import { openOtherAddresses } from '../api/doctor.ts';
 import { openUnopenableCount } from '../api/doctor_store.ts';
 import { apiRoutes } from '../api/router.ts';
 import { openSharedLoads } from '../api/shared_loads.ts';
@@ -47,7 +46,6 @@ export async function startApp(options: AppOptions) {
   try {
     const { servers, endLive } = await openServers(context, stages, rejections);
     const running = { servers, endLive, rejections, stages, watches };
-    warnOfOtherAddresses(context);
     return {
       hooksAddress: servers[0].address,
       operatorAddress: servers[1].address,
@@ -73,21 +71,6 @@ export async function startApp(options: AppOptions) {
     await store.close();
     throw error;
   }
-}
-
-const ADDRESSES_LOGGED_MAX = 20;
-
-/** Links keep the public address that they were made with: if it has changed, it must still lead here. */
-function warnOfOtherAddresses({ store, clock, log, config: { publicUrl } }: Context): void {
-  store.otherAddresses({ publicUrl, limit: ADDRESSES_LOGGED_MAX, nowMs: clock.nowMs() }).then(
-    (found) => {
-      for (const { address, links, untilMs } of found) {
-        const until = untilMs === null ? null : new Date(untilMs).toISOString();
-        log.warn({ address, links, until, publicUrl }, 'open links deliver to another address than SETTLED_PUBLIC_URL');
-      }
-    },
-    (fault: unknown) => log.warn({ fault }, 'where open links deliver to could not be read'),
-  );
 }
 
 /** Opens the public listener, for deliveries and returning customers, and the private one, for the API. */
@@ -169,9 +152,9 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     access,
     pageLoads: openSharedLoads(context.clock),
     unopenable: openUnopenableCount(context),
-    otherAddresses: openOtherAddresses({ ...context, publicUrl: config.publicUrl }),
     views: formViews(() => options),
     readiness: health.readiness,
+    unlisted: health.unlisted,
     publicUrl: config.publicUrl,
     headerNames: headerNames(config.headerPrefix),
     toleranceSeconds: config.toleranceSeconds,

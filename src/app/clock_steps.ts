@@ -36,6 +36,8 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   const startedMs = clock.monotonicMs();
   let lastMs = offsetMs();
   let latest: { byMs: number; atMs: number } | null = null;
+  /** The service's clock, less the monotonic one, at its last answer. */
+  let serviceOffsetMs: number | null = null;
   /** Pending repairs, oldest first. */
   const mends: ((may: LoopTurn) => Promise<void>)[] = [(may) => hasten(WAIT_MS_MAX, may)];
   const mending = startLoop({ clock, turn: mendNext });
@@ -103,6 +105,12 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
       look();
       return latest === null ? null : { byMs: latest.byMs, agoMs: clock.monotonicMs() - latest.atMs };
     },
+    /** Records how far the service's clock was ahead at an answer. */
+    serviceWasAhead: (byMs: number) => {
+      serviceOffsetMs = offsetMs() + byMs;
+    },
+    /** How far the service's clock is ahead, also after a step of ours; null if the service has not said its time. */
+    serviceAheadMs: () => (serviceOffsetMs === null ? null : serviceOffsetMs - offsetMs()),
     stop: async () => {
       cancel();
       await mending.stop();

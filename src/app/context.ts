@@ -1,4 +1,5 @@
 import { freeBytes } from '../api/admin.ts';
+import { openOtherAddresses } from '../api/doctor.ts';
 import { type Config, commonSettings } from '../config/config.ts';
 import { logUnreadable } from '../http/client_errors.ts';
 import { type Connections, openConnections } from '../http/connections.ts';
@@ -110,6 +111,8 @@ export async function openContext(options: AppOptions) {
     letGoAsked: Promise.withResolvers<'let go'>(),
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
+    /** Where links deliver to, if not to the public address of now. */
+    otherAddresses: openOtherAddresses({ store, clock, publicUrl: config.publicUrl }),
     clockSteps: watchClock({ clock, store, log, onStep: metrics.clockStepped }),
     /** The connections of each listener. */
     connections,
@@ -142,7 +145,7 @@ function metricsOf({ store: address, ...config }: Config, { health, connections,
     stats: () => opened().store.stats(opened().clock.nowMs()),
     sharing: address.engine === 'sqlite' ? null : () => sharingOf(opened()),
     freeBytes: address.engine === 'sqlite' ? () => freeBytes(address.path) : null,
-    isReady: () => health.readiness().ready,
+    readiness: health.readiness,
     connections: { public: connections.public.counts, private: connections.private.counts },
     canTell: config.shopUrl !== null,
     apiSlots: config.apiUrl === null ? null : config.apiSlots,

@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { sentence } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/app.ts';
 import type { Log } from '../observe/log.ts';
@@ -27,7 +28,8 @@ export class Health {
   #intakeFault: { message: string; untilMs: number } | null = null;
   #lateTicks = 0;
   readonly #clock: Clock;
-  #troubles: readonly string[] = [];
+  #matters: readonly string[] = [];
+  #others: readonly string[] = [];
   readonly #trouble: () => string | null;
 
   /** `trouble`: another reason to refuse requests; null if there is none. */
@@ -68,10 +70,19 @@ export class Health {
     this.#intakeFault = fault === null ? null : { message: fault.message, untilMs };
   }
 
-  /** Records what a person should know although deliveries can be taken. */
-  knows(troubles: readonly string[]): void {
-    this.#troubles = troubles;
+  /** Records what a person should know although deliveries can be taken. `matters`: what attention lists as well. */
+  knows(matters: readonly string[], others: readonly string[]): void {
+    this.#matters = matters;
+    this.#others = others;
   }
+
+  /** What is wrong now and is no matter, in sentences. */
+  readonly unlisted = (): readonly string[] => {
+    const state = this.readiness();
+    if (state.ready) return this.#others;
+    const deaf = `settled takes no deliveries now, so orders may be paid without its knowing: ${sentence(state.reason)}`;
+    return [deaf, ...this.#others];
+  };
 
   #refusesDeliveries(): string | null {
     if (this.#intakeFault === null || this.#clock.monotonicMs() > this.#intakeFault.untilMs) return null;
@@ -89,7 +100,8 @@ export class Health {
         (this.#lateTicks >= LOOP.lateTicks ? 'the event loop is blocked' : null) ??
         this.#trouble());
     if (reason !== null) return { ready: false, reason };
-    return this.#troubles.length === 0 ? { ready: true } : { ready: true, troubles: this.#troubles };
+    const troubles = [...this.#matters, ...this.#others];
+    return troubles.length === 0 ? { ready: true } : { ready: true, troubles };
   };
 }
 

@@ -76,7 +76,7 @@ function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'on
 
 /** Starts the stages that need the service's API: opening links and checking them. */
 function startAsking(context: Context, { settleNow }: Settler) {
-  const { config, store, clock, deadlineClock, metrics, activity, log } = context;
+  const { config, store, clock, clockSteps, deadlineClock, metrics, activity, log } = context;
   const { publicUrl, publicUrlReaches, linkLifetimeMs, customerReturn } = config;
   if (config.apiUrl === null) return null;
   const service = openService({
@@ -88,7 +88,10 @@ function startAsking(context: Context, { settleNow }: Settler) {
     deadlineClock,
     onStarted: metrics.apiStarted,
     onAnswered: metrics.apiAnswered,
-    onDated: metrics.apiDated,
+    onDated: (aheadMs) => {
+      metrics.apiDated(aheadMs);
+      clockSteps.serviceWasAhead(aheadMs);
+    },
     onSlotLost: (fault) => log.warn({ fault }, 'a slot of the API budget could not be given back'),
   });
   return {

@@ -1,41 +1,46 @@
-import { troubleSentence } from '../explain/service_status.ts';
-import type { Log } from '../observe/log.ts';
-import type { Store } from '../store/contract.ts';
-import type { Cancel, Clock } from '../work/clock.ts';
-import type { watchClock } from './clock_steps.ts';
-import type { Health } from './health.ts';
+import { describeServer } from '../api/doctor_store.ts';
+import { sentence } from '../explain/glossary.ts';
+import { clocksDiffer, linksElsewhere, troubleSentence } from '../explain/service_status.ts';
+import type { Cancel } from '../work/clock.ts';
+import type { Context } from './context.ts';
 
 const LOOK_EVERY_MS = 2_000;
 
-export type TroublesOptions = {
-  store: Pick<Store, 'openTroubles'>;
-  clock: Clock;
-  clockSteps: Pick<ReturnType<typeof watchClock>, 'isTrusted' | 'latest'>;
-  health: Pick<Health, 'knows' | 'draining'>;
-  log: Log;
-};
-
 /**
- * Tells this process's health and log what is wrong with the service, the shop and the clock. The store keeps it, so
- * each replica says the same, also one that has just started.
+ * Tells this process's health and log what is wrong with the service, the shop, the clocks, the servers of the database
+ * and the public address. The store keeps matters, so each replica says the same of them, also one that has just started.
  */
-export function watchTroubles({ store, clock, clockSteps, health, log }: TroublesOptions): Cancel {
+export function watchTroubles(context: Context): Cancel {
+  const { store, isShared, otherAddresses, clock, clockSteps, health, log } = context;
   let known: ReadonlyMap<string, string> = new Map();
 
   async function look(): Promise<void> {
-    const open = await store.openTroubles();
+    const [open, addresses, servers] = await Promise.all([
+      store.openTroubles(),
+      otherAddresses.get(),
+      isShared ? store.storeState(clock.nowMs()).then((state) => state.servers) : [],
+    ]);
     if (health.draining) return;
-    const now = new Map(open.map((trouble) => [`${trouble.kind} ${trouble.subject}`, troubleSentence(trouble)]));
-    for (const { kind, subject } of open) {
-      const key = `${kind} ${subject}`;
-      if (!known.has(key)) log.warn({ kind, trouble: now.get(key) }, 'this needs a person');
+    const matters = open.map((trouble): Told => [`${trouble.kind} ${trouble.subject}`, troubleSentence(trouble)]);
+    const others: Told[] = servers
+      .filter(({ role }) => role !== 'primary' && role !== 'standby')
+      .map((server) => [`server_away ${server.name}`, sentence(describeServer(server))]);
+    for (const other of addresses) {
+      const words = `The service delivers events of ${linksElsewhere(other)}: it must still lead here.`;
+      others.push([`other_address ${other.address}`, words]);
+    }
+    const differ = clocksDiffer(clockSteps.serviceAheadMs());
+    if (differ !== null) others.push(['clocks_differ', differ]);
+    const now = new Map([...matters, ...others]);
+    for (const [key, trouble] of now) {
+      if (!known.has(key)) log.warn({ kind: key.split(' ', 1)[0], trouble }, 'this needs a person');
     }
     for (const key of known.keys()) {
       if (!now.has(key)) log.info({ kind: key.split(' ', 1)[0] }, 'this no longer needs a person');
     }
     known = now;
     const steps = clockSteps.latest() === null || clockSteps.isTrusted() ? [] : [CLOCK_STEPPED];
-    health.knows([...now.values(), ...steps]);
+    health.knows(sentencesOf(matters), [...sentencesOf(others), ...steps]);
   }
 
   // A store that cannot be read is the heartbeat's to report.
@@ -43,5 +48,10 @@ export function watchTroubles({ store, clock, clockSteps, health, log }: Trouble
   lookAgain();
   return clock.every(LOOK_EVERY_MS, lookAgain);
 }
+
+/** What is wrong: its kind and subject, and a sentence. */
+type Told = [key: string, words: string];
+
+const sentencesOf = (troubles: readonly Told[]) => troubles.map(([, words]) => words);
 
 const CLOCK_STEPPED = 'The clock stepped within the last hour: see settled doctor.';

@@ -110,8 +110,10 @@ function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
 const ABOUT_KNOWING: ReadonlySet<string> = new Set([
   'ready',
   'clock steps',
+  'clock',
   'database',
   'database clock',
+  'servers',
   'replicas',
   'settings',
   'leases',

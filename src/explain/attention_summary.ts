@@ -6,19 +6,20 @@ import { ASKING_STOPS } from './service_status.ts';
 
 /** What a person reads about all matters together: how many, how old, and the money of their orders. */
 
-/** One or two sentences for a person who asks whether anything is wrong. */
+/** A few sentences for a person who asks whether anything is wrong. `unlisted`: what is wrong and no matter. */
 export function summarizeAttention(
   { groups, money }: Pick<Matters, 'groups' | 'money'>,
-  { nowMs, isFiltered }: { nowMs: number; isFiltered: boolean },
+  { nowMs, isFiltered, unlisted }: { nowMs: number; isFiltered: boolean; unlisted: readonly string[] },
 ): string {
   if (groups.length === 0) {
-    return isFiltered ? 'Nothing matches these filters.' : 'Nothing needs attention.';
+    return isFiltered ? 'Nothing matches these filters.' : ['Nothing needs attention.', ...unlisted].join(' ');
   }
   const count = total(groups);
   const waitedMs = Math.max(0, nowMs - Math.min(...groups.map(({ oldestAtMs }) => oldestAtMs)));
   const waited = inWords(Math.floor(waitedMs / 1000) * 1000);
   const needs = `${inNumber(count, 'matter needs', 'matters need')} attention; the oldest has waited ${waited}.`;
-  return `${needs} ${money.orders === 0 ? withoutMoney(groups) : withMoney(money)}`;
+  const ofMoney = money.orders === 0 ? withoutMoney(groups) : withMoney(money);
+  return [needs, ofMoney, ...(isFiltered ? [] : unlisted)].join(' ');
 }
 
 /** An event that was not settled may report an uncounted payment, and so may a kind that a later version wrote. */
@@ -28,7 +29,7 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
   if (mayTell) return 'Events that were not settled may be about money.';
   if (groups.some(({ kind }) => ASKING_STOPS.has(kind)))
     return 'settled cannot ask the service, so unpaid orders may be paid.';
-  return 'None of it is about money.';
+  return concerns.includes('shop') ? 'The shop may not know of money.' : 'None of it is about money.';
 }
 
 function withMoney({ orders, sums, isWhole, hasMisread }: Matters['money']): string {

@@ -18,6 +18,8 @@ export type Means = {
   canAsk: boolean;
   /** Why settled cannot ask it now, as a sentence; null if it can. */
   notAnswered: string | null;
+  /** What else is wrong with settled now, in sentences. */
+  unlisted: readonly string[];
   /** Whether the shop has a callback. */
   canTell: boolean;
   /** Failed attempts in a row to send notices, of any order; null if the shop takes notices. */
@@ -60,7 +62,9 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfOrder(timeline.order, means),
     ...nextOfPayment(timeline, means),
   ];
-  if (means.notAnswered !== null && isOpen(timeline.order.state)) lines.push(means.notAnswered);
+  if (isOpen(timeline.order.state)) {
+    lines.push(...(means.notAnswered === null ? [] : [means.notAnswered]), ...means.unlisted);
+  }
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
   if (means.canTell) lines.push(...nextOfNotices(timeline, means));
   return lines.length === 0 ? ['Nothing more to do: the order is complete.'] : lines;

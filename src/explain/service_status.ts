@@ -1,6 +1,7 @@
 import { OUTAGE_UNPAID_MAX, type Outage } from '../domain/budget.ts';
 import type { AttentionKind, AttentionParams } from '../domain/matter.ts';
-import type { Trouble } from '../store/contract_queries.ts';
+import type { OtherAddress, Trouble } from '../store/contract_queries.ts';
+import { inWords } from '../work/clock.ts';
 import { inNumber, iso, words } from './glossary.ts';
 
 /** Whether settled can ask the service, in the same words on every surface. */
@@ -44,6 +45,24 @@ export const ASKING_STOPS: ReadonlySet<string> = new Set<AttentionKind>([
   'api_key_refused',
   'merchant_inactive',
 ]);
+
+/** An answer may take seconds to arrive, and looks that old. A smaller difference than this says nothing of the clocks. */
+const SKEW_MS_TRUSTED = 30_000;
+
+/** That the clocks of the service and of settled differ, as the answers have shown; null if they agree. */
+export function clocksDiffer(aheadMs: number | null): string | null {
+  if (aheadMs === null || Math.abs(aheadMs) < SKEW_MS_TRUSTED) return null;
+  return `${serviceSkew(aheadMs)}, so deliveries may look stale: settled then learns of payments by asking. Correct our clock.`;
+}
+
+/** Links that the service delivers to another public address than that of now. */
+export function linksElsewhere({ address, links, untilMs }: OtherAddress): string {
+  return `${inNumber(links, 'open link')} to ${address}${untilMs === null ? '' : ` until ${iso(untilMs)}`}`;
+}
+
+export function serviceSkew(aheadMs: number): string {
+  return `The service's clock is ${inWords(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours`;
+}
 
 /** Why settled cannot ask the service now, in a sentence; null if it can. */
 export function cannotAsk(troubles: readonly Trouble[]): string | null {

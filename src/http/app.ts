@@ -59,8 +59,8 @@ function answerFault(log: Log): ErrorRequestHandler {
 }
 
 /**
- * Whether the process should get requests, and if not, the first reason. `troubles`: what keeps settled from asking the
- * service or from telling the shop, in sentences. Deliveries can be taken meanwhile, and must be.
+ * Whether the process should get requests, and if not, the first reason. `troubles`: what a person should know, in
+ * sentences. Deliveries can be taken meanwhile, and must be.
  */
 export type Readiness = () => { ready: true; troubles?: readonly string[] } | { ready: false; reason: string };
 

@@ -12,8 +12,8 @@ export type Sources = {
   freeBytes: (() => Promise<number | null>) | null;
   /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;
-  /** As `/readyz` answers. */
-  isReady: () => boolean;
+  /** What `/readyz` of the private listener answers. */
+  readiness: () => { ready: boolean; troubles?: readonly string[] };
   /** The connections of each listener. */
   connections: Readonly<Record<string, () => ConnectionCounts>>;
   /** Whether the shop has a callback. Without one, settled sends no notices. */
@@ -47,12 +47,15 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
   const gauge: NewGauge = (name, help, labelNames = []) => new Gauge({ name, help, labelNames, registers });
   const shows = [...storeGauges(sources).map((one) => storeGauge(gauge, one)), mattersGauge(gauge)];
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
+  const troubles = gauge('settled_troubles', 'What is wrong although deliveries can be taken, as /readyz says it.');
   const showConnections = connectionGauges(registers, gauge, sources);
   const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
   return async () => {
     const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
     for (const show of shows) show(now);
-    ready.set(sources.isReady() ? 1 : 0);
+    const state = sources.readiness();
+    ready.set(state.ready ? 1 : 0);
+    troubles.set(state.troubles?.length ?? 0);
     showConnections();
     return now;
   };

@@ -7,6 +7,7 @@ import { readableLog, samples } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';
+import { saying, surfacesOf } from '../support/surfaces.ts';
 import { eventually } from '../support/timing.ts';
 
 type Check = { name: string; status: string; detail: string };
@@ -175,7 +176,7 @@ describe('doctor: the service', () => {
     await sandbox.clock.advance(120_000);
     const { clock } = await checksOf(settled);
     expect(clock).toMatchObject({ status: 'warning' });
-    expect(clock?.detail).toMatch(/^the service's clock is (2 min|1\d\d\.?\d* s|12\d s).* ahead of ours/);
+    expect(clock?.detail).toMatch(/^The service's clock is (2 min|1\d\d\.?\d* s|12\d s).* ahead of ours/);
   });
 
   it.each([
@@ -233,7 +234,12 @@ describe('doctor: the public address that open links have', () => {
     const moved = await startTestApp({ environment, storePath: settled.storePath, log });
     await openOrder(moved, 'new-1');
     await eventually(() =>
-      expect(lines).toContainEqual(expect.objectContaining({ address: old, links: 3, until: expect.any(String) })),
+      expect(lines).toContainEqual(
+        expect.objectContaining({
+          kind: 'other_address',
+          trouble: expect.stringContaining(`3 open links to ${old} until`),
+        }),
+      ),
     );
     const until = (await moved.api('/v1/orders/old-3')).body.order.link.expiresAt;
     tokens.length = 0;
@@ -249,6 +255,8 @@ describe('doctor: the public address that open links have', () => {
       status: 'warning',
       detail: expect.stringContaining(`${said}, and a signed delivery arrives there`),
     });
+    const away = await surfacesOf(moved, 'old-3', ['other addresses']);
+    expect(away).toEqual(saying(new RegExp(`3 open links to ${old} until`), 'settled_troubles 1'));
     isOurs = false;
     expect(await found()).toMatchObject({
       status: 'failing',

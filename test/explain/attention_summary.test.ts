@@ -10,7 +10,10 @@ function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
 }
 
 function say(groups: MatterGroup[], money: Partial<MatterMoney> = {}): string {
-  return summarizeAttention({ groups, money: { ...NO_MONEY, ...money } }, { nowMs: NOW_MS, isFiltered: false });
+  return summarizeAttention(
+    { groups, money: { ...NO_MONEY, ...money } },
+    { nowMs: NOW_MS, isFiltered: false, unlisted: [] },
+  );
 }
 
 const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, balance });
@@ -40,8 +43,11 @@ describe('the sentence of what needs a person', () => {
   });
 
   it('says that none of it is about money only if nothing unsettled could have told of money', () => {
-    for (const kind of ['link_missing', 'shop_refuses_notices', 'webhook_address_changed']) {
+    for (const kind of ['link_missing', 'secret_unusable', 'webhook_address_changed']) {
       expect(say([groupOf(kind, 1)])).toMatch(/ None of it is about money\.$/);
+    }
+    for (const kind of ['shop_refuses_notices', 'money_untold', 'notices_dead']) {
+      expect(say([groupOf(kind, 1)])).toMatch(/ The shop may not know of money\.$/);
     }
     for (const kind of ['service_unanswered', 'api_key_refused', 'merchant_inactive']) {
       expect(say([groupOf(kind, 1)])).toMatch(/ settled cannot ask the service, so unpaid orders may be paid\.$/);

@@ -81,6 +81,7 @@ const told = (
     nowMs: NOW,
     canAsk,
     notAnswered: null,
+    unlisted: [],
     canTell,
     shopFailures,
     headerNames: headerNames(prefix),
@@ -596,6 +597,7 @@ describe('what follows for an order that was paid twice', () => {
       moneyInDoubt: null,
       shopFailures: null,
       notAnswered: null,
+      unlisted: [],
     });
     const advice = next.find((line) => line.startsWith('Refund'));
     expect(advice).toMatch(/payment pay_3 of 100\.00 BRL\.$/);

@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
-import { textOf } from '../console/reading.ts';
-import { signIn } from '../support/access.ts';
 import type { ServiceProxy } from '../support/proxies.ts';
 import { check, openLink, pass, passUntil, type Shop, startProxiedShop, startShop } from '../support/shop.ts';
+import { doctorOf, surfacesOf } from '../support/surfaces.ts';
 
 type Handler = Parameters<ServiceProxy['answerWith']>[0];
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -19,53 +18,30 @@ function readableLog() {
   return { lines, log: Object.assign(openLog('silent'), { warn: keep, info: keep }) };
 }
 
-/** What each surface says about the service now. */
-async function surfaces({ settled }: Shop, reference: string) {
-  const { cookie } = await signIn(settled);
-  const page = await (await fetch(`${settled.apiUrl}/`, { headers: { cookie } })).text();
-  const body = async (path: string) => (await settled.api(path)).body;
-  const { checks } = await body('/v1/admin/doctor?probe=false');
-  const ready = await fetch(`${settled.apiUrl}/readyz`);
-  const strangers = await fetch(`${settled.hooksUrl}/readyz`);
-  const details = (await body('/v1/attention')).attention.map(({ detail }: { detail: string }) => detail);
-  return {
-    page: textOf(page),
-    attention: details.join('\n'),
-    doctor: checks
-      .filter(({ name }: { name: string }) => name === 'service')
-      .map(({ status, detail }: Record<string, string>) => `${status}: ${detail}`)
-      .join(),
-    readyz: `${ready.status} ${await ready.text()}`,
-    strangers: `${strangers.status} ${await strangers.text()}`,
-    why: (await body(`/v1/orders/${reference}/timeline`)).next.join('\n'),
-    stats: (await body('/v1/stats')).stats.matters.map(({ kind }: { kind: string }) => kind).join(),
-    metrics: (await body('/metrics'))
-      .split('\n')
-      .filter((line: string) => line.startsWith('settled_needs_person') && line.endsWith(' 1'))
-      .join(),
-  };
-}
+const surfaces = ({ settled }: Shop, reference: string) => surfacesOf(settled, reference, ['service']);
 
 const SILENT = {
   page: expect.stringContaining('Nothing: settled can read its store, ask the service and trust its clock.'),
+  summary: 'Nothing needs attention.',
   attention: '',
   doctor: '',
   readyz: '200 {"ready":true}',
   strangers: '200 {"ready":true}',
   why: expect.not.stringContaining('since'),
   stats: '',
-  metrics: '',
+  metrics: expect.not.stringContaining('settled_needs_person'),
 };
 
 const speaking = (kind: string, words: RegExp) => ({
   page: expect.stringMatching(new RegExp(`so unpaid orders may be paid.*failing service: ${words.source}`)),
+  summary: expect.stringMatching(/^1 matter needs attention.*unpaid orders may be paid\.$/),
   attention: expect.stringMatching(kind === 'service_unanswered' ? words : /./),
-  doctor: expect.stringMatching(new RegExp(`^failing: ${words.source}`)),
+  doctor: expect.stringMatching(new RegExp(`^failing service: ${words.source}`)),
   readyz: expect.stringMatching(new RegExp(`^200 .*"troubles":\\["${words.source}`)),
   strangers: '200 {"ready":true}',
   why: expect.stringMatching(words),
   stats: kind,
-  metrics: expect.stringContaining(`kind="${kind}"`),
+  metrics: expect.stringContaining(`settled_needs_person{concern="service",kind="${kind}"} 1`),
 });
 
 const OUT =
@@ -117,6 +93,7 @@ it('every surface says the same of each trouble with the service, until its firs
     await passUntil(shop, isShown, { withinMs: 130_000, stepMs: 2_000 });
     await pass(shop, 5_000);
     expect(await surfaces(shop, 'order-1'), name).toEqual(speaking(kind, words));
+    expect(await doctorOf(shop.settled.apiUrl, ['service']), name).toMatch(/^failing service: /);
     expect(told().slice(-1), name).toEqual([expect.stringMatching(new RegExp(`"${kind}".*this needs a person$`))]);
     proxy.passAll();
     await passUntil(shop, async () => (await check(shop, 'order-1')).status === 200, {

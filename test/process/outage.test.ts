@@ -2,12 +2,14 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { signIn } from '../support/access.ts';
 import { testFolder } from '../support/app.ts';
 import { UNSAID } from '../support/orders.ts';
 import { fatalLine } from '../support/process.ts';
+import { doctorOf, saying, surfacesOf } from '../support/surfaces.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
-import { completedEvent, deliver, get, type Reserved, type Serving, startServing } from './serving.ts';
+import { completedEvent, deliver, get, listenersOf, type Reserved, type Serving, startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -33,6 +35,7 @@ describe('a store that fails while the process runs', () => {
     };
     for (let n = 0; n < 10; n++) expect(await deliverNext()).toBe(200);
 
+    const session = await signIn(listenersOf(serving));
     fillDisk(join(folder, 'ballast'));
     // SQLite still has room in its log until it must grow.
     await vi.waitFor(async () => expect(await deliverNext()).toBe(503), { timeout: 120_000, interval: 1 });
@@ -41,6 +44,17 @@ describe('a store that fails while the process runs', () => {
     expect((await serving.api('/readyz')).status).toBe(503);
     const ready = (await serving.api('/v1/admin/doctor')).body.checks[0];
     expect(ready).toMatchObject({ name: 'ready', status: 'failing', detail: expect.stringContaining('No space') });
+    const [unpaid] = owed as [Reserved];
+    const noSpace = /No space/;
+    expect(await surfacesOf(listenersOf(serving), unpaid.reference, ['ready'], session)).toEqual(
+      saying(noSpace, 'settled_ready 0', {
+        summary: expect.stringMatching(/^Nothing needs attention\. settled takes no deliveries now, so.*No space/),
+        readyz: expect.stringMatching(/^503 {"ready":false,"reason":".*No space/),
+        strangers: '503 {"ready":false}',
+      }),
+    );
+    expect(await doctorOf(listenersOf(serving).apiUrl, ['ready'])).toMatch(noSpace);
+    await serving.line(noSpace);
     const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
     expect((await get(serving, '/livez')).status).toBe(200);

@@ -13,6 +13,12 @@ export type Serving = RunningProcess & {
   reserve(reference: string): Promise<Reserved>;
 };
 
+/** Where it listens. */
+export const listenersOf = ({ hooksPort, operatorPort }: Pick<Serving, 'hooksPort' | 'operatorPort'>) => ({
+  apiUrl: `http://127.0.0.1:${operatorPort}`,
+  hooksUrl: `http://127.0.0.1:${hooksPort}`,
+});
+
 export type Reserved = { reference: string; path: string; secret: string };
 
 export function serveEnvironment(storePath: string): Record<string, string> {

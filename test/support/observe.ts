@@ -37,7 +37,7 @@ export const SOURCES: Sources = {
   stats: async () => NOTHING,
   freeBytes: async () => null,
   sharing: null,
-  isReady: () => true,
+  readiness: () => ({ ready: true }),
   connections: {
     public: () => ({
       open: 0,

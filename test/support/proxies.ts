@@ -29,6 +29,8 @@ export async function startServiceProxy(serviceUrl: () => string): Promise<Servi
   const passAll: Handler = async () => undefined;
   let handler = passAll;
   const server = createServer(async (request, response) => {
+    // The service's answers have a date of their own, by its clock.
+    response.sendDate = false;
     const body = Buffer.concat(await request.toArray());
     const { method = 'GET', url: path = '/', headers } = request;
     const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
