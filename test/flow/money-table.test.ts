@@ -137,12 +137,18 @@ it('the summary of attention: the orders whose money needs a person, and what is
   expect(summary).toContain(`Money: ${needing.length} orders with ${sums} in all.`);
 });
 
-/** What no order can be. `overpaid` is of earlier versions; the other flags are of orders with money. */
+/** Before a payment is counted, no flag speaks of money. */
 const NO_MONEY = ['awaiting_payment', 'payment_pending', 'expired'];
+
+/** Flags that only some states can have, and why; any other flag may be in each state with money. */
 const ONLY_IN: Readonly<Record<string, readonly string[]>> = {
+  // Earlier versions set it.
   overpaid: [],
+  // It says why an order is paid.
   underpaid: ['paid'],
+  // A person has rejected the money. Accepting what came later makes it a duplicate.
   refund_due: ['held', 'cancelled'],
+  // Of a cancelled order all is due, so that nothing is one too many.
   duplicate_payment: ['paid', 'held', 'refunded', 'disputed'],
 };
 
