@@ -134,7 +134,7 @@ it('the summary of attention: the orders whose money needs a person, and what is
   const needing = before.filter(({ truth, said: { order } }) => needsAPerson(truth, order.state));
   const left = sumsOf({ payments: needing.flatMap(({ truth }) => truth.payments) });
   const sums = left.map(({ balance, currency }) => `${balance} ${currency}`).join(' and ');
-  expect(summary).toContain(`Money: ${needing.length} orders with ${sums} in all.`);
+  expect(summary).toContain(`Money: ${needing.length} orders with a balance of ${sums}.`);
 });
 
 /** Before a payment is counted, no flag speaks of money. */

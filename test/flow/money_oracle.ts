@@ -128,7 +128,7 @@ export const RULES: Readonly<Record<string, Rule>> = {
     const says = /<p class="difference soft">[^<]* agree\.<\/p>/.test(said.page);
     return [
       differs('Captured', shown('Captured'), sums.map(capturedOf).join(', ')),
-      differs('Of it left', shown('Of it left'), isBack ? balances : ''),
+      differs('Balance', shown('Balance'), isBack ? balances : ''),
       differs('payments', list(rows), list(truth.payments.map((one) => `${one.id} ${one.status} ${money(one)}`))),
       says && !isRight(known) && 'it says that all agree',
       says && truth.isElsewhere && 'it says that all agree, beside an event that was not counted',
