@@ -29,7 +29,7 @@ const HELP = `npm run prove:replicas -- [options]
   --kill-every MS      milliseconds between two kills of a replica (2000)
   --postgres-kills N   kills of PostgreSQL during the deliveries (5)
   --before FOLDER      replicas begin with the program of this other checkout, the release before, and are replaced by
-                       this one, one after the other, during the deliveries
+                       this one, one after the other, during the deliveries; the shop refuses notices of pending payments
   --lapse              abandoned leases lapse when the load is over, and not after 40 s
   --seed N             repeats the random choices of a run
 `;
@@ -55,6 +55,8 @@ const QUIET_WITHIN_MS = 240_000;
 const HELD_MS = 3_000;
 /** The tables whose rows are leased, and their keys. */
 const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
+/** A replica of the release before may have planned the next attempt of a refused notice for half an hour later. */
+const RETRY_NOW = "UPDATE outbox SET due_at_ms = 0 WHERE status = 'pending' AND due_at_ms IS NOT NULL";
 const REQUESTS_MAX = 60;
 const BROKEN_SHOWN_MAX = 20;
 
@@ -95,6 +97,8 @@ async function main(given: Arguments): Promise<number> {
   );
   const chance = chanceOf(seed);
   const load = new Load(fleet, service, chance);
+  load.paysTwice = given.before !== null;
+  shop.refuses = given.before !== null;
   let broken: string[] = ['the proof did not reach its end'];
   try {
     broken = await prove(given, { server, database, service, shop, fleet, load, chance });
@@ -127,7 +131,9 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
     events: load.events,
     references: [...Array.from({ length: given.links }, (_, index) => `order-${index + 1}`), ...opened],
     amountMinor: Math.round(Number(AMOUNT) * 100),
+    paidTwice: service.paidTwice,
     taken: shop.taken,
+    refused: shop.refused,
     made: service.made,
     opened,
   };
@@ -170,6 +176,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
     await Promise.all(nemeses);
     await fleet.whole();
     if (lapse) await lapseLeases(database);
+    if (before !== null) await database.query(RETRY_NOW);
     await opening;
     await load.deliver(1, () => true);
     return opened ?? [];
@@ -239,10 +246,18 @@ function figures(given: Arguments, { service, shop, fleet, load }: World, busies
     ['replicas killed', fleet.kills],
     ['PostgreSQL killed', given.postgresKills],
     ['notices', `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`],
+    ['notices refused', refusals(shop)],
     ['requests to the service', `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`],
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
+}
+
+function refusals({ refused }: Shop): string {
+  const attempts = [...refused.values()];
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
+  const late = attempts.filter((one) => one.late > 0).map((one) => one.late);
+  return `${refused.size} in ${sum(attempts.map(({ times }) => times))} attempts; ${late.length} of them ${sum(late)} times after a later one was taken, at most ${Math.max(0, ...late)} times each`;
 }
 
 function print(line: string): void {

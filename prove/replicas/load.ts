@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Chance } from '../chance.ts';
 import type { Fleet } from './fleet.ts';
-import { type MadeLink, paymentIdOf, type Service } from './service.ts';
+import { type MadeLink, paymentIdOf, type Service, secondOf } from './service.ts';
 
 export const AMOUNT = '100.00';
 export const COPIES = 3;
@@ -15,6 +15,8 @@ const PATIENCE_MS = 20_000;
 const STALE_BY_MS = 3_600_000;
 /** One in this many links also gets a stale delivery: settled asks the service about such links. */
 const STALE_EVERY = 50;
+/** One in this many orders has a payment that is pending first, and another payment. */
+const PAID_TWICE_EVERY = 5;
 /** Together more than the budget allows. */
 const CHECKS_AT_ONCE = 5;
 const CHECK_EVERY_MS = 200;
@@ -41,6 +43,8 @@ export class Load {
   readonly surprises: string[] = [];
   acknowledged = 0;
   slowestMs = 0;
+  /** Whether some orders have a payment that is pending first, and another payment. */
+  paysTwice = false;
   readonly #fleet: Fleet;
   readonly #service: Service;
   readonly #chance: Chance;
@@ -130,17 +134,22 @@ export class Load {
   }
 
   #plan(link: Link): void {
-    const make = (id: string, isStale: boolean): SentEvent => {
-      const body = eventBody(link, id);
-      return { link, id, body, isStale, acknowledged: 0, acknowledgedAtMs: Number.POSITIVE_INFINITY };
-    };
-    const event = make(`evt_${link.reference}`, false);
+    const { reference } = link;
+    const first = { id: paymentIdOf(reference), status: 'COMPLETED' };
+    this.#owe(link, `evt_${reference}`, first);
+    if (this.paysTwice && this.#chance.oneIn(PAID_TWICE_EVERY)) {
+      this.#service.paidTwice.add(reference);
+      this.#owe(link, `evt_${reference}_pending`, { ...first, status: 'PENDING' });
+      this.#owe(link, `evt_${reference}_again`, { ...first, id: secondOf(reference) });
+    }
+    if (this.#chance.oneIn(STALE_EVERY)) this.#owe(link, `evt_${reference}_stale`, first, true);
+  }
+
+  #owe(link: Link, id: string, payment: Payment, isStale = false): void {
+    const body = eventBody(link, id, payment);
+    const event = { link, id, body, isStale, acknowledged: 0, acknowledgedAtMs: Number.POSITIVE_INFINITY };
     this.events.push(event);
-    for (let copies = 0; copies < COPIES; copies++) this.#owed.push(event);
-    if (!this.#chance.oneIn(STALE_EVERY)) return;
-    const stale = make(`evt_${link.reference}_stale`, true);
-    this.events.push(stale);
-    this.#owed.push(stale);
+    for (let copies = 0; copies < (isStale ? 1 : COPIES); copies++) this.#owed.push(event);
   }
 
   #take(): SentEvent | undefined {
@@ -226,14 +235,16 @@ function linkOf({ id, reference, webhookUrl, webhookSecret }: MadeLink): Link {
   return { id, reference, secret: webhookSecret, path: new URL(webhookUrl).pathname };
 }
 
-function eventBody({ id, reference }: Link, eventId: string): string {
+type Payment = { id: string; status: string };
+
+function eventBody({ id, reference }: Link, eventId: string, payment: Payment): string {
   return JSON.stringify({
     id: eventId,
     type: 'payment_link.payment_status_changed',
     data: {
       paymentLink: { id, externalReference: reference, amount: Number(AMOUNT), currency: 'BRL' },
-      paymentStatus: 'COMPLETED',
-      latestPayment: { id: paymentIdOf(reference), status: 'COMPLETED' },
+      paymentStatus: payment.status,
+      latestPayment: payment,
     },
   });
 }

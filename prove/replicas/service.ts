@@ -17,6 +17,8 @@ export type Service = {
   readonly made: readonly MadeLink[];
   /** The references of links that exist without having been made here, by id. All of them are paid. */
   readonly registered: Map<string, string>;
+  /** The references of orders that are paid twice. */
+  readonly paidTwice: Set<string>;
   onMade: (link: MadeLink) => void;
   close(): void;
 };
@@ -25,6 +27,7 @@ export async function startService(amount: number): Promise<Service> {
   const requestsAtMs: number[] = [];
   const made: MadeLink[] = [];
   const registered = new Map<string, string>();
+  const paidTwice = new Set<string>();
 
   const server = createServer(async (request, response) => {
     requestsAtMs.push(performance.now());
@@ -67,7 +70,7 @@ export async function startService(amount: number): Promise<Service> {
   }
 
   function details(link: { id: string; reference: string }): object {
-    const payment = { id: paymentIdOf(link.reference), status: 'COMPLETED', quote: { amount, currency: 'BRL' } };
+    const ids = [paymentIdOf(link.reference), ...(paidTwice.has(link.reference) ? [secondOf(link.reference)] : [])];
     return {
       ...link,
       externalReference: link.reference,
@@ -75,7 +78,7 @@ export async function startService(amount: number): Promise<Service> {
       currency: 'BRL',
       status: 'ACTIVE',
       paymentStatus: 'COMPLETED',
-      payments: [payment],
+      payments: ids.map((id) => ({ id, status: 'COMPLETED', quote: { amount, currency: 'BRL' } })),
     };
   }
 
@@ -85,6 +88,7 @@ export async function startService(amount: number): Promise<Service> {
     requestsAtMs,
     made,
     registered,
+    paidTwice,
     onMade: () => {},
     close: () => {
       server.closeAllConnections();
@@ -96,6 +100,11 @@ export async function startService(amount: number): Promise<Service> {
 
 export function paymentIdOf(reference: string): string {
   return `pay_${reference}`;
+}
+
+/** The second payment of an order that is paid twice. */
+export function secondOf(reference: string): string {
+  return `${paymentIdOf(reference)}_again`;
 }
 
 /** The most requests in any 60 seconds. */

@@ -4,9 +4,13 @@ import type pg from 'pg';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
+/** The type of notice that the shop may refuse. */
+const INFORMS = 'order.payment_pending';
+
 /** When a notice arrives, its own row and the money must both be committed. */
 const COMMITTED = `SELECT n.body = $3 AS "isSame",
-    EXISTS (SELECT FROM settlement s WHERE s.order_key = n.order_key) AS "isPaid"
+    n.type = '${INFORMS}' OR EXISTS (SELECT FROM settlement s WHERE s.order_key = n.order_key) AS "isPaid",
+    to_jsonb(n) ->> 'superseded' IS NOT DISTINCT FROM 'true' AS "isSuperseded"
   FROM outbox n WHERE n.key = $1 AND n.notice_id = $2`;
 
 /** The shop's callback. It records every notice, and checks in the database that its content is committed. */
@@ -14,6 +18,10 @@ export type Shop = {
   readonly environment: Record<string, string>;
   /** How often each notice was accepted, by its id. */
   readonly taken: ReadonlyMap<string, number>;
+  /** Whether it refuses notices of the type that informs of a pending payment. */
+  refuses: boolean;
+  /** How often each notice was refused, by its id, and how often after a later one of its order was accepted. */
+  readonly refused: ReadonlyMap<string, { times: number; late: number }>;
   /** What was wrong. */
   readonly broken: readonly string[];
   close(): void;
@@ -23,6 +31,9 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
   const taken = new Map<string, number>();
   /** By order, version and type. */
   const ids = new Map<string, string>();
+  const refused = new Map<string, { times: number; late: number }>();
+  /** The last version that was accepted, by order. */
+  const versions = new Map<string, number>();
   const broken: string[] = [];
 
   const server = createServer(async (request, response) => {
@@ -31,46 +42,64 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
     try {
       const fault = await faultOf(database, id, body);
       if (fault !== null) broken.push(fault);
-      note(id, body);
-      response.writeHead(204).end();
+      response.writeHead(note(id, body)).end();
     } catch {
       // The database did not answer.
       response.writeHead(503).end();
     }
   });
 
-  function note(id: string, body: string): void {
+  /** Returns the status of the answer. */
+  function note(id: string, body: string): number {
     const { type, data } = JSON.parse(body);
     const what = `${type} of ${data.order.reference}, version ${data.version}`;
     const before = ids.get(what);
     if (before !== undefined && before !== id) broken.push(`${what} was sent as ${before} and as ${id}`);
     ids.set(what, id);
+    const { reference } = data.order;
+    const version = versions.get(reference) ?? 0;
+    if (shop.refuses && type === INFORMS) {
+      const { times, late } = refused.get(id) ?? { times: 0, late: 0 };
+      refused.set(id, { times: times + 1, late: late + (version > data.version ? 1 : 0) });
+      return 400;
+    }
+    if (!taken.has(id) && data.version < version) broken.push(`${what} was sent after version ${version}`);
+    versions.set(reference, Math.max(version, data.version));
     taken.set(id, (taken.get(id) ?? 0) + 1);
+    return 204;
   }
 
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return {
+  const shop: Shop = {
     environment: {
       SETTLED_SHOP_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/settled`,
       SETTLED_SHOP_SECRET: SECRET,
       SETTLED_SHOP_ALLOW_PRIVATE: 'true',
     },
     taken,
+    refuses: false,
+    refused,
     broken,
     close: () => {
       server.closeAllConnections();
       server.close();
     },
   };
+  return shop;
 }
 
 /** What is wrong with a notice that has just arrived; null if nothing is. Throws if the database does not answer. */
 async function faultOf(database: pg.Pool, id: string, body: string): Promise<string | null> {
   const [, key, random] = /^msg_(\d+)_(.+)$/.exec(id) ?? [];
   if (key === undefined) return `a notice has the id ${id}`;
-  const { rows } = await database.query<{ isSame: boolean; isPaid: boolean }>(COMMITTED, [key, random, body]);
+  const { rows } = await database.query<{ isSame: boolean; isPaid: boolean; isSuperseded: boolean }>(COMMITTED, [
+    key,
+    random,
+    body,
+  ]);
   const [row] = rows;
   if (row === undefined) return `${id} was sent before it was committed`;
   if (!row.isSame) return `${id} was sent with another text than is committed`;
+  if (row.isSuperseded) return `${id} was sent after a later one had superseded it`;
   return row.isPaid ? null : `${id} was sent before its order was settled`;
 }

@@ -1,15 +1,19 @@
 import type pg from 'pg';
 import type { SentEvent } from './load.ts';
-import { type MadeLink, paymentIdOf } from './service.ts';
+import { type MadeLink, paymentIdOf, secondOf } from './service.ts';
 
 /** What the database must contain in the end. */
 export type Promised = {
   events: readonly SentEvent[];
   /** Every order, by its reference. */
   references: readonly string[];
+  /** Those of them that are paid twice. */
+  paidTwice: ReadonlySet<string>;
   amountMinor: number;
   /** How often the shop accepted each notice, by id. */
   taken: ReadonlyMap<string, number>;
+  /** Notices that it refused, by id. */
+  refused: ReadonlyMap<string, object>;
   /** Links that the service made for settled, and the orders that were opened. */
   made: readonly MadeLink[];
   opened: readonly string[];
@@ -23,6 +27,7 @@ type OrderRow = {
   entries: string[];
   timesPaid: number;
   paidNotices: number;
+  duplicateNotices: number;
 };
 
 /** The clocks of a replica and of this process may differ this much: each replica measures the database's. */
@@ -36,19 +41,22 @@ const HINTS = `SELECT l.link_id AS "linkId", h.event_id AS "eventId", h.body, h.
   FROM hint h JOIN link l ON l.key = h.link_key`;
 const ORDERS = `SELECT o.reference, o.state,
     (SELECT count(*)::int FROM settlement s WHERE s.order_key = o.key) AS settlements,
-    ARRAY(SELECT concat_ws(' ', kind, payment_key, amount_minor) FROM ledger e WHERE e.order_key = o.key) AS entries,
+    ARRAY(SELECT concat_ws(' ', kind, payment_key, amount_minor) FROM ledger e WHERE e.order_key = o.key
+      ORDER BY payment_key) AS entries,
     (SELECT count(*)::int FROM history h WHERE h.order_key = o.key AND h.to_state = 'paid'
       AND h.from_state IS DISTINCT FROM 'paid') AS "timesPaid",
-    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS "paidNotices"
+    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS "paidNotices",
+    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'payment.duplicate') AS "duplicateNotices"
   FROM orders o`;
-const NOTICES = `SELECT 'msg_' || key || '_' || notice_id AS id FROM outbox`;
+const NOTICES = `SELECT 'msg_' || key || '_' || notice_id AS id, superseded IS TRUE AS "isSuperseded" FROM outbox`;
 const LINKS = `SELECT o.reference, l.link_id AS id FROM link l JOIN orders o ON o.key = l.order_key WHERE l.opened`;
 /** Links whose place in the check queue and whose reasons for it are not together. */
 const ASTRAY = `SELECT link_key AS link FROM link_check c FULL JOIN check_reason r USING (link_key)
   WHERE c.reason IS NULL OR r.reason IS NULL`;
 const LEFT = ['inbox', 'opening', 'outbox'].map(
   (table) => `SELECT '${table}' AS table, status, count(*)::int AS rows FROM ${table}
-    WHERE status IN ('pending', 'leased', 'dead') GROUP BY status`,
+    WHERE status IN ('pending', 'leased', 'dead') ${table === 'outbox' ? 'AND superseded IS NOT TRUE' : ''}
+    GROUP BY status`,
 );
 
 /** The work that is left, by table and status. */
@@ -92,18 +100,22 @@ async function examineEvents(database: pg.Pool, { events }: Promised): Promise<s
   return broken;
 }
 
-async function examineOrders(database: pg.Pool, { references, amountMinor }: Promised): Promise<string[]> {
+async function examineOrders(database: pg.Pool, promised: Promised): Promise<string[]> {
+  const { references, paidTwice, amountMinor } = promised;
   const { rows } = await database.query<OrderRow>(ORDERS);
   const found = new Map(rows.map((row) => [row.reference, row]));
   const broken = rows.length === references.length ? [] : [`there are ${rows.length} orders`];
   for (const reference of references) {
+    const isTwice = paidTwice.has(reference);
+    const payments = [paymentIdOf(reference), ...(isTwice ? [secondOf(reference)] : [])];
     const paidOnce: OrderRow = {
       reference,
       state: 'paid',
       settlements: 1,
-      entries: [`captured ${paymentIdOf(reference)} ${amountMinor}`],
+      entries: payments.map((id) => `captured ${id} ${amountMinor}`),
       timesPaid: 1,
       paidNotices: 1,
+      duplicateNotices: isTwice ? 1 : 0,
     };
     const [is, mustBe] = [JSON.stringify(found.get(reference)), JSON.stringify(paidOnce)];
     if (is !== mustBe) broken.push(`an order is not paid once: ${is}`);
@@ -111,12 +123,17 @@ async function examineOrders(database: pg.Pool, { references, amountMinor }: Pro
   return broken;
 }
 
-async function examineNotices(database: pg.Pool, { taken }: Promised): Promise<string[]> {
-  const ids = (await database.query<{ id: string }>(NOTICES)).rows.map(({ id }) => id);
-  const committed = new Set(ids);
+async function examineNotices(database: pg.Pool, { taken, refused }: Promised): Promise<string[]> {
+  const { rows } = await database.query<{ id: string; isSuperseded: boolean }>(NOTICES);
+  const committed = new Set(rows.map(({ id }) => id));
+  const needless = rows.filter(({ isSuperseded }) => isSuperseded).map(({ id }) => id);
+  const owed = rows.filter(({ isSuperseded }) => !isSuperseded).map(({ id }) => id);
   return [
-    ...ids.filter((id) => !taken.has(id)).map((id) => `${id} never reached the shop`),
-    ...[...taken.keys()].filter((id) => !committed.has(id)).map((id) => `${id} was sent and is not stored`),
+    ...owed.filter((id) => !taken.has(id)).map((id) => `${id} never reached the shop`),
+    ...needless.filter((id) => !refused.has(id)).map((id) => `${id} is superseded, and was never refused`),
+    ...[...taken.keys(), ...refused.keys()]
+      .filter((id) => !committed.has(id))
+      .map((id) => `${id} was sent and is not stored`),
   ];
 }
 
