@@ -10,7 +10,7 @@ import { type Chance, chanceOf } from './chance.ts';
 import { Fleet } from './replicas/fleet.ts';
 import { AMOUNT, COPIES, Load } from './replicas/load.ts';
 import { busiestMinute, type Service, startService } from './replicas/service.ts';
-import { type Shop, startShop } from './replicas/shop.ts';
+import { refusals, type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
 import { ROOT } from './settled_process.ts';
 
@@ -244,6 +244,7 @@ function figures(given: Arguments, { service, shop, fleet, load }: World, busies
     ['attempts by outcome', outcomes.join(', ')],
     ['slowest answer', `${(load.slowestMs / 1000).toFixed(1)} s`],
     ['replicas killed', fleet.kills],
+    ['starts repeated', fleet.repeated],
     ['PostgreSQL killed', given.postgresKills],
     ['notices', `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`],
     ['notices refused', refusals(shop)],
@@ -251,13 +252,6 @@ function figures(given: Arguments, { service, shop, fleet, load }: World, busies
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
-}
-
-function refusals({ refused }: Shop): string {
-  const attempts = [...refused.values()];
-  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
-  const late = attempts.filter((one) => one.late > 0).map((one) => one.late);
-  return `${refused.size} in ${sum(attempts.map(({ times }) => times))} attempts; ${late.length} of them ${sum(late)} times after a later one was taken, at most ${Math.max(0, ...late)} times each`;
 }
 
 function print(line: string): void {

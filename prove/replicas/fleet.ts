@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import type { Chance } from '../chance.ts';
 import { type Begun, begin, ROOT, type Served } from '../settled_process.ts';
 
+/** The exit code of a start to try again: a migration does not wait for a table that the other replicas keep busy. */
+const TRY_AGAIN = 75;
+
 /** One of the replicas, through all its restarts. */
 class Replica {
   readonly #name: string;
@@ -13,6 +16,8 @@ class Replica {
   /** Null while it does not serve. */
   served: Served | null = null;
   #isMeantToLive = false;
+  /** How many of its starts were to be tried again, and were. */
+  repeated = 0;
   /** The folder of its program. */
   checkout = ROOT;
 
@@ -26,19 +31,28 @@ class Replica {
   /** Resolves when it serves, or when it was killed before that. */
   async start(): Promise<void> {
     this.#isMeantToLive = true;
+    while (await this.#tryStart()) this.repeated++;
+  }
+
+  /** Returns whether to try again. */
+  async #tryStart(): Promise<boolean> {
     const life = begin(this.#environment, '', this.checkout);
     this.#life = life;
     const log = createWriteStream(join(this.#logs, `${this.#name}.log`), { flags: 'a' });
     life.child.stdout?.pipe(log);
     life.child.stderr?.pipe(log);
-    void life.ended.then((signal) => {
+    const serving = life.serving.catch(() => null);
+    const isRefused = async () => (await serving) === null && life.child.exitCode === TRY_AGAIN;
+    void life.ended.then(async (signal) => {
       this.served = null;
-      if (this.#isMeantToLive && this.#life === life) {
+      if (this.#isMeantToLive && this.#life === life && !(await isRefused())) {
         this.#onSurprise(`${this.#name} ended unexpectedly: ${signal ?? `exit code ${life.child.exitCode}`}`);
       }
     });
-    const served = await life.serving.catch(() => null);
-    if (this.#isMeantToLive && this.#life === life) this.served = served;
+    const served = await serving;
+    if (!this.#isMeantToLive || this.#life !== life) return false;
+    this.served = served;
+    return isRefused();
   }
 
   async end(signal: NodeJS.Signals): Promise<number | null> {
@@ -75,6 +89,11 @@ export class Fleet {
       }),
     );
     this.expectAlive();
+  }
+
+  /** How many starts were to be tried again. */
+  get repeated(): number {
+    return this.#replicas.reduce((sum, replica) => sum + replica.repeated, 0);
   }
 
   get count(): number {

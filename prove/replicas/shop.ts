@@ -103,3 +103,11 @@ async function faultOf(database: pg.Pool, id: string, body: string): Promise<str
   if (row.isSuperseded) return `${id} was sent after a later one had superseded it`;
   return row.isPaid ? null : `${id} was sent before its order was settled`;
 }
+
+/** How often the shop refused notices, in one line. */
+export function refusals({ refused }: Shop): string {
+  const attempts = [...refused.values()];
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0);
+  const late = attempts.filter((one) => one.late > 0).map((one) => one.late);
+  return `${refused.size} in ${sum(attempts.map(({ times }) => times))} attempts; ${late.length} of them ${sum(late)} times after a later one was taken, at most ${Math.max(0, ...late)} times each`;
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { startTestApp } from '../support/app.ts';
-import { act, plan } from '../support/sandbox.ts';
+import { act, createLink, plan } from '../support/sandbox.ts';
 import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
 import {
   check,
@@ -226,6 +226,35 @@ describe('api: opening a link again', () => {
     const again = await openOrder(shop, 'order-1', fields);
     expect([again.status, again.body.title]).toEqual([409, 'link_expired']);
     expect((await openOrder(shop, 'order-2', fields)).status).toBe(422);
+  });
+
+  it('answers 409 by the time alone, while nobody tells it that the link has expired', async () => {
+    const { shop, proxy } = await startProxiedShop(startShop);
+    const { sandbox, settled } = shop;
+    const fields = { expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+    await openOrder(shop, 'left', fields);
+    const { body: begun } = await openOrder(shop, 'begun', fields);
+    await act(sandbox, begun.order.link, 'pay', { complete: false });
+    await passUntil(shop, async () => (await settled.order('begun')).state === 'payment_pending');
+    const foreign = await createLink(sandbox, { amount: 100, externalReference: 'adopted', ...fields });
+    expect((await openOrder(shop, 'adopted')).status).toBe(409);
+    expect((await post(settled, `${orderPath('adopted')}/adopt`, { id: foreign.id })).status).toBe(200);
+    // What settled asked before is answered before.
+    await quiet(shop);
+    await plan(sandbox, { fault: 'drop', count: null });
+    proxy.answerWith(async () => ({ status: 503, headers: {}, text: '{}' }));
+    await sandbox.clock.advance(2 * 3_600_000);
+    await quiet(shop);
+    for (const [reference, state, asked] of [
+      ['left', 'awaiting_payment', fields],
+      ['begun', 'payment_pending', fields],
+      ['adopted', 'awaiting_payment', {}],
+    ] as const) {
+      expect([reference, (await settled.order(reference)).state]).toEqual([reference, state]);
+      const again = await post(settled, '/v1/orders', { reference, title: 'A chair', amount: 100, ...asked });
+      expect(problem(again, 409, 'link_expired'), reference).toContain('new reference');
+      expect(JSON.stringify(again.body)).not.toContain('http');
+    }
   });
 
   it('answers 409 if the order was cancelled, without its link', async () => {

@@ -29,6 +29,7 @@ import { statsContract } from './contract/stats.ts';
 import { tellingContract } from './contract/telling.ts';
 import { shopFailuresContract } from './contract/telling-failures.ts';
 import { tellingPropertyContract } from './contract/telling-property.ts';
+import { supersedingContract } from './contract/telling-superseding.ts';
 import { wordsContract } from './contract/words.ts';
 import { type ContractStore, World, type Worlds } from './contract/world.ts';
 
@@ -60,6 +61,7 @@ export const IN_TURN: Parts = {
   cancel: cancelContract,
   telling: tellingContract,
   'a shop that refuses': shopFailuresContract,
+  'a notice that is refused': supersedingContract,
   'telling, whatever happens': tellingPropertyContract,
   retention: retentionContract,
   'clock steps': clockStepsContract,

@@ -95,6 +95,25 @@ export function settlementContract({ shared }: Worlds): void {
       expect(await story()).toMatchObject({ state: 'paid', flags: ['late'], notices: ['order.expired', 'order.paid'] });
     });
 
+    it.each([
+      ['nobody began to pay', []],
+      ['a payment was begun', [said('pending')]],
+    ])('tells once that the link expired where %s, however often the service says so', async (_, facts) => {
+      const expired = said('expired', { paymentId: null });
+      const opened = await world.openNew();
+      await world.settle(opened, facts);
+      for (let n = 0; n < 2; n++) {
+        await world.answer(opened, [expired], { made: { status: 'EXPIRED' } });
+        await world.settle(opened, [expired]);
+        await world.restart();
+      }
+      const { order, notices } = await world.timeline(opened);
+      expect(order.state).toBe('expired');
+      expect(notices.map(({ type }) => type).filter((type) => type !== 'order.payment_pending')).toEqual([
+        'order.expired',
+      ]);
+    });
+
     it('marks an order paid whose money nobody named, and queues a check', async () => {
       await world.forgetChecks();
       await world.settle(link, [said('completed', { linkMoney: null })]);

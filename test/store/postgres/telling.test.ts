@@ -126,6 +126,79 @@ describe('two replicas that tell one shop', () => {
     expect(await claim(other)).toMatchObject([{ type: 'payment.duplicate' }]);
   });
 
+  describe('a refused notice of one order', () => {
+    const refused = (replica: Store, claimed: ClaimedNotice) =>
+      replica.retryNotice({
+        ...claimed,
+        dueAtMs: world.nowMs + DAY_MS,
+        fault: REFUSED,
+        answer: { status: 400, body: '' },
+        nowMs: world.nowMs,
+      });
+    const seen = async (link: Link) =>
+      (await world.timeline(link)).notices.map(({ type, status, isSuperseded, dueAtMs }) => {
+        return `${type} ${isSuperseded ? 'superseded' : status}${dueAtMs === null ? '' : ' due'}`;
+      });
+    const owing = async (...facts: Parameters<World['settle']>[1]) => {
+      const link = await world.newLink();
+      await world.settle(link, facts);
+      return link;
+    };
+
+    it('gives its turn to news about money that is written while the refusal is', async () => {
+      const link = await owing(said('pending'));
+      const claimed = await claimOne(one);
+      const settling = await connectTo(url);
+      await settling.query('BEGIN');
+      const found = await settling.query('SELECT key FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [
+        link.reference,
+      ]);
+      await settling.query(
+        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+         VALUES ('next', $1, 'order.paid', 3, '{}', $2)`,
+        [found.rows[0]?.key, world.nowMs],
+      );
+      const ending = refused(one, claimed);
+      await untilBehind(settling);
+      await settling.query('COMMIT');
+      expect(await ending).toBe('pending');
+      expect(await seen(link)).toEqual(['order.payment_pending pending', 'order.paid pending due']);
+      await finish(other, await claimOne(other));
+      expect(await seen(link)).toEqual(['order.payment_pending superseded', 'order.paid done']);
+    });
+
+    it('stays superseded, whatever a holder says whose lease lapsed', async () => {
+      const link = await owing(said('pending'), said('completed'));
+      const late = await claimOne(one);
+      world.tick(LEASE_MS);
+      await refused(other, await claimOne(other, { tried: true }));
+      await finish(one, await claimOne(one));
+      const before = await world.timeline(link);
+      for (const end of [finish, bury, retry, refused]) expect(await end(one, late)).toBe('lost');
+      expect(await world.timeline(link)).toEqual(before);
+      expect(await seen(link)).toEqual(['order.payment_pending superseded', 'order.paid done']);
+      world.tick(DAY_MS);
+      const claims = [one, other].flatMap((replica) => [claim(replica), claim(replica, { tried: true })]);
+      expect((await Promise.all(claims)).flat()).toEqual([]);
+    });
+
+    it('is sent once more where a replica of the release before gave it the turn again, and then no more', async () => {
+      const link = await owing(said('pending'), said('completed'));
+      await refused(one, await claimOne(one));
+      const paid = await claimOne(one);
+      // What the release before writes of a notice that the shop took.
+      const before = await connectTo(url);
+      await before.query(`UPDATE outbox SET status = 'done', due_at_ms = NULL, holder = NULL WHERE key = $1`, [
+        paid.noticeKey,
+      ]);
+      await before.query(`UPDATE outbox SET due_at_ms = $1 WHERE status = 'pending'`, [world.nowMs]);
+      const again = await claimOne(other, { tried: true });
+      expect(again.type).toBe('order.payment_pending');
+      await refused(other, again);
+      expect(await seen(link)).toEqual(['order.payment_pending superseded', 'order.paid done']);
+    });
+  });
+
   describe('the matter of dead notices', () => {
     const matters = async () => {
       const list = await openAttention(world.store);
