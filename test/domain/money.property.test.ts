@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type AmountFault, currencyExponent, formatAmount, parseAmount } from '../../src/domain/money.ts';
-import { times } from '../support/timing.ts';
+import { runs, times } from '../support/timing.ts';
 
 const digits = (max: number) => fc.stringMatching(new RegExp(`^[0-9]{1,${max}}$`));
 const currency = fc.constantFrom('BRL', 'JPY', 'KWD', 'CLF');
@@ -48,7 +48,12 @@ describe('money: any amount', () => {
         const got = read.ok ? BigInt(read.amountMinor) : read.fault;
         expect(got).toBe(oracle(parts, currencyExponent(code)));
       }),
-      { numRuns: times(3_000, 20_000) },
+      runs<[Decimal, string]>(3_000, 20_000, [
+        // Floating point prints it for 0.1 + 0.2; the last is too large only once it is rounded.
+        [{ isNegative: false, whole: '0', fraction: '30000000000000004', exponent: null }, 'BRL'],
+        [{ isNegative: false, whole: '1', fraction: '005', exponent: 2 }, 'JPY'],
+        [{ isNegative: false, whole: '9999999999999', fraction: '9999999999', exponent: null }, 'BRL'],
+      ]),
     );
   });
 

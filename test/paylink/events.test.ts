@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { parseBody, parseBodyExactly } from '../../src/json.ts';
 import { deliveryMac, readEnvelope, readEvent } from '../../src/paylink/events.ts';
-import { times } from '../support/timing.ts';
+import { runs, times } from '../support/timing.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** Reads a body as settlement does: from its bytes, numbers exact. */
@@ -596,7 +596,9 @@ describe('events: any body', () => {
         for (const fact of exact.facts) expect(fact.authority).toEqual({ by: 'event' });
         expect(() => readEvent(value)).not.toThrow();
       }),
-      { numRuns: times(400, 2_000) },
+      runs<[unknown]>(400, 2_000, [
+        [{ paymentStatus: 'PENDING', data: { payment_status: 'COMPLETED', payload: '{"paymentStatus":"COMPLETED"}' } }],
+      ]),
     );
   });
 
@@ -618,7 +620,11 @@ describe('events: any body', () => {
         if (facts.some(({ kind }) => kind === 'completed'))
           expect(text).toMatch(/"(paymentStatus|payment_status)":"COMPLETED"/);
       }),
-      { numRuns: times(400, 2_000) },
+      runs<[unknown]>(400, 2_000, [
+        // A status of the link, or one without its name.
+        [{ type: PAYMENT_CHANGED, status: 'COMPLETED', link: { id: 'pl_1', status: 'COMPLETED' } }],
+        [{ type: PAYMENT_CHANGED, latestPayment: { id: 'pay_1', status: 'COMPLETED' } }],
+      ]),
     );
   });
 });

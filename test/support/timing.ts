@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import type fc from 'fast-check';
 import { vi } from 'vitest';
 
 /**
@@ -25,6 +26,19 @@ const isLong = process.env.SETTLED_TEST_LENGTH === 'long';
 /** How often a test repeats its work: enough to notice a fault in the test command, more in a proof. */
 export function times(inTestCommand: number, inProof: number): number {
   return isLong ? inProof : inTestCommand;
+}
+
+/**
+ * How a property is tried: first on the examples, each a counterexample of before or hard to come upon, then at random as
+ * often as if there were none. A counterexample that fast-check reports becomes an example with the mend, in the form in
+ * which it is printed.
+ */
+export function runs<Values extends unknown[]>(
+  inTestCommand: number,
+  inProof: number,
+  examples: readonly Values[],
+): fc.Parameters<Values> {
+  return { numRuns: times(inTestCommand, inProof) + examples.length, examples: [...examples] };
 }
 
 /** Works on the numbers from 0 to below `count`, `atOnce` of them at the same time. */
