@@ -92,6 +92,7 @@ function refunded(reference: string): Record<string, unknown> {
     flags: [],
     amount: '100.00',
     currency: 'BRL',
+    customer: null,
     title: null,
     metadata: null,
     learnedBy: 'webhook',
