@@ -214,29 +214,9 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-export type JsonLayout = { depth: number; lines: number; levels: number };
-
-/** The depth of JSON, and for a layout with one line a value, the number of lines and the sum of their levels. */
-export function layoutOf(parts: readonly string[]): JsonLayout {
-  let [depth, level, levels, lines] = [0, 0, 0, 0];
-  for (const part of parts) {
-    if (!/^[[\]{},]/.test(part)) continue;
-    if (part !== ',') level += part === '[' || part === '{' ? 1 : -1;
-    depth = Math.max(depth, level);
-    levels += level;
-    lines++;
-  }
-  return { depth, lines, levels };
-}
-
 /** JSON text with these commas and colons, and its strings and numbers unchanged. */
-export function withSeparators(parts: readonly string[], comma: string, colon: string): string {
+export function jsonOf(parts: readonly string[], comma: string, colon: string): string {
   return parts.map((part) => (part === ',' ? comma : part === ':' ? colon : part)).join('');
-}
-
-/** The same JSON in ASCII. */
-export function escapeNonAscii(json: string): string {
-  return json.replace(/[\u0080-\uFFFF]/g, escapeCharacter);
 }
 
 /** Characters that steer a terminal and that JSON leaves unescaped: C1 controls, and marks of the writing direction. */
@@ -244,9 +224,5 @@ const MARKS = /[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 /** The same JSON with such characters escaped. They occur only in strings. */
 export function escapeMarks(json: string): string {
-  return json.replace(MARKS, escapeCharacter);
-}
-
-function escapeCharacter(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(MARKS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

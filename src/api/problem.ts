@@ -204,7 +204,6 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     meaning: 'a link keeps its webhook address, and the service cannot deliver to the configured one',
     remedy: 'set `SETTLED_PUBLIC_URL` to your https address, and restart settled: there is no `Retry-After`',
   },
-  rate_limited: { meaning: 'settled has just verified too many captured deliveries', remedy: 'wait a few seconds' },
   service_unavailable: {
     meaning: 'settled cannot ask the service now; the sentence says why',
     remedy: 'retry after `Retry-After` seconds',

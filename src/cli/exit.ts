@@ -85,7 +85,6 @@ const EXIT_OF_PROBLEM: Readonly<Partial<Record<ProblemCode, ExitCode>>> = {
   api_not_configured: EXIT.configuration,
   api_key_refused: EXIT.configuration,
   public_url_not_public: EXIT.configuration,
-  rate_limited: EXIT.tryAgain,
   service_unavailable: EXIT.tryAgain,
   unavailable: EXIT.tryAgain,
   internal: EXIT.bug,

@@ -46,7 +46,6 @@ export const PROBLEM_CODES = [
   'api_not_configured',
   'api_key_refused',
   'public_url_not_public',
-  'rate_limited',
   'service_unavailable',
   'unavailable',
   'internal',

@@ -100,7 +100,7 @@ export function rejectionLog(options: {
       const key = `${linkKey} ${reason}`;
       const before = counted.get(key);
       if (before === undefined && counted.size >= COUNTED_MAX) return;
-      const diagnosis = find !== undefined && mayDiagnose(key, reason) ? diagnosed(find) : null;
+      const diagnosis = find !== undefined && mayDiagnose(key) ? diagnosed(find) : null;
       counted.set(key, {
         ...{ linkKey, reason, count: (before?.count ?? 0) + 1, lastAtMs: clock.nowMs() },
         diagnosis: diagnosis ?? before?.diagnosis ?? null,
@@ -122,38 +122,27 @@ export function rejectionLog(options: {
   };
 }
 
-/** settled diagnoses deliveries of one link and reason at most this often. */
-const SAME_EVERY_MS = 10_000;
-/** Limits all diagnoses that compute codes: ten at once, then one every half second. */
-const BURST = 10;
-const ONE_MORE_MS = 500;
-/** The reasons whose diagnosis computes codes. The others only read the headers. */
-const COSTLY: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
-/** The most pairs of link and reason whose last diagnosis is remembered. */
-const REMEMBERED_MAX = 10_000;
+/** Within this time settled diagnoses one delivery of a link and reason, and so many in all. */
+const DIAGNOSED_WITHIN_MS = 10_000;
+const DIAGNOSED_MAX = 100;
 
 /**
  * Makes a function that says whether settled may diagnose one more delivery of a link and reason. It must be at once,
- * because settled keeps no bytes of a rejected delivery. It can cost milliseconds, so settled does it seldom.
+ * because settled keeps no bytes of a rejected delivery. It costs as much as many deliveries, so settled does it seldom.
  */
-function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string, reason: KeptReason) => boolean {
-  const lastMs = new Map<string, number>();
-  let left = BURST;
-  let refilledMs = clock.monotonicMs();
-  return (key, reason) => {
+function diagnosisLimit(clock: Pick<Clock, 'monotonicMs'>): (key: string) => boolean {
+  const diagnosedAtMs = new Map<string, number>();
+  return (key) => {
     const nowMs = clock.monotonicMs();
-    if (nowMs - (lastMs.get(key) ?? Number.NEGATIVE_INFINITY) < SAME_EVERY_MS) return false;
-    const more = Math.floor((nowMs - refilledMs) / ONE_MORE_MS);
-    left = Math.min(BURST, left + more);
-    refilledMs = left === BURST ? nowMs : refilledMs + more * ONE_MORE_MS;
-    const isCostly = COSTLY.has(reason);
-    if (isCostly && left === 0) return false;
-    if (isCostly) left--;
-    if (lastMs.size >= REMEMBERED_MAX) lastMs.clear();
-    lastMs.set(key, nowMs);
+    for (const [one, atMs] of diagnosedAtMs) if (nowMs - atMs >= DIAGNOSED_WITHIN_MS) diagnosedAtMs.delete(one);
+    if (diagnosedAtMs.has(key) || diagnosedAtMs.size >= DIAGNOSED_MAX) return false;
+    diagnosedAtMs.set(key, nowMs);
     return true;
   };
 }
+
+/** The reasons that a search through the causes may explain. */
+const SEARCHED: ReadonlySet<KeptReason> = new Set(['signature_malformed', 'timestamp_malformed', 'signature_wrong']);
 
 type RefusedDelivery = {
   rawHeaders: readonly string[];
@@ -170,14 +159,14 @@ export function diagnoseRefused(refused: RefusedDelivery): Diagnosis | null {
   const { rawHeaders, headerNames, reason } = refused;
   if (reason === 'signature_missing' || reason === 'timestamp_missing')
     return otherHeaderNames(rawHeaders, headerNames);
-  if (!COSTLY.has(reason)) return null;
+  if (!SEARCHED.has(reason)) return null;
   const [signature, timestamp] = [headerNames.signature, headerNames.timestamp].map(
     (name) => rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1],
   );
   if (signature === undefined || timestamp === undefined) return null;
   const { secret, serviceSecret } = refused.credentials;
   const secrets = [secret, ...(serviceSecret === undefined ? [] : [serviceSecret()])];
-  return diagnose({ ...refused, signature, timestamp, secrets, effort: 'little' });
+  return diagnose({ ...refused, signature, timestamp, secrets });
 }
 
 const NAMES_MAX = 8;

@@ -109,7 +109,7 @@ const BASE64 = /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=?$/;
 const BASE64URL = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]=?$/;
 
 /** Decodes any usual encoding, because the spec leaves it open (§6, "Gaps"); null if the text is none of them. */
-function decode(text: string): Buffer | null {
+export function decode(text: string): Buffer | null {
   if (HEX.test(text)) return Buffer.from(text, 'hex');
   if (BASE64.test(text)) return Buffer.from(text, 'base64');
   if (BASE64URL.test(text)) return Buffer.from(text, 'base64url');

@@ -31,7 +31,6 @@ function capture({ secret = SECRET, ...over }: Given = {}) {
     secrets: [secret],
     nowMs: Number(TIMESTAMP) + 1000,
     toleranceSeconds: 300,
-    effort: 'all',
     ...over,
     body: Buffer.from(over.body ?? BODY),
   });
@@ -40,6 +39,8 @@ function capture({ secret = SECRET, ...over }: Given = {}) {
   const clockAheadMs = 'clockAheadMs' in diagnosis ? diagnosis.clockAheadMs : null;
   return { authentic, verdict: diagnosis.code, answer, remarks, clockAheadMs };
 }
+
+const TWO_CAUSES = { body: BODY.trimEnd(), secret: Buffer.from(SECRET, 'base64') };
 
 const settled = sharedApp();
 
@@ -77,9 +78,6 @@ describe('cli: verify', () => {
     ['CR LF for LF', BODY.replaceAll('\n', '\r\n'), /with LF instead of CR LF/],
     ['a byte order mark added', `\uFEFF${BODY}`, /without its byte order mark/],
     ['its text encoded twice', Buffer.from(Buffer.from(BODY).toString('latin1')), /decoded as Latin-1/],
-    ['a digit changed', BODY.replace('100.00', '900.00'), /with "1" instead of "9" at byte 23/],
-    ['a character lost', BODY.replace('evt_1', 'evt1'), /with "_" added at byte 10/],
-    ['a character added', BODY.replace('evt_1', 'evt__1'), /without "_" at byte/],
   ])('a body with %s is an altered body, and says how', (_how, body, words) => {
     const found = capture({ body });
     expect(found).toMatchObject({ authentic: false, verdict: 'altered_body' });
@@ -87,10 +85,10 @@ describe('cli: verify', () => {
   });
 
   it.each<[string, string, RegExp]>([
+    ['lines that end in CR LF', BODY.replaceAll('\n', '\r\n'), /with CR LF instead of LF/],
     ['compact JSON', JSON.stringify(JSON.parse(BODY)), /written again as compact JSON/],
-    ['indented JSON', JSON.stringify(JSON.parse(BODY), null, 2), /indented by two/],
     ['JSON without white space', '{"id":"evt_1","amount":100.00,"name":"São"}', /without the white space/],
-    ['JSON of Python', '{"id": "evt_1", "amount": 100.00, "name": "S\\u00e3o"}', /Python/],
+    ['JSON of Python', '{"id": "evt_1", "amount": 100.00, "name": "São"}', /Python/],
   ])('a signature over the same body as %s says so', (_what, signed, words) => {
     const found = capture({ signature: hex({ body: signed }) });
     expect(found.verdict).toBe('altered_body');
@@ -115,9 +113,6 @@ describe('cli: verify', () => {
     ['decoded as base64', Buffer.from(SECRET, 'base64'), SECRET, /decoded as base64/],
     ['without whsec_ and decoded', Buffer.from(SECRET, 'base64'), `whsec_${SECRET}`, /decoded as base64/],
     ['without whsec_', SECRET, `whsec_${SECRET}`, /without its prefix whsec_/],
-    ['with whsec_', `whsec_${SECRET}`, SECRET, /with the prefix whsec_/],
-    ['decoded as hexadecimal', Buffer.from('ab'.repeat(16), 'hex'), 'ab'.repeat(16), /decoded as hexadecimal/],
-    ['left empty', '', SECRET, /an empty secret/],
   ])('a secret %s is a wrong secret, and says so', (_how, signedWith, secret, words) => {
     const found = capture({ secret, signature: hex({ secret: signedWith }) });
     expect(found).toMatchObject({ authentic: false, verdict: 'wrong_secret' });
@@ -135,24 +130,27 @@ describe('cli: verify', () => {
       /without the full stop/,
     ],
     ['the timestamp in seconds', hex({ timestamp: '1760000000' }), 'altered_timestamp', /in whole seconds/],
-    ['another digit in the timestamp', hex({ timestamp: '1760000000001' }), 'altered_timestamp', /with "1" instead/],
+    ['the timestamp as a date', hex({ timestamp: '2025-10-09T08:53:20.000Z' }), 'altered_timestamp', /as an ISO date/],
   ])('a signature over %s says so', (_what, signature, verdict, words) => {
     const found = capture({ signature });
     expect(found.verdict).toBe(verdict);
     expect(found.answer).toMatch(words);
   });
 
-  it('finds two mistakes at once', () => {
-    const signature = hex({ secret: Buffer.from(SECRET, 'base64'), body: BODY.trimEnd() });
-    const { answer } = capture({ signature });
-    expect(answer).toMatch(/the body without its final line end and the secret decoded as base64/);
-  });
-
   it('does not say more than it knows: another secret and a well-made other body look alike', () => {
     const found = capture({ secret: 'the-secret-of-another-link' });
     expect(found.verdict).toBe('wrong_secret_or_altered_body');
     expect(found.remarks.join(' ')).toMatch(/verify another delivery of the same link/);
-    expect(capture({ body: BODY.replace('evt_1', 'evt_23') }).verdict).toBe(found.verdict);
+    // What takes another search than a look at the usual causes: one character, and two causes at once.
+    for (const signed of [{ body: BODY.replace('100.00', '900.00') }, { timestamp: '1760000000001' }, TWO_CAUSES]) {
+      expect(capture({ signature: hex(signed) }).verdict).toBe(found.verdict);
+    }
+  });
+
+  it('tries no causes with a body above 16 KiB, and still verifies it', () => {
+    const body = `"${'x'.repeat(17_000)}"`;
+    expect(capture({ body, signature: hex({ body }) }).verdict).toBe('authentic');
+    expect(capture({ body, signature: hex({ body: `${body}\n` }) }).verdict).toBe('wrong_secret_or_altered_body');
   });
 
   const RIGHT = 'Apart from that the signature is right';
@@ -164,8 +162,8 @@ describe('cli: verify', () => {
     [
       'of SHA-512',
       createHmac('sha512', SECRET).update(`${TIMESTAMP}.${BODY}`).digest('hex'),
-      /has 128 hexadecimal digits.*SHA-512/,
-      'HMAC with SHA512',
+      /has 128 hexadecimal digits, and HMAC-SHA256 has 64: it seems to be SHA-512/,
+      undefined,
     ],
     ['of an unknown prefix', `hmac=${hex()}`, /has the prefix `hmac=`/, RIGHT],
     ['encoded twice', Buffer.from(hex()).toString('base64'), /encoded twice/, RIGHT],
