@@ -124,7 +124,7 @@ export function rejectionLog(options: {
 
 /** Within this time settled diagnoses one delivery of a link and reason, and so many in all. */
 const DIAGNOSED_WITHIN_MS = 10_000;
-const DIAGNOSED_MAX = 100;
+const DIAGNOSED_MAX = 40;
 
 /**
  * Makes a function that says whether settled may diagnose one more delivery of a link and reason. It must be at once,
