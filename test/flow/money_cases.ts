@@ -60,6 +60,11 @@ const STORIES: readonly Script[] = [
   ['begin a', 'refund a'],
   ['begin a', 'expire'],
   ['begin a', 'expire', 'pay a'],
+  ['pay a 150'],
+  ['pay a 150', 'accept'],
+  ['pay a 150', 'reject'],
+  ['pay a 150', 'refund a'],
+  ['pay a 150', 'pay b'],
   ['cancel'],
   ['cancel', 'pay b 60'],
   ['cancel', 'refund b'],
@@ -192,6 +197,8 @@ function take(truth: Making, { does, payment, amount, currency }: Step): void {
 export const completed = ({ payments }: Truth): Paid[] => payments.filter(({ status }) => status === 'completed');
 
 export const isWhole = ({ cents, currency }: Paid): boolean => cents >= 10_000 && currency === ASKED.currency;
+
+export const isMore = ({ cents, currency }: Paid): boolean => cents > 10_000 && currency === ASKED.currency;
 
 export type Sum = { currency: string; captured: string; balance: string };
 

@@ -158,12 +158,14 @@ export const RULES: Readonly<Record<string, Rule>> = {
     const { truth, said } = known;
     const { answer } = said.timeline as { answer: string };
     const { state } = said.order;
+    const [, brought, asks, more] =
+      /payment is ([\d.]+) BRL, .* asks for ([\d.]+) BRL, which is (more|less)/.exec(answer) ?? [];
     const isBack = /Reported as paid: ([^.]*(?:\.\d\d[^.]*)*)\./.exec(answer)?.[1];
     return [
       !new RegExp(FIRST_WORDS[state] ?? '^$').test(answer) && `“${answer}”`,
       onlyTrueMoney(answer, truth),
       isBack !== undefined && differs('Reported as paid', reported(isBack), list(truth.payments.map(inList))),
-      /All payments except one must be refunded/.test(answer) && state !== 'paid' && 'all except one?',
+      more !== undefined && Number(asks) > Number(brought) !== (more === 'more') && `“${answer}”`,
       /\bmust be refunded/.test(answer) && isRight(known) && 'what must be?',
     ];
   },
