@@ -254,6 +254,16 @@ describe('the watch of the clock', () => {
     }
   });
 
+  it("knows how far the service's clock is ahead after a step of ours, without another answer", () => {
+    const { watched, pass } = watch();
+    expect(watched.serviceAheadMs()).toBeNull();
+    watched.serviceWasAhead(2_000);
+    pass(HOUR_MS);
+    expect(watched.serviceAheadMs()).toBe(2_000);
+    pass(0, DAY_MS);
+    expect(watched.serviceAheadMs()).toBe(2_000 - DAY_MS);
+  });
+
   it('takes a clock that is set by less than half a minute, or drifts, for none', async () => {
     const { watched, pass, made, lines } = watch();
     pass(HOUR_MS);

@@ -63,6 +63,7 @@ describe('what every surface says', () => {
     await pass(shop, SEEN_MS);
     const after = await surfacesOf(shop.settled, 'order-1', ['clock']);
     expect(after).toEqual(saying(words, `settled_clock_ahead_seconds ${metric}(\\.\\d+)?`));
+    expect(after.page).toMatch(new RegExp(`warning clock: ${words.source}`));
     expect(after.summary).toMatch(/^Nothing needs attention\. The service's clock/);
     expect(await doctorOf(apiUrl, ['clock'])).toMatch(words);
     expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', kind: 'clocks_differ' }));

@@ -26,6 +26,7 @@ async function expectSaidToBeAway(serving: Serving, place: string): Promise<void
   const words = new RegExp(`${basename(place)}[^;.]* (cannot|does not|refused|gave)`);
   const said = () => surfacesOf(listenersOf(serving), 'order-1', ['servers']);
   await eventually(async () => expect((await said()).readyz).toMatch(words));
+  expect((await said()).page).toMatch(/warning servers: /);
   expect(await said()).toEqual(saying(words, 'settled_store_servers{role="unreachable"} 1'));
   await serving.line(/"server_away".*"this needs a person"/);
 }
