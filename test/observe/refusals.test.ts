@@ -67,4 +67,20 @@ describe('observe: refused deliveries', () => {
     counts.flush();
     expect(lines).toEqual([{ counts: { unknown_link: 1 } }, { counts: { unknown_link: 1 } }]);
   });
+
+  it.each([9, 10, 11, 50, 51])('of %i orders, each second anew, have at most ten lines and forty names', (orders) => {
+    const { counts, lines, endSecond } = openCounts();
+    for (const second of [1, 2, 3]) {
+      lines.length = 0;
+      for (let n = 0; n < orders; n++) counts.add({ reason: 'signature_wrong', order: `o-${second}-${n}` });
+      endSecond();
+      const all = lines as { counts?: Record<string, number>; orders?: string[] }[];
+      const rest = orders - Math.min(orders, 10);
+      expect(all.filter((line) => line.counts === undefined)).toHaveLength(orders - rest);
+      const last = rest === 0 ? [] : [[{ signature_wrong: rest }, Math.min(rest, 40)]];
+      expect(all.flatMap((line) => (line.counts === undefined ? [] : [[line.counts, line.orders?.length]]))).toEqual(
+        last,
+      );
+    }
+  });
 });
