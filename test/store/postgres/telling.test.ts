@@ -105,6 +105,19 @@ describe('two replicas that tell one shop', () => {
     });
   });
 
+  it('what a replica held that stops is another one’s at once', async () => {
+    const own = await openTwoReplicas();
+    onTestFinished(own.close);
+    use(own);
+    const { notices } = await told(1);
+    const { eventKey } = await world.claimNew(await world.newLink());
+    await claimOne(one);
+    await one.close();
+    expect(await claim(other, { tried: true })).toMatchObject([{ id: notices[0]?.id, attempt: 2 }]);
+    const events = await other.claimEvents({ limit: 9, nowMs: world.nowMs, leaseMs: LEASE_MS });
+    expect(events).toMatchObject([{ eventKey, attempt: 2 }]);
+  });
+
   it('a notice that is written while the one before it ends has its turn', async () => {
     const { link } = await told(1);
     const claimed = await claimOne(one);
