@@ -197,7 +197,10 @@ async function lookEverywhere(shop: Shop, reference: string, lines: readonly { m
   const about = lines.filter((line) => (line as { order?: string }).order === reference && line.msg !== 'link is open');
   // The shop gets its notice while the service continues; the order of the two depends on the machine.
   const [telling, events] = [about.filter((line) => 'notice' in line), about.filter((line) => !('notice' in line))];
-  const logged = [...events, ...telling];
+  // While the shop is known to take nothing, each further refusal is a line for debugging: chance decides which comes first.
+  const logged = [...events, ...telling].filter(
+    ({ msg }) => msg !== 'the shop did not take a notice; it is sent again',
+  );
   const others = (list.attention as Matter[]).filter((matter) => matter.reference === null).map(({ kind }) => kind);
   return [
     [...needs, ...others].join(', ') || '–',
