@@ -147,7 +147,12 @@ function checkMoney({ rows, money, groups }: Matters): void {
   const orders = new Map(rows.filter(({ kind }) => isMoney.has(kind)).map(({ order }) => [order?.reference, order]));
   const sums = new Map<string, bigint>();
   for (const order of orders.values()) {
-    for (const { amountMinor, currency } of order?.entries ?? []) {
+    if (order === null) continue;
+    const { state, amount, entries } = order;
+    for (const { amountMinor, currency } of entries) {
+      // More than a held order asks was misread: no sum has it.
+      const isMore = currency === amount.currency && Math.abs(amountMinor) > amount.amountMinor;
+      if (state === 'held' && isMore) continue;
       sums.set(currency, (sums.get(currency) ?? 0n) + BigInt(amountMinor));
     }
   }
