@@ -821,7 +821,7 @@ export type Order = {
   paymentsTotal: {
     /** The number of counted payments, listed or not. */
     count: number;
-    /** Their sums in each currency; the currency of the order is the first. */
+    /** Their readable sums in each currency; the currency of the order is the first. */
     sums: Array<{
       /** As the service named it. */
       currency: string;
@@ -857,7 +857,7 @@ export type Payment = {
   id: string | null;
   status: 'completed' | 'refunded' | 'disputed';
   /** What counts of it for the order: the link's money. */
-  amount: string;
+  amount: string | null;
   /** As the service named it. */
   currency: string;
   /**

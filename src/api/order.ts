@@ -34,7 +34,9 @@ const customer = z.strictObject({
 const payment = field.component('Payment', 'A payment that was counted for an order.', {
   id: field.textOrNull("The service's id; null while it has not named one.", 'pay_8001'),
   status: z.enum(['completed', 'refunded', 'disputed']) satisfies z.ZodType<Payment['status']>,
-  amount: field.amount.describe("What counts of it for the order: the link's money."),
+  amount: field.amount
+    .nullable()
+    .describe("What counts of it for the order: the link's money. Null if settled cannot read what the service named."),
   currency: field.statedCurrency,
   customerPaid: customerPaid
     .nullable()
@@ -70,7 +72,7 @@ const sum = z.strictObject({
 
 const paymentsTotal = z.strictObject({
   count: field.count.describe('The number of counted payments, listed or not.'),
-  sums: z.array(sum).describe('Their sums in each currency; the currency of the order is the first.'),
+  sums: z.array(sum).describe('Their readable sums in each currency; the currency of the order is the first.'),
 });
 
 /** Fields of a link. */

@@ -129,12 +129,11 @@ function unique(words: readonly string[]): string {
 }
 
 /** What was captured for an order, and what is left of it if some was refunded. */
-export function capturedWords({ paymentsTotal }: OrderDocument): string {
-  return paymentsTotal.sums
-    .map(({ captured, balance, currency }) =>
-      captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
-    )
-    .join(', ');
+export function capturedWords({ payments, paymentsTotal }: OrderDocument): string {
+  const sums = paymentsTotal.sums.map(({ captured, balance, currency }) =>
+    captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
+  );
+  return [...sums, ...(payments.some(({ amount }) => amount === null) ? ['not readable'] : [])].join(', ');
 }
 
 export const ordersShow = defineCommand({
@@ -293,6 +292,7 @@ function paymentLines({ id, status, amount, currency, customerPaid, ...said }: P
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),
   ];
-  const line = `${id ?? 'without an id'}: ${status}, ${amount} ${currency}${besides}`;
+  const money = amount === null ? 'an amount that is not readable' : `${amount} ${currency}`;
+  const line = `${id ?? 'without an id'}: ${status}, ${money}${besides}`;
   return words.length === 0 ? [line] : [line, `  ${words.join('; ')}`];
 }

@@ -91,9 +91,12 @@ const LEARNED = { webhook: 'by webhook', reconciliation: 'by asking', person: 'a
 const DECIDED = { accept: 'accepted', reject: 'rejected' } as const;
 
 function settledSide(view: View, order: OrderDocument, decided: TimelineDocument['decided']): Html {
-  const { paymentsTotal, state, hold, paidAt, learnedBy } = order;
+  const { payments, paymentsTotal, state, hold, paidAt, learnedBy } = order;
+  const unread = payments.some(({ amount }) => amount === null) ? ['not readable'] : [];
   const each = (which: 'captured' | 'balance') =>
-    paymentsTotal.sums.map((sum, at) => html`${at === 0 ? null : ' + '}${money(view, sum[which], sum.currency)}`);
+    [...paymentsTotal.sums.map((sum) => money(view, sum[which], sum.currency)), ...unread].map(
+      (one, at) => html`${at === 0 ? null : ' + '}${one}`,
+    );
   const isBack = paymentsTotal.sums.some(({ captured, balance }) => captured !== balance);
   return definitions([
     ['State', html`${stateBadge(state)}${hold === null ? null : ` ${hold.reason.replaceAll('_', ' ')}`}`],
@@ -161,7 +164,12 @@ function paymentColumns(view: View): PaymentColumn[] {
   return [
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
-    { ...column('Captured', ({ amount, currency }) => money(view, amount, currency)), isNumber: true },
+    {
+      ...column('Captured', ({ amount, currency }) =>
+        amount === null ? 'not readable' : money(view, amount, currency),
+      ),
+      isNumber: true,
+    },
     { ...column('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)), isNumber: true },
     { ...column('Total with interest', ({ totalBRL }) => totalOf(view, totalBRL)), isNumber: true },
     column('Method', ({ method, installments }) => methodOf(method, installments)),

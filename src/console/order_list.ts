@@ -152,13 +152,17 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
 }
 
 /** What was captured in each currency, and what is left of it if some went back. */
-function capturedOf(view: View, { paymentsTotal }: Pick<ListedOrderDocument, 'paymentsTotal'>): HtmlValue {
-  return paymentsTotal.sums.map(
+function capturedOf(view: View, { payments, paymentsTotal }: ListedOrderDocument): HtmlValue {
+  const sums = paymentsTotal.sums.map(
     ({ captured, balance, currency }, at) =>
       html`${at === 0 ? null : html`<br>`}${money(view, captured, currency)}${
         captured === balance ? null : html`<br><span class="soft">${money(view, balance, currency)} left</span>`
       }`,
   );
+  const unread = payments.some(({ amount }) => amount === null);
+  return unread
+    ? [...sums, html`${sums.length === 0 ? null : html`<br>`}<span class="soft">not readable</span>`]
+    : sums;
 }
 
 /** Who paid, as the service says it, or else who buys, as the shop said: the name, and the address if there is no name. */

@@ -1,6 +1,6 @@
 import type { Decision, Effect } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { inSum, type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
+import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 
@@ -42,9 +42,11 @@ function describe(effect: Effect): string {
 
 function describeEntry(entry: LedgerEntry): string {
   const { kind, currency, paymentKey, isAssumed, customerPaid } = entry;
-  const assumed = isAssumed ? '; assumed, as the service did not name it' : '';
+  const isUnread = isAssumed && !isReadable(entry) && customerPaid === null;
+  const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
   const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
-  return `ledger: ${kind} ${formatAmount(entry)} ${currency}, payment ${paymentKey}${assumed}${paid}`;
+  const money = `${formatAmount(entry)} ${currency}`;
+  return `ledger: ${kind} ${isUnread ? 'an amount that is not readable' : money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
 /** A decision about a fact from a reading, with the order before and after it. */
@@ -82,7 +84,9 @@ function inWords(order: Order): string {
   const counted =
     all.length > PAYMENTS_LISTED_MAX
       ? [inSum(all)]
-      : all.map(({ balance }) => `${formatAmount(balance)} ${balance.currency}`);
+      : all.map(({ captured, balance }) =>
+          isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : 'an amount that is not readable',
+        );
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }
 

@@ -69,6 +69,11 @@ export function payments(books: Books): Payment[] {
   return [...found.values()];
 }
 
+/** Whether settled could read this captured money. The service names no payment of zero, so zero stands for none. */
+export function isReadable({ amountMinor }: Money): boolean {
+  return amountMinor !== 0;
+}
+
 export function completedPayments(books: Books): Payment[] {
   return payments(books).filter(({ status }) => status === 'completed');
 }

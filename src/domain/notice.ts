@@ -1,6 +1,6 @@
 import { parseJsonText } from '../json.ts';
 import type { NoticeType } from './decision.ts';
-import { listed, type Payment, payments, type Sum, sums } from './ledger.ts';
+import { isReadable, listed, type Payment, payments, type Sum, sums } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 import { type Customer, detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
@@ -34,7 +34,8 @@ export type OrderDocument = {
 
 /** The fields after `customerPaid` repeat what the service says; null if it did not say it. */
 type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & {
-  amount: string;
+  /** Null if settled cannot read what the service named. */
+  amount: string | null;
   currency: string;
   method: string | null;
   installments: number | null;
@@ -60,7 +61,10 @@ export function orderDocument(order: Order): OrderDocument {
   const shown = listed(counted, first);
   const documents = shown.map((payment) => paymentDocument(order, payment));
   const [hold] = order.holds;
-  const totals = sums(counted, order.amount.currency);
+  const totals = sums(
+    counted.filter(({ captured }) => isReadable(captured)),
+    order.amount.currency,
+  );
   return {
     reference: order.reference,
     state: order.state,
@@ -90,7 +94,7 @@ function paymentDocument(order: Order, payment: Payment): PaymentDocument {
   return {
     id,
     status,
-    amount: formatAmount(captured),
+    amount: isReadable(captured) ? formatAmount(captured) : null,
     currency: captured.currency,
     customerPaid,
     method,

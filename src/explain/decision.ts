@@ -67,7 +67,7 @@ function effectSentence(effect: Effect, before: Order): string[] {
 }
 
 function capturedWords(order: Order): string {
-  const captured = completedPayments(order).map((payment) => inMoney(payment.captured));
+  const captured = completedPayments(order).map((payment) => amountWords(payment.captured));
   return captured.length === 0 ? 'nothing so far' : captured.join(', ');
 }
 

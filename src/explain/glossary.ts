@@ -1,5 +1,6 @@
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule, SaidReturn } from '../domain/decision.ts';
+import { isReadable } from '../domain/ledger.ts';
 import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
@@ -177,9 +178,9 @@ export function inMoney(amount: Money | { amountMinor: bigint; currency: string 
   return `${formatAmount(amount)} ${amount.currency}`;
 }
 
-/** What was captured. The service names no payment of zero, so zero stands for an amount that settled cannot read. */
+/** What was captured, if settled can read it. */
 export function capturedWords(captured: Money): string {
-  return captured.amountMinor === 0 ? 'an amount that is not readable' : inMoney(captured);
+  return isReadable(captured) ? inMoney(captured) : 'an amount that is not readable';
 }
 
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */

@@ -46,6 +46,13 @@ export async function fill(app: TestApp): Promise<void> {
   await app.reserve('usd-1', '70.00', { currency: 'USD' });
   await paidOrder(app, 'paid-2');
   await payInManyCurrencies(app);
+  const unread = await app.reserve('unread-1', '100.00');
+  await deliverAndSee(
+    app,
+    unread,
+    paymentEvent({ linkId: 'pl_unread-1', amount: '256.169', paymentId: 'pay_u' }),
+    'held',
+  );
   const part = await paidOrder(app, 'part-1');
   const named = { ...refund, linkId: 'pl_part-1', paymentId: 'pay_part-1', quote: '30.00' };
   await deliverAndSee(app, part.link, paymentEvent(named), 'refunded');

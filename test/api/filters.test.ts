@@ -174,6 +174,26 @@ it('every surface calls captured what the service has collected, and the balance
   expect(textOf(await text('/', { cookie }))).toMatch(/Money\s+Balance\s+Count/);
 });
 
+it('no surface shows an amount that is not readable as a sum', async () => {
+  const { order } = (await get(settled(), '/v1/orders/unread-1')).body;
+  expect(order.payments).toMatchObject([{ id: 'pay_u', amount: null, currency: 'BRL' }]);
+  expect([order.payment, order.paymentsTotal]).toEqual([order.payments[0], { count: 1, sums: [] }]);
+  const { notices } = (await get(settled(), '/v1/feed?limit=200')).body;
+  const told = notices.filter(({ data }: Row) => data.order.reference === 'unread-1');
+  expect(told.map(({ data }: Row) => data.order.payment.amount)).toEqual([null]);
+  const answers = [
+    textOf(await text('/orders/unread-1', { cookie })),
+    textOf(await text('/orders?q=unread-1', { cookie })),
+    (await say(['orders', 'list', '--q', 'unread-1'], environmentOf(settled()))).text,
+    (await say(['orders', 'show', 'unread-1'], environmentOf(settled()))).text,
+    (await say(['why', 'unread-1'], environmentOf(settled()))).text,
+  ];
+  for (const answer of answers) {
+    expect(answer).toContain('not readable');
+    expect(answer).not.toMatch(/(?<![0-9])0\.00/);
+  }
+});
+
 it('the CSV says of each order what was captured, what is left of it and each reason why it is held', async () => {
   const head = (await text('/v1/orders.csv', { authorization: `Bearer ${OPERATOR_TOKEN}` })).split('\r\n').slice(0, -1);
   const [names = [], ...rows] = head.map((line) => line.split(','));
@@ -194,6 +214,7 @@ it('the CSV says of each order what was captured, what is left of it and each re
     ['twice-1', 'BRL', '200.00', '200.00', ''],
     ['under-1', 'BRL', '60.00', '60.00', ''],
     ['under-2', 'BRL', '', '', ''],
+    ['unread-1', 'BRL', '', '', 'amount_mismatch'],
     ['usd-1', 'USD', '', '', ''],
     ['usd-2', 'USD', '', '', ''],
   ]);
