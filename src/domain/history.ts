@@ -46,7 +46,7 @@ function describeEntry(entry: LedgerEntry): string {
   const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
   const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
   const money = `${formatAmount(entry)} ${currency}`;
-  return `ledger: ${kind} ${isUnread ? 'an amount that is not readable' : money}, payment ${paymentKey}${assumed}${paid}`;
+  return `ledger: ${kind} ${isUnread ? 'not readable' : money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
 /** A decision about a fact from a reading, with the order before and after it. */
@@ -85,7 +85,7 @@ function inWords(order: Order): string {
     all.length > PAYMENTS_LISTED_MAX
       ? [inSum(all)]
       : all.map(({ captured, balance }) =>
-          isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : 'an amount that is not readable',
+          isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : 'not readable',
         );
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }
