@@ -45,8 +45,8 @@ function describeEntry(entry: LedgerEntry): string {
   const isUnread = isAssumed && !isReadable(entry) && customerPaid === null;
   const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
   const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
-  const money = `${formatAmount(entry)} ${currency}`;
-  return `ledger: ${kind} ${isUnread ? 'not readable' : money}, payment ${paymentKey}${assumed}${paid}`;
+  const money = isUnread ? 'not readable' : `${formatAmount(entry)} ${currency}`;
+  return `ledger: ${kind} ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
 /** A decision about a fact from a reading, with the order before and after it. */
