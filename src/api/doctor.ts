@@ -49,18 +49,20 @@ export const doctor = operation({
   }),
   example: { query: 'probe=false' },
   answer: async (options, { query: { probe } }) => {
-    const [database, address, others, service] = await Promise.all([
+    const [database, address, service] = await Promise.all([
       withoutFault('database', checkDatabase(options)),
       probe === 'true' ? checkPublicUrl(options) : [],
-      withoutFault('other addresses', checkOtherAddresses(options, { probes: probe === 'true' })),
       probe === 'true' || options.asking === null
         ? checkService(options)
         : withoutFault('service', checkAsked(options)),
     ]);
     const isThere = !database.some(({ name, status }) => name === 'database' && status === 'failing');
     // After the request to the service, which takes a slot of the budget.
-    const kept = isThere
-      ? await withoutFault('orders and events', checkKept(options, { countsAnew: probe === 'true' }))
+    const [others = [], kept = []] = isThere
+      ? await Promise.all([
+          withoutFault('other addresses', checkOtherAddresses(options, { probes: probe === 'true' })),
+          withoutFault('orders and events', checkKept(options, { countsAnew: probe === 'true' })),
+        ])
       : [];
     const ours = [checkReadiness(options), checkClockSteps(options)];
     return {

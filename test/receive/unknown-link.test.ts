@@ -107,7 +107,7 @@ describe('receive: what a forged delivery can have tried', () => {
       const { rejections } = (await app().api(`/v1/rejections?reference=${link.reference}`)).body;
       expect(rejections).toMatchObject([{ diagnosis: { code: expect.any(String) } }]);
     });
-    expect(hmacs.mock.calls.length).toBeGreaterThan(1);
+    expect(hmacs.mock.calls.length).toBeGreaterThan(0);
     expect(hmacs.mock.calls.length).toBeLessThan(2000);
     expect(hashed.bytes).toBeLessThan(2_000_000 + 2 * body.length);
   });
