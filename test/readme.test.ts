@@ -13,7 +13,10 @@ import { eventuallyAfter } from './support/timing.ts';
 const eventually = eventuallyAfter('processes start, end and take over');
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const text = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const [README, TRY, POSTGRES, SOURCE] = ['README.md', 'docs/try.md', 'docs/postgres.md', 'docs/source.md'].map(
+  text,
+) as [string, string, string, string];
 
 /** settled without more than what it needs, for the tests that take it as it is: the first of them starts it. */
 const plain = sharedServe();
@@ -22,7 +25,7 @@ describe('the README', () => {
   it('names only commands and files that are there', () => {
     const links = [...README.matchAll(/\]\(([^)#]+)\)/g)].map(([, target]) => target as string);
     expect(links.filter((target) => !target.startsWith('http') && !existsSync(join(ROOT, target)))).toEqual([]);
-    const folders = [...sectionOf('Find your way in the source').matchAll(/`(\w+\/[\w/.]*)`/g)].map(
+    const folders = [...sectionOf('The folders', SOURCE).matchAll(/`(\w+\/[\w/.]*)`/g)].map(
       ([, path]) => path as string,
     );
     expect(folders.length).toBeGreaterThan(15);
@@ -57,7 +60,7 @@ describe('the README', () => {
   });
 
   it('shows how it is run and tested, each by a command that works alone', () => {
-    expect(blocksOf('Run it')[0]).toBe('npm ci && npm start\n');
+    expect(blocksOf('Run it', TRY)[0]).toBe('npm start\n');
     expect(blocksOf('Test it')).toEqual(['npm ci && npm test\n']);
   });
 
@@ -65,7 +68,7 @@ describe('the README', () => {
     skip,
   }) => {
     skipWithout(skip, ['bash', 'curl']);
-    const [startSandbox = '', startSettled = '', pay = '', call = ''] = blocksOf('Open an order');
+    const [startSandbox = '', startSettled = '', pay = '', call = ''] = blocksOf('Open an order', TRY);
     const [, options = ''] = /^npm run -s sandbox -- (.*)\n$/.exec(startSandbox) ?? [];
     const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
     const { url } = JSON.parse(await sandbox.line(/"url"/));
@@ -79,8 +82,8 @@ describe('the README', () => {
       SETTLED_HOOKS_LISTEN: hooks,
       SETTLED_PUBLIC_URL: `http://${hooks}`,
     });
-    const lose = blocksOf('When webhooks are lost').join('');
-    const [readFeed = ''] = blocksOf('Tell your shop');
+    const lose = blocksOf('When webhooks are lost', TRY).join('');
+    const [readFeed = ''] = blocksOf('Tell your shop', TRY);
     const at = (commands: string) =>
       paste(atTest(commands, served).replaceAll(/( sandbox .*)$/gm, `$1 --url ${url}`), served.environment);
     const [open = '', payIt = '', why = ''] = pay.trimEnd().split('\n');
@@ -101,7 +104,7 @@ describe('the README', () => {
 
   it('shows how a callback is configured', ({ skip }) => {
     skipWithout(skip, ['bash', 'openssl']);
-    const [, configure = ''] = blocksOf('Tell your shop');
+    const [, configure = ''] = blocksOf('Tell your shop', TRY);
     const [, makeSecret = '', url = '', file = ''] =
       /^(.*)\nSETTLED_SHOP_URL=(\S+) SETTLED_SHOP_SECRET_FILE=(\S+) npm start\n$/.exec(configure) ?? [];
     const cwd = testFolder();
@@ -114,7 +117,7 @@ describe('the README', () => {
     skip,
   }) => {
     skipWithout(skip, ['bash', 'openssl']);
-    const [make = '', start = ''] = blocksOf('Run several');
+    const [make = '', start = ''] = blocksOf('The replicas', POSTGRES);
     const cwd = testFolder();
     expect(start).toMatch(/\nnpm start\n$/);
     const pasted = `${make}${start.replace('npm start', `'${process.execPath}' -p 'JSON.stringify(process.env)'`)}`;
@@ -130,7 +133,7 @@ describe('the README', () => {
   it('shows commands that deliver by hand when they are pasted', async ({ skip }) => {
     skipWithout(skip, ['bash', 'curl', 'openssl']);
     const served = await plain();
-    const [name = '', reserve = '', deliver = '', look = ''] = blocksOf('Deliver by hand');
+    const [name = '', reserve = '', deliver = '', look = ''] = blocksOf('Deliver by hand', TRY);
     const at = (commands: string) =>
       paste(
         atTest(commands, served).replace('"$WEBHOOK_URL"', `"\${WEBHOOK_URL/8787/${served.hooks.port}}"`),
@@ -171,15 +174,15 @@ function skipWithout(skip: (condition: boolean, note: string) => void, tools: re
   }
 }
 
-function sectionOf(title: string): string {
-  const found = README.split('\n## ').find((section) => section.startsWith(`${title}\n`));
-  if (found === undefined) throw new Error(`README.md has no section "${title}"`);
+function sectionOf(title: string, page = README): string {
+  const found = page.split('\n## ').find((section) => section.startsWith(`${title}\n`));
+  if (found === undefined) throw new Error(`there is no section "${title}"`);
   return found;
 }
 
 /** The commands of a section, block by block. */
-function blocksOf(title: string): string[] {
-  return [...sectionOf(title).matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+function blocksOf(title: string, page = README): string[] {
+  return [...sectionOf(title, page).matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
 }
 
 /** The commands as they are at the server of the test. */

@@ -202,6 +202,19 @@ describe('the house', () => {
     expect(count, 'lower the limit in LIMITS').toBeGreaterThanOrEqual(Math.floor(limit * (1 - SLACK)));
   });
 
+  it('is as large as the README says, and so are the rooms that have to be trusted with money', () => {
+    const [, rooms = '', trusted = '', whole = ''] =
+      /read (`src\/.*?`): ([\d ]+) of the ([\d ]+)\s+lines/s.exec(text('README.md')) ?? [];
+    const folders = [...rooms.matchAll(/`(src\/[^`]+)`/g)].map(([, folder]) => folder as string);
+    const linesIn = (some: readonly string[]) =>
+      sum(sources.filter((file) => some.some((folder) => file.startsWith(folder))).map(lines));
+    const rounded = (count: number) => Math.round(count / 500) * 500;
+    expect([trusted, whole].map((count) => Number(count.replaceAll(' ', '')))).toEqual([
+      rounded(linesIn(folders)),
+      rounded(linesIn(['src/'])),
+    ]);
+  });
+
   it('keeps the domain free of packages and of Node', () => {
     const outside = imports.filter(({ from, to }) => from.startsWith('src/domain/') && !to.startsWith('src/'));
     expect(outside).toEqual([]);

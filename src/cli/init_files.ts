@@ -187,7 +187,7 @@ function withContents(settings: Readonly<Record<string, string>>, secrets: Reado
   return Object.fromEntries(pairs);
 }
 
-const HEAD = '# Written by `settled init`. README.md lists all settings; each secret has a file of its own.';
+const HEAD = '# Written by `settled init`. docs/configure.md lists all settings; each secret has a file of its own.';
 const PLAIN = /^[\w@%+=:,./-]+$/;
 
 /** The text of a file `.env` that is read back as these settings. Throws `answer_refused` for a value that no quotes can hold. */

@@ -45,6 +45,7 @@ const SHOWN: ReadonlySet<keyof typeof SETTINGS> = new Set([
   'shopAllowPrivate',
   'consoleUrl',
   'consoleBadge',
+  'timezone',
   'keepBodiesMs',
   'logLevel',
   'logFormat',

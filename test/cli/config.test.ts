@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -73,6 +73,29 @@ describe('cli: config', () => {
     expect(text + JSON.stringify(data)).not.toMatch(new RegExp(`canary|${KEY}`));
     expect(text).toMatch(/^SETTLED_STORE +postgres:\/\/db\.example\.com:5432\/settled +environment$/m);
     expect(text).toMatch(/^SETTLED_SHOP_URL +https:\/\/shop\.example\.com\/… +environment$/m);
+  });
+
+  it('shows every setting that holds no secret', async () => {
+    const harmless = {
+      SETTLED_TIMEZONE: 'America/Sao_Paulo',
+      SETTLED_HOOKS_CORS: 'https://shop.example.com',
+      SETTLED_CONSOLE_URL: 'https://settled.example.com',
+      SETTLED_CONSOLE_BADGE: 'sandbox',
+      SETTLED_LOG_FORMAT: 'json',
+    };
+    const rest = Object.values(SETTINGS).filter(({ name, fallback }) => fallback !== null && !(name in SECRETS));
+    const given = { ...harmless, ...Object.fromEntries(rest.map(({ name, fallback }) => [name, String(fallback)])) };
+    const { data } = await say(['config'], given);
+    const shown = (data.settings as Shown[]).filter(({ value }) => value !== null).map(({ name }) => name);
+    expect(shown).toEqual(expect.arrayContaining(Object.keys(given)));
+  });
+
+  it('has each setting, with its default, on the page about them', () => {
+    const page = readFileSync(new URL('../../docs/configure.md', import.meta.url), 'utf8');
+    const rows = [...page.matchAll(/^\| `(SETTLED_\w+)` \| (?:`([^`]+)`)?/gm)].map(([, name, value]) => [name, value]);
+    const settings = Object.values(SETTINGS).map(({ name, fallback }) => [name, fallback ?? undefined]);
+    const ofPage = new Map(rows.map(([name, value]) => [name, name === 'SETTLED_LOG_FORMAT' ? undefined : value]));
+    expect([...ofPage].sort()).toEqual(settings.sort());
   });
 
   it('shows what is wrong, and neither the wrong text nor what is beside it', async () => {

@@ -56,3 +56,12 @@ it('pages link the words of the glossary', () => {
   const used = pages.filter((page) => linksOf(page).some(({ to }) => to === 'docs/glossary.md'));
   expect(used.length).toBeGreaterThan(5);
 });
+
+it('the index of the decisions names each of them, by its title', () => {
+  const folder = join(ROOT, 'docs/decisions');
+  const titles = readdirSync(folder)
+    .filter((file) => /^\d/.test(file))
+    .map((file) => [file, (/^# \d+: (.*)$/m.exec(readFileSync(join(folder, file), 'utf8')) ?? [])[1]?.toLowerCase()]);
+  const named = [...text('docs/decisions/README.md').matchAll(/^- \[\d+\]\((.*)\): (.*)$/gm)];
+  expect(named.map(([, file, title]) => [file, title?.toLowerCase()]).sort()).toEqual(titles);
+});
