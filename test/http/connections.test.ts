@@ -151,6 +151,21 @@ describe('http: while strangers open connections', () => {
     genuine.send(ASK);
     expect(await answered(genuine)).toBe('answered');
   });
+
+  it('one that had a genuine request is closed too, once its next one is slow and nothing else can make room', async () => {
+    const { fill, open, seen, later, connections } = await serve((request) => {
+      if (request.url === '/genuine') connections.keep(request);
+    });
+    for (const connection of await fill(ASK.replace('/', '/genuine'))) {
+      expect(await answered(connection)).toBe('answered');
+      connection.send(SLOW_BODY);
+    }
+    await eventually(async () => expect(seen).toHaveLength(2 * MAX));
+    later();
+    for (let n = 0; n < MAX / 2; n++) expect(await answered(await open(ASK))).toBe('answered');
+    expect(connections.counts().closed).toMatchObject({ idle: 0, dropped: 0 });
+    expect(connections.counts().closed.slow).toBeGreaterThan(0);
+  });
 });
 
 describe('http: a body in chunks', () => {
