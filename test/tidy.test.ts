@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 304,
-  lines: 46_918,
+  lines: 46_920,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
