@@ -4,8 +4,8 @@ import Database from 'better-sqlite3';
 import { parseBodyExactly } from '../src/json.ts';
 import { deliveryMac, readEvent } from '../src/paylink/events.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import type { ClaimedEvent } from '../src/store/contract_inbox.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
+import type { ClaimedEvent } from '../src/store/verbs/inbox.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.ts';
 
 /**

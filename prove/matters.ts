@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import type { MatterPage } from '../src/store/contract_queries.ts';
+import type { MatterPage } from '../src/store/verbs/attention_list.ts';
 import { fillingStatements } from '../test/support/many_matters.ts';
 import {
   ENGINES,

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { PaymentFact } from '../src/domain/fact.ts';
-import type { ClaimRef, Delivery, SettleJob } from '../src/store/contract_inbox.ts';
-import type { Registration } from '../src/store/contract_links.ts';
+import type { ClaimRef, SettleJob } from '../src/store/verbs/inbox.ts';
+import type { Delivery } from '../src/store/verbs/intake.ts';
+import type { Registration } from '../src/store/verbs/links.ts';
 import { chanceOf } from './chance.ts';
 
 /**

@@ -1,9 +1,9 @@
 import { openSync, writeSync } from 'node:fs';
 import { secretsKeyFile } from '../src/secrets/key_files.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import type { ClaimRef } from '../src/store/contract_inbox.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
+import type { ClaimRef } from '../src/store/verbs/inbox.ts';
 import { type Chance, chanceOf } from './chance.ts';
 import {
   CLAIM_AT_MS,

@@ -6,7 +6,7 @@ import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import type { Stats } from '../store/contract_queries.ts';
+import type { Stats } from '../store/verbs/stats.ts';
 import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
 import { found, problem } from './problem.ts';

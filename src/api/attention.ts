@@ -1,13 +1,20 @@
 import { z } from 'zod';
-import type { Concern, MatterGroup, MatterKind, MoneySum } from '../domain/matter.ts';
-import { CONCERNS, concernOf, MATTER_KINDS } from '../domain/matter.ts';
+import {
+  CONCERNS,
+  type Concern,
+  concernOf,
+  MATTER_KINDS,
+  type MatterGroup,
+  type MatterKind,
+  type MoneySum,
+} from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { explainMatter } from '../explain/attention_sentences.ts';
 import { summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
-import type { ListedMatter, MatterPlace, Matters } from '../store/contract_queries.ts';
+import type { ListedMatter, MatterPlace, Matters } from '../store/verbs/attention_list.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, names, readKey, readPlace } from './fields.ts';
 import { HELD, holdReason, order, PAID } from './order.ts';

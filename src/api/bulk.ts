@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { iso } from '../explain/glossary.ts';
-import type { BulkAction, BulkRun, BulkSelection } from '../store/contract_bulk.ts';
+import type { BulkRun } from '../store/verbs/bulk.ts';
+import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, givenMs, givenTime, isoOrNull, names, readKey, readPlace } from './fields.ts';
 import {

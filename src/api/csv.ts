@@ -1,9 +1,10 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { type OrderDocument, orderDocument } from '../domain/notice.ts';
-import type { Listed, RowPage } from '../store/contract_lists.ts';
-import type { NoticeSummary } from '../store/contract_notices.ts';
-import type { EventSummary, ListedOrder } from '../store/contract_queries.ts';
+import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
+import type { EventSummary } from '../store/verbs/lists.ts';
+import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
+import type { ListedOrder } from '../store/verbs/orders_list.ts';
 import type { Clock } from '../work/clock.ts';
 import { type EventDocument, eventDocument } from './events.ts';
 import {

@@ -1,8 +1,8 @@
 import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_summary.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
-import type { LeaseCounts, ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
-import type { Stats } from '../store/contract_queries.ts';
+import type { ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
+import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
 import { inWords } from '../work/clock.ts';
 import { openLatest } from '../work/latest.ts';
 import { freeBytes, loadStats } from './admin.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { OUTCOMES, PAST_RULES, RULES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import type { EventSummary } from '../store/contract_queries.ts';
+import type { EventSummary } from '../store/verbs/lists.ts';
 import * as field from './fields.ts';
 import { AT, names, readKey, withTimes } from './fields.ts';
 import { eventFilters, listAnswer, listQuery, readEventFilter, readList } from './lists.ts';

@@ -4,7 +4,7 @@ import { OUTCOMES, RULES } from '../domain/decision.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { iso } from '../explain/glossary.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
-import type { FeedPage } from '../store/contract_notices.ts';
+import type { FeedPage } from '../store/verbs/notice_lists.ts';
 import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';

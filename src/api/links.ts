@@ -7,7 +7,7 @@ import { isOpen, type Order } from '../domain/order.ts';
 import { adoptCommand, inMoney } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
-import type { Registered } from '../store/contract_links.ts';
+import type { Registered } from '../store/verbs/links.ts';
 import * as field from './fields.ts';
 import { described, isEnough, NOT_PRINTABLE, PRINTABLE, readMoney, requireEnough } from './fields.ts';
 import { link, OPEN, order } from './order.ts';

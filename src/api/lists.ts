@@ -5,7 +5,10 @@ import { parseAmount } from '../domain/money.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';
-import type { EventFilter, Listed, NoticeFilter, OrderFilter, RowPage } from '../store/contract_lists.ts';
+import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
+import type { EventFilter } from '../store/verbs/lists.ts';
+import type { NoticeFilter } from '../store/verbs/notice_lists.ts';
+import type { OrderFilter } from '../store/verbs/orders_list.ts';
 import {
   givenMs,
   givenReference,

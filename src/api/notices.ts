@@ -3,8 +3,9 @@ import { NOTICE_TYPES } from '../domain/decision.ts';
 import { refusesNotices } from '../domain/notice.ts';
 import { inNumber, iso, words } from '../explain/glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
-import type { NoticeQueries, NoticeSummary } from '../store/contract_notices.ts';
-import type { Stats } from '../store/contract_queries.ts';
+import type { Store } from '../store/contract.ts';
+import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
+import type { Stats } from '../store/verbs/stats.ts';
 import * as field from './fields.ts';
 import { AT, isoOrNull, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, noticeFilters, readList, readNoticeFilter } from './lists.ts';
@@ -209,7 +210,7 @@ export const resendNotice = operation({
   },
 });
 
-async function shopDocument(store: Pick<NoticeQueries, 'shopState'>, url: string): Promise<object> {
+async function shopDocument(store: Pick<Store, 'shopState'>, url: string): Promise<object> {
   const { failures } = await store.shopState();
   if (failures === null) return { url, failures };
   const { sinceMs, lastAtMs, ...failed } = failures;

@@ -5,7 +5,7 @@ import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { RejectionSummary } from '../store/contract_queries.ts';
+import type { RejectionSummary } from '../store/verbs/lists.ts';
 import * as field from './fields.ts';
 import { AT, described, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';

@@ -6,7 +6,7 @@ import { orderDocument, shownFlags } from '../domain/notice.ts';
 import { FLAGS, ORDER_STATES } from '../domain/order.ts';
 import { explainDecision, warnOfDecision } from '../explain/decision.ts';
 import { logChange } from '../observe/log.ts';
-import type { PreviewedDecision } from '../store/contract_queries.ts';
+import type { PreviewedDecision } from '../store/verbs/decisions.ts';
 import * as field from './fields.ts';
 import { ACCEPTED, order } from './order.ts';
 import { fieldProblem, found, noSuch, type ProblemError, problem } from './problem.ts';

@@ -17,7 +17,7 @@ import type { Keyring } from '../secrets/keyring.ts';
 import type { Rotation } from '../secrets/rotation.ts';
 import type { StoreAddress } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
-import type { Author } from '../store/contract_access.ts';
+import type { Author } from '../store/verbs/audit.ts';
 import type { Clock } from '../work/clock.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';

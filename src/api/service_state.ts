@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
 import { iso, words } from '../explain/glossary.ts';
-import type { ListedDrift, QueuedRequest } from '../store/contract_service.ts';
+import type { ListedDrift, QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
 import { AT, cutPage, isoOrNull, readKey, readPlace, withTimes } from './fields.ts';
 import { referenceFilter } from './lists.ts';

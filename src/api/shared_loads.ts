@@ -1,4 +1,4 @@
-import type { OtherAddress } from '../store/contract_queries.ts';
+import type { OtherAddress } from '../store/verbs/sweep.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Latest } from '../work/latest.ts';
 

@@ -14,7 +14,8 @@ import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
-import type { Queries, Timeline } from '../store/contract_queries.ts';
+import type { Store } from '../store/contract.ts';
+import type { Timeline } from '../store/verbs/timeline.ts';
 import * as field from './fields.ts';
 import { time } from './fields.ts';
 import { order, PAID } from './order.ts';
@@ -146,7 +147,7 @@ function decidedDocument({ history }: Pick<Timeline, 'history'>): object | null 
 }
 
 /** What the service said last, from its own bytes if they are still there. */
-async function readLastWord(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<LastWord | null> {
+async function readLastWord(store: Pick<Store, 'findEvent'>, timeline: Timeline): Promise<LastWord | null> {
   const event = lastSaid(timeline);
   if (event === undefined) return null;
   const body = (await store.findEvent(event.key))?.body ?? null;
@@ -164,7 +165,7 @@ function factsOf(body: Uint8Array, reading: number | null): readonly PaymentFact
 }
 
 /** The money of the completed payment in the newest webhook that the service has not confirmed. */
-async function readMoneyInDoubt(store: Pick<Queries, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
+async function readMoneyInDoubt(store: Pick<Store, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
   if (!isUnconfirmed(timeline)) return null;
   const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
   const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;

@@ -1,7 +1,7 @@
 import { Fault, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
-import type { ClaimedBulk } from '../store/contract_bulk.ts';
+import type { ClaimedBulk } from '../store/verbs/bulk.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, type LoopTurn, startLoop } from '../work/loop.ts';
 import type { Signal } from '../work/signal.ts';

@@ -5,7 +5,7 @@ import { capabilityWords } from '../explain/capabilities.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
-import type { Probed } from '../store/contract_probe.ts';
+import type { Probed } from '../store/probed.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';

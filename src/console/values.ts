@@ -1,7 +1,7 @@
 import type { OUTCOMES } from '../domain/decision.ts';
 import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
-import type { Count } from '../store/contract_lists.ts';
+import type { Count } from '../store/verbs/list_pages.ts';
 import { inWords } from '../work/clock.ts';
 import { inPlaceOfCommands, type Linking } from './commands.ts';
 import type { View } from './view.ts';

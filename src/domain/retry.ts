@@ -2,6 +2,9 @@
 export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
 export type RowStatus = (typeof ROW_STATUSES)[number];
 
+/** Asks for leases of due rows: at most `limit`, until `nowMs + leaseMs`. */
+export type Claim = { limit: number; nowMs: number; leaseMs: number };
+
 /** The stored fault of a failed attempt. */
 export type FaultNote = { code: string; message: string };
 

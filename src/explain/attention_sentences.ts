@@ -2,7 +2,8 @@ import { type AttentionKind, type AttentionParams, isWholeSentence, type Unreada
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { AttentionSummary, ListedMatter } from '../store/contract_queries.ts';
+import type { AttentionSummary } from '../store/verbs/attention.ts';
+import type { ListedMatter } from '../store/verbs/attention_list.ts';
 import { decisionWords, explainHold } from './decision.ts';
 import {
   adoptCommand,

@@ -1,5 +1,5 @@
 import { concernOf, type MatterGroup } from '../domain/matter.ts';
-import type { Matters } from '../store/contract_queries.ts';
+import type { Matters } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
 import { inMoney, inNumber, total } from './glossary.ts';
 import { ASKING_STOPS } from './service_status.ts';

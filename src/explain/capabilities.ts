@@ -1,4 +1,4 @@
-import type { Capability, NotTried, Probed } from '../store/contract_probe.ts';
+import type { Capability, NotTried, Probed } from '../store/probed.ts';
 
 /** What settled needs a capability of its store for, and what to do without it. */
 type Words = { readonly for: string; readonly without: string };

@@ -1,8 +1,10 @@
 import { UNREAD_REASONS } from '../domain/rejection.ts';
 import type { RowStatus } from '../domain/retry.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { NoticeSummary } from '../store/contract_notices.ts';
-import type { DriftRow, EventSummary, HistoryRow, RejectionSummary, Timeline } from '../store/contract_queries.ts';
+import type { EventSummary, RejectionSummary } from '../store/verbs/lists.ts';
+import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
+import type { DriftRow } from '../store/verbs/service_lists.ts';
+import type { HistoryRow, Timeline } from '../store/verbs/timeline.ts';
 import { inWords } from '../work/clock.ts';
 import { explainAttention } from './attention_sentences.ts';
 import { firstLine, inDeliveries, inTimes, iso, sentence, words } from './glossary.ts';

@@ -1,7 +1,8 @@
 import { type CustomerPaid, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
-import type { EventSummary, Timeline } from '../store/contract_queries.ts';
+import type { EventSummary } from '../store/verbs/lists.ts';
+import type { Timeline } from '../store/verbs/timeline.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { explainHold } from './decision.ts';

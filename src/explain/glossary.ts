@@ -5,8 +5,8 @@ import type { AttentionKind, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
-import type { BulkAction } from '../store/contract_bulk.ts';
-import type { Count } from '../store/contract_lists.ts';
+import type { BulkAction } from '../store/verbs/bulk_actions.ts';
+import type { Count } from '../store/verbs/list_pages.ts';
 
 /** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
 

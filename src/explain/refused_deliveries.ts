@@ -4,7 +4,8 @@ import { UNREAD_REASONS } from '../domain/rejection.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
-import type { RejectionSummary, Timeline } from '../store/contract_queries.ts';
+import type { RejectionSummary } from '../store/verbs/lists.ts';
+import type { Timeline } from '../store/verbs/timeline.ts';
 import { inNumber, shellWord, total, words } from './glossary.ts';
 
 /** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */

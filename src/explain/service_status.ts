@@ -1,6 +1,7 @@
 import { OUTAGE_UNPAID_MAX, type Outage } from '../domain/budget.ts';
 import type { AttentionKind, AttentionParams } from '../domain/matter.ts';
-import type { OtherAddress, Trouble } from '../store/contract_queries.ts';
+import type { Trouble } from '../store/verbs/attention_list.ts';
+import type { OtherAddress } from '../store/verbs/sweep.ts';
 import { inWords } from '../work/clock.ts';
 import { inNumber, iso, words } from './glossary.ts';
 

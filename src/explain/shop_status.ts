@@ -1,6 +1,6 @@
 import { refusesNotices, type ShopFailures, type ShopRefusal, shortAnswer } from '../domain/notice.ts';
-import type { NoticeSummary } from '../store/contract_notices.ts';
-import type { Timeline } from '../store/contract_queries.ts';
+import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
+import type { Timeline } from '../store/verbs/timeline.ts';
 import { waitInWords } from '../work/clock.ts';
 import { inTimes, iso, sentence, words } from './glossary.ts';
 

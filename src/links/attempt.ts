@@ -13,7 +13,7 @@ import {
   ServiceFault,
   webhookBase,
 } from '../paylink/service.ts';
-import type { ClaimedOpening } from '../store/contract_links.ts';
+import type { ClaimedOpening } from '../store/verbs/intents.ts';
 import { type KeepOptions, keepServiceSecret } from './service_secret.ts';
 
 /** The result of one attempt to open a link. Faults of the service are thrown instead. */

@@ -4,7 +4,7 @@ import type { Log } from '../observe/log.ts';
 import { ServiceFault } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Store } from '../store/contract.ts';
-import type { ClaimedOpening } from '../store/contract_links.ts';
+import type { ClaimedOpening } from '../store/verbs/intents.ts';
 import type { Clock } from '../work/clock.ts';
 import { type AttemptOptions, type AttemptResult, attemptOpening } from './attempt.ts';
 

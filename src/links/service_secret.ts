@@ -3,7 +3,7 @@ import type { LinkMade } from '../paylink/service.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { Keyring } from '../secrets/keyring.ts';
 import type { Store } from '../store/contract.ts';
-import type { ClaimedOpening } from '../store/contract_links.ts';
+import type { ClaimedOpening } from '../store/verbs/intents.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** Shorter secrets can be guessed. The same minimum holds for secrets from a shop. */

@@ -1,4 +1,5 @@
-import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';
+import type { Store } from '../store/contract.ts';
+import type { ClaimedNotice } from '../store/verbs/notices.ts';
 import { type BackgroundWorker, startPool } from '../work/loop.ts';
 import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
@@ -14,7 +15,7 @@ const STOP_MS = 2_000;
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> &
   Pick<TargetOptions, 'deadlineClock' | 'resolve'> & {
-    store: Telling;
+    store: Pick<Store, 'claimNotices'> & TellOptions['store'];
     shopUrl: string;
     shopSecrets: readonly Buffer[];
     shopAllowPrivate: boolean;

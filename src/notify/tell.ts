@@ -3,7 +3,8 @@ import type { ShopAnswer } from '../domain/notice.ts';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
 import { Fault, type FaultCode, noteOf } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
-import type { ClaimedNotice, Telling } from '../store/contract_notices.ts';
+import type { Store } from '../store/contract.ts';
+import type { ClaimedNotice } from '../store/verbs/notices.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Target, TargetReply } from './target.ts';
 
@@ -36,7 +37,7 @@ type Attempt = {
 };
 
 export type TellOptions = {
-  store: Pick<Telling, 'finishNotice' | 'retryNotice' | 'buryNotice'>;
+  store: Pick<Store, 'finishNotice' | 'retryNotice' | 'buryNotice'>;
   target: Target;
   keys: readonly Buffer[];
   clock: Clock;

@@ -2,8 +2,8 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
-import type { LeaseCounts, ServerState } from '../store/contract.ts';
-import type { Stats } from '../store/contract_queries.ts';
+import type { ServerState } from '../store/contract.ts';
+import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
 
 /** The sources of a scrape's gauges. */
 export type Sources = {

@@ -4,7 +4,8 @@ import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
-import type { Intake, Recorded } from '../store/contract_inbox.ts';
+import type { Store } from '../store/contract.ts';
+import type { Recorded } from '../store/verbs/intake.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type HookAnswer } from './answers.ts';
 import type { Diagnosis } from './diagnosis.ts';
@@ -35,7 +36,7 @@ export const DELIVERY_OUTCOMES = [
 type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
 export type DeliveryOptions = {
-  store: Pick<Intake, 'recordDelivery' | 'recordHint'>;
+  store: Pick<Store, 'recordDelivery' | 'recordHint'>;
   credentials: Credentials;
   clock: Clock;
   log: Log;

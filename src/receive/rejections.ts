@@ -1,7 +1,8 @@
 import type { KeptReason } from '../domain/rejection.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { Intake, Refusals, Rejection } from '../store/contract_inbox.ts';
+import type { Store } from '../store/contract.ts';
+import type { Rejection } from '../store/verbs/intake.ts';
 import type { Cancel, Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 
@@ -27,7 +28,7 @@ type Counted = Pick<Rejection, 'linkKey' | 'reason' | 'count' | 'lastAtMs'> & {
 
 /** Keeps the reasons of rejections: after the answer, and so seldom that a flood does not reach the disk. */
 export function rejectionLog(options: {
-  store: Pick<Intake, 'recordRejection'> & Refusals;
+  store: Pick<Store, 'recordRejection' | 'endRefusals'>;
   clock: Clock;
   /** `count`: how many rejections could not be stored. */
   onFailed: (error: unknown, count: number) => void;

@@ -4,7 +4,7 @@ import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import { carriesToken, isMissing, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
-import type { ClaimedEvent } from '../store/contract_inbox.ts';
+import type { ClaimedEvent } from '../store/verbs/inbox.ts';
 import { type Clock, inWords } from '../work/clock.ts';
 import { startPool } from '../work/loop.ts';
 import { type SweepOptions, startSweep } from './sweep.ts';

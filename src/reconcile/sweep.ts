@@ -1,7 +1,7 @@
 import type { Log } from '../observe/log.ts';
 import { type ListPage, type Service, ServiceFault } from '../paylink/service.ts';
 import type { Store } from '../store/contract.ts';
-import type { Compared } from '../store/contract_links.ts';
+import type { Compared } from '../store/verbs/sweep.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, startLoop } from '../work/loop.ts';
 import { noteUnsearchable, PAGES_MAX_RESTORED, searchPage } from './restored_copy.ts';

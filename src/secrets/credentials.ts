@@ -1,6 +1,6 @@
 import { Fault, LinkFault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
-import type { CredentialsKey, SealedCredentials } from '../store/contract_inbox.ts';
+import type { CredentialsKey, SealedCredentials } from '../store/verbs/secrets.ts';
 import type { Clock } from '../work/clock.ts';
 import { type Keyring, type StoredSecret, secretsOf } from './keyring.ts';
 

@@ -9,9 +9,8 @@ import {
 } from 'node:crypto';
 import { Fault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
-import type { KeptKey, SealedKey } from '../store/contract_access.ts';
-import type { SealedCredentials } from '../store/contract_inbox.ts';
-import type { SealedSecret } from '../store/contract_links.ts';
+import type { KeptKey, SealedKey } from '../store/verbs/audit.ts';
+import type { SealedCredentials, SealedSecret } from '../store/verbs/secrets.ts';
 import type { Clock } from '../work/clock.ts';
 
 const KEY_BYTES = 32;

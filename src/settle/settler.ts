@@ -4,7 +4,9 @@ import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault, noteOf } from '../fault.ts';
 import { type Log, logChange } from '../observe/log.ts';
 import type { Credentials } from '../secrets/credentials.ts';
-import type { ClaimedEvent, Inbox, SettleResult } from '../store/contract_inbox.ts';
+import type { Store } from '../store/contract.ts';
+import type { ClaimedEvent } from '../store/verbs/inbox.ts';
+import type { SettleResult } from '../store/verbs/settle.ts';
 import type { Clock } from '../work/clock.ts';
 import { startWorker } from '../work/loop.ts';
 import { isSignedFor, readStoredEvent, readStoredReading } from './stored_event.ts';
@@ -19,7 +21,7 @@ const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 export type Settler = ReturnType<typeof startSettler>;
 
 export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
-  store: Pick<Inbox, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
+  store: Pick<Store, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
   policy: Pick<SettlementPolicy, 'asks'>;
   clock: Clock;

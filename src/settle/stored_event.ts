@@ -4,7 +4,7 @@ import { parseBodyExactly } from '../json.ts';
 import { deliveryMac, type EventContent, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { ClaimedEvent, SettleJob } from '../store/contract_inbox.ts';
+import type { ClaimedEvent, SettleJob } from '../store/verbs/inbox.ts';
 
 /** What a row of the inbox says. */
 type Said = EventContent & Pick<SettleJob, 'link'>;

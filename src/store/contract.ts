@@ -1,79 +1,64 @@
-import type { AccessControl, AccessQueries } from './contract_access.ts';
-import type { Bulk, BulkQueries } from './contract_bulk.ts';
-import type { Inbox, Intake, Orders, Refusals, SealedCredentials } from './contract_inbox.ts';
-import type { ApiBudget, Checks, Links, Openings } from './contract_links.ts';
-import type { NoticeQueries, Telling } from './contract_notices.ts';
-import type { Queries } from './contract_queries.ts';
-import type { ServiceQueries } from './contract_service.ts';
+import type { Claim } from '../domain/retry.ts';
+import type { Opened } from './engine.ts';
+import type { Called } from './transaction.ts';
+import type { ClaimedEvent } from './verbs/inbox.ts';
+import type { Delivery, Recorded } from './verbs/intake.ts';
+import type { ClaimedOpening } from './verbs/intents.ts';
+import type { FeedEnd, FeedPage } from './verbs/notice_lists.ts';
+import type { CredentialsKey, SealedCredentials } from './verbs/secrets.ts';
+import type { LeaseCounts, Stats } from './verbs/stats.ts';
+import type { INTAKE, READ, WORK } from './verbs/table.ts';
 
 /**
  * What settled needs from a database. Every verb is one transaction. When its promise resolves, the change is on the
  * disk. When it rejects, nothing has changed, except that a lost connection leaves it unknown: the caller retries.
  * Times are epoch milliseconds from the caller's clock. One contract suite tests every engine.
+ *
+ * Most verbs have one text for both engines. They are described where they are written, in `verbs/`.
  */
-export type Store = Intake &
-  Links &
-  Inbox &
-  Orders &
-  Refusals &
-  ApiBudget &
-  Openings &
-  Checks &
-  Telling &
-  NoticeQueries &
-  Queries &
-  Bulk &
-  BulkQueries &
-  ServiceQueries &
-  AccessControl &
-  AccessQueries &
-  Sharing &
-  Keeping;
+export type Store = Called<typeof INTAKE & typeof WORK & typeof READ> & EngineVerbs;
 
-/** Upkeep of the store itself. */
-export type Keeping = ClockMending & {
-  /** The sealed secrets of links with keys above `after`, in order. Sees everything written before the call. */
-  listSecrets(page: { after: number; limit: number }): Promise<SealedCredentials[]>;
-  /** Replaces the secret `was` by the same one sealed under another key. Does nothing if `was` is no longer stored. */
-  resealSecret(resealed: {
-    linkKey: number;
-    /** `ours` (the default), or the secret that the service named in addition. */
-    whose?: 'ours' | 'service';
-    was: Uint8Array;
-    sealed: Uint8Array;
-    keyId: string;
-    fingerprint: Uint8Array;
-  }): Promise<void>;
+/** The verbs that each engine writes for itself. */
+export type EngineVerbs = {
+  /** The credentials of a link; null if the link is unknown. */
+  findCredentials(by: CredentialsKey): Promise<SealedCredentials | null>;
+  /** Records an authentic, fresh delivery. Settlement needs nothing but this row. */
+  recordDelivery(delivery: Delivery): Promise<Recorded>;
   /**
-   * Notes that settled will also seal secrets under this key. From then on the store opens only with all of its keys.
-   * Throws `secrets_key_in_use` while another replica seals under another key: the two would reseal each other's
-   * secrets.
+   * Leases due rows, oldest first, each with its next attempt number. At most `limit`; fewer if their bodies are large,
+   * but at least one if any is due.
    */
-  addSecretsKey(keyId: string): Promise<void>;
+  claimEvents(claim: Claim): Promise<ClaimedEvent[]>;
+  /** Leases due openings: first those never tried, because a customer waits; then the oldest. */
+  claimOpenings(claim: Claim): Promise<ClaimedOpening[]>;
+  /** Makes every link that can still be paid due now, also those of cancelled orders. `dryRun` only counts them. */
+  catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
   /**
-   * Notes that all secrets are sealed under this key, which the store then needs to open. `damaged`: secrets under
-   * other known keys that do not open, and stay. Throws `secrets_key_in_use` if there are others, or while another
-   * replica seals under another key.
+   * Reads notices after a position of the feed, oldest first, and the newest position; 0 is before the first. The
+   * bodies of a page have at most `bytesMax`, unless it is a single notice.
    */
-  adoptSecretsKey(adoption: { keyId: string; damaged: number }): Promise<void>;
-  /** Writes a consistent, durable copy to `path`, which must not exist. Returns its size in bytes. */
-  backup(to: { path: string }): Promise<{ bytes: number }>;
+  readFeed(page: { after: number; limit: number; bytesMax: number }): Promise<FeedPage>;
+  /**
+   * Finds the end of the feed: no committed notice comes after it, and every later one does. Null if one transaction
+   * could not give every notice its position: call it again.
+   */
+  findFeedEnd(): Promise<FeedEnd | null>;
+  stats(nowMs: number): Promise<Stats>;
+  /** The database, the replicas that use it, and the number of expired leases that no replica has taken over. */
+  storeState(nowMs: number): Promise<StoreState>;
+  /**
+   * A text that changes once any process commits anything. Heartbeats alone do not change it. Other processes cannot
+   * compare it with their own.
+   */
+  changeMark(): Promise<string>;
   /**
    * Records that this process is alive and the store writable. Returns for how long no process had done so. A shared
    * store reports an outage again until `catchUp` has made links due after it. `aheadMs`: how far the last heartbeat
    * lies after `atMs`, written by a clock that was ahead.
    */
   heartbeat(atMs: number): Promise<{ gapMs: number; aheadMs: number }>;
-  /**
-   * Drops old bodies of settled events and readings, and of hints. Their rows stay, and unsettled rows keep their
-   * bodies. Each call does little, so that no delivery waits for it; the next call continues at `next`.
-   */
-  dropBodies(drop: BodyDrop): Promise<BodiesDropped>;
-  /**
-   * Erases old customers' names and e-mail addresses, from payments and from their orders' notices. Each call does
-   * little; repeat it while `isMore`. A notice that is still owed keeps its body and is examined again later.
-   */
-  dropCustomers(drop: CustomerDrop): Promise<CustomersDropped>;
+  /** Writes a consistent, durable copy to `path`, which must not exist. Returns its size in bytes. */
+  backup(to: { path: string }): Promise<{ bytes: number }>;
   /**
    * Removes what was dropped before from the files of the store, log included, as far as settled can: in SQLite,
    * unless another connection reads what was there before. PostgreSQL does so itself.
@@ -88,54 +73,16 @@ export type Keeping = ClockMending & {
   close(): Promise<void>;
 };
 
+/** The result of opening an engine. */
+export type OpenedEngine = {
+  store: Store;
+  opened: Opened;
+  /** Refuses every call that waits for an answer. */
+  abandon(): void;
+};
+
 /** Names of the indexes built by this call, and of those still missing. */
 export type IndexesBuilt = { built: string[]; missing: string[] };
-
-export type BodyDrop = {
-  /** Bodies of rows settled later than this, and of hints received later, are kept. */
-  untilMs: number;
-  nowMs: number;
-  /** The `next` of the previous call; 0 to begin. */
-  after: number;
-  /** The most rows read; fewer if they are large. */
-  limit: number;
-};
-
-/** `next` is null if nothing more can be dropped. */
-export type BodiesDropped = { dropped: number; next: number | null };
-
-type CustomerDrop = {
-  /** Details that came later than this are kept. */
-  untilMs: number;
-  /** The most payments examined. */
-  limit: number;
-  /** Whether settled sends notices. Only then is a pending notice owed. */
-  sendsNotices: boolean;
-};
-
-/** `dropped`: payments that lost a name or an address. `isMore`: whether another call would find more. */
-type CustomersDropped = { dropped: number; isMore: boolean };
-
-/** Corrections to rows after the clock stepped. */
-type ClockMending = {
-  /**
-   * Makes rows due now if they wait longer than any row may, because a clock that was ahead put them off. Leases that
-   * would last too long expire within a minute. Changes at most `limit` rows of a kind; repeat until it changes none.
-   */
-  hastenDue(hasten: { waitMsMax: number; nowMs: number; limit: number }): Promise<{ hastened: number }>;
-  /**
-   * Corrects `limit` rows with keys above `after` for a step of the clock. Owed notices do not age by it, and after a
-   * step back no link is checked later than its schedule says. Repeating it is harmless. `stepMs` is negative for a
-   * step back. `next` is null if no rows are left.
-   */
-  mendTimes(mend: { stepMs: number; nowMs: number; after: number; limit: number }): Promise<{ next: number | null }>;
-};
-
-/** How replicas share a store. */
-export type Sharing = {
-  /** The database, the replicas that use it, and the number of expired leases that no replica has taken over. */
-  storeState(nowMs: number): Promise<StoreState>;
-};
 
 export type StoreState = {
   /** The engine and its version, for people. */
@@ -167,9 +114,6 @@ export type ServerState = {
   /** The standbys that a primary's commits wait for; null if they wait for none. */
   waitsFor: string | null;
 };
-
-/** Leased rows. */
-export type LeaseCounts = { events: number; openings: number; notices: number };
 
 export type ReplicaSummary = {
   name: string;

@@ -1,7 +1,6 @@
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { PostgresAddress, StoreAddress } from './address.ts';
-import type { Store } from './contract.ts';
 
 /** After a longer outage the service may have given up on deliveries: its first retries come within minutes. */
 export const OUTAGE_MS = 120_000;
@@ -17,14 +16,6 @@ export type CallOptions = {
   callTimeoutMs: number;
   /** Called after each commit, with the number of calls that shared it and how long it took. */
   onBatch: (calls: number, seconds: number) => void;
-};
-
-/** The result of opening an engine. */
-export type OpenedEngine = {
-  store: Store;
-  opened: Opened;
-  /** Refuses every call that waits for an answer. */
-  abandon(): void;
 };
 
 export function stopped(): Fault {

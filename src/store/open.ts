@@ -3,10 +3,11 @@ import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
-import type { Probed, ProbeOptions } from './contract_probe.ts';
-import type { KeysGiven, Migrated, MigrateOptions, OpenedEngine } from './engine.ts';
+import type { OpenedEngine } from './contract.ts';
+import type { KeysGiven, Migrated, MigrateOptions } from './engine.ts';
 import type { Wakeups } from './postgres/notify.ts';
 import type { PostgresStoreOptions } from './postgres/store.ts';
+import type { Probed, ProbeOptions } from './probed.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
 

@@ -67,7 +67,7 @@ export type Answer<T> = { [Symbol.iterator](): Iterator<Awaited, T, unknown> };
  */
 export type Work<T> = Generator<Awaited, T, unknown>;
 
-/** The verbs of a contract as they are written: inside a given transaction. */
+/** Verbs that are called from outside, as an engine writes them: inside a given transaction. */
 export type InTransaction<T> = {
   [K in keyof T]: T[K] extends (...args: infer A) => Promise<infer R>
     ? (tx: Transaction, ...args: A) => Work<R>

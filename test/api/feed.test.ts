@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { readFeed } from '../../src/api/feed_and_tail.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
-import type { FeedPage } from '../../src/store/contract_notices.ts';
+import type { FeedPage } from '../../src/store/verbs/notice_lists.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { openSignal } from '../../src/work/signal.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checkShop } from '../../src/api/notices.ts';
 import type { Store } from '../../src/store/contract.ts';
-import type { ShopState } from '../../src/store/contract_notices.ts';
+import type { ShopState } from '../../src/store/verbs/notice_lists.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';

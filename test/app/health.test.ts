@@ -3,7 +3,7 @@ import { Health, startHeartbeat, watchIntake } from '../../src/app/health.ts';
 import { Fault } from '../../src/fault.ts';
 import type { Log } from '../../src/observe/log.ts';
 import type { Store } from '../../src/store/contract.ts';
-import type { Delivery } from '../../src/store/contract_inbox.ts';
+import type { Delivery } from '../../src/store/verbs/intake.ts';
 import { systemClock } from '../../src/work/clock.ts';
 
 const AWAY_MS = 600_000;

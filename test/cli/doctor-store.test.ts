@@ -3,7 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
-import type { Probed } from '../../src/store/contract_probe.ts';
+import type { Probed } from '../../src/store/probed.ts';
 import { textOf } from '../console/reading.ts';
 import { smallDisk } from '../process/disk.ts';
 import { signIn } from '../support/access.ts';

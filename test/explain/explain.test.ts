@@ -5,8 +5,9 @@ import type { Order } from '../../src/domain/order.ts';
 import { type KnownDetails, NO_DETAILS } from '../../src/domain/payment_details.ts';
 import { explain } from '../../src/explain/explain.ts';
 import { headerNames } from '../../src/paylink/events.ts';
-import type { NoticeSummary } from '../../src/store/contract_notices.ts';
-import type { EventSummary, Timeline } from '../../src/store/contract_queries.ts';
+import type { EventSummary } from '../../src/store/verbs/lists.ts';
+import type { NoticeSummary } from '../../src/store/verbs/notice_lists.ts';
+import type { Timeline } from '../../src/store/verbs/timeline.ts';
 import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);

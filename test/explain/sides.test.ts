@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../../src/explain/sides.ts';
-import type { EventSummary, Timeline } from '../../src/store/contract_queries.ts';
+import type { EventSummary } from '../../src/store/verbs/lists.ts';
+import type { Timeline } from '../../src/store/verbs/timeline.ts';
 import { aFact, anOrder, orderIn, stated } from '../support/orders.ts';
 
 const row = (over: Partial<EventSummary> = {}) =>

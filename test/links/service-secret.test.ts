@@ -4,7 +4,7 @@ import { Fault } from '../../src/fault.ts';
 import { keepServiceSecret } from '../../src/links/service_secret.ts';
 import type { LinkMade } from '../../src/paylink/service.ts';
 import type { Store } from '../../src/store/contract.ts';
-import type { ClaimedOpening } from '../../src/store/contract_links.ts';
+import type { ClaimedOpening } from '../../src/store/verbs/intents.ts';
 
 const OPENING = { linkKey: 1, token: 'token', reference: 'order-1' } as ClaimedOpening;
 

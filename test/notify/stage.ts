@@ -7,7 +7,7 @@ import type { FactKind } from '../../src/domain/fact.ts';
 import { type NotifierOptions, startNotifier } from '../../src/notify/notifier.ts';
 import { openLog } from '../../src/observe/log.ts';
 import type { Store } from '../../src/store/contract.ts';
-import type { NoticeDetail, NoticeSummary, Telling } from '../../src/store/contract_notices.ts';
+import type { NoticeDetail, NoticeSummary } from '../../src/store/verbs/notice_lists.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import type { BackgroundWorker } from '../../src/work/loop.ts';
 import { type Link, said, World } from '../store/contract/world.ts';
@@ -152,7 +152,7 @@ function worldOf(store: Store): World {
 }
 
 /** The store, and how much of it is in hand: calls that were not answered, and claimed notices that were not written. */
-function watch(store: Store): { store: Telling; inHand: () => number; change: () => Promise<void> } {
+function watch(store: Store): { store: NotifierOptions['store']; inHand: () => number; change: () => Promise<void> } {
   let inHand = 0;
   let changing = Promise.withResolvers<void>();
   function change(by: number): void {
@@ -179,8 +179,6 @@ function watch(store: Store): { store: Telling; inHand: () => number; change: ()
       finishNotice: (told) => call(store.finishNotice(told), ended),
       retryNotice: (failed) => call(store.retryNotice(failed), ended),
       buryNotice: (failed) => call(store.buryNotice(failed), ended),
-      resendNotice: (resent) => call(store.resendNotice(resent), () => 0),
-      stopTelling: store.stopTelling,
     },
   };
 }

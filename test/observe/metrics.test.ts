@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Metrics, openMetrics } from '../../src/observe/metrics.ts';
-import type { Stats } from '../../src/store/contract_queries.ts';
+import type { Stats } from '../../src/store/verbs/stats.ts';
 import type { TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { NOTHING, SOURCES, samples } from '../support/observe.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { openFindLink } from '../../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../../src/secrets/credentials.ts';
-import type { CredentialsKey } from '../../src/store/contract_inbox.ts';
+import type { CredentialsKey } from '../../src/store/verbs/secrets.ts';
 
 const link = (token: string): LinkCredentials => ({ linkKey: 1, reference: 'order-1', token, secret: 'x'.repeat(24) });
 

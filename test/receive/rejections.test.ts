@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { rejectionLog } from '../../src/receive/rejections.ts';
-import type { Rejection } from '../../src/store/contract_inbox.ts';
+import type { Rejection } from '../../src/store/verbs/intake.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';

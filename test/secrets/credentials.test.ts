@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Credentials, openCredentials } from '../../src/secrets/credentials.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
-import type { CredentialsKey, SealedCredentials } from '../../src/store/contract_inbox.ts';
+import type { CredentialsKey, SealedCredentials } from '../../src/store/verbs/secrets.ts';
 
 const keyring = openKeyring(randomBytes(32));
 

@@ -3,8 +3,8 @@ import { Fault } from '../../src/fault.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { type RotationOptions, startRotation } from '../../src/secrets/rotation.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
-import type { SealedKey } from '../../src/store/contract_access.ts';
-import type { SealedCredentials } from '../../src/store/contract_inbox.ts';
+import type { SealedKey } from '../../src/store/verbs/audit.ts';
+import type { SealedCredentials } from '../../src/store/verbs/secrets.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { readableLog } from '../support/observe.ts';
 

@@ -8,7 +8,7 @@ import {
   type SettlerOptions,
   startSettler,
 } from '../../src/settle/settler.ts';
-import type { ClaimedEvent } from '../../src/store/contract_inbox.ts';
+import type { ClaimedEvent } from '../../src/store/verbs/inbox.ts';
 
 const YIELD_MS_MAX = 10_000;
 

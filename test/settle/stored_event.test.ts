@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { deliveryMac } from '../../src/paylink/events.ts';
 import { readStoredEvent, readStoredReading } from '../../src/settle/stored_event.ts';
-import type { ClaimedEvent } from '../../src/store/contract_inbox.ts';
+import type { ClaimedEvent } from '../../src/store/verbs/inbox.ts';
 
 const SECRET = 'a signing secret of the tests';
 const TIMESTAMP = '1700000000000';

@@ -1,16 +1,10 @@
 import { readSearch } from '../../src/domain/search.ts';
 import type { Store } from '../../src/store/contract.ts';
-import type {
-  EventFilter,
-  NoticeFilter,
-  OrderFilter,
-  RejectionFilter,
-  RowPage,
-} from '../../src/store/contract_lists.ts';
 import type { Transaction, Work } from '../../src/store/transaction.ts';
-import { listVerbs } from '../../src/store/verbs/lists.ts';
-import { noticeQueries } from '../../src/store/verbs/notices.ts';
-import { listOrders } from '../../src/store/verbs/orders_list.ts';
+import type { RowPage } from '../../src/store/verbs/list_pages.ts';
+import { type EventFilter, listVerbs, type RejectionFilter } from '../../src/store/verbs/lists.ts';
+import { type NoticeFilter, noticeQueries } from '../../src/store/verbs/notice_lists.ts';
+import { listOrders, type OrderFilter } from '../../src/store/verbs/orders_list.ts';
 import type { Filling, Many } from './many_matters.ts';
 
 /** Every search and filter of the lists, on a store in which most conditions let more rows through than a few. */

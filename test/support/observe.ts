@@ -1,7 +1,7 @@
 import pino from 'pino';
 import type { Sources } from '../../src/observe/gauges.ts';
 import type { Log } from '../../src/observe/log.ts';
-import type { Stats } from '../../src/store/contract_queries.ts';
+import type { Stats } from '../../src/store/verbs/stats.ts';
 
 type Line = { level: string; msg: string } & Record<string, unknown>;
 

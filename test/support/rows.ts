@@ -1,8 +1,9 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { explainMatter } from '../../src/explain/attention_sentences.ts';
-import type { ListedMatter, Queries } from '../../src/store/contract_queries.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { connectionOptions } from '../../src/store/postgres/connection.ts';
+import type { ListedMatter } from '../../src/store/verbs/attention_list.ts';
 import type { TestApp } from './app.ts';
 
 /** Reads rows of a running settled's SQLite file that no API shows. */
@@ -60,7 +61,7 @@ export function startEndlessRun(storePath: string, key: number): void {
 
 /** The open matters of attention, newest first; `detail`: as a person reads it. */
 export async function openAttention(
-  store: Pick<Queries, 'listMatters'>,
+  store: Pick<Store, 'listMatters'>,
 ): Promise<(ListedMatter & { reference: string | null })[]> {
   const { rows } = await store.listMatters({ limit: 1_000, after: null, kind: null, state: null });
   return rows

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { IndexesBuilt, Keeping } from '../contract.ts';
+import type { EngineVerbs, IndexesBuilt } from '../contract.ts';
 import { readMigrations } from '../migrate.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';
@@ -60,7 +60,7 @@ const TURN = 0x1d8;
  */
 export async function buildIndexes(
   servers: Servers,
-  { signal }: Parameters<Keeping['buildIndexes']>[0],
+  { signal }: Parameters<EngineVerbs['buildIndexes']>[0],
 ): Promise<IndexesBuilt> {
   const clients: ServerConnection[] = [];
   const destroy = () => {

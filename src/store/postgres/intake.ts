@@ -1,8 +1,8 @@
 import type { Clock } from '../../work/clock.ts';
-import type { Delivery, Intake, Recorded, SealedCredentials } from '../contract_inbox.ts';
+import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type Statement, statement, type Transaction } from '../transaction.ts';
-import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
-import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
+import { type Delivery, type Recorded, recordOne, type SameId } from '../verbs/intake.ts';
+import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import { batched } from './batches.ts';
 import type { Database } from './database.ts';
 import { WAIT_FOR_DISK, WAIT_FOR_STORAGE } from './transaction.ts';
@@ -10,8 +10,8 @@ import { WAIT_FOR_DISK, WAIT_FOR_STORAGE } from './transaction.ts';
 /** A delivery may wait for both, which leaves some of the twenty seconds that its sender allows. */
 const TIMEOUTS = { find: 4_000, record: 10_000 } as const;
 
-/** The verbs that a delivery's acknowledgement waits for: calls of one moment share one statement and round trip. */
-export function intakeVerbs(db: Database, clock: Clock): Intake {
+/** The verbs that a fresh delivery's acknowledgement waits for: calls of one moment share one statement and round trip. */
+export function intakeVerbs(db: Database, clock: Clock): Pick<EngineVerbs, 'findCredentials' | 'recordDelivery'> {
   const byToken = finder(db, clock, BY_TOKEN, ({ token }) => token);
   const byLinkId = finder(db, clock, BY_LINK_ID, ({ linkId = null }) => linkId);
   const byLinkKey = finder(db, clock, BY_LINK_KEY, ({ linkKey }) => linkKey);
@@ -30,8 +30,6 @@ export function intakeVerbs(db: Database, clock: Clock): Intake {
     },
     // An unreadable delivery also queues a check, in the same transaction.
     recordDelivery: (delivery) => (delivery.readable ? record(delivery) : recordAlone(db, delivery)),
-    recordHint: (hint) => db.write((tx) => recordHint(tx, hint)),
-    recordRejection: (rejection) => db.write((tx) => recordRejection(tx, rejection)),
   };
 }
 

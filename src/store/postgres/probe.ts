@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
 import type { PostgresAddress } from '../address.ts';
-import type { PostgresCapability, Probed, ProbeOptions } from '../contract_probe.ts';
+import type { PostgresCapability, Probed, ProbeOptions } from '../probed.ts';
 import { storeFault } from './faults.ts';
 import { type Ground, LEFT_BEHIND, openGround, type Probe } from './probe_ground.ts';
 import { ROW_PROBES } from './probe_rows.ts';

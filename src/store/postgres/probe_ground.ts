@@ -1,5 +1,5 @@
 import type { PostgresAddress, ServerAddress } from '../address.ts';
-import type { Probed, ProbeOptions } from '../contract_probe.ts';
+import type { Probed, ProbeOptions } from '../probed.ts';
 import { ServerConnection } from './connection.ts';
 import { connectionFault, storeFault } from './faults.ts';
 import { Servers } from './servers.ts';

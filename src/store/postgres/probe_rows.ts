@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { NotTried } from '../contract_probe.ts';
+import type { NotTried } from '../probed.ts';
 import { BEGIN, type Ground, type Probe } from './probe_ground.ts';
 
 /** What statements can do with tables and rows. Each probe uses its own rows in the table of the run. */

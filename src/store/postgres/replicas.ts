@@ -1,4 +1,4 @@
-import type { Keeping, ReplicaSummary, Sharing } from '../contract.ts';
+import type { EngineVerbs, ReplicaSummary } from '../contract.ts';
 import { ALIVE_MS, OUTAGE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
@@ -42,7 +42,7 @@ export function arrive(tx: Transaction, beat: Beat, atMs: number): Answer<number
 }
 
 /** Records a replica's heartbeat. */
-export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<Awaited<ReturnType<Keeping['heartbeat']>>> {
+export function* heartbeat(tx: Transaction, beat: Beat, atMs: number): Work<{ gapMs: number; aheadMs: number }> {
   const asked = tx.one<{ aliveAtMs: number }>(LAST);
   const outageMs = yield* findOutage(tx);
   const last = yield* asked;
@@ -100,7 +100,7 @@ const LIST = statement(`
     alive_at_ms AS aliveAtMs, settings FROM replica ORDER BY started_at_ms, name`);
 type ReplicaRow = Omit<ReplicaSummary, 'isAlive' | 'leases' | 'settings'> & { settings: string };
 
-export const replicaVerbs: InTransaction<Sharing> = {
+export const replicaVerbs: InTransaction<Pick<EngineVerbs, 'storeState'>> = {
   /** Without the servers, which are asked on separate connections. */
   *storeState(tx, nowMs) {
     const asked = {

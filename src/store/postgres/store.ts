@@ -1,10 +1,10 @@
 import { Fault } from '../../fault.ts';
 import type { Cancel } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
-import type { Store } from '../contract.ts';
-import { type KeysGiven, type OpenedEngine, stopped } from '../engine.ts';
+import type { OpenedEngine, Store } from '../contract.ts';
+import { type KeysGiven, stopped } from '../engine.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
-import { READ, WORK } from '../verbs/table.ts';
+import { INTAKE, READ, WORK } from '../verbs/table.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { type DatabaseClock, databaseClock } from './database_clock.ts';
@@ -85,17 +85,18 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   const { clock, wakeups, servers, direct } = parts;
   const gate = openGate();
   type Verb = (tx: Transaction, ...args: readonly unknown[]) => Work<unknown>;
-  const write = (_: string, verb: unknown, args: readonly unknown[]) =>
-    gate.enter(() => db.write((tx) => (verb as Verb)(tx, ...args)));
-  const read = (_: string, verb: unknown, args: readonly unknown[]) =>
-    gate.enter(() => db.read((tx) => (verb as Verb)(tx, ...args)));
-  const { findCredentials, recordDelivery, recordHint, recordRejection } = intakeVerbs(intake, clock);
+  const by =
+    (way: 'read' | 'write', on = db) =>
+    (_: string, verb: unknown, args: readonly unknown[]) =>
+      gate.enter(() => on[way]((tx) => (verb as Verb)(tx, ...args)));
+  const { findCredentials, recordDelivery } = intakeVerbs(intake, clock);
   const changes = watchChanges(db);
   const census = openCensus(db, clock);
   let closed: Promise<void> | undefined;
   return {
-    ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, write),
-    ...called({ ...READ, ...replicaVerbs }, read),
+    ...called(INTAKE, by('write', intake)),
+    ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, by('write')),
+    ...called({ ...READ, ...replicaVerbs }, by('read')),
     storeState: (nowMs) =>
       gate.enter(async () => {
         const [state, states] = await Promise.all([
@@ -111,8 +112,6 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
       }),
     findCredentials: (by) => gate.enter(() => findCredentials(by)),
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),
-    recordHint: (hint) => gate.enter(() => recordHint(hint)),
-    recordRejection: (rejection) => gate.enter(() => recordRejection(rejection)),
     catchUp: (options) => gate.enter(() => catchUp(db, options)),
     changeMark: () => gate.enter(changes.mark),
     heartbeat: (atMs) =>

@@ -1,14 +1,11 @@
 import type { Clock } from '../../work/clock.ts';
 import { type Latest, openLatest } from '../../work/latest.ts';
-import type { ClaimedEvent, Inbox } from '../contract_inbox.ts';
-import type { Openings } from '../contract_links.ts';
-import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
-import type { Stats } from '../contract_queries.ts';
+import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
-import { type FeedRow, feedNotice } from '../verbs/notices.ts';
-import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
-import { type Census, type Counters, countStatuses, readStats, takeCensus } from '../verbs/stats.ts';
+import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
+import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/intents.ts';
+import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
+import { type Census, type Counters, countStatuses, readStats, type Stats, takeCensus } from '../verbs/stats.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -60,7 +57,7 @@ const CLAIM_OPENINGS = statement(`
   FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
   ORDER BY p.was_tried, p.due_at_ms, p.link_key`);
 
-export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
+export const claimVerbs: InTransaction<Pick<EngineVerbs, 'claimEvents' | 'claimOpenings'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
@@ -106,7 +103,7 @@ const END = statement(`
   FROM instance`);
 
 /** The feed. Each verb may give positions, so each is a writing transaction. */
-export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
+export const feedVerbs: InTransaction<Pick<EngineVerbs, 'readFeed' | 'findFeedEnd'>> = {
   /** If notices were committed without a position, gives them one and reads again. */
   *readFeed(tx, page) {
     const without = tx.one(ANY_WITHOUT_POSITION);

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
-import type { Store } from '../contract.ts';
-import { type CallOptions, type Opened, type OpenedEngine, stopped, WAITING_MAX } from '../engine.ts';
+import type { OpenedEngine, Store } from '../contract.ts';
+import { type CallOptions, type Opened, stopped, WAITING_MAX } from '../engine.ts';
 import { called } from '../transaction.ts';
 import { LANES } from './lanes.ts';
 import {

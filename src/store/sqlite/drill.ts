@@ -1,10 +1,9 @@
 import Database from 'better-sqlite3';
 import type { OrderState } from '../../domain/order.ts';
 import type { RowStatus } from '../../domain/retry.ts';
-import type { SealedCredentials } from '../contract_inbox.ts';
 import type { KeysNoted } from '../engine.ts';
 import { auditQueries } from '../verbs/audit.ts';
-import { secretVerbs } from '../verbs/secrets.ts';
+import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { asOpenFault, corrupt } from './faults.ts';
 import { refuseForeign } from './identity.ts';

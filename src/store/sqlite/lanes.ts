@@ -1,11 +1,11 @@
 import { catchUpAtOnce } from '../verbs/sweep.ts';
-import { READ, WORK } from '../verbs/table.ts';
+import { INTAKE, READ, WORK } from '../verbs/table.ts';
 import { claimVerbs, counterVerbs, eraseDropped, feedVerbs, heartbeat, intakeVerbs } from './verbs.ts';
 
 /** Every verb on SQLite, by lane. */
 export const LANES = {
   /** A delivery's answer waits for these. The heartbeat shows whether they are carried out. */
-  intake: { ...intakeVerbs, heartbeat },
+  intake: { ...INTAKE, ...intakeVerbs, heartbeat },
   work: { ...WORK, ...claimVerbs, catchUp: catchUpAtOnce, eraseDropped },
   /** Verbs that only read, in their own thread: no commit waits for them. */
   read: { ...READ, ...feedVerbs, ...counterVerbs },

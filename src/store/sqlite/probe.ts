@@ -13,7 +13,7 @@ import {
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import Database from 'better-sqlite3';
-import type { Probed, ProbeOptions, SqliteCapability } from '../contract_probe.ts';
+import type { Probed, ProbeOptions, SqliteCapability } from '../probed.ts';
 import { asOpenFault } from './faults.ts';
 import { openForReading, syncPath } from './file.ts';
 import { refuseForeign } from './identity.ts';

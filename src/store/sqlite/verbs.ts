@@ -1,14 +1,10 @@
-import type { Keeping, Sharing } from '../contract.ts';
-import type { ClaimedEvent, Delivery, Inbox, Intake, SealedCredentials } from '../contract_inbox.ts';
-import type { Openings } from '../contract_links.ts';
-import type { FeedEnd, FeedPage, NoticeQueries } from '../contract_notices.ts';
-import type { Queries } from '../contract_queries.ts';
+import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX } from '../verbs/inbox.ts';
-import { recordHint, recordOne, recordRejection, type SameId } from '../verbs/intake.ts';
-import { type FeedRow, feedNotice } from '../verbs/notices.ts';
-import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/openings.ts';
-import { SEALED_CREDENTIALS } from '../verbs/secrets.ts';
+import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
+import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
+import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/intents.ts';
+import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
+import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import {
   COUNT_SUPERSEDED,
   type Counters,
@@ -24,6 +20,8 @@ import {
  * The verbs whose text is SQLite's alone: one process writes, so claims lock no rows, keys are in commit order, and
  * triggers keep counts.
  */
+
+type Verbs = InTransaction<EngineVerbs>;
 
 const BY_TOKEN = statement(`${SEALED_CREDENTIALS} WHERE l.token = @token`);
 const BY_LINK_ID = statement(`${SEALED_CREDENTIALS} WHERE l.link_id = @linkId`);
@@ -41,7 +39,7 @@ function* findSameId(tx: Transaction, delivery: Delivery): Work<SameId[]> {
   return [first, ...(yield* tx.all<SameId>(FIND_SAME, delivery))];
 }
 
-export const intakeVerbs: InTransaction<Intake> = {
+export const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
   *findCredentials(tx, by) {
     const asked = 'token' in by ? BY_TOKEN : 'linkId' in by ? BY_LINK_ID : 'linkKey' in by ? BY_LINK_KEY : BY_REFERENCE;
     return (yield* tx.one<SealedCredentials>(asked, by)) ?? null;
@@ -49,8 +47,6 @@ export const intakeVerbs: InTransaction<Intake> = {
   *recordDelivery(tx, delivery) {
     return yield* recordOne(tx, delivery, findSameId);
   },
-  recordHint,
-  recordRejection,
 };
 
 const LAPSE_EVENTS = statement(`
@@ -77,7 +73,7 @@ const LEASE_OPENING = statement(`
   UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
   WHERE link_key = @linkKey`);
 
-export const claimVerbs: InTransaction<Pick<Inbox, 'claimEvents'> & Pick<Openings, 'claimOpenings'>> = {
+export const claimVerbs: Pick<Verbs, 'claimEvents' | 'claimOpenings'> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const claimed: ClaimedEvent[] = [];
@@ -106,7 +102,7 @@ const END = statement('SELECT generation, (SELECT coalesce(max(key), 0) FROM out
 const PAGE = statement(`
   SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`);
 
-export const feedVerbs: InTransaction<Pick<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
+export const feedVerbs: Pick<Verbs, 'readFeed' | 'findFeedEnd'> = {
   *readFeed(tx, { after, limit, bytesMax }) {
     const { generation, position: newest } = (yield* tx.one<FeedEnd>(END)) as FeedEnd;
     const rows = yield* tx.all<FeedRow>(PAGE, { after, limit });
@@ -147,7 +143,7 @@ const COUNTERS: Counters = {
 
 const SERVER = statement('SELECT sqlite_version() AS version');
 
-export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
+export const counterVerbs: Pick<Verbs, 'stats' | 'storeState'> = {
   *stats(tx, nowMs) {
     return yield* readStats(tx, nowMs, COUNTERS, yield* takeCensus(tx, ORDERS));
   },
@@ -170,7 +166,7 @@ export const counterVerbs: InTransaction<Pick<Queries, 'stats'> & Sharing> = {
 const LAST_ALIVE = statement('SELECT alive_at_ms AS aliveAtMs FROM instance');
 const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
 
-export const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atMs) {
+export const heartbeat: Verbs['heartbeat'] = function* (tx, atMs) {
   const last = yield* tx.one<{ aliveAtMs: number }>(LAST_ALIVE);
   tx.send(ALIVE, { atMs });
   const gapMs = atMs - (last?.aliveAtMs ?? atMs);
@@ -178,6 +174,6 @@ export const heartbeat: InTransaction<Keeping>['heartbeat'] = function* (tx, atM
 };
 
 /** Its work is a checkpoint, which the writer does after the transaction. */
-export const eraseDropped: InTransaction<Keeping>['eraseDropped'] = function* () {
+export const eraseDropped: Verbs['eraseDropped'] = function* () {
   return { isErased: false };
 };

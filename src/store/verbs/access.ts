@@ -1,9 +1,10 @@
-import { SESSION_MS } from '../../domain/access.ts';
-import type { AccessControl, AccessQueries, SessionSummary, TokenSummary } from '../contract_access.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { writeAudit } from './audit.ts';
+import { type PersonRole, SESSION_MS } from '../../domain/access.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Author, writeAudit } from './audit.ts';
 
 /**
+ * Tokens, sessions and sign-in links. The store keeps only the SHA-256 of their secrets.
+ *
  * A change to a token or session locks its row first and the audit chain last. Sessions and sign-in links hold the
  * SHA-256 of the token that they came from, and are valid only while it is.
  */
@@ -53,10 +54,32 @@ const TAKE_LINK = statement(`
   DELETE FROM sign_in_link AS l WHERE l.sha256 = @linkSha256 AND l.expires_at_ms > @nowMs AND ${tokenIsValid('l')}
   RETURNING name, role, token_sha256 AS tokenSha256`);
 
-export const accessVerbs: InTransaction<
-  Omit<AccessControl, 'recordAction' | 'keepAuditKey' | 'restartAudit' | 'resealAuditKey'>
-> = {
-  *addToken(tx, { by, ...token }) {
+export type TokenSummary = {
+  key: number;
+  name: string;
+  role: PersonRole;
+  createdAtMs: number;
+  expiresAtMs: number | null;
+  revokedAtMs: number | null;
+};
+
+export type SessionSummary = {
+  key: number;
+  name: string;
+  role: PersonRole;
+  createdAtMs: number;
+  usedAtMs: number;
+  endedAtMs: number | null;
+};
+
+/** Who the bearer of a session or sign-in link is. `tokenSha256`: of the token that the person signed in with. */
+type Bearer = { name: string; role: PersonRole; tokenSha256: Uint8Array };
+type SignIn = Bearer & { sha256: Uint8Array; by: Author; atMs: number };
+type NewToken = Pick<TokenSummary, 'name' | 'role' | 'expiresAtMs'> & { sha256: Uint8Array; by: Author; atMs: number };
+
+export const accessVerbs = {
+  /** `taken`: another token has this name and is not revoked. */
+  *addToken(tx: Transaction, { by, ...token }: NewToken): Work<TokenSummary | 'taken'> {
     const { name, role, expiresAtMs, atMs } = token;
     const row = yield* tx.one<{ key: number }>(INSERT_TOKEN, token);
     if (row === undefined) return 'taken';
@@ -64,32 +87,55 @@ export const accessVerbs: InTransaction<
     yield* writeAudit(tx, by, { action: 'add_token', subject: name, after }, atMs);
     return { key: row.key, name, role, createdAtMs: atMs, expiresAtMs, revokedAtMs: null };
   },
-  *revokeToken(tx, { name, by, atMs }) {
+  /** Revokes a token by name, and ends its sessions and sign-in links. Null if there is no such token. */
+  *revokeToken(
+    tx: Transaction,
+    { name, by, atMs }: { name: string; by: Author; atMs: number },
+  ): Work<TokenSummary | null> {
     const found = yield* tx.one<TokenSummary>(TOKEN_BY_NAME, { name });
     if (found === undefined) return null;
     tx.send(REVOKE_TOKEN, { key: found.key, atMs });
     yield* writeAudit(tx, by, { action: 'revoke_token', subject: name, before: { role: found.role } }, atMs);
     return { ...found, revokedAtMs: atMs };
   },
-  *addSignInLink(tx, { by, ...link }) {
+  /** Stores a link that signs in once, and deletes expired ones. */
+  *addSignInLink(tx: Transaction, { by, ...link }: SignIn & { expiresAtMs: number }): Work<void> {
     tx.send(FORGET_LINKS, { atMs: link.atMs });
     tx.send(INSERT_LINK, link);
     yield* writeAudit(tx, by, { action: 'add_sign_in_link', subject: link.name }, link.atMs);
   },
-  *consumeSignInLink(tx, { linkSha256, sha256, bootstrapSha256, from, atMs }) {
-    type Taken = Pick<Parameters<AccessControl['beginSession']>[0], 'name' | 'role' | 'tokenSha256'>;
-    const link = yield* tx.one<Taken>(TAKE_LINK, { linkSha256, bootstrapSha256, nowMs: atMs });
+  /**
+   * Consumes a sign-in link and begins a session for its person. Null if the link does not exist or has expired, or if
+   * its token was revoked.
+   */
+  *consumeSignInLink(
+    tx: Transaction,
+    used: {
+      linkSha256: Uint8Array;
+      sha256: Uint8Array;
+      bootstrapSha256: Uint8Array;
+      from: Pick<Author, 'origin' | 'address' | 'auditKey'>;
+      atMs: number;
+    },
+  ): Work<SessionSummary | null> {
+    const { linkSha256, sha256, bootstrapSha256, from, atMs } = used;
+    const link = yield* tx.one<Bearer>(TAKE_LINK, { linkSha256, bootstrapSha256, nowMs: atMs });
     if (link === undefined) return null;
     const { name, role } = link;
     return yield* insertSession(tx, { ...link, sha256, by: { ...from, name, role }, atMs });
   },
-  *beginSession(tx, session) {
+  *beginSession(tx: Transaction, session: SignIn): Work<SessionSummary> {
     return yield* insertSession(tx, session);
   },
-  *touchSession(tx, touched) {
+  /** Records that a session was used. */
+  *touchSession(tx: Transaction, touched: { key: number; atMs: number }): Work<void> {
     tx.send(TOUCH, touched);
   },
-  *endSession(tx, { key, by, atMs }) {
+  /** Ends a session. Null if it does not exist or has ended. */
+  *endSession(
+    tx: Transaction,
+    { key, by, atMs }: { key: number; by: Author; atMs: number },
+  ): Work<SessionSummary | null> {
     const found = yield* tx.one<SessionSummary>(LOCK_SESSION, { key });
     if (found === undefined) return null;
     tx.send(END_SESSION, { key, atMs });
@@ -100,9 +146,7 @@ export const accessVerbs: InTransaction<
   },
 };
 
-type NewSession = Parameters<AccessControl['beginSession']>[0];
-
-function* insertSession(tx: Transaction, { by, ...session }: NewSession): Work<SessionSummary> {
+function* insertSession(tx: Transaction, { by, ...session }: SignIn): Work<SessionSummary> {
   const { name, role, atMs } = session;
   tx.send(FORGET_SESSIONS, { atMs });
   const { key } = (yield* tx.one<{ key: number }>(INSERT_SESSION, session)) as { key: number };
@@ -110,19 +154,26 @@ function* insertSession(tx: Transaction, { by, ...session }: NewSession): Work<S
   return { key, name, role, createdAtMs: atMs, usedAtMs: atMs, endedAtMs: null };
 }
 
-export const accessQueries: InTransaction<
-  Pick<AccessQueries, 'findToken' | 'findSession' | 'listTokens' | 'listSessions'>
-> = {
-  *findToken(tx, asked) {
+type AtTime = { bootstrapSha256: Uint8Array; nowMs: number };
+
+export const accessQueries = {
+  /** Finds a token that is neither revoked nor expired. */
+  *findToken(tx: Transaction, asked: { sha256: Uint8Array; nowMs: number }): Work<TokenSummary | null> {
     return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) ?? null;
   },
-  *findSession(tx, asked) {
+  /** Finds a session that has not ended or expired and whose token is valid: the bootstrap token or a named one. */
+  *findSession(
+    tx: Transaction,
+    asked: AtTime & { sha256: Uint8Array },
+  ): Work<(SessionSummary & { tokenSha256: Uint8Array }) | null> {
     return (yield* tx.one<SessionSummary & { tokenSha256: Uint8Array }>(FIND_SESSION, asked)) ?? null;
   },
-  *listTokens(tx) {
+  /** Every named token, revoked ones last. */
+  *listTokens(tx: Transaction): Work<TokenSummary[]> {
     return yield* tx.all<TokenSummary>(TOKENS);
   },
-  *listSessions(tx, asked) {
+  /** Sessions that have not ended, newest first. */
+  *listSessions(tx: Transaction, asked: AtTime): Work<SessionSummary[]> {
     return yield* tx.all<SessionSummary>(SESSIONS, asked);
   },
 };

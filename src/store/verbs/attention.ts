@@ -1,8 +1,7 @@
 import { type AttentionKind, type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/matter.ts';
 import { debtEnded } from '../../domain/order.ts';
-import type { Orders } from '../contract_inbox.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { writeAudit } from './audit.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Author, writeAudit } from './audit.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';
 
 const raise = (orderKey: string) =>
@@ -78,6 +77,20 @@ export const attention = {
   },
 };
 
+export type AttentionSummary = {
+  key: number;
+  kind: string;
+  subject: string;
+  reference: string | null;
+  /** `AttentionParams` of its kind; null in rows that an older version wrote. */
+  params: object | null;
+  /** Empty, except in rows that an older version wrote: its sentence, or an addition that begins with a space. */
+  detail: string;
+  count: number;
+  openedAtMs: number;
+  lastAtMs: number;
+};
+
 /** Parses the params of a row. Null if an older version wrote it, with a sentence in `detail`. */
 export function readParams(params: string | null): object | null {
   return params === null ? null : (JSON.parse(params) as object);
@@ -93,7 +106,17 @@ export const END_SEARCH = statement(`
 const SET_FLAGS = statement(`
   UPDATE orders SET flags = @flags, version = @version, updated_at_ms = @atMs WHERE key = @orderKey`);
 
-export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx, { key, reason, by, atMs }) {
+/** A matter that a person ended; `reference` is null if it was not about an order. */
+type EndedMatter = { kind: string; reference: string | null };
+
+/**
+ * Ends an open matter for a person. Their reason goes into the history of its order. The matter is raised again if its
+ * cause is found again. Null if it does not exist or has ended.
+ */
+export function* endAttention(
+  tx: Transaction,
+  { key, reason, by, atMs }: { key: number; reason: string; by: Author | null; atMs: number },
+): Work<EndedMatter | null> {
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
   if (of === undefined) return null;
   if (of.orderKey !== null) lockOrder(tx, of.orderKey);
@@ -121,7 +144,7 @@ export const endAttention: InTransaction<Orders>['endAttention'] = function* (tx
   noteHistory(tx, { orderKey, atMs, what: `a person ended ${kind}`, reason });
   yield* writeAudit(tx, by, change, atMs);
   return { kind, reference: order.reference };
-};
+}
 
 /** Whoever ends this matter has looked for the links that settled could not search for, so the search ends. */
 function endSearch(tx: Transaction, { subject, params }: { subject: string; params: string | null }): void {

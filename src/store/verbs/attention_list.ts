@@ -1,25 +1,62 @@
 import {
+  type AttentionKind,
   type CountedMatters,
   compareKinds,
   concernOf,
   inOrder,
   MATTER_KINDS,
+  type MatterGroup,
   type MatterKind,
+  type MatterMoney,
   MONEY_KINDS,
   SUMMED_MAX,
   type SummedMoney,
   totalMoney,
   withSums,
 } from '../../domain/matter.ts';
-import type { HoldReason, Order } from '../../domain/order.ts';
-import type { ListedMatter, MatterPage, Queries, Trouble } from '../contract_queries.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { readParams } from './attention.ts';
+import type { HoldReason, Order, OrderState } from '../../domain/order.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type AttentionSummary, readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
+
+export type MatterPage = {
+  limit: number;
+  /** The place of the last row of the previous page. */
+  after: MatterPlace | null;
+  kind: MatterKind | null;
+  /** Only matters of orders in this state. */
+  state: OrderState | null;
+  /** Only orders whose oldest hold has this reason. */
+  reason?: HoldReason | null;
+};
+
+/** A matter's place in the list: by kind, then by its beginning, then by its key (for a hold, its order's key). */
+export type MatterPlace = { kind: MatterKind; openedAtMs: number; key: number };
+
+export type Matters = {
+  /** All that match the filters, in the order of the list. */
+  groups: MatterGroup[];
+  money: MatterMoney;
+  rows: ListedMatter[];
+};
+
+/** `reason`: the reason of the order's oldest hold. */
+export type ListedMatter = MatterPlace & {
+  reason: HoldReason | null;
+  subject: string;
+  /** As in `AttentionSummary`. A hold has neither: its order explains it. */
+  params: object | null;
+  detail: string;
+  /** How often it was raised; for a hold, how many of its order are open. */
+  count: number;
+  lastAtMs: number;
+  order: Order | null;
+};
 
 type Filter = Pick<MatterPage, 'kind' | 'state' | 'reason'>;
 
-export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx, page) {
+/** Everything that needs a person, as one list: held orders and open attention. */
+export function* listMatters(tx: Transaction, page: MatterPage): Work<Matters> {
   const groups = yield* matterGroups(tx, page);
   const sums = groups.some(({ kind }) => MONEY_KINDS.includes(kind)) ? yield* readSums(tx, page) : [];
   const rows: ListedMatter[] = [];
@@ -28,7 +65,7 @@ export const listMatters: InTransaction<Queries>['listMatters'] = function* (tx,
     if (limit > 0) rows.push(...(yield* readRows(tx, kind, { ...page, limit })));
   }
   return { groups: withSums(groups, sums), money: totalMoney(groups, sums), rows };
-};
+}
 
 const TROUBLE_KINDS = MATTER_KINDS.filter((kind) => ['service', 'shop'].includes(concernOf(kind) ?? ''));
 const TROUBLES = statement(`
@@ -36,11 +73,17 @@ const TROUBLES = statement(`
   WHERE kind IN ('${TROUBLE_KINDS.join("', '")}') AND ended_at_ms IS NULL AND order_key IS NULL
   ORDER BY opened_at_ms, key LIMIT 50`);
 
-export const openTroubles: InTransaction<Queries>['openTroubles'] = function* (tx) {
+/** A matter about the whole installation. At most one of a kind and subject is open. */
+export type Trouble = Pick<AttentionSummary, 'key' | 'subject' | 'params' | 'detail' | 'openedAtMs'> & {
+  kind: AttentionKind;
+};
+
+/** Open matters about the service or the shop as a whole, in the order of the list. */
+export function* openTroubles(tx: Transaction): Work<Trouble[]> {
   const rows = yield* tx.all<Omit<Trouble, 'params'> & { params: string | null }>(TROUBLES);
   const read = rows.map((row) => ({ ...row, params: readParams(row.params) }));
   return read.toSorted((a, b) => compareKinds(a.kind, b.kind));
-};
+}
 
 /** The kinds that a page may hold, in the order of the list, from the last kind of the previous page on. */
 function kindsFrom(groups: readonly CountedMatters[], { after }: MatterPage): MatterKind[] {

@@ -1,8 +1,16 @@
 import { createHmac } from 'node:crypto';
-import type { AuditHead, AuditRow, Change } from '../../domain/access.ts';
-import type { AccessControl, AccessQueries, AuditPage, Author, KeptKey, VerifiedAudit } from '../contract_access.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import type { Actor, AuditHead, AuditRow, ChainFault, Change } from '../../domain/access.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { KEY_MAX } from './list_pages.ts';
+
+/** The author of a change, and the key for its row in the audit chain. */
+export type Author = Actor & {
+  readonly auditKey: Uint8Array;
+  /** Of the author's named token; null for the bootstrap token and for people signed in by a proxy. */
+  readonly tokenSha256?: Uint8Array | null;
+  /** The bulk run that the change is part of. */
+  readonly bulk?: string;
+};
 
 const LOCK_HEAD = statement('SELECT number, mac FROM audit_head FOR NO KEY UPDATE');
 const HEAD = statement('SELECT number, mac FROM audit_head');
@@ -48,23 +56,36 @@ const RESTART = statement(`
 const RESEAL_KEY = statement(`
   UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key = @was`);
 
-type AuditVerbs = 'recordAction' | 'keepAuditKey' | 'restartAudit' | 'resealAuditKey';
+export type SealedKey = { sealed: Uint8Array; keyId: string };
+/** The stored key of the audit chain; null if somebody removed it. */
+export type KeptKey = SealedKey | { sealed: null; keyId: string | null };
 
-export const auditVerbs: InTransaction<Pick<AccessControl, AuditVerbs>> = {
-  *recordAction(tx, { by, change, atMs }) {
+export const auditVerbs = {
+  /** Records in the audit chain an action that is no change of one row, before settled carries it out. */
+  *recordAction(tx: Transaction, { by, change, atMs }: { by: Author; change: Change; atMs: number }): Work<void> {
     yield* writeAudit(tx, by, change, atMs);
   },
-  *keepAuditKey(tx, key) {
+  /** Stores the sealed key of an empty chain, unless another process stored one before. Returns the stored one. */
+  *keepAuditKey(tx: Transaction, key: SealedKey): Work<KeptKey> {
     tx.send(KEEP_KEY, key);
     return (yield* tx.one(FIND_KEY)) as KeptKey;
   },
-  *restartAudit(tx, { by, reason, atMs, ...keys }) {
+  /**
+   * Replaces the sealed key `was`, which cannot be opened, by a new one. Earlier rows can no longer be verified, so the
+   * first row under the new key carries their end: nobody can move that unnoticed. Nothing if `was` is there no more.
+   */
+  *restartAudit(
+    tx: Transaction,
+    restart: SealedKey & { was: KeptKey['sealed']; by: Author; reason: string; atMs: number },
+  ): Work<void> {
+    const { by, reason, atMs, ...keys } = restart;
     if ((yield* tx.run(RESTART, keys)) === 0) return;
     const { number, mac } = (yield* tx.one<AuditHead>(LOCK_HEAD)) as AuditHead;
     const before = { number, mac: Buffer.from(mac).toString('hex') };
     yield* writeAudit(tx, by, { action: 'restart_audit', subject: '', reason, before }, atMs);
   },
-  *resealAuditKey(tx, resealed) {
+  /** Replaces the sealed key `was` by the same key sealed under another secrets key. */
+  *resealAuditKey(tx: Transaction, resealed: SealedKey & { was: Uint8Array }): Work<void> {
     tx.send(RESEAL_KEY, resealed);
   },
 };
@@ -76,6 +97,8 @@ const RESTARTS = statement(`
   SELECT ${COLUMNS} FROM audit WHERE action = 'restart_audit' ORDER BY number DESC LIMIT 100`);
 const OLD_END = /^\{"number":[0-9]+,"mac":"([0-9a-f]*)"\}$/;
 
+type AuditPage = { limit: number; after: number | null; actor: string | null; subject: string | null };
+
 function auditList({ actor, subject }: AuditPage) {
   const conditions = ['number < @below'];
   if (actor !== null) conditions.push('actor = @actor');
@@ -83,23 +106,30 @@ function auditList({ actor, subject }: AuditPage) {
   return statement(`SELECT ${COLUMNS} FROM audit WHERE ${conditions.join(' AND ')} ORDER BY number DESC LIMIT @limit`);
 }
 
-export const auditQueries: InTransaction<
-  Pick<AccessQueries, 'listAudit' | 'auditHead' | 'auditStart' | 'verifyAudit'>
-> = {
-  *listAudit(tx, page) {
+/** Rows of the chain to verify, after the row `from`. */
+type AuditSlice = { key: Uint8Array; from: AuditHead; limit: number; wanted: Uint8Array | null };
+
+/** `last`: the last row that verified. `rows`: how many rows were verified. */
+type VerifiedAudit = { fault: ChainFault | null; last: AuditHead; rows: number; has: boolean };
+
+export const auditQueries = {
+  /** A page of the audit chain, newest first, of rows numbered below `after`. */
+  *listAudit(tx: Transaction, page: AuditPage): Work<AuditRow[]> {
     return yield* tx.all<AuditRow>(auditList(page), { ...page, below: page.after ?? KEY_MAX });
   },
-  *auditHead(tx) {
+  *auditHead(tx: Transaction): Work<AuditHead> {
     return (yield* tx.one<AuditHead>(HEAD)) as AuditHead;
   },
-  *auditStart(tx, key) {
+  /** The row after which the chain can be verified with this key; number 0 if all of it can. */
+  *auditStart(tx: Transaction, key: Uint8Array): Work<AuditHead> {
     for (const row of yield* tx.all<AuditRow>(RESTARTS)) {
       const mac = Buffer.from(OLD_END.exec(row.before ?? '')?.[1] ?? '', 'hex');
       if (auditMac(key, mac, row).equals(row.mac)) return { number: row.number - 1, mac };
     }
     return { number: 0, mac: Buffer.alloc(0) };
   },
-  *verifyAudit(tx, { key, from, limit, wanted }) {
+  /** Recomputes the MACs of `limit` rows after the row `from`. `has`: whether one of them has the MAC `wanted`. */
+  *verifyAudit(tx: Transaction, { key, from, limit, wanted }: AuditSlice): Work<VerifiedAudit> {
     const rows = yield* tx.all<AuditRow>(CHAIN, { after: from.number, limit });
     const verified: VerifiedAudit = { fault: null, last: from, rows: 0, has: false };
     for (const row of rows) {

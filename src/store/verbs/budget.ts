@@ -1,6 +1,9 @@
 import {
   type ApiState,
   BUDGET_WINDOW_MS,
+  type BudgetAsk,
+  type BudgetReturn,
+  type BudgetTaken,
   type BudgetUse,
   budgetUse,
   foreignUse,
@@ -11,8 +14,7 @@ import {
   type SlotInUse,
 } from '../../domain/budget.ts';
 import type { FaultNote } from '../../domain/retry.ts';
-import type { ApiBudget } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 
 /** Taking and returning a slot lock this row, so that they happen one at a time over all replicas. */
@@ -79,8 +81,14 @@ function* countUnanswered(tx: Transaction, { code, message }: FaultNote, nowMs: 
   attention.raiseForNoOrder(tx, 'service_unanswered', { subject: API, params, atMs: nowMs });
 }
 
-export const budgetVerbs: InTransaction<ApiBudget> = {
-  *takeBudget(tx, { class: requestClass, slots, deadlineMs, nowMs }) {
+/** One budget for the requests of all replicas. `domain/budget.ts` has its rules. */
+export const budgetVerbs = {
+  /**
+   * Takes a slot before a request leaves. The slot stays in use until a minute after it is returned, or a minute after
+   * the deadline if it never is. Refused during a pause, and while the slots in use, including those of other programs,
+   * reach the cap of the class.
+   */
+  *takeBudget(tx: Transaction, { class: requestClass, slots, deadlineMs, nowMs }: BudgetAsk): Work<BudgetTaken> {
     const freeAtMs = nowMs + deadlineMs + BUDGET_WINDOW_MS;
     const locked = tx.one<{ lastRequest: number }>(LOCK_BUDGET);
     stepBack(tx, nowMs, freeAtMs);
@@ -95,7 +103,12 @@ export const budgetVerbs: InTransaction<ApiBudget> = {
     tx.send(TAKE, { number, requestClass, nowMs, freeAtMs });
     return { outcome: 'taken', number };
   },
-  *returnBudget(tx, { number, seen, pause, standing, failure, nowMs }) {
+  /**
+   * Returns a slot with what the answer said about the rate limit, the pause that follows, and whether the API key was
+   * accepted. A refused key raises attention; `well` ends it. Several requests in a row without an answer raise
+   * `service_unanswered`; the first answer ends it.
+   */
+  *returnBudget(tx: Transaction, { number, seen, pause, standing, failure, nowMs }: BudgetReturn): Work<void> {
     const windowEndMs = nowMs + BUDGET_WINDOW_MS;
     tx.send(LOCK_BUDGET);
     tx.send(GIVE, { number, freeAtMs: windowEndMs });

@@ -1,42 +1,51 @@
 import type { Actor } from '../../domain/access.ts';
-import { completedPayments } from '../../domain/ledger.ts';
-import type { Money } from '../../domain/money.ts';
-import type { Author } from '../contract_access.ts';
-import type {
-  Bulk,
-  BulkAction,
-  BulkItem,
-  BulkOutcome,
-  BulkQueries,
-  BulkRun,
-  BulkSelection,
-  ClaimedBulk,
-  MatterFilter,
-} from '../contract_bulk.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import type { Claim } from '../../domain/retry.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { isValidToken } from './access.ts';
-import { endAttention } from './attention.ts';
-import { writeAudit } from './audit.ts';
-import { requestCheck } from './check_queue.ts';
-import { resolveOrder } from './decisions.ts';
-import { inboxVerbs } from './inbox.ts';
-import { KEY_MAX, readAllKeys } from './list_pages.ts';
-import { EVENT_LIST, narrowEvents } from './lists.ts';
-import { NOTICE_LIST, narrowNotices, noticeIdOf, tellingVerbs } from './notices.ts';
-import { loadOrder, lockOrder } from './orders.ts';
-import { narrowOrders, ORDER_LIST } from './orders_list.ts';
+import { type Author, writeAudit } from './audit.ts';
+import { type BulkAction, type BulkOutcome, type BulkSelection, DO, selectKeys, TABLES } from './bulk_actions.ts';
+import { KEY_MAX } from './list_pages.ts';
+
+/**
+ * Work on all rows that match a filter. A run lists its rows when it starts; settled then carries it out row by row,
+ * each by the verb for one row. On a shared store one replica works at a run; if that replica goes away, another
+ * continues.
+ */
+
+export type BulkRun = {
+  key: number;
+  action: BulkAction;
+  /** The request as JSON. */
+  filter: string;
+  reason: string | null;
+  author: Actor | null;
+  status: 'running' | 'done' | 'cancelled';
+  /** Why settled cancelled the run; null if it did not. */
+  detail: 'token_ended' | null;
+  total: number;
+  /** Whether more rows matched than one run takes. */
+  isMore: boolean;
+  changed: number;
+  skipped: number;
+  failed: number;
+  startedAtMs: number;
+  endedAtMs: number | null;
+};
+
+export type ClaimedBulk = Pick<BulkRun, 'key' | 'action' | 'reason' | 'author'> & { items: readonly number[] };
+
+/** `filter`: the request as JSON, for people. */
+type StartedBulk = Pick<BulkRun, 'action' | 'filter' | 'reason' | 'isMore'> & {
+  keys: readonly number[];
+  by: Author | null;
+  atMs: number;
+};
+
+type BulkItem = { run: ClaimedBulk; itemKey: number; auditKey: Uint8Array; nowMs: number };
 
 const INSERT_RUN = statement(`
   INSERT INTO bulk_run (action, filter, reason, author, token_sha256, total, is_more, started_at_ms)
   VALUES (@action, @filter, @reason, @author, @tokenSha256, @total, @isMore, @atMs) RETURNING key`);
-/** The table of each action's rows. Listed keys must exist there. */
-const TABLES: Record<BulkAction, string> = {
-  replay_events: 'inbox',
-  resend_notices: 'outbox',
-  check_orders: 'orders',
-  accept_orders: 'orders',
-  end_attention: 'attention',
-};
 const LIST_ITEMS = Object.fromEntries(
   Object.entries(TABLES).map(([action, table]) => [
     action,
@@ -66,8 +75,9 @@ const LOCK_ITEM = statement(`
 const END_ITEM = statement(`
   UPDATE bulk_item SET outcome = @outcome, detail = @detail WHERE run_key = @key AND item_key = @itemKey AND outcome IS NULL`);
 
-export const bulkVerbs: InTransaction<Bulk> = {
-  *startBulk(tx, { action, filter, reason, keys, isMore, by, atMs }) {
+export const bulkVerbs = {
+  /** Starts a run over the rows `keys`. */
+  *startBulk(tx: Transaction, { action, filter, reason, keys, isMore, by, atMs }: StartedBulk): Work<BulkRun> {
     const author = by === null ? null : JSON.stringify(actorOf(by));
     const tokenSha256 = by?.tokenSha256 ?? null;
     const values = { action, filter, reason, author, tokenSha256, total: keys.length, isMore, atMs };
@@ -79,7 +89,11 @@ export const bulkVerbs: InTransaction<Bulk> = {
     yield* writeAudit(tx, by, { action: 'start_bulk', subject: String(key), reason, after }, atMs);
     return run;
   },
-  *cancelBulk(tx, { key, by, atMs }) {
+  /** Cancels a run; what it did stays. `ended`: it had ended before. */
+  *cancelBulk(
+    tx: Transaction,
+    { key, by, atMs }: { key: number; by: Author | null; atMs: number },
+  ): Work<BulkRun | 'ended' | null> {
     const cancelled = yield* tx.run(CANCEL, { key, detail: null, atMs });
     const run = yield* readRun(tx, key);
     if (run === null || cancelled === 0) return run === null ? null : 'ended';
@@ -92,7 +106,11 @@ export const bulkVerbs: InTransaction<Bulk> = {
     );
     return run;
   },
-  *claimBulk(tx, { limit, nowMs, leaseMs }) {
+  /**
+   * Leases the oldest run whose lease is free or ours, and lists its next rows. Null if there is none. Cancels runs
+   * whose token was revoked or has expired.
+   */
+  *claimBulk(tx: Transaction, { limit, nowMs, leaseMs }: Claim): Work<ClaimedBulk | null> {
     const { replica } = tx;
     const run = yield* findFree(tx, nowMs);
     if (run === null) return null;
@@ -102,7 +120,12 @@ export const bulkVerbs: InTransaction<Bulk> = {
     if (items.length === 0) tx.send(END_IF_EMPTY, { key, nowMs });
     return { ...run, author: readActor(run.author), items };
   },
-  *carryOutBulk(tx, { run, itemKey, auditKey, nowMs }) {
+  /**
+   * Carries a run out for one row and records the outcome, in one transaction, so that no row is done twice even if the
+   * process crashes. `lost`: the run was cancelled, the row is done, or another replica has the lease. The last row
+   * ends the run.
+   */
+  *carryOutBulk(tx: Transaction, { run, itemKey, auditKey, nowMs }: BulkItem): Work<BulkOutcome | 'lost'> {
     const { key } = run;
     const item = yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica });
     if (item === undefined) return 'lost';
@@ -112,7 +135,11 @@ export const bulkVerbs: InTransaction<Bulk> = {
     tx.send(END_IF_EMPTY, { key, nowMs });
     return ended;
   },
-  *failBulk(tx, { run: { key }, itemKey, detail, nowMs }) {
+  /** Records a failure for one row, so that the run continues with the others. `lost`: as in `carryOutBulk`. */
+  *failBulk(
+    tx: Transaction,
+    { run: { key }, itemKey, detail, nowMs }: BulkItem & { detail: string },
+  ): Work<'failed' | 'lost'> {
     if ((yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica })) === undefined) return 'lost';
     tx.send(END_ITEM, { key, itemKey, outcome: 'failed', detail });
     tx.send(END_IF_EMPTY, { key, nowMs });
@@ -142,54 +169,6 @@ function readActor(author: string | null): Actor | null {
   return author === null ? null : (JSON.parse(author) as Actor);
 }
 
-type Doing = Pick<BulkItem, 'itemKey' | 'nowMs'> & { by: Author | null; reason: string };
-
-const CHANGED: BulkOutcome = { outcome: 'changed', detail: null };
-const skipped = (detail: string): BulkOutcome => ({ outcome: 'skipped', detail });
-
-/** Carries an action out for one row, with the verb for a single row. */
-const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<BulkOutcome>> = {
-  *replay_events(tx, { itemKey, by, nowMs }) {
-    const outcome = yield* inboxVerbs.requeueEvent(tx, { eventKey: itemKey, by, nowMs });
-    return outcome === 'requeued' ? CHANGED : skipped(outcome);
-  },
-  *resend_notices(tx, { itemKey, by, nowMs }) {
-    const id = yield* noticeIdOf(tx, itemKey);
-    const outcome = id === null ? 'unknown' : yield* tellingVerbs.resendNotice(tx, { id, by, nowMs });
-    return typeof outcome === 'string' ? skipped(outcome) : CHANGED;
-  },
-  *check_orders(tx, { itemKey, by, nowMs: atMs }) {
-    lockOrder(tx, itemKey);
-    const link = yield* tx.one<{ linkKey: number; reference: string }>(LINK_OF_ORDER, { orderKey: itemKey });
-    if (link === undefined) return skipped('unknown');
-    requestCheck(tx, { linkKey: link.linkKey, reason: 'person', atMs });
-    yield* writeAudit(tx, by, { action: 'check_order', subject: link.reference }, atMs);
-    return CHANGED;
-  },
-  *accept_orders(tx, { itemKey, by, reason, nowMs: atMs }) {
-    lockOrder(tx, itemKey);
-    const { order } = yield* loadOrder.byKey(tx, itemKey);
-    // Whoever accepts many orders has one reason of holds in mind, and no money that cannot be right.
-    if (order.holds.length > 1) return skipped('several_holds');
-    if (completedPayments(order).some((payment) => isMore(payment.captured, order.amount)))
-      return skipped('more_than_asked');
-    const made = yield* resolveOrder(tx, { reference: order.reference, decision: 'accept', reason, by, atMs });
-    return made?.outcome === 'applied' ? CHANGED : skipped(made?.rule ?? 'unknown');
-  },
-  *end_attention(tx, { itemKey, by, reason, nowMs: atMs }) {
-    const ended = yield* endAttention(tx, { key: itemKey, reason, by, atMs });
-    return ended === null ? skipped('unknown') : CHANGED;
-  },
-};
-
-function isMore(one: Money, other: Money): boolean {
-  return one.currency === other.currency && one.amountMinor > other.amountMinor;
-}
-
-const LINK_OF_ORDER = statement(`
-  SELECT l.key AS linkKey, o.reference FROM orders o JOIN link l ON l.order_key = o.key
-  WHERE o.key = @orderKey ORDER BY l.key DESC LIMIT 1`);
-
 const counted = (outcome: string) =>
   `(SELECT count(*) FROM bulk_item i WHERE i.run_key = r.key AND i.outcome = '${outcome}') AS ${outcome}`;
 const RUN = `SELECT r.key, r.action, r.filter, r.reason, r.author, r.status, r.detail, r.total, r.is_more AS isMore,
@@ -197,10 +176,6 @@ const RUN = `SELECT r.key, r.action, r.filter, r.reason, r.author, r.status, r.d
   FROM bulk_run r`;
 const RUNS = statement(`${RUN} WHERE r.key < @before ORDER BY r.key DESC LIMIT @limit`);
 const ONE_RUN = statement(`${RUN} WHERE r.key = @key`);
-const MATTERS = statement(`
-  SELECT key FROM attention WHERE kind = @kind AND ended_at_ms IS NULL
-    AND opened_at_ms >= @sinceMs AND opened_at_ms <= @untilMs ORDER BY opened_at_ms, key LIMIT @limit`);
-
 type RunRow = Omit<BulkRun, 'author'> & { author: string | null };
 
 const readRow = ({ author, ...run }: RunRow): BulkRun => ({ ...run, author: readActor(author) });
@@ -210,35 +185,20 @@ function* readRun(tx: Transaction, key: number): Work<BulkRun | null> {
   return row === undefined ? null : readRow(row);
 }
 
-export const bulkQueries: InTransaction<BulkQueries> = {
-  *findBulkKeys(tx, { limit, ...selection }) {
+export const bulkQueries = {
+  /** The keys of the rows that match a filter, at most `limit`. `isMore`: there are more. */
+  *findBulkKeys(
+    tx: Transaction,
+    { limit, ...selection }: BulkSelection & { limit: number },
+  ): Work<{ keys: number[]; isMore: boolean }> {
     const found = yield* selectKeys(tx, selection as BulkSelection, limit + 1);
     return { keys: found.slice(0, limit), isMore: found.length > limit };
   },
-  *listBulk(tx, { limit, after }) {
+  /** Newest first. */
+  *listBulk(tx: Transaction, { limit, after }: { limit: number; after: number | null }): Work<BulkRun[]> {
     return (yield* tx.all<RunRow>(RUNS, { before: after ?? KEY_MAX, limit })).map(readRow);
   },
-  *findBulk(tx, key) {
+  *findBulk(tx: Transaction, key: number): Work<BulkRun | null> {
     return yield* readRun(tx, key);
   },
 };
-
-function* selectKeys(tx: Transaction, { action, filter }: BulkSelection, limit: number): Work<number[]> {
-  switch (action) {
-    case 'replay_events':
-      return yield* readAllKeys(tx, EVENT_LIST, narrowEvents(filter), limit);
-    case 'resend_notices':
-      return yield* readAllKeys(tx, NOTICE_LIST, narrowNotices(filter), limit);
-    case 'check_orders':
-    case 'accept_orders':
-      return yield* readAllKeys(tx, ORDER_LIST, yield* narrowOrders(tx, filter), limit);
-    default:
-      return yield* selectMatters(tx, filter, limit);
-  }
-}
-
-function* selectMatters(tx: Transaction, filter: MatterFilter, limit: number): Work<number[]> {
-  const { kind, sinceMs, untilMs } = filter;
-  const asked = { kind, sinceMs: sinceMs ?? 0, untilMs: untilMs ?? KEY_MAX, limit };
-  return (yield* tx.all<{ key: number }>(MATTERS, asked)).map(({ key }) => key);
-}

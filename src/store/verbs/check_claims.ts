@@ -1,4 +1,5 @@
 import {
+  type ClaimedCheck,
   type ClaimPlan,
   claimRooms,
   HINT_WINDOW_MS,
@@ -9,8 +10,8 @@ import {
   type ScheduledCheck,
   type WatchedLink,
 } from '../../domain/check_queue.ts';
-import type { Checks } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction } from '../transaction.ts';
+import type { Claim } from '../../domain/retry.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { readBudget } from './budget.ts';
 import { endMoot, LASTING_REASON } from './check_queue.ts';
 
@@ -66,15 +67,19 @@ type OfOrder = { orderKey: number };
 type QueuedRow = QueuedCheck & OfOrder;
 type ScheduledRow = ScheduledCheck & OfOrder;
 
-export const checkVerbs: InTransaction<Pick<Checks, 'findLink' | 'claimChecks'>> = {
-  *findLink(tx, reference) {
+export const checkVerbs = {
+  /** The link of an order, for a person who asks now. Null if there is no such order. */
+  *findLink(tx: Transaction, reference: string): Work<WatchedLink | null> {
     return (yield* tx.one<WatchedLink>(FIND_LINK, { reference })) ?? null;
   },
   /**
+   * Leases as many links as the budget admits now: first those in the queue, strongest reason first, then those due in
+   * the schedule. Drops reasons for which asking would tell nothing new.
+   *
    * Reads what is due, locks the orders, and reads again. Checks whose orders another transaction has locked are left
    * to the next claim.
    */
-  *claimChecks(tx, { limit, slots, nowMs, leaseMs }) {
+  *claimChecks(tx: Transaction, { limit, slots, nowMs, leaseMs }: Claim & { slots: number }): Work<ClaimedCheck[]> {
     tx.lock(TAKE_TURN, { turn: TURN });
     tx.send(STEP_BACK_HINTS, { nowMs });
     const hints = tx.one<{ followed: number }>(COUNT_HINTS, { sinceMs: nowMs - HINT_WINDOW_MS });

@@ -3,8 +3,7 @@ import type { Order } from '../../domain/order.ts';
 import { idsOfKeys } from '../../domain/payment_details.ts';
 import type { RowStatus } from '../../domain/retry.ts';
 import { wordsOfOrder } from '../../domain/search.ts';
-import type { Keeping } from '../contract.ts';
-import { type InTransaction, statement, type Transaction } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 
 /** Customers as the shop and the service name them: stored for people, found by their words, and erased in time. */
 
@@ -66,7 +65,23 @@ const OWED_AGAIN_MS = 3_600_000;
 type LockedOrder = Pick<Order, 'adoptedPaymentId'> & { orderKey: number };
 type NoticeBody = { orderKey: number; key: number; status: RowStatus; body: string };
 
-export const dropCustomers: InTransaction<Keeping>['dropCustomers'] = function* (tx, drop) {
+type CustomerDrop = {
+  /** Details that came later than this are kept. */
+  untilMs: number;
+  /** The most payments examined. */
+  limit: number;
+  /** Whether settled sends notices. Only then is a pending notice owed. */
+  sendsNotices: boolean;
+};
+
+/** `dropped`: payments that lost a name or an address. `isMore`: whether another call would find more. */
+type CustomersDropped = { dropped: number; isMore: boolean };
+
+/**
+ * Erases old customers' names and e-mail addresses, from payments and from their orders' notices. Each call does
+ * little; repeat it while `isMore`. A notice that is still owed keeps its body and is examined again later.
+ */
+export function* dropCustomers(tx: Transaction, drop: CustomerDrop): Work<CustomersDropped> {
   const { untilMs, limit, sendsNotices } = drop;
   const ofPayments = tx.all<{ orderKey: number }>(DUE, { untilMs, limit });
   const ofShop = yield* tx.all<{ orderKey: number }>(DUE_OF_SHOP, { untilMs, limit });
@@ -107,7 +122,7 @@ export const dropCustomers: InTransaction<Keeping>['dropCustomers'] = function* 
   // In the order in which the feed locks notices.
   for (const notice of rewritten.sort((one, other) => one.key - other.key)) tx.send(REWRITE, notice);
   return { dropped, isMore: locked.length > 0 && (due.length >= limit || cutAt !== null) };
-};
+}
 
 /** The notices of an order without those customers, up to the first notice that is still owed. */
 function rewrite(notices: readonly NoticeBody[], rewritten: (body: string) => string | null, sendsNotices: boolean) {

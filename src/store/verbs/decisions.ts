@@ -8,20 +8,18 @@ import {
   learnedBy,
   type NoticeType,
   noticesOf,
+  type Rule,
 } from '../../domain/decision.ts';
 import { bareFact, type PaymentFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
 import { isSameMoney } from '../../domain/money.ts';
 import { noticeBody, shownFlags } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
-import { isOpen, type Order } from '../../domain/order.ts';
+import { isOpen, type LearnedBy, type Order, type OrderState } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
-import type { Orders } from '../contract_inbox.ts';
-import type { Checks } from '../contract_links.ts';
-import type { Queries } from '../contract_queries.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { writeAudit } from './audit.ts';
+import { type Author, writeAudit } from './audit.ts';
 import { checkSchedule } from './check_queue.ts';
 import { endOpening } from './intents.ts';
 import { type LoadedOrder, loadOrder, lockReference } from './orders.ts';
@@ -183,10 +181,19 @@ function standing(order: Order) {
 /** A person's decision never asks the service. */
 const BY_PERSON = { asks: 'never' } as const;
 
-export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
-  tx,
-  { reference, decision, reason, by, atMs },
-) {
+type Resolution = { reference: string; decision: 'accept' | 'reject'; reason: string; by: Author | null; atMs: number };
+
+/** `learnedBy`: set if the decision made the order paid. */
+type Resolved = {
+  outcome: 'applied' | 'already_applied' | 'ignored';
+  rule: Rule;
+  order: Order;
+  learnedBy: LearnedBy | null;
+};
+
+/** Ends an order's holds by a person's decision. Null if there is no such order. */
+export function* resolveOrder(tx: Transaction, resolution: Resolution): Work<Resolved | null> {
+  const { reference, decision, reason, by, atMs } = resolution;
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
@@ -196,20 +203,37 @@ export const resolveOrder: InTransaction<Orders>['resolveOrder'] = function* (
     const moved = { before: standing(loaded.order), after: standing(order) };
     yield* writeAudit(tx, by, { action: `${decision}_order`, subject: reference, reason, ...moved }, atMs);
   }
-  const outcome = made.outcome as 'applied' | 'already_applied' | 'ignored';
-  return { outcome, rule: made.rule, order, learnedBy: learnedBy(made) };
-};
+  return { outcome: made.outcome as Resolved['outcome'], rule: made.rule, order, learnedBy: learnedBy(made) };
+}
 
-/** A dry run of `resolveOrder`. Only reads. */
-export const previewResolution: InTransaction<Queries>['previewResolution'] = function* (tx, { reference, decision }) {
+/** An order, a decision about it that was not made, and the order after it. */
+export type PreviewedDecision = { order: Order; made: Decision; after: Order };
+
+/** What a person's decision about a held order would do now. Null if there is no such order. */
+export function* previewResolution(
+  tx: Transaction,
+  { reference, decision }: Pick<Resolution, 'reference' | 'decision'>,
+): Work<PreviewedDecision | null> {
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
   const { order } = loaded;
   const made = decide(order, bareFact(decision, { by: 'person' }), BY_PERSON);
   return { order, made, after: apply(order, made, order.createdAtMs) };
-};
+}
 
-export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, { reference, by, atMs }) {
+type Cancelled =
+  | { outcome: 'decided'; rule: Rule; order: Order; from: OrderState }
+  /** The link is being opened, or may exist unknown to settled, so the order cannot be cancelled yet. */
+  | { outcome: 'opening'; order: Order };
+
+/**
+ * Cancels an order for a person. If the service has its link, the caller has checked it before. A link that was not
+ * requested yet is never opened. Null if there is no such order.
+ */
+export function* cancelOrder(
+  tx: Transaction,
+  { reference, by, atMs }: { reference: string; by: Author | null; atMs: number },
+): Work<Cancelled | null> {
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
@@ -225,4 +249,4 @@ export const cancelOrder: InTransaction<Checks>['cancelOrder'] = function* (tx, 
     yield* writeAudit(tx, by, { action: 'cancel_order', subject: reference, ...moved }, atMs);
   }
   return { outcome: 'decided', rule, order, from: loaded.order.state };
-};
+}

@@ -1,10 +1,44 @@
+import type { SettlementPolicy } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
+import type { SaidDetails } from '../../domain/payment_details.ts';
 import type { FaultNote } from '../../domain/retry.ts';
-import type { ClaimRef, Inbox } from '../contract_inbox.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { writeAudit } from './audit.ts';
+import { type Author, writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
+import type { Delivery } from './intake.ts';
+import type { ServiceLink } from './links.ts';
 import { lockOrderOfEvent } from './orders.ts';
+
+export type ClaimRef = { eventKey: number; attempt: number };
+
+export type ClaimedEvent = ClaimRef &
+  Pick<Delivery, 'linkKey' | 'body' | 'timestamp' | 'mac' | 'receivedAtMs'> & {
+    /** The number of a reading, whose `mac` is the SHA-256 of its body; null for an event. */
+    reading: number | null;
+  };
+
+export type SettleJob = ClaimRef & {
+  linkIds: readonly string[];
+  facts: readonly PaymentFact[];
+  /** Whether the event says too little, so that settled should ask the API. */
+  unsure: boolean;
+  /** Whether the event says that the link's status changed: a reason to ask the API, not to doubt the event. */
+  linkChanged: boolean;
+  /** The link's status, if the event names it. */
+  linkStatus: string | null;
+  /** Why the event was not understood; null if it was. If settled cannot ask the service, it tells a person. */
+  notUnderstood: string | null;
+  /** What the event says about payments besides status and money. It is stored, and decides nothing. */
+  details: readonly SaidDetails[];
+  /** When the link expires, if the event names it. Stored only if unknown so far. */
+  expiresAtMs: number | null;
+  /** The link as a reading shows it; null for an event. */
+  link: ServiceLink | null;
+  /** When settled asks the service. Whether quotes are doubtful is in the store. */
+  policy: Pick<SettlementPolicy, 'asks'>;
+  nowMs: number;
+};
 
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
@@ -26,17 +60,36 @@ const FIND_BODY = statement('SELECT 1 FROM inbox_body WHERE inbox_key = @eventKe
 const REQUEUE = statement(`
   UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`);
 
-export const inboxVerbs: InTransaction<Pick<Inbox, 'retryEvent' | 'buryEvent' | 'requeueEvent'>> = {
-  *retryEvent(tx, { eventKey, attempt, dueAtMs, fault }) {
+/** What becomes of claimed rows that are not settled. `domain/retry.ts` describes their statuses. */
+export const inboxVerbs = {
+  /** Returns a claimed row to the queue, due at `dueAtMs`. */
+  *retryEvent(
+    tx: Transaction,
+    { eventKey, attempt, dueAtMs, fault }: ClaimRef & { dueAtMs: number; fault: FaultNote },
+  ): Work<void> {
     tx.send(RELEASE, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
   },
-  *buryEvent(tx, { eventKey, attempt, nowMs, fault }) {
+  /**
+   * Makes a claimed row a dead letter, for a person to look at. A replayed row that was settled before stays `done`
+   * with the fault noted, because its facts were applied.
+   */
+  *buryEvent(
+    tx: Transaction,
+    { eventKey, attempt, nowMs, fault }: ClaimRef & { nowMs: number; fault: FaultNote },
+  ): Work<'dead' | 'done' | 'lost'> {
     lockOrderOfEvent(tx, eventKey);
     const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
     if (kept === 1) return 'done';
     return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
   },
-  *requeueEvent(tx, { eventKey, by, nowMs }) {
+  /**
+   * Makes a dead or done row pending again. The unique settlement row still prevents paying twice. `body_dropped`: no
+   * bytes are left to settle.
+   */
+  *requeueEvent(
+    tx: Transaction,
+    { eventKey, by, nowMs }: { eventKey: number; by: Author | null; nowMs: number },
+  ): Work<'requeued' | 'in_work' | 'body_dropped' | 'unknown'> {
     const locked = tx.one<{ status: string }>(LOCK_ROW, { eventKey });
     const found = tx.one(FIND_BODY, { eventKey });
     const row = yield* locked;

@@ -1,9 +1,31 @@
-import { ENDED_BY_ANY, REFUSED_WITHIN_MS } from '../../domain/rejection.ts';
-import type { Delivery, Intake, Recorded, Refusals } from '../contract_inbox.ts';
-import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { ENDED_BY_ANY, type KeptReason, REFUSED_WITHIN_MS } from '../../domain/rejection.ts';
+import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
+
+export type Delivery = {
+  linkKey: number;
+  /** The event id, or `sha256:` and the hex digest of the body if the event has none. */
+  eventId: string;
+  bodySha256: Uint8Array;
+  body: Uint8Array;
+  /** The characters of the timestamp header, and the verified signature. Settlement verifies the stored bytes again. */
+  timestamp: string;
+  mac: Uint8Array;
+  type: string | null;
+  /** False if the body is not JSON that settled can read; a check is then queued. */
+  readable: boolean;
+  /** Whether the event id is the payment's, which its events share. Other content under it is then no matter. */
+  isPaymentId: boolean;
+  receivedAtMs: number;
+};
+
+export type Recorded = {
+  /** `conflict`: this event id came before with other content. The delivery is recorded as a separate row. */
+  outcome: 'recorded' | 'duplicate' | 'conflict';
+  eventKey: number;
+};
 
 /** The most hints kept for each link. Older ones are deleted. */
 const HINTS_PER_LINK_MAX = 20;
@@ -75,13 +97,19 @@ const TRIM_HINTS = statement(`
   DELETE FROM hint WHERE link_key = @linkKey AND key NOT IN
     (SELECT key FROM hint WHERE link_key = @linkKey ORDER BY last_at_ms DESC, key DESC LIMIT ${HINTS_PER_LINK_MAX})`);
 
-export const recordHint: InTransaction<Intake>['recordHint'] = function* (tx, hint) {
+/** A stale delivery. */
+export type Hint = Omit<Delivery, 'mac' | 'type' | 'readable' | 'isPaymentId'>;
+
+/**
+ * Keeps an authentic but stale delivery as a hint, apart from events and their dedupe key. Queues a check of its link.
+ */
+export function* recordHint(tx: Transaction, hint: Hint): Work<void> {
   const { linkKey, receivedAtMs } = hint;
   lockOrderOfLink(tx, linkKey);
   tx.send(KEEP_HINT, hint);
   tx.send(TRIM_HINTS, { linkKey });
   requestCheck(tx, { linkKey, reason: 'stale', atMs: receivedAtMs });
-};
+}
 
 /** Selects an event of a link that came after the rejection `r`. */
 const AUTHENTIC_SINCE = `SELECT 1 FROM inbox i WHERE i.link_key = r.link_key AND i.reading IS NULL
@@ -102,7 +130,24 @@ const NEWEST_ROWS = 'SELECT reading, received_at_ms FROM inbox ORDER BY key DESC
 const VERIFIED_LATELY = statement(`
   SELECT EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest WHERE newest.reading IS NULL) AS isVerified`);
 
-export const recordRejection: InTransaction<Intake>['recordRejection'] = function* (tx, rejection) {
+export type Rejection = {
+  linkKey: number;
+  reason: KeptReason;
+  count: number;
+  lastAtMs: number;
+  /** JSON of the newest diagnosis; null keeps the stored one. */
+  diagnosis?: string | null;
+  /** True by default. */
+  asks?: boolean;
+  /**
+   * Raises a matter once this many links had deliveries rejected for this reason within an hour, and no authentic one
+   * since. `atFirst`: one link is enough if no authentic delivery of any link came lately.
+   */
+  matter?: { fromLinks: number; atFirst?: boolean };
+};
+
+/** Counts rejections of one link and reason, and queues a check of the link if it `asks`. Many such links raise a matter. */
+export function* recordRejection(tx: Transaction, rejection: Rejection): Work<void> {
   const { linkKey, reason, lastAtMs, diagnosis: found = null, asks = true, matter } = rejection;
   lockOrderOfLink(tx, linkKey);
   tx.send(COUNT_REJECTIONS, { ...rejection, diagnosis: found });
@@ -116,7 +161,7 @@ export const recordRejection: InTransaction<Intake>['recordRejection'] = functio
   if (concerned?.links !== fromLinks) return;
   const diagnosis = found === null ? null : (JSON.parse(found) as object);
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, params: { diagnosis }, atMs: lastAtMs });
-};
+}
 
 /** `ENDED_BY_ANY`, as an SQL list. */
 const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
@@ -130,8 +175,13 @@ const COUNT_REFUSALS = statement(
   "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
 );
 
-export const endRefusals: InTransaction<Refusals>['endRefusals'] = function* (tx, atMs) {
+/**
+ * Ends the matter of a reason once an authentic delivery came for one of its links, after that link's last rejection
+ * and after the matter was raised. For a reason of `ENDED_BY_ANY`, an authentic delivery of any link after the matter
+ * was raised is enough. Returns the number of matters still open.
+ */
+export function* endRefusals(tx: Transaction, atMs: number): Work<{ open: number }> {
   tx.send(END_REFUSALS, { atMs, withinMs: REFUSED_WITHIN_MS });
   const counted = yield* tx.one<{ open: number }>(COUNT_REFUSALS, {});
   return { open: counted?.open ?? 0 };
-};
+}

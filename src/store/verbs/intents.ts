@@ -1,18 +1,44 @@
+import type { Money } from '../../domain/money.ts';
 import { type FoundOpening, type OpeningState, openingAtCancel } from '../../domain/opening.ts';
-import { isOtherCustomer } from '../../domain/order.ts';
-import type { Intended, Intent, Openings } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { writeAudit } from './audit.ts';
-import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
+import { isOtherCustomer, type Order } from '../../domain/order.ts';
+import type { Customer } from '../../domain/payment_details.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Author, writeAudit } from './audit.ts';
+import { OPENING_COLUMNS, type OpeningColumns, type OpeningRef, openingState } from './openings.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory, readContent } from './orders.ts';
-import { lockSecretsKey } from './secrets.ts';
+import { lockSecretsKey, type SealedSecret } from './secrets.ts';
 
 const NEWEST = statement(`
   SELECT l.key AS linkKey, p.request, ${OPENING_COLUMNS}
   FROM orders o JOIN link l ON l.order_key = o.key LEFT JOIN opening p ON p.link_key = l.key
   WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
 
-export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, intent) {
+export type Intent = {
+  reference: string;
+  amount: Money;
+  /** As the shop names them: for people, never sent to the service. */
+  customer?: Customer | null;
+  /** The normalised request as JSON: equal requests are equal texts. */
+  request: string;
+  token: string;
+  secret: SealedSecret;
+  callbackUrl: string | null;
+  returnToken: string | null;
+  expiresAtMs: number;
+  by: Author | null;
+  atMs: number;
+};
+
+export type Intended =
+  | { outcome: 'created' | 'same'; order: Order; linkKey: number; opening: OpeningState }
+  /** `request`: the one with which the reference is in use; null if the shop registered its link itself. */
+  | { outcome: 'conflict'; order: Order; request: string | null };
+
+/**
+ * Commits the intent to open a link: the order, its link with token and secret, and the opening. `same`: an equal
+ * request did so before. `conflict`: the reference is in use with another request.
+ */
+export function* openIntent(tx: Transaction, intent: Intent): Work<Intended> {
   const { reference } = intent;
   lockReference(tx, reference);
   const newest = tx.one<OpeningColumns & { linkKey: number; request: string | null }>(NEWEST, { reference });
@@ -27,7 +53,7 @@ export const openIntent: InTransaction<Openings>['openIntent'] = function* (tx, 
   const isOther = request !== intent.request || isOtherCustomer(order, intent.customer ?? null);
   if (isOther) return { outcome: 'conflict', order, request };
   return { outcome: 'same', order, linkKey, opening: openingState(row) };
-};
+}
 
 const INSERT_LINK = statement(`
   INSERT INTO link (order_key, token, sealed_secret, secrets_key_id, secret_fingerprint, opened, callback_url,
@@ -51,6 +77,28 @@ function* create(tx: Transaction, intent: Intent): Work<Intended | null> {
   yield* writeAudit(tx, intent.by, { action: 'open_order', subject: intent.reference }, atMs);
   const opening: OpeningState = { status: 'pending', withheld: null, fault: null, foreignId: null, needsId: false };
   return { outcome: 'created', order, linkKey, opening };
+}
+
+export type ClaimedOpening = OpeningRef &
+  Pick<Intent, 'reference' | 'amount' | 'request' | 'token' | 'returnToken' | 'expiresAtMs'> & {
+    sealedSecret: Uint8Array;
+    keyId: string;
+    /** Set before the link is opened if an authentic event named it. */
+    linkId: string | null;
+    mayExist: boolean;
+    createdAtMs: number;
+  };
+
+/** The columns of `ClaimedOpeningRow` without the attempt, for an opening `p`, its link `l` and its order `o`. */
+export const CLAIMED_OPENING = `p.link_key AS linkKey, o.reference, o.amount_minor AS amountMinor, o.currency, p.request,
+  l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
+  p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs`;
+
+/** A row of an engine's claim. */
+export type ClaimedOpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
+
+export function claimedOpening({ amountMinor, currency, ...row }: ClaimedOpeningRow): ClaimedOpening {
+  return { ...row, amount: { amountMinor, currency } };
 }
 
 const HEARD = statement(`
@@ -83,7 +131,14 @@ const FORGET_ORDER = ['history', 'attention', 'link'].map((table) =>
 );
 const FORGET = statement('DELETE FROM orders WHERE key = @orderKey');
 
-export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (tx, { linkKey, attempt, nowMs }) {
+/**
+ * Deletes an order whose link the service refused to make, so that its reference can be used again. `kept`: authentic
+ * events came for it, so the service has the link after all.
+ */
+export function* closeOpening(
+  tx: Transaction,
+  { linkKey, attempt, nowMs }: OpeningRef & { nowMs: number },
+): Work<'closed' | 'kept' | 'lost'> {
   const lease = { linkKey, attempt, replica: tx.replica };
   tx.lock(LOCK_WHOLE, { linkKey });
   const leased = tx.one<{ orderKey: number; linkId: string | null }>(FIND_LEASED_WHOLE, lease);
@@ -99,7 +154,7 @@ export const closeOpening: InTransaction<Openings>['closeOpening'] = function* (
   for (const each of FORGET_ORDER) tx.send(each, { orderKey });
   tx.send(FORGET, { orderKey });
   return 'closed';
-};
+}
 
 // Locks the row, because claims lock no order: no attempt can begin while this decides whether there was one.
 const FIND_OPENING = statement(`

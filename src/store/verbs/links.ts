@@ -1,4 +1,5 @@
 import { nextCheckAtMs } from '../../domain/check_schedule.ts';
+import type { Order } from '../../domain/order.ts';
 import {
   changedOutcome,
   changeNotes,
@@ -6,14 +7,41 @@ import {
   createdNote,
   type KnownLink,
   type LinkChange,
+  type RegisteredLink,
+  type RegistrationRefusal,
 } from '../../domain/registration.ts';
-import type { Links, Registered, Registration } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { writeAudit } from './audit.ts';
+import { type Author, writeAudit } from './audit.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
-import { lockSecretsKey } from './secrets.ts';
+import { lockSecretsKey, type SealedSecret } from './secrets.ts';
+
+/** A link as the service shows it. */
+export type ServiceLink = {
+  id: string;
+  url: string | null;
+  shortUrl: string | null;
+  status: string;
+  expiresAtMs: number | null;
+};
+
+export type Registration = RegisteredLink & {
+  reference: string;
+  /** The public address that a new link delivers to; null if it is not known. */
+  webhookBase?: string | null;
+  /** The token of a new link. */
+  token: string;
+  /** Null keeps the stored secret; a new link then gets `freshSecret`. */
+  secret: SealedSecret | null;
+  freshSecret: SealedSecret;
+  by: Author | null;
+  atMs: number;
+};
+
+export type Registered =
+  | { outcome: 'created' | 'same' | 'bound' | 'corrected'; order: Order; token: string; linkKey: number }
+  | { outcome: RegistrationRefusal; order: Order };
 
 const NEWEST_LINK = statement(`
   SELECT l.key AS linkKey, l.link_id AS linkId, l.token, l.secrets_key_id AS keyId,
@@ -21,7 +49,11 @@ const NEWEST_LINK = statement(`
   FROM link l JOIN orders o ON o.key = l.order_key WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
 const OWNER = statement('SELECT order_key AS orderKey FROM link WHERE link_id = @linkId');
 
-export const registerLink: InTransaction<Links>['registerLink'] = function* (tx, registration) {
+/**
+ * Registers an order and its link, or changes an existing one. Without `linkId` it reserves the link. It binds a missing
+ * id, and corrects a signing secret, or the link's id while the order is open. Always queues a check of the link.
+ */
+export function* registerLink(tx: Transaction, registration: Registration): Work<Registered> {
   const { reference, linkId } = registration;
   lockReference(tx, reference);
   const newest = tx.one<KnownLink>(NEWEST_LINK, { reference });
@@ -42,7 +74,7 @@ export const registerLink: InTransaction<Links>['registerLink'] = function* (tx,
   yield* carryOut(tx, orderKey, link, registration, change);
   const after = yield* loadOrder.byKey(tx, orderKey);
   return { outcome: changedOutcome(change), order: after.order, token: link.token, linkKey: link.linkKey };
-};
+}
 
 function* takenBy(tx: Transaction, orderKey: number): Work<Registered> {
   return { outcome: 'link_id_taken', order: (yield* loadOrder.byKey(tx, orderKey)).order };

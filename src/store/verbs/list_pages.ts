@@ -1,4 +1,3 @@
-import type { Count, RowPage } from '../contract_lists.ts';
 import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 
 /**
@@ -10,6 +9,21 @@ import { type Answer, type Statement, statement, type Transaction, type Work } f
  * - `ordered`: the only condition has an index in the order of keys
  * - `range`: rows are tested from the newest on, a bounded number for each page
  */
+
+/** A page of a list, newest first. `after`: the `next` of the previous page; null or absent to begin. */
+export type RowPage = { limit: number; after?: number | null; isCounted?: boolean };
+
+/**
+ * `next` is null on the last page. A page may have fewer rows than requested although more follow: settled examines a
+ * bounded number of rows for each page.
+ */
+export type Listed<Row> = { rows: Row[]; next: number | null; count: Count | null };
+
+/**
+ * The number of rows that match a filter. `isMore`: there are more than `n` or, if `n` is below 1 000, there may be,
+ * because settled counts a bounded number of rows.
+ */
+export type Count = { n: number; isMore: boolean };
 
 /** Lists run from the newest key down. This key is above them all. */
 export const KEY_MAX = Number.MAX_SAFE_INTEGER;

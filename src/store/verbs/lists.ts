@@ -1,30 +1,79 @@
-import { faultNote } from '../../domain/retry.ts';
-import type { EventFilter, RejectionFilter } from '../contract_lists.ts';
-import type { EventDetail, EventSummary, Queries, RejectionSummary } from '../contract_queries.ts';
-import { type InTransaction, statement } from '../transaction.ts';
-import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
+import type { Outcome } from '../../domain/decision.ts';
+import type { Order } from '../../domain/order.ts';
+import type { KeptReason } from '../../domain/rejection.ts';
+import { type FaultNote, faultNote, type RowStatus } from '../../domain/retry.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { defineList, finder, inTime, type Listed, type Narrowed, type RowPage, readKeys } from './list_pages.ts';
 import { loadOrder } from './orders.ts';
 
-type Lists = Pick<Queries, 'findOrder' | 'listEvents' | 'findEvent' | 'listRejections'>;
+/** Null or absent matches everything, as in every filter of a list. */
+export type EventFilter = {
+  /** A delivery of the service, or its answer when settled asked. */
+  kind?: 'event' | 'reading' | null;
+  status?: RowStatus | null;
+  type?: string | null;
+  outcome?: Outcome | null;
+  reference?: string | null;
+  /** Received within this time. */
+  sinceMs?: number | null;
+  untilMs?: number | null;
+};
 
-export const listVerbs: InTransaction<Lists> = {
-  *findOrder(tx, reference) {
+export type EventSummary = {
+  key: number;
+  eventId: string;
+  type: string | null;
+  reference: string;
+  linkId: string | null;
+  status: RowStatus;
+  outcome: string | null;
+  rule: string | null;
+  attempt: number;
+  conflict: boolean;
+  duplicates: number;
+  receivedAtMs: number;
+  dueAtMs: number;
+  endedAtMs: number | null;
+  fault: FaultNote | null;
+  /** The number of a reading, which is an answer of the API; null for an event. */
+  reading: number | null;
+};
+export type EventDetail = EventSummary & {
+  timestamp: string;
+  /** Null if the body was dropped because the event is old. */
+  body: Uint8Array | null;
+  bodySha256: Uint8Array;
+};
+
+export type RejectionFilter = { reason?: KeptReason | null; reference?: string | null };
+
+export type RejectionSummary = {
+  key: number;
+  reference: string;
+  reason: string;
+  count: number;
+  /** JSON of the newest diagnosis. */
+  diagnosis: string | null;
+  firstAtMs: number;
+  lastAtMs: number;
+};
+
+export const listVerbs = {
+  *findOrder(tx: Transaction, reference: string): Work<Order | null> {
     return (yield* loadOrder.byReference(tx, reference))?.order ?? null;
   },
-  *listEvents(tx, page) {
+  *listEvents(tx: Transaction, page: RowPage & EventFilter): Work<Listed<EventSummary>> {
     const { keys, ...more } = yield* readKeys(tx, EVENT_LIST, narrowEvents(page), page);
     const rows = keys.length === 0 ? [] : yield* tx.all<EventRow>(EVENTS_OF_KEYS, { keys });
     return { rows: rows.map(eventSummary), ...more };
   },
-  *findEvent(tx, eventKey) {
-    const row = yield* tx.one<EventRow & Pick<EventDetail, 'timestamp' | 'body' | 'bodySha256'>>(FIND_EVENT, {
-      eventKey,
-    });
+  *findEvent(tx: Transaction, eventKey: number): Work<EventDetail | null> {
+    const row = yield* tx.one<EventRow & Omit<EventDetail, keyof EventSummary>>(FIND_EVENT, { eventKey });
     if (row === undefined) return null;
     const { timestamp, body, bodySha256, ...summary } = row;
     return { ...eventSummary(summary), timestamp, body, bodySha256 };
   },
-  *listRejections(tx, page) {
+  *listRejections(tx: Transaction, page: RowPage & RejectionFilter): Work<Listed<RejectionSummary>> {
     const { keys, ...more } = yield* readKeys(tx, REJECTION_LIST, narrowRejections(page), page);
     const rows = keys.length === 0 ? [] : yield* tx.all<RejectionSummary>(REJECTIONS_OF_KEYS, { keys });
     return { rows, ...more };

@@ -1,31 +1,10 @@
-import { isAboutMoney } from '../../domain/decision.ts';
-import { noticeName, readNoticeName } from '../../domain/notice.ts';
-import type { NoticeFilter } from '../contract_lists.ts';
-import type {
-  ClaimedNotice,
-  FeedPage,
-  NoticeDetail,
-  NoticeQueries,
-  NoticeSummary,
-  Resent,
-  ShopState,
-  Telling,
-} from '../contract_notices.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { isAboutMoney, type NoticeType } from '../../domain/decision.ts';
+import { noticeName, readNoticeName, type ShopAnswer } from '../../domain/notice.ts';
+import type { Claim, FaultNote, RowStatus } from '../../domain/retry.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { writeAudit } from './audit.ts';
-import { defineList, finder, inTime, type Narrowed, readKeys } from './list_pages.ts';
-import {
-  ATTEMPT,
-  type AttemptRow,
-  attemptColumns,
-  countFailure,
-  endFailures,
-  endRefusal,
-  raiseOldFailures,
-  readAttempt,
-  readShopFailures,
-} from './shop_failures.ts';
+import { type Author, writeAudit } from './audit.ts';
+import { attemptColumns, countFailure, endFailures, endRefusal, raiseOldFailures } from './shop_failures.ts';
 import { DEAD, endUntoldMoney, mayBePassed, noteUntoldMoney, PASS_ON, START_AGAIN, supersede } from './superseding.ts';
 
 // Skips a row that another transaction has locked: its lease is just ending.
@@ -85,8 +64,36 @@ const END_MATTER = statement(`
   UPDATE attention SET ended_at_ms = @nowMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL
     AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'dead' AND superseded IS NOT TRUE)`);
 
-export const tellingVerbs: InTransaction<Telling> = {
-  *claimNotices(tx, { tried, limit, nowMs, leaseMs }) {
+type NoticeRef = { noticeKey: number; attempt: number };
+
+export type ClaimedNotice = NoticeRef & {
+  /** The same for all attempts: the shop's idempotency key. */
+  id: string;
+  reference: string;
+  type: NoticeType;
+  /** JSON. */
+  body: string;
+  createdAtMs: number;
+  /** The time of this attempt, if it is the first. */
+  firstTriedAtMs: number;
+};
+
+type FailedNotice = NoticeRef & { fault: FaultNote; answer: ShopAnswer | null; nowMs: number };
+
+/** When the notice is due; or the id of the notice of its order that comes first. */
+type Resent = { dueAtMs: number; waitsFor: null } | { dueAtMs: null; waitsFor: string };
+
+/**
+ * Sends notices to the shop. Pending and leased notices are owed. Only one notice of an order is sent at a time; the
+ * next follows once it is done or dead. `domain/retry.ts` describes the statuses.
+ */
+export const tellingVerbs = {
+  /**
+   * Leases due notices, oldest first, each with its next attempt number: those never tried or, with `tried`, the
+   * others. With `tried` it also raises `shop_refuses_notices` if an attempt failed two minutes ago and the shop has
+   * accepted none since.
+   */
+  *claimNotices(tx: Transaction, { tried, limit, nowMs, leaseMs }: Claim & { tried: boolean }): Work<ClaimedNotice[]> {
     tx.send(LAPSE, { nowMs });
     const found = tx.all<ClaimedRow>(tried ? DUE_AGAIN : DUE_NEW, { nowMs, limit });
     if (tried) yield* raiseOldFailures(tx, nowMs);
@@ -96,7 +103,11 @@ export const tellingVerbs: InTransaction<Telling> = {
     if (keys.length > 0) tx.send(LEASE, { keys, replica: tx.replica, nowMs, untilMs: nowMs + leaseMs });
     return rows.map(({ random, ...notice }) => ({ ...notice, id: noticeName(notice.noticeKey, random) }));
   },
-  *finishNotice(tx, { noticeKey, attempt, answer, nowMs }) {
+  /** Records that the shop accepted a notice, which ends `shop_refuses_notices`. `lost`: the lease expired. */
+  *finishNotice(
+    tx: Transaction,
+    { noticeKey, attempt, answer, nowMs }: NoticeRef & { answer: ShopAnswer; nowMs: number },
+  ): Work<'done' | 'lost'> {
     const { replica } = tx;
     // Without the order's lock, a notice that is just being written would miss its turn.
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
@@ -108,7 +119,15 @@ export const tellingVerbs: InTransaction<Telling> = {
     if (taken.hasFailures) endFailures(tx, nowMs);
     return 'done';
   },
-  *retryNotice(tx, { noticeKey, attempt, dueAtMs, ...ended }) {
+  /**
+   * Returns a claimed notice to the queue, due at `dueAtMs`. Counts the failed attempt: the third in a row, or one two
+   * minutes after the first, raises `shop_refuses_notices`. If the shop has accepted another notice since, a notice
+   * that failed before begins no new count: it may be the only one that the shop refuses.
+   */
+  *retryNotice(
+    tx: Transaction,
+    { noticeKey, attempt, dueAtMs, ...ended }: FailedNotice & { dueAtMs: number },
+  ): Work<'pending' | 'lost'> {
     const { nowMs } = ended;
     const ours = { noticeKey, attempt, replica: tx.replica };
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
@@ -123,7 +142,8 @@ export const tellingVerbs: InTransaction<Telling> = {
     tx.send(isPassed ? PASS_ON : START_AGAIN, { orderKey, noticeKey, nowMs, dueAtMs });
     return 'pending';
   },
-  *buryNotice(tx, { noticeKey, attempt, ...ended }) {
+  /** Gives a claimed notice up, and raises `notices_dead`. A person may send it again. Counts as `retryNotice` does. */
+  *buryNotice(tx: Transaction, { noticeKey, attempt, ...ended }: FailedNotice): Work<'dead' | 'lost'> {
     const { fault, nowMs } = ended;
     const ours = { noticeKey, attempt, replica: tx.replica };
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
@@ -137,12 +157,19 @@ export const tellingVerbs: InTransaction<Telling> = {
     attention.raiseForNoOrder(tx, DEAD.kind, { subject: DEAD.subject, params, atMs: nowMs });
     return 'dead';
   },
-  *resendNotice(tx, { id, by, nowMs }) {
+  /**
+   * Makes a done or dead notice pending again, with the same id. A notice that waits for its next attempt becomes due
+   * now. `in_work`: it is being sent, is due, or waits for another notice of its order.
+   */
+  *resendNotice(
+    tx: Transaction,
+    { id, by, nowMs }: { id: string; by: Author | null; nowMs: number },
+  ): Work<Resent | 'in_work' | 'unknown'> {
     const name = readNoticeName(id);
     if (name === null) return 'unknown';
     const { key: noticeKey, random } = name;
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
-    const found = tx.one<Pick<NoticeSummary, 'status' | 'dueAtMs'>>(FIND, { noticeKey, random });
+    const found = tx.one<{ status: RowStatus; dueAtMs: number | null }>(FIND, { noticeKey, random });
     const first = tx.one<{ key: number; random: string }>(FIND_TURN, { noticeKey });
     const row = yield* found;
     const turn = yield* first;
@@ -165,7 +192,11 @@ export const tellingVerbs: InTransaction<Telling> = {
     yield* writeAudit(tx, by, change, nowMs);
     return resent;
   },
-  *stopTelling(tx, { nowMs }) {
+  /**
+   * Ends `shop_refuses_notices` because the shop no longer has a callback. The count of attempts stays: if the shop has
+   * a callback again, the next failed attempt raises the matter.
+   */
+  *stopTelling(tx: Transaction, { nowMs }: { nowMs: number }): Work<void> {
     endRefusal(tx, nowMs);
     endUntoldMoney(tx, nowMs);
   },
@@ -174,122 +205,3 @@ export const tellingVerbs: InTransaction<Telling> = {
 type ClaimedRow = Omit<ClaimedNotice, 'id'> & { random: string };
 type TakenNotice = { orderKey: number; type: string; hasEarlier: boolean; hasFailures: boolean };
 type LockedNotice = { orderKey: number; random: string; hasFailedBefore: boolean };
-
-/** A row of `NOTICE`. */
-export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & AttemptRow & { random: string };
-
-const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
-  coalesce(n.superseded, false) AS isSuperseded,
-  n.created_at_ms AS createdAtMs, CASE WHEN n.status = 'pending' THEN n.due_at_ms END AS dueAtMs,
-  n.ended_at_ms AS endedAtMs, ${ATTEMPT}`;
-const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';
-
-/** Notices with the references of their orders: a statement without conditions. */
-export const NOTICE = `SELECT ${NOTICE_COLUMNS} FROM outbox n ${TO_ITS_ORDER}`;
-
-export function noticeSummary(row: NoticeRow): NoticeSummary {
-  const { random, ...notice } = readAttempt(row);
-  return { ...notice, id: noticeName(notice.key, random) };
-}
-
-const FIND_WHOLE = statement(`
-  SELECT ${NOTICE_COLUMNS}, n.body FROM outbox n ${TO_ITS_ORDER} WHERE n.key = @key AND n.notice_id = @random`);
-
-const RANDOM_OF = statement('SELECT notice_id AS random FROM outbox WHERE key = @key');
-
-/** The id of the notice with this key; null if there is none. */
-export function* noticeIdOf(tx: Transaction, key: number): Work<string | null> {
-  const row = yield* tx.one<{ random: string }>(RANDOM_OF, { key });
-  return row === undefined ? null : noticeName(key, row.random);
-}
-
-const oldest = (status: 'pending' | 'leased' | 'dead') =>
-  `SELECT (SELECT created_at_ms FROM outbox WHERE status = '${status}' AND superseded IS NOT TRUE ORDER BY key LIMIT 1)
-    AS ms`;
-const TIMES = statement(`
-  SELECT (SELECT min(ms) FROM (${oldest('pending')} UNION ALL ${oldest('leased')} UNION ALL ${oldest('dead')}) AS oldest)
-      AS untakenSinceMs,
-    (SELECT max(ended_at_ms) FROM (SELECT status, ended_at_ms FROM outbox ORDER BY key DESC LIMIT 1000) AS newest
-     WHERE status = 'done') AS takenAtMs`);
-const failed = (status: 'pending' | 'dead') =>
-  statement(`${NOTICE} WHERE n.status = '${status}' AND n.fault_code IS NOT NULL
-    AND n.superseded IS NOT TRUE ORDER BY n.key LIMIT 1`);
-const FAILED_PENDING = failed('pending');
-const FAILED_DEAD = failed('dead');
-
-export const noticeQueries: InTransaction<Omit<NoticeQueries, 'readFeed' | 'findFeedEnd'>> = {
-  *listNotices(tx, page) {
-    const { keys, ...more } = yield* readKeys(tx, NOTICE_LIST, narrowNotices(page), page);
-    const rows = keys.length === 0 ? [] : yield* tx.all<NoticeRow>(NOTICES_OF_KEYS, { keys });
-    return { rows: rows.map(noticeSummary), ...more };
-  },
-  *findNotice(tx, id) {
-    const name = readNoticeName(id);
-    if (name === null) return null;
-    const row = yield* tx.one<NoticeRow & Pick<NoticeDetail, 'body'>>(FIND_WHOLE, name);
-    if (row === undefined) return null;
-    const { body, ...summary } = row;
-    return { ...noticeSummary(summary), body };
-  },
-  *shopState(tx) {
-    const times = tx.one<Pick<ShopState, 'untakenSinceMs' | 'takenAtMs'>>(TIMES);
-    const pending = tx.one<NoticeRow>(FAILED_PENDING);
-    const dead = tx.one<NoticeRow>(FAILED_DEAD);
-    const failures = yield* readShopFailures(tx);
-    const { untakenSinceMs = null, takenAtMs = null } = (yield* times) ?? {};
-    const failed = (yield* pending) ?? (yield* dead);
-    const { fault = null, answer = null } = failed === undefined ? {} : noticeSummary(failed);
-    return { untakenSinceMs, takenAtMs, failure: fault === null ? null : { fault, answer }, failures };
-  },
-};
-
-const NOTICES_OF_KEYS = statement(`${NOTICE} WHERE n.key = ANY(@keys::bigint[]) ORDER BY n.key DESC`);
-
-/** A superseded notice is dead for the release before. In lists of dead ones, people look for what needs them. */
-const NOT_SUPERSEDED = 'n.superseded IS NOT TRUE';
-
-const waiting = (status: 'pending' | 'leased' | 'dead') => {
-  // The status is a literal, because a partial index is used only for its own literal.
-  return { from: `outbox n INDEXED BY outbox_${status}`, condition: `n.status = '${status}' AND ${NOT_SUPERSEDED}` };
-};
-
-export const NOTICE_LIST = defineList({
-  table: 'outbox',
-  alias: 'n',
-  matches: `(@status::text IS NULL OR (n.status = @status AND ${NOT_SUPERSEDED})) AND (@type::text IS NULL OR n.type = @type)
-    AND ${inTime('outbox', 'n')}`,
-  ordered: {
-    ofOrder: {
-      from: 'outbox n INDEXED BY outbox_by_order',
-      condition: 'n.order_key = (SELECT key FROM orders WHERE reference = @reference)',
-    },
-    pending: waiting('pending'),
-    leased: waiting('leased'),
-    dead: waiting('dead'),
-  },
-});
-
-const withStatus = (status: 'pending' | 'leased' | 'dead') => {
-  const { from, condition } = waiting(status);
-  return statement(`SELECT n.key FROM ${from} WHERE ${condition} ORDER BY n.key LIMIT @few`);
-};
-const NOTICES_WITH = { pending: withStatus('pending'), leased: withStatus('leased'), dead: withStatus('dead') };
-
-export function narrowNotices(filter: NoticeFilter): Narrowed {
-  const { status = null, type = null, reference = null, sinceMs = null, untilMs = null } = filter;
-  const values = { status, type, reference, sinceMs, untilMs };
-  const isBare = [type, sinceMs, untilMs].every((value) => value === null);
-  const waits = status === null || status === 'done' ? null : status;
-  return {
-    values,
-    finders: waits === null ? [] : [finder(NOTICES_WITH[waits], {})],
-    ordered: reference !== null ? 'ofOrder' : isBare ? waits : null,
-  };
-}
-
-/** A notice as the feed shows it. */
-export type FeedRow = { key: number; random: string; position: number; body: string };
-
-export function feedNotice({ key, random, position, body }: FeedRow): FeedPage['notices'][number] {
-  return { position, id: noticeName(key, random), body };
-}

@@ -9,17 +9,55 @@ import {
 } from '../../domain/opening.ts';
 import { isOpen } from '../../domain/order.ts';
 import { type FaultNote, faultNote } from '../../domain/retry.ts';
-import type { ServiceLink } from '../contract_inbox.ts';
-import type { ClaimedOpening, OpeningRef, Openings } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
+import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { writeAudit } from './audit.ts';
+import { type Author, writeAudit } from './audit.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
+import type { ServiceLink } from './links.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
-import { lockSecretsKey } from './secrets.ts';
+import { lockSecretsKey, type SealedSecret } from './secrets.ts';
 
-export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openIntent' | 'closeOpening'>> = {
-  *finishOpening(tx, { link, withheld, answerLost = false, webhookBase = null, webhookChangedTo, nowMs, ...opening }) {
+export type OpeningRef = { linkKey: number; attempt: number };
+
+/** The link that the service made for an opening. */
+type MadeLink = OpeningRef & {
+  link: ServiceLink;
+  withheld: string | null;
+  /** Whether settled missed the answer to the link's creation; false by default. */
+  answerLost?: boolean;
+  /** The public address in the link's webhookUrl; null or absent if it is not known. */
+  webhookBase?: string | null;
+  /**
+   * The address to which the service says it delivers instead of ours, without the token: raises
+   * `webhook_address_changed`. Null if it is ours, which ends that matter; undefined if it does not say.
+   */
+  webhookChangedTo?: string | null | undefined;
+  nowMs: number;
+};
+
+type NamedSecret = { linkKey: number; token: string; secret: SealedSecret | null; flaw: string | null; nowMs: number };
+
+type OpeningToRetry = OpeningRef & {
+  dueAtMs: number;
+  mayExist: boolean;
+  waits: boolean;
+  fault: FaultNote;
+  /** As in `OpeningState`; false by default. */
+  needsId?: boolean;
+  nowMs: number;
+};
+
+/** `foreignId`: the id of the link that settled did not make, if the service names it. */
+type OpeningToPark = OpeningRef & { fault: FaultNote; foreignId: string | null; nowMs: number };
+
+/** Openings: pending → leased → done, or `taken` if the reference belongs to a link that settled did not make. */
+export const openingVerbs = {
+  /**
+   * Records the link that the service made: its id and addresses. `withheld` says why the shop must not have it, and
+   * raises attention. `taken`: another link here has that id, or this one has another; this raises attention too.
+   */
+  *finishOpening(tx: Transaction, made: MadeLink): Work<'bound' | 'taken' | 'lost'> {
+    const { link, withheld, answerLost = false, webhookBase = null, webhookChangedTo, nowMs, ...opening } = made;
     const [row, owner] = yield* together(findLeased(tx, opening), ownerOf(tx, link));
     if (row === null) return 'lost';
     const { orderKey, reference } = row;
@@ -41,7 +79,11 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     }
     return 'bound';
   },
-  *keepServiceSecret(tx, { linkKey, token, secret, flaw, nowMs }) {
+  /**
+   * Stores the signing secret that the service named for a link in addition to ours; the first one stays. If it cannot
+   * be used, `secret` is null, `flaw` says why, and `secret_unusable` is raised. Does nothing if the link is gone.
+   */
+  *keepServiceSecret(tx: Transaction, { linkKey, token, secret, flaw, nowMs }: NamedSecret): Work<void> {
     lockOrderOfLink(tx, linkKey);
     const row = yield* tx.one<Keeping>(FIND_SECRET, { linkKey, token });
     if (row === undefined || row.isKnown) return;
@@ -55,7 +97,9 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     }
     noteHistory(tx, { orderKey: row.orderKey, atMs: nowMs, what: secretNote(flaw), by: 'reading' });
   },
-  *retryOpening(tx, { dueAtMs, mayExist, waits, fault, needsId = false, nowMs, ...opening }) {
+  /** Returns a claimed opening to the queue. `waits` raises the attention that the order waits for a link. */
+  *retryOpening(tx: Transaction, later: OpeningToRetry): Work<void> {
+    const { dueAtMs, mayExist, waits, fault, needsId = false, nowMs, ...opening } = later;
     const row = yield* findLeased(tx, opening);
     if (row === null) return;
     const { linkKey, orderKey, reference } = row;
@@ -65,11 +109,21 @@ export const openingVerbs: InTransaction<Omit<Openings, 'claimOpenings' | 'openI
     const params = { code, message, needsId };
     attention.raiseForOrder(tx, 'link_not_opened', { subject: reference, orderKey, params, atMs: nowMs });
   },
-  *parkOpening(tx, { fault, foreignId, nowMs, ...opening }) {
+  /** Parks an opening whose reference belongs to a link that settled did not make. Raises `reference_taken`. */
+  *parkOpening(tx: Transaction, { fault, foreignId, nowMs, ...opening }: OpeningToPark): Work<void> {
     const row = yield* findLeased(tx, opening);
     if (row !== null) yield* park(tx, row, { fault, linkId: foreignId, isForeign: true, nowMs });
   },
-  *adoptLink(tx, { reference, link, by, nowMs }) {
+  /**
+   * Gives an order the link that a person named, and queues a check of it. The opening must be parked, or waiting with
+   * a link possibly at the service. An attempt under way loses its lease. The link's signing secret is not ours, unless
+   * such an attempt made it, so settled asks about the link. `not_open`: the order does not wait for money. `taken`:
+   * another link here has that id, or this one has another.
+   */
+  *adoptLink(
+    tx: Transaction,
+    { reference, link, by, nowMs }: { reference: string; link: ServiceLink; by: Author | null; nowMs: number },
+  ): Work<'adopted' | 'not_parked' | 'not_open' | 'taken'> {
     lockReference(tx, reference);
     const newest = tx.one<FoundOpening>(FIND_NEWEST, { reference });
     const owner = yield* ownerOf(tx, link);
@@ -220,16 +274,4 @@ const FOREIGN = /^The service has a link (.+) of this reference that settled did
 /** Reads the link's id from the message of an opening that an older version parked. Null for any other message. */
 function readForeign(message: string): string | null {
   return FOREIGN.exec(message)?.[1] ?? null;
-}
-
-/** The columns of `ClaimedOpeningRow` without the attempt, for an opening `p`, its link `l` and its order `o`. */
-export const CLAIMED_OPENING = `p.link_key AS linkKey, o.reference, o.amount_minor AS amountMinor, o.currency, p.request,
-  l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
-  p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs`;
-
-/** A row of an engine's claim. */
-export type ClaimedOpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
-
-export function claimedOpening({ amountMinor, currency, ...row }: ClaimedOpeningRow): ClaimedOpening {
-  return { ...row, amount: { amountMinor, currency } };
 }

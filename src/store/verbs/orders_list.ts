@@ -1,7 +1,7 @@
-import type { Order } from '../../domain/order.ts';
-import type { OrderFilter } from '../contract_lists.ts';
-import type { ListedOrder, Queries } from '../contract_queries.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import type { MatterKind } from '../../domain/matter.ts';
+import type { Flag, HoldReason, Order, OrderState } from '../../domain/order.ts';
+import type { Search } from '../../domain/search.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import {
   defineList,
   type Finder,
@@ -9,11 +9,41 @@ import {
   finderOfEach,
   inTime,
   KEY_MAX,
+  type Listed,
   type Narrowed,
+  type RowPage,
   readKeys,
 } from './list_pages.ts';
 import { FOUND, findOrders, NOT_SEARCHED } from './order_search.ts';
 import { completeAll, ORDER, type OrderRow } from './orders.ts';
+
+export type OrderFilter = {
+  states?: readonly OrderState[] | null;
+  flag?: Flag | null;
+  /** Orders with more captured money left, in their currency, than they ask for. */
+  isOverpaid?: boolean;
+  /** Orders with an open matter of this kind; for `hold`, those with an open hold. */
+  matter?: MatterKind | null;
+  /** Orders with an open hold for this reason. */
+  hold?: HoldReason | null;
+  /** Created within this time. */
+  sinceMs?: number | null;
+  untilMs?: number | null;
+  paidSinceMs?: number | null;
+  paidUntilMs?: number | null;
+  /** The amount that they ask for, in minor units of the currency; both bounds are inclusive. */
+  currency?: string | null;
+  fromMinor?: number | null;
+  toMinor?: number | null;
+  search?: Search | null;
+};
+
+export type ListedOrder = {
+  key: number;
+  value: Order;
+  /** The kinds of its open attention. */
+  attention: string[];
+};
 
 // Scalar subqueries instead of EXISTS: behind an OR, PostgreSQL may build a table of all rows of an EXISTS.
 const PAID_AT = '(SELECT s.paid_at_ms FROM settlement s WHERE s.order_key = o.key)';
@@ -49,7 +79,7 @@ const OPEN_KINDS = statement(`
   SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
   ORDER BY key`);
 
-export const listOrders: InTransaction<Queries>['listOrders'] = function* (tx, page) {
+export function* listOrders(tx: Transaction, page: RowPage & OrderFilter): Work<Listed<ListedOrder>> {
   const { keys, ...more } = yield* readKeys(tx, ORDER_LIST, yield* narrowOrders(tx, page), page);
   if (keys.length === 0) return { rows: [], ...more };
   const found = tx.all<OrderRow>(OF_KEYS, { keys });
@@ -65,7 +95,7 @@ export const listOrders: InTransaction<Queries>['listOrders'] = function* (tx, p
     }),
   );
   return { rows: listed, ...more };
-};
+}
 
 /** Narrows the list of orders to a filter. */
 export function* narrowOrders(tx: Transaction, filter: OrderFilter): Work<Narrowed> {

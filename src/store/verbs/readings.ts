@@ -1,18 +1,16 @@
 import { createHash } from 'node:crypto';
-import { turnOfReturn } from '../../domain/check_queue.ts';
+import { type AskReason, turnOfReturn } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
 import { driftOf, type ReadingDecided } from '../../domain/history.ts';
 import { type AttentionKind, ENDED_BY_READINGS } from '../../domain/matter.ts';
 import type { OpeningState } from '../../domain/opening.ts';
 import { type LearnedBy, mayBeUnconfirmed } from '../../domain/order.ts';
 import { isOvertaken, isUnconfirmed, tellsAll, type Unconfirmed, whileUnconfirmed } from '../../domain/reading.ts';
-import type { SettleJob } from '../contract_inbox.ts';
-import type { Checks } from '../contract_links.ts';
-import { type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
+import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';
-import { UNREAD_FAULTS } from './inbox.ts';
+import { type ClaimedEvent, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
 
@@ -141,8 +139,25 @@ const NOTE_RETURN = statement('UPDATE link SET returned_at_ms = @nowMs WHERE key
 
 type Returning = { linkKey: number; orderKey: number; callbackUrl: string | null; returnedAtMs: number | null };
 
-export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failCheck' | 'recordReturn'>> = {
-  *recordReading(tx, reading) {
+export type Reading = {
+  number: number;
+  linkKey: number;
+  linkId: string;
+  reason: AskReason;
+  /** The body of the answer, as received. */
+  body: Uint8Array;
+  nowMs: number;
+  leaseMs: number;
+};
+
+type FailedCheck = { linkKey: number; dueAtMs: number | null; missing: boolean; sent: boolean; nowMs: number };
+
+export const readingVerbs = {
+  /**
+   * Records the API's answer about a link as a row that is leased to the caller and settled like an event. Binds
+   * `linkId` if the link had none. Null if another link has that id.
+   */
+  *recordReading(tx: Transaction, reading: Reading): Work<ClaimedEvent | null> {
     const { number, linkKey, linkId, reason, body, nowMs, leaseMs } = reading;
     lockOrderOfLink(tx, linkKey);
     const link = yield* tx.one<{ linkId: string | null; isOpened: boolean }>(FIND_LINK, { linkKey });
@@ -158,7 +173,13 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     tx.send(INSERT_BODY, { eventKey, body });
     return { eventKey, attempt: 1, linkKey, body, timestamp, mac, receivedAtMs: nowMs, reading: number };
   },
-  *failCheck(tx, { linkKey, dueAtMs, missing, sent, nowMs }) {
+  /**
+   * Records that a check failed. It is retried at `dueAtMs`; if that is null, the service has no such link yet, and the
+   * schedule asks again. `missing`: the service knows no link with that id, which raises attention. `sent`: whether a
+   * request was sent; a check without a slot is no failure. Returns the change of the order's state: a completion that
+   * stays unconfirmed is held in the end.
+   */
+  *failCheck(tx: Transaction, { linkKey, dueAtMs, missing, sent, nowMs }: FailedCheck): Work<StateChange | null> {
     lockOrderOfLink(tx, linkKey);
     const link = yield* tx.one<{ orderKey: number }>(FIND_LINK, { linkKey });
     if (link === undefined) return null;
@@ -171,7 +192,11 @@ export const readingVerbs: InTransaction<Pick<Checks, 'recordReading' | 'failChe
     }
     return isGivenUp ? yield* giveUp(tx, { linkKey, orderKey: link.orderKey, missing, nowMs }) : null;
   },
-  *recordReturn(tx, { returnToken, nowMs }) {
+  /** Queues a check because the customer came back, at most one a link and minute. Null if the token is unknown. */
+  *recordReturn(
+    tx: Transaction,
+    { returnToken, nowMs }: { returnToken: string; nowMs: number },
+  ): Work<{ callbackUrl: string } | null> {
     const found = yield* tx.one<Returning>(FIND_RETURN, { returnToken });
     if (found === undefined || found.callbackUrl === null) return null;
     const { linkKey, orderKey, callbackUrl } = found;

@@ -1,9 +1,29 @@
+import type { RegisteredLink } from '../../domain/registration.ts';
 import { Fault } from '../../fault.ts';
-import type { Keeping } from '../contract.ts';
-import type { SealedCredentials } from '../contract_inbox.ts';
-import type { Queries } from '../contract_queries.ts';
 import { ALIVE_MS } from '../engine.ts';
-import { type Answer, type InTransaction, statement, type Transaction, together, type Work } from '../transaction.ts';
+import { type Answer, statement, type Transaction, together, type Work } from '../transaction.ts';
+
+/** `reference`: the newest link of this order. */
+export type CredentialsKey = { token: string } | { linkId: string } | { linkKey: number } | { reference: string };
+
+/** A link's credentials as stored. The signing secret is sealed under `keyId` and bound to the order's reference. */
+export type SealedCredentials = {
+  linkKey: number;
+  token: string;
+  reference: string;
+  /** The service's id of the link; null if unknown. */
+  linkId?: string | null;
+  sealedSecret: Uint8Array;
+  keyId: string;
+  /** The secret that the service named in addition to ours, and the id of its key; absent if it named none. */
+  serviceSealedSecret?: Uint8Array | null;
+  serviceKeyId?: string | null;
+  /** Whether the answer to the link's creation may still arrive and name a secret. */
+  isProvisional?: boolean | 0 | 1;
+};
+
+/** A sealed signing secret and its fingerprints. */
+export type SealedSecret = NonNullable<RegisteredLink['secret']> & { sealed: Uint8Array };
 
 /** Links' credentials in the form of `SealedCredentials`: a statement without conditions. */
 export const SEALED_CREDENTIALS = `SELECT l.key AS linkKey, l.token, o.reference, l.link_id AS linkId,
@@ -24,23 +44,43 @@ const ADD = statement(`
   WHERE secrets_key_id <> @keyId AND ' ' || secrets_key_others || ' ' NOT LIKE '% ' || @keyId::text || ' %'`);
 const ADOPT = statement("UPDATE instance SET secrets_key_id = @keyId, secrets_key_others = ''");
 
-type SecretVerbs = 'listSecrets' | 'resealSecret' | 'addSecretsKey' | 'adoptSecretsKey';
+type Resealed = {
+  linkKey: number;
+  /** `ours` (the default), or the secret that the service named in addition. */
+  whose?: 'ours' | 'service';
+  was: Uint8Array;
+  sealed: Uint8Array;
+  keyId: string;
+  fingerprint: Uint8Array;
+};
 
-export const secretVerbs: InTransaction<Pick<Keeping, SecretVerbs>> = {
-  *listSecrets(tx, page) {
+export const secretVerbs = {
+  /** The sealed secrets of links with keys above `after`, in order. Sees everything written before the call. */
+  *listSecrets(tx: Transaction, page: { after: number; limit: number }): Work<SealedCredentials[]> {
     return yield* tx.all<SealedCredentials>(LIST, page);
   },
-  *resealSecret(tx, { whose = 'ours', ...resealed }) {
+  /** Replaces the secret `was` by the same one sealed under another key. Does nothing if `was` is no longer stored. */
+  *resealSecret(tx: Transaction, { whose = 'ours', ...resealed }: Resealed): Work<void> {
     const locked = lockSecretsKey(tx, resealed.keyId);
     tx.send(whose === 'ours' ? RESEAL : RESEAL_SERVICE, resealed);
     yield* locked;
   },
-  *addSecretsKey(tx, keyId) {
+  /**
+   * Notes that settled will also seal secrets under this key. From then on the store opens only with all of its keys.
+   * Throws `secrets_key_in_use` while another replica seals under another key: the two would reseal each other's
+   * secrets.
+   */
+  *addSecretsKey(tx: Transaction, keyId: string): Work<void> {
     tx.lock(LOCK);
     tx.send(ADD, { keyId });
     if (tx.hasReplicas) yield* refuseIfReplicaSealsOtherwise(tx, keyId);
   },
-  *adoptSecretsKey(tx, { keyId, damaged }) {
+  /**
+   * Notes that all secrets are sealed under this key, which the store then needs to open. `damaged`: secrets under
+   * other known keys that do not open, and stay. Throws `secrets_key_in_use` if there are others, or while another
+   * replica seals under another key.
+   */
+  *adoptSecretsKey(tx: Transaction, { keyId, damaged }: { keyId: string; damaged: number }): Work<void> {
     tx.lock(LOCK);
     if (tx.hasReplicas) {
       yield* together(refuseIfReplicaSealsOtherwise(tx, keyId), refuseIfSecretsAreLeft(tx, keyId, damaged));
@@ -53,10 +93,11 @@ const COUNT_UNOPENABLE = statement(`
   SELECT count(*) AS links FROM link
   WHERE NOT (secrets_key_id = ANY(@keyIds::text[])) OR NOT (service_secrets_key_id = ANY(@keyIds::text[]))`);
 
-export const countUnopenable: InTransaction<Queries>['countUnopenable'] = function* (tx, keyIds) {
+/** The number of links whose secret is sealed under none of these keys. Reads every link. */
+export function* countUnopenable(tx: Transaction, keyIds: readonly string[]): Work<number> {
   const { links } = (yield* tx.one<{ links: number }>(COUNT_UNOPENABLE, { keyIds })) as { links: number };
   return links;
-};
+}
 
 const LOCK_KEY = statement(`
   SELECT 1 FROM instance WHERE secrets_key_id = @keyId

@@ -1,15 +1,64 @@
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
-import type {
-  ListedDrift,
-  ListedHint,
-  NextRequests,
-  QueuedRequest,
-  ServiceQueries,
-  WaitingOpening,
-} from '../contract_service.ts';
-import { type InTransaction, statement } from '../transaction.ts';
-import { KEY_MAX } from './list_pages.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { KEY_MAX, type RowPage } from './list_pages.ts';
+
+/** What people see about the service: drift, stale deliveries, and what settled will ask it next. */
+
+/** A difference found between the service and settled. */
+export type DriftRow = {
+  atMs: number;
+  /** The number of the reading that showed it, and why settled asked. */
+  reading: number;
+  learnedBy: string;
+  /** The order's state and money before and after, in words. While undecided, `theirs` is what the service says. */
+  ours: string;
+  theirs: string;
+  rule: string;
+  rightSide: 'service' | 'undecided';
+};
+
+export type ListedDrift = DriftRow & { key: number; reference: string };
+
+type ListedHint = {
+  key: number;
+  reference: string;
+  eventId: string;
+  /** The characters of the timestamp header. */
+  timestamp: string;
+  count: number;
+  firstAtMs: number;
+  lastAtMs: number;
+};
+
+type NextRequests = {
+  /** Links in the queue of checks, in the order in which settled takes them once they are due. */
+  queue: QueuedRequest[];
+  /** Links in the schedule, the next one first. */
+  schedule: { reference: string; linkId: string | null; failures: number; dueAtMs: number }[];
+  /** Links that settled is opening. Those with status `taken` wait for a person. */
+  openings: WaitingOpening[];
+};
+
+export type QueuedRequest = {
+  reference: string;
+  linkId: string | null;
+  reason: string;
+  rank: number;
+  /** Attempts in a row that the service did not answer. */
+  failures: number;
+  requestedAtMs: number;
+  dueAtMs: number;
+};
+
+type WaitingOpening = {
+  reference: string;
+  status: 'pending' | 'leased' | 'taken';
+  attempt: number;
+  dueAtMs: number;
+  faultCode: string | null;
+  faultMessage: string | null;
+};
 
 const DRIFT = `SELECT d.key, o.reference, d.at_ms AS atMs, d.reading, d.learned_by AS learnedBy, d.ours, d.theirs, d.rule,
   d.right_side AS rightSide FROM drift d JOIN orders o ON o.key = d.order_key`;
@@ -56,16 +105,21 @@ type ScheduleRow = Omit<NextRequests['schedule'][number], 'dueAtMs'> & {
 /** The ranks of the queue, strongest first. */
 const RANKS = CHECK_CLASSES.flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, n) => to - n));
 
-export const serviceQueries: InTransaction<ServiceQueries> = {
-  *listDrift(tx, { limit, after, reference }) {
+type OrderPage = RowPage & { reference: string | null };
+
+export const serviceQueries = {
+  /** Differences found between the service and settled, newest first. */
+  *listDrift(tx: Transaction, { limit, after, reference }: OrderPage): Work<ListedDrift[]> {
     const asked = { limit, before: after ?? KEY_MAX, reference };
     return yield* tx.all<ListedDrift>(reference === null ? ALL_DRIFT : DRIFT_OF_ORDER, asked);
   },
-  *listHints(tx, { limit, after, reference }) {
+  /** Authentic deliveries that were stale, newest first. A repeated one is counted. */
+  *listHints(tx: Transaction, { limit, after, reference }: OrderPage): Work<ListedHint[]> {
     const asked = { limit, before: after ?? KEY_MAX, reference };
     return yield* tx.all<ListedHint>(reference === null ? ALL_HINTS : HINTS_OF_ORDER, asked);
   },
-  *nextRequests(tx, { limit }) {
+  /** What settled will ask the service, as far as it is known now: at most `limit` rows of each kind. */
+  *nextRequests(tx: Transaction, { limit }: { limit: number }): Work<NextRequests> {
     const ofRanks = RANKS.map((rank) => tx.all<QueuedRequest>(QUEUE, { rank, limit }));
     const schedule = tx.all<ScheduleRow>(SCHEDULE, { limit });
     const ofStatuses = OPENINGS.map((one) => tx.all<WaitingOpening>(one, { limit }));

@@ -1,17 +1,23 @@
-import { type Decision, learnedBy, noticesOf, type Outcome, type StateChange } from '../../domain/decision.ts';
+import {
+  type Decision,
+  learnedBy,
+  noticesOf,
+  type Outcome,
+  type Rule,
+  type StateChange,
+} from '../../domain/decision.ts';
 import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
-import { isOpen, type LearnedBy, type Order } from '../../domain/order.ts';
+import { isOpen, type LearnedBy, type Order, type OrderState } from '../../domain/order.ts';
 import { isOvertaken, unreadMatter, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
-import type { Inbox, SettleJob, SettleResult } from '../contract_inbox.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
 import { noteMismatches, writeDecision } from './decisions.ts';
-import { bury, UNREAD_FAULTS } from './inbox.ts';
+import { bury, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
 import { noteDetails, noteReported } from './payments.ts';
@@ -54,8 +60,31 @@ const FINISH = statement(`
   UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
     fault_code = @code, fault_message = @message WHERE key = @eventKey`);
 
-/** Settles one claimed event or reading. */
-export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
+export type SettleResult =
+  | { outcome: 'lost' }
+  | { outcome: 'link_mismatch' }
+  /**
+   * `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. `learnedBy` is set if the
+   * event made the order paid. `change` is null if the state stayed.
+   */
+  | {
+      outcome: Outcome;
+      rule: Rule | null;
+      reference: string;
+      state: OrderState;
+      change: StateChange | null;
+      notices: number;
+      learnedBy: LearnedBy | null;
+      /** Attention that it raised, or would raise if settled could not ask the service. */
+      raised: readonly AttentionKind[];
+    };
+
+/**
+ * Applies a claimed event's facts to its order: order, ledger, history, notices and the end of the row in one
+ * transaction. `lost`: another process has the lease, and nothing changed. `link_mismatch`: the event names another
+ * link than the one it was delivered for. The row becomes a dead letter, and the order stays as it was.
+ */
+export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
   if (!(yield* bindLink(tx, claimed, job))) {
@@ -75,7 +104,7 @@ export const settle: InTransaction<Inbox>['settle'] = function* (tx, job) {
   tx.send(FINISH, { outcome, rule, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
   yield* tellOfUnread(tx, job, claimed, applied);
   return result;
-};
+}
 
 function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading {
   return claimed.reading !== null;

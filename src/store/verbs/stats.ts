@@ -1,9 +1,38 @@
+import type { RequestClass } from '../../domain/budget.ts';
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
-import type { LeaseCounts } from '../contract.ts';
-import type { Stats } from '../contract_queries.ts';
+import type { CountedMatters } from '../../domain/matter.ts';
 import { type Statement, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';
+
+export type Stats = {
+  orders: Record<string, number>;
+  events: Record<string, number>;
+  notices: Record<string, number>;
+  /** What needs a person, in the order of the list. */
+  matters: CountedMatters[];
+  /** Links in the queue of checks: all, and by the class of their requests. Scheduled checks do not count. */
+  checks: number;
+  checksByClass: Record<Exclude<RequestClass, 'create'>, number>;
+  /** Links that settled is still opening, by status. */
+  openings: Record<string, number>;
+  /** The number of drifts found. */
+  drift: number;
+  api: { slotsInUse: number; pausedUntilMs: number | null };
+  rejections: number;
+  /** Age of the oldest row that is due and not yet settled; 0 if there is none. */
+  lagMs: number;
+  /** How long the oldest notice has been due, from its first attempt if it is retried; 0 if there is none. */
+  noticesLagMs: number;
+  /** Failed attempts in a row to send notices to the shop. */
+  shopFailures: number;
+  /** How long the oldest check has been due, by the class of its request. Scheduled checks are the janitor's. */
+  checksLagMs: Stats['checksByClass'];
+  /** Orders paid in the week that ended a day ago that settled learned of from the API alone: no webhook has come. */
+  webhooksMissing: number;
+  /** The feed's newest position, and the time of the copy while settled searches for links that it does not know. */
+  feed: { newest: number; generation: number; restoredFromMs: number | null };
+};
 
 /** How an engine counts what would take too long row by row. */
 export type Counters = {
@@ -128,6 +157,9 @@ function lags(
   }
   return { lagMs: since(oldest.eventMs), noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs), checksLagMs };
 }
+
+/** Leased rows. */
+export type LeaseCounts = { events: number; openings: number; notices: number };
 
 /** Leased rows by holder. */
 export const LEASES = statement(`

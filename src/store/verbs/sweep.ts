@@ -1,13 +1,37 @@
 import { type AttentionParams, searchSubject } from '../../domain/matter.ts';
-import type { Checks, ListedLink } from '../contract_links.ts';
-import type { OtherAddress, Queries } from '../contract_queries.ts';
+import type { StatedMoney } from '../../domain/money.ts';
 import { ALIVE_MS } from '../engine.ts';
-import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, END_SEARCH } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 
-export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareListed' | 'endRestore' | 'noteNoList'>> = {
-  *sweepBounds(tx, { nowMs }) {
+export type ListedLink = {
+  id: string;
+  reference: string | null;
+  status: string;
+  money: StatedMoney;
+  createdAtMs: number | null;
+};
+
+type SweepBounds = {
+  /** Whether this process should sweep: of several replicas, the one that started first. */
+  isOurTurn: boolean;
+  /** When the oldest open link with an id was created; null if there is none. */
+  oldestOpenMs: number | null;
+  /** Whether the service made any known link. If so, its list cannot be empty. */
+  hasLinks: boolean;
+};
+
+export type Compared = {
+  differing: number;
+  notKnown: number;
+  /** The time of the copy, while settled searches for links made since. */
+  restoredFromMs: number | null;
+};
+
+export const sweepVerbs = {
+  /** What a sweep of the service's list needs before it begins. Reads every link. */
+  *sweepBounds(tx: Transaction, { nowMs }: { nowMs: number }): Work<SweepBounds> {
     const oldest = tx.one<{ oldestOpenMs: number | null }>(OLDEST, { nowMs });
     const some = tx.one<{ hasLinks: boolean }>(HAS_LINKS);
     const [eldest = tx.replica] = tx.hasReplicas ? yield* aliveReplicas(tx, nowMs) : [];
@@ -17,7 +41,14 @@ export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareList
       hasLinks: (yield* some)?.hasLinks ?? false,
     };
   },
-  *compareListed(tx, { items, toleranceMs, nowMs }) {
+  /**
+   * Compares a page of the service's list with the store, and queues a check of every open link that differs. After a
+   * restore, raises `link_not_known` for each unknown link made since the copy, or at most `toleranceMs` before it.
+   */
+  *compareListed(
+    tx: Transaction,
+    { items, toleranceMs, nowMs }: { items: readonly ListedLink[]; toleranceMs: number; nowMs: number },
+  ): Work<Compared> {
     const restored = tx.one<Restored>(RESTORED);
     const differing = yield* findDiffering(tx, items, nowMs);
     // An order that changes now may be checked once too often, which does no harm.
@@ -28,13 +59,15 @@ export const sweepVerbs: InTransaction<Pick<Checks, 'sweepBounds' | 'compareList
     const notKnown = sinceMs === null ? 0 : yield* tellOfUnknown(tx, items, { sinceMs, nowMs });
     return { differing: differing.length, notKnown, restoredFromMs };
   },
-  *endRestore(tx, { nowMs }) {
+  /** Ends the search after a restore: the list was read back to the time of the copy. */
+  *endRestore(tx: Transaction, { nowMs }: { nowMs: number }): Work<void> {
     const { restoredFromMs = null } = (yield* tx.one<Restored>(RESTORED)) ?? {};
     if (restoredFromMs === null) return;
     tx.send(END_SEARCH, { restoredFromMs });
     attention.end(tx, 'link_not_known', searchSubject(restoredFromMs), nowMs);
   },
-  *noteNoList(tx, { why, nowMs }) {
+  /** Records that the service's list is unreadable. After a restore, tells a person once where to look instead. */
+  *noteNoList(tx: Transaction, { why, nowMs }: { why: string; nowMs: number }): Work<void> {
     const { restoredFromMs = null } = (yield* tx.one<Restored>(RESTORED)) ?? {};
     if (restoredFromMs === null) return;
     yield* tellOnce(tx, searchSubject(restoredFromMs), { restoredFromMs, why }, nowMs);
@@ -159,13 +192,23 @@ const OTHER_ADDRESSES = statement(`
   SELECT l.webhook_base AS address, count(*) AS links, max(l.expires_at_ms) AS untilMs FROM ${PAYABLE_LINKS}
     AND l.webhook_base <> @publicUrl GROUP BY l.webhook_base ORDER BY links DESC, address LIMIT @limit`);
 
-export const otherAddresses: InTransaction<Queries>['otherAddresses'] = function* (tx, asked) {
+/** `untilMs`: when the last of its links expires; null if none says when. */
+export type OtherAddress = { address: string; links: number; untilMs: number | null };
+
+/** Where links that may still be paid deliver to, if not to `publicUrl`: the addresses of most links first. */
+export function* otherAddresses(
+  tx: Transaction,
+  asked: { publicUrl: string; limit: number; nowMs: number },
+): Work<OtherAddress[]> {
   return yield* tx.all<OtherAddress>(OTHER_ADDRESSES, asked);
-};
+}
 
 /** `catchUp` in one transaction, for an engine with a single writer. */
-export const catchUpAtOnce: InTransaction<Checks>['catchUp'] = function* (tx, { dryRun, nowMs }) {
+export function* catchUpAtOnce(
+  tx: Transaction,
+  { dryRun, nowMs }: { dryRun: boolean; nowMs: number },
+): Work<{ links: number }> {
   const links = yield* countPayable(tx, nowMs);
   if (!dryRun) tx.send(MAKE_DUE, { nowMs });
   return { links };
-};
+}

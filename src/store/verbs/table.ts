@@ -1,5 +1,3 @@
-import type { Store } from '../contract.ts';
-import type { InTransaction } from '../transaction.ts';
 import { accessQueries, accessVerbs } from './access.ts';
 import { endAttention } from './attention.ts';
 import { listMatters, openTroubles } from './attention_list.ts';
@@ -10,11 +8,12 @@ import { checkVerbs } from './check_claims.ts';
 import { dropCustomers } from './customers.ts';
 import { cancelOrder, previewResolution, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
-import { endRefusals } from './intake.ts';
+import { endRefusals, recordHint, recordRejection } from './intake.ts';
 import { closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
 import { listVerbs } from './lists.ts';
-import { noticeQueries, tellingVerbs } from './notices.ts';
+import { noticeQueries } from './notice_lists.ts';
+import { tellingVerbs } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { listOrders } from './orders_list.ts';
 import { readingVerbs } from './readings.ts';
@@ -26,9 +25,12 @@ import { timeline } from './timeline.ts';
 import { upkeepVerbs } from './upkeep.ts';
 
 /**
- * The verbs that are written once, by lane. To add one, put its type into a contract, its text into a file of this
- * folder, and its name here. An engine adds the verbs that need a text for that engine.
+ * The verbs that are written once, by lane; `Store` has each as its text says. To add one, write it in a file of this
+ * folder and name it here. `EngineVerbs` of `contract.ts` are those that need a text for each engine.
  */
+
+/** Verbs that a delivery's answer waits for. An engine serves these before all others. */
+export const INTAKE = { recordHint, recordRejection };
 
 /** Verbs that change something. They wait behind deliveries. */
 export const WORK = {
@@ -53,9 +55,9 @@ export const WORK = {
   ...bulkVerbs,
   ...accessVerbs,
   ...auditVerbs,
-} satisfies Partial<InTransaction<Store>>;
+};
 
-/** Verbs that only read. Each sees one snapshot of the database. */
+/** Lists, timelines and counts for people, by key. Each verb sees one snapshot of the database and delays no commit. */
 export const READ = {
   ...listVerbs,
   ...noticeQueries,
@@ -70,4 +72,4 @@ export const READ = {
   openTroubles,
   countUnopenable,
   otherAddresses,
-} satisfies Partial<InTransaction<Store>>;
+};

@@ -1,22 +1,65 @@
 import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
-import { readSecretFlaw } from '../../domain/opening.ts';
-import type { OrderState } from '../../domain/order.ts';
-import type {
-  AttentionSummary,
-  DriftRow,
-  HistoryRow,
-  Queries,
-  RejectionSummary,
-  Timeline,
-} from '../contract_queries.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { readParams } from './attention.ts';
+import { type OpeningState, readSecretFlaw } from '../../domain/opening.ts';
+import type { Order, OrderState } from '../../domain/order.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type AttentionSummary, readParams } from './attention.ts';
 import { LASTING_REASON } from './check_queue.ts';
-import { type EventRow, eventSummary, eventsOfOrder, REJECTION } from './lists.ts';
-import { NOTICE, type NoticeRow, noticeSummary } from './notices.ts';
+import {
+  type EventRow,
+  type EventSummary,
+  eventSummary,
+  eventsOfOrder,
+  REJECTION,
+  type RejectionSummary,
+} from './lists.ts';
+import { NOTICE, type NoticeRow, type NoticeSummary, noticeSummary } from './notice_lists.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { loadOrder } from './orders.ts';
+import type { DriftRow } from './service_lists.ts';
+
+export type HistoryRow = {
+  atMs: number;
+  what: string;
+  outcome: string | null;
+  from: string | null;
+  to: string | null;
+  /** `event` with the event's key, `reading` with its number, or `person` with the reason, if one was given. */
+  cause: { kind: 'event' | 'reading' | 'person'; id: string | null };
+  /** Who decided, as in the audit; null if it was no named person. */
+  by: string | null;
+  effects: string[];
+};
+
+export type Timeline = {
+  order: Order;
+  history: HistoryRow[];
+  events: EventSummary[];
+  hints: { eventId: string; timestamp: string; lastAtMs: number; count: number }[];
+  rejections: RejectionSummary[];
+  attention: AttentionSummary[];
+  notices: NoticeSummary[];
+  /** When the order's link expires; null if unknown. */
+  linkExpiresAtMs: number | null;
+  /** The check of this order's link that waits for the API; null if none does. */
+  check: { reason: string; requestedAtMs: number; dueAtMs: number } | null;
+  /** When the schedule asks about the order's link next; null if never. */
+  nextCheckAtMs: number | null;
+  /** Failed attempts to ask about it since the service last answered. */
+  checkFailures: number;
+  /** Why settled cannot use the signing secret that the service named for the link; null if there is no such flaw. */
+  secretFlaw: string | null;
+  /** The progress of the opening, if settled opens the link itself. */
+  opening:
+    | (OpeningState & {
+        attempt: number;
+        dueAtMs: number;
+        /** Whether settled missed the service's answer to the creation, which may have named a secret. */
+        secretUnseen?: boolean;
+      })
+    | null;
+  drift: DriftRow[];
+};
 
 /** The most rows of each kind in a timeline; the newest. */
 const ROWS_MAX = 500;
@@ -35,7 +78,8 @@ const OPENING = statement(`
     p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`);
 
-export const timeline: InTransaction<Queries>['timeline'] = function* (tx, reference) {
+/** Everything known about an order, oldest first. Null if there is no such order. */
+export function* timeline(tx: Transaction, reference: string): Work<Timeline | null> {
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
   const { order, orderKey } = loaded;
@@ -52,7 +96,7 @@ export const timeline: InTransaction<Queries>['timeline'] = function* (tx, refer
     secretFlaw: link.secretFlaw ?? notedFlaw(rows),
     opening: openingSummary(yield* opening),
   };
-};
+}
 
 const HISTORY = newest(
   `SELECT h.at_ms AS atMs, h.what, h.outcome, h.from_state AS "from", h.to_state AS "to", h.cause_kind AS causeKind,

@@ -1,16 +1,39 @@
 import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
-import type { BodiesDropped, BodyDrop, Keeping } from '../contract.ts';
-import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 import { WATCHED } from './check_queue.ts';
 
-export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue' | 'mendTimes'>> = {
-  *dropBodies(tx, drop) {
+export type BodyDrop = {
+  /** Bodies of rows settled later than this, and of hints received later, are kept. */
+  untilMs: number;
+  nowMs: number;
+  /** The `next` of the previous call; 0 to begin. */
+  after: number;
+  /** The most rows read; fewer if they are large. */
+  limit: number;
+};
+
+/** `next` is null if nothing more can be dropped. */
+type BodiesDropped = { dropped: number; next: number | null };
+
+export const upkeepVerbs = {
+  /**
+   * Drops old bodies of settled events and readings, and of hints. Their rows stay, and unsettled rows keep their
+   * bodies. Each call does little, so that no delivery waits for it; the next call continues at `next`.
+   */
+  *dropBodies(tx: Transaction, drop: BodyDrop): Work<BodiesDropped> {
     // Replicas drop bodies one at a time. While another does, this one skips its turn.
     if (tx.hasReplicas && !(yield* takeTurn(tx))) return { dropped: 0, next: null };
     const dropped = yield* dropHints(tx, drop);
     return dropped > 0 ? { dropped, next: drop.after } : yield* dropEvents(tx, drop);
   },
-  *hastenDue(tx, { waitMsMax, nowMs, limit }) {
+  /**
+   * Makes rows due now if they wait longer than any row may, because a clock that was ahead put them off. Leases that
+   * would last too long expire within a minute. Changes at most `limit` rows of a kind; repeat until it changes none.
+   */
+  *hastenDue(
+    tx: Transaction,
+    { waitMsMax, nowMs, limit }: { waitMsMax: number; nowMs: number; limit: number },
+  ): Work<{ hastened: number }> {
     const values = { nowMs, lapseMs: nowMs + LEASE_LAPSES_MS, untilMs: nowMs + waitMsMax, limit };
     if (tx.hasReplicas) tx.send(HASTEN_REPLICAS, values);
     const changes = [...HASTEN_JOBS, HASTEN_CHECKS].map((each) => tx.run(each, values));
@@ -18,7 +41,15 @@ export const upkeepVerbs: InTransaction<Pick<Keeping, 'dropBodies' | 'hastenDue'
     for (const changed of changes) hastened += yield* changed;
     return { hastened };
   },
-  *mendTimes(tx, { stepMs, nowMs, after, limit }) {
+  /**
+   * Corrects `limit` rows with keys above `after` for a step of the clock. Owed notices do not age by it, and after a
+   * step back no link is checked later than its schedule says. Repeating it is harmless. `stepMs` is negative for a
+   * step back. `next` is null if no rows are left.
+   */
+  *mendTimes(
+    tx: Transaction,
+    { stepMs, nowMs, after, limit }: { stepMs: number; nowMs: number; after: number; limit: number },
+  ): Work<{ next: number | null }> {
     const slice = { nowMs, after, to: after + limit };
     tx.send(MEND_TRIED, { ...slice, stepMs });
     const ends = tx.one<{ noticeKeys: number | null; linkKeys: number | null }>(ENDS);

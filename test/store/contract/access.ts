@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AuditHead } from '../../../src/domain/access.ts';
-import type { Author } from '../../../src/store/contract_access.ts';
+import type { Author } from '../../../src/store/verbs/audit.ts';
 import { said, type World, type Worlds } from './world.ts';
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ListedLink } from '../../../src/store/contract_links.ts';
+import type { ListedLink } from '../../../src/store/verbs/sweep.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;

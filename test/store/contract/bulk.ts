@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { BulkAction, BulkSelection, ClaimedBulk, MatterFilter } from '../../../src/store/contract_bulk.ts';
+import type { ClaimedBulk } from '../../../src/store/verbs/bulk.ts';
+import type { BulkAction, BulkSelection, MatterFilter } from '../../../src/store/verbs/bulk_actions.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';

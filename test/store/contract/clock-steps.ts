@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimedNotice } from '../../../src/store/contract_notices.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { FAULT, LEASE_MS, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;

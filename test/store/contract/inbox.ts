@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SettleJob } from '../../../src/store/contract_inbox.ts';
+import type { SettleJob } from '../../../src/store/verbs/inbox.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 export function inboxContract({ shared, fresh }: Worlds): void {

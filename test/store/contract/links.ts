@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Registration } from '../../../src/store/contract_links.ts';
+import type { Registration } from '../../../src/store/verbs/links.ts';
 import { hex, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const BRL = (amountMinor: number) => ({ amountMinor, currency: 'BRL' });

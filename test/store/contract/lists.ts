@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import { readSearch } from '../../../src/domain/search.ts';
-import type { OrderFilter } from '../../../src/store/contract_lists.ts';
+import type { OrderFilter } from '../../../src/store/verbs/orders_list.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { FactKind } from '../../../src/domain/fact.ts';
 import { shownFlags } from '../../../src/domain/notice.ts';
-import type { Matters } from '../../../src/store/contract_queries.ts';
+import type { Matters } from '../../../src/store/verbs/attention_list.ts';
 import { stated } from '../../support/orders.ts';
 import { runs } from '../../support/timing.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';

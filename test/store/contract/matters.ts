@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { MatterGroup } from '../../../src/domain/matter.ts';
-import type { ListedMatter, Matters } from '../../../src/store/contract_queries.ts';
+import type { ListedMatter, Matters } from '../../../src/store/verbs/attention_list.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { EventSummary } from '../../../src/store/contract_queries.ts';
+import type { EventSummary } from '../../../src/store/verbs/lists.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';

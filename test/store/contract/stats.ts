@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PaymentFact } from '../../../src/domain/fact.ts';
-import type { Stats } from '../../../src/store/contract_queries.ts';
+import type { Stats } from '../../../src/store/verbs/stats.ts';
 import { FAULT, LEASE_MS, said, type World, type Worlds } from './world.ts';
 
 const DAY_MS = 86_400_000;

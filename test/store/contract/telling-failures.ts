@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimedNotice } from '../../../src/store/contract_notices.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, said, type World, type Worlds } from './world.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ClaimedNotice } from '../../../src/store/contract_notices.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { times } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';

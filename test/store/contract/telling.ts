@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ClaimedNotice, NoticeSummary } from '../../../src/store/contract_notices.ts';
+import type { NoticeSummary } from '../../../src/store/verbs/notice_lists.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 

@@ -4,24 +4,15 @@ import type { ClaimedCheck } from '../../../src/domain/check_queue.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
 import { explainAttention } from '../../../src/explain/attention_sentences.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import type {
-  ClaimedEvent,
-  Delivery,
-  Hint,
-  Recorded,
-  ServiceLink,
-  SettleJob,
-  SettleResult,
-} from '../../../src/store/contract_inbox.ts';
-import type {
-  ClaimedOpening,
-  Intent,
-  Reading,
-  Registered,
-  Registration,
-  SealedSecret,
-} from '../../../src/store/contract_links.ts';
-import type { EventDetail, Timeline } from '../../../src/store/contract_queries.ts';
+import type { ClaimedEvent, SettleJob } from '../../../src/store/verbs/inbox.ts';
+import type { Delivery, Hint, Recorded } from '../../../src/store/verbs/intake.ts';
+import type { ClaimedOpening, Intent } from '../../../src/store/verbs/intents.ts';
+import type { Registered, Registration, ServiceLink } from '../../../src/store/verbs/links.ts';
+import type { EventDetail } from '../../../src/store/verbs/lists.ts';
+import type { Reading } from '../../../src/store/verbs/readings.ts';
+import type { SealedSecret } from '../../../src/store/verbs/secrets.ts';
+import type { SettleResult } from '../../../src/store/verbs/settle.ts';
+import type { Timeline } from '../../../src/store/verbs/timeline.ts';
 import { aFact } from '../../support/orders.ts';
 
 /** A store as an engine opens it for the contract. */

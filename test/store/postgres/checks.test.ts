@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedCheck } from '../../../src/domain/check_queue.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import type { ListedLink } from '../../../src/store/contract_links.ts';
+import type { ListedLink } from '../../../src/store/verbs/sweep.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
-import type { Registered } from '../../../src/store/contract_links.ts';
+import type { Registered } from '../../../src/store/verbs/links.ts';
 import { LEASE_MS, type Link, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
 import { openTwoReplicas } from './two_replicas.ts';

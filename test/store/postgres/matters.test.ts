@@ -1,7 +1,6 @@
 import type { QueryConfig } from 'pg';
 import { expect, it } from 'vitest';
-import type { MatterPage } from '../../../src/store/contract_queries.ts';
-import { listMatters } from '../../../src/store/verbs/attention_list.ts';
+import { listMatters, type MatterPage } from '../../../src/store/verbs/attention_list.ts';
 import { fillingStatements, LARGE_TABLES, POSTGRES_FILLING } from '../../support/many_matters.ts';
 import { connectTo, newDatabase, openTestDatabase } from './opening.ts';
 import { noting, tablesScanned } from './plans.ts';

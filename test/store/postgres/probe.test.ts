@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
-import type { ProbeOptions } from '../../../src/store/contract_probe.ts';
 import { probeStore } from '../../../src/store/open.ts';
+import type { ProbeOptions } from '../../../src/store/probed.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { startMisreading, startTransactionPooler } from '../../support/pooler.ts';
 import { runIn } from './contract_store.ts';

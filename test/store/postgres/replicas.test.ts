@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
-import type { ClaimedEvent } from '../../../src/store/contract_inbox.ts';
 import { type Answer, Awaited, type Statement, statement, type Transaction } from '../../../src/store/transaction.ts';
+import type { ClaimedEvent } from '../../../src/store/verbs/inbox.ts';
 import { settle } from '../../../src/store/verbs/settle.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';

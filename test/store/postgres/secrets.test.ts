@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { Registration } from '../../../src/store/contract_links.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
+import type { Registration } from '../../../src/store/verbs/links.ts';
 import { sealedSecret } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { holding, untilBehind } from './locks.ts';

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
-import type { ClaimedNotice, NoticeSummary } from '../../../src/store/contract_notices.ts';
+import type { NoticeSummary } from '../../../src/store/verbs/notice_lists.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';

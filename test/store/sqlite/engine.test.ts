@@ -3,7 +3,6 @@ import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { SealedCredentials } from '../../../src/store/contract_inbox.ts';
 import { openForReading } from '../../../src/store/sqlite/file.ts';
 import {
   type Call,
@@ -13,6 +12,7 @@ import {
   type Writer,
 } from '../../../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../../../src/store/sqlite/open.ts';
+import type { SealedCredentials } from '../../../src/store/verbs/secrets.ts';
 import { testFolder } from '../../support/app.ts';
 import { type ContractStore, said, World } from '../contract/world.ts';
 import { openOptions } from './opening.ts';

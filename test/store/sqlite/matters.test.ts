@@ -1,8 +1,7 @@
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import type { MatterPage } from '../../../src/store/contract_queries.ts';
 import { connection, finish, SqliteTransaction } from '../../../src/store/sqlite/transaction.ts';
-import { listMatters } from '../../../src/store/verbs/attention_list.ts';
+import { listMatters, type MatterPage } from '../../../src/store/verbs/attention_list.ts';
 import { testFolder } from '../../support/app.ts';
 import { fillingStatements, SQLITE_FILLING } from '../../support/many_matters.ts';
 import { makeDatabase } from './opening.ts';

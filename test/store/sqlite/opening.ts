@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import type { OpenedEngine } from '../../../src/store/engine.ts';
+import type { OpenedEngine } from '../../../src/store/contract.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/client.ts';
 import { openForWriting, type WriterOptions } from '../../../src/store/sqlite/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';

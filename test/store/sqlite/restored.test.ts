@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { readKeyIds } from '../../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../../src/store/address.ts';
-import type { OpenedEngine } from '../../../src/store/engine.ts';
+import type { OpenedEngine } from '../../../src/store/contract.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { testFolder } from '../../support/app.ts';

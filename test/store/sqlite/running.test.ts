@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import type { OpenedEngine } from '../../../src/store/engine.ts';
+import type { OpenedEngine } from '../../../src/store/contract.ts';
 import { testFolder } from '../../support/app.ts';
 import { eventually } from '../../support/timing.ts';
 import { type Link, said, type World, worldOf } from '../contract/world.ts';
