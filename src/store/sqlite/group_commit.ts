@@ -30,11 +30,12 @@ export function openWriter(
   const { db, lock, migrated: _, ...found } = opened;
   const of = connection(db, { replica: newId(), newId });
   const commit = groupCommit(of, { ...LANES.intake, ...LANES.work }, path);
+  const faultOf = faultsOf(placeOf(path), path);
   return {
     opened: found,
     run: (calls) =>
       commit(calls).map((answer, index) =>
-        answer.ok && calls[index]?.verb === 'eraseDropped' ? emptyLog(db, path) : answer,
+        answer.ok && calls[index]?.verb === 'eraseDropped' ? emptyLog(db, faultOf) : answer,
       ),
     close: () => {
       db.close();
@@ -44,11 +45,11 @@ export function openWriter(
 }
 
 /** Copies the log over the pages that it replaces, and empties it. Not while a reader needs those pages. */
-function emptyLog(db: Database, path: string): CallAnswer {
+function emptyLog(db: Database, faultOf: FaultOf): CallAnswer {
   try {
     return { ok: true, value: { isErased: db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0 } };
   } catch (error) {
-    return { ok: false, error: storeFault(error, path) };
+    return { ok: false, error: faultOf(error) };
   }
 }
 
@@ -58,13 +59,14 @@ export type Reader = { run(call: Call): CallAnswer; close(): void };
 /** Each call sees one snapshot of the database, so an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database = openForReading(path)): Reader {
   const of = connection(db, { replica: '', newId: noIds });
+  const faultOf = faultsOf(placeOf(path), path);
   const inOneSnapshot = db.transaction((call: Call) => carryOut(of, LANES.read, call));
   return {
     run: (call) => {
       try {
         return { ok: true, value: inOneSnapshot.deferred(call) };
       } catch (error) {
-        return { ok: false, error: storeFault(error, path) };
+        return { ok: false, error: faultOf(error) };
       }
     },
     close: () => db.close(),
@@ -87,7 +89,8 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   const savepoint = db.prepare('SAVEPOINT call');
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
-  const assertInPlace = placeOf(path);
+  const lostFault = placeOf(path);
+  const faultOf = faultsOf(lostFault, path);
   const run = (call: Call): CallAnswer => ({ ok: true, value: carryOut(of, verbs, call) });
 
   function runGuarded(call: Call): CallAnswer {
@@ -101,7 +104,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       if (!db.inTransaction) throw error;
       rollbackTo.run();
       release.run();
-      const fault = storeFault(error, path);
+      const fault = faultOf(error);
       if (fault instanceof Fault && fault.kind === 'terminal') throw fault;
       return { ok: false, error: fault };
     }
@@ -110,7 +113,9 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   function commitAll(calls: readonly Call[], runOne: (call: Call) => CallAnswer): CallAnswer[] {
     begin.run();
     const answers = calls.map(runOne);
-    assertInPlace();
+    // An unlinked file accepts commits that can never be read, so none of them may be acknowledged.
+    const lost = lostFault();
+    if (lost !== null) throw lost;
     if (of.bug !== null) throw of.bug;
     commit.run();
     return answers;
@@ -129,7 +134,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       return commitAll(calls, runOne);
     } catch (error) {
       if (db.inTransaction) rollback.run();
-      const fault = storeFault(error, path);
+      const fault = faultOf(error);
       if (!failedInCall || fault instanceof Fault) throw fault;
       return null;
     }
@@ -142,7 +147,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       return tryUnguarded(calls) ?? commitAll(calls, runGuarded);
     } catch (error) {
       if (db.inTransaction) rollback.run();
-      const fault = storeFault(error, path);
+      const fault = faultOf(error);
       return calls.map(() => ({ ok: false, error: fault }));
     }
   };
@@ -159,16 +164,23 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
   }
 }
 
-/** An unlinked file accepts commits that can never be read, so none of them may be acknowledged. */
-function placeOf(path: string): () => void {
+/** Returns a function for the fault of a file that was removed or replaced since; null while it is in its place. */
+function placeOf(path: string): () => Fault | null {
   const { dev, ino } = statSync(path);
   return () => {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return;
-    throw new Fault(
-      'terminal',
-      'store_lost',
-      `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
-    );
+    if (found?.ino === ino && found.dev === dev) return null;
+    const what = `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`;
+    return new Fault('terminal', 'store_lost', what);
+  };
+}
+
+type FaultOf = (error: unknown) => unknown;
+
+/** What an error means. If the file is gone, that is why, whatever SQLite finds first: at a first read, no `fstat`. */
+function faultsOf(lostFault: () => Fault | null, path: string): FaultOf {
+  return (error) => {
+    const fault = storeFault(error, path);
+    return fault === error ? error : (lostFault() ?? fault);
   };
 }

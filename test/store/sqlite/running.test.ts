@@ -54,6 +54,23 @@ describe('a running SQLite store', () => {
       await opened.store.close();
     });
 
+    it.each(ways)(
+      'says the same if a read finds first that it was %s, whatever SQLite makes of it',
+      async (_what, take) => {
+        take();
+        // The first read of the thread that reads opens the file's index.
+        const read = await opened.store.listOrders({ limit: 1 }).then(
+          () => 'store_lost',
+          ({ code }) => code,
+        );
+        await expect(opened.store.heartbeat(2)).rejects.toMatchObject({ code: 'store_lost' });
+        await eventually(() => expect(onFailed).toHaveBeenCalled());
+        const told = onFailed.mock.calls.map(([{ code }]) => code);
+        expect([read, ...told]).toEqual(Array(1 + told.length).fill('store_lost'));
+        await opened.store.close();
+      },
+    );
+
     it('acknowledges no delivery that nobody could ever read', async () => {
       const link = await world.newLink();
       unlinkSync(path);
