@@ -3,7 +3,6 @@ import { consoleAddress } from '../access/browser.ts';
 import { openCallers } from '../access/identify.ts';
 import { openUnopenableCount } from '../api/doctor_store.ts';
 import { apiRoutes } from '../api/router.ts';
-import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { consoleRoutes, formViews, leadToPages, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
@@ -150,7 +149,6 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     ...context,
     ...stages,
     access,
-    pageLoads: openSharedLoads(context.clock),
     unopenable: openUnopenableCount(context),
     views: formViews(() => options),
     readiness: health.readiness,

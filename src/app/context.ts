@@ -1,5 +1,6 @@
 import { freeBytes } from '../api/admin.ts';
 import { openOtherAddresses } from '../api/doctor.ts';
+import { openSharedLoads } from '../api/shared_loads.ts';
 import { type Config, commonSettings } from '../config/config.ts';
 import { logUnreadable } from '../http/client_errors.ts';
 import { type Connections, openConnections } from '../http/connections.ts';
@@ -117,6 +118,7 @@ export async function openContext(options: AppOptions) {
     /** The connections of each listener. */
     connections,
     bodies: bodyReader(),
+    pageLoads: openSharedLoads(clock),
     /** Raised when another replica recorded an event. */
     events,
     /** Raised when a check may have been queued. */

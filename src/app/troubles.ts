@@ -11,7 +11,7 @@ const LOOK_EVERY_MS = 2_000;
  * and the public address. The store keeps matters, so each replica says the same of them, also one that has just started.
  */
 export function watchTroubles(context: Context): Cancel {
-  const { store, isShared, otherAddresses, clock, clockSteps, health, log } = context;
+  const { store, isShared, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;
   let known: ReadonlyMap<string, string> = new Map();
 
   async function look(): Promise<void> {
@@ -41,6 +41,8 @@ export function watchTroubles(context: Context): Cancel {
     known = now;
     const steps = clockSteps.latest() === null || clockSteps.isTrusted() ? [] : [CLOCK_STEPPED];
     health.knows(sentencesOf(matters), [...sentencesOf(others), ...steps]);
+    // No page says an older thing than /readyz does from now on.
+    pageLoads.forget();
   }
 
   // A store that cannot be read is the heartbeat's to report.

@@ -1,4 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../src/work/clock.ts';
+import { signIn } from '../support/access.ts';
+import { startTestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
 import { readableLog } from '../support/observe.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -15,6 +18,7 @@ import {
   stopSettled,
 } from '../support/shop.ts';
 import { doctorOf, saying, surfacesOf } from '../support/surfaces.ts';
+import { eventually } from '../support/timing.ts';
 
 /** service-trouble.test.ts has the service; outage.test.ts the disk; failover.test.ts a standby; doctor.test.ts the address. */
 
@@ -73,6 +77,24 @@ describe('what every surface says', () => {
     await pass(shop, SEEN_MS);
     expect(await surfacesOf(shop.settled, 'order-1', ['clock'])).toMatchObject(CALM);
     expect(lines).toContainEqual(expect.objectContaining({ level: 'info', kind: 'clocks_differ' }));
+  });
+
+  it('is of one age: no page says what was loaded before /readyz said more', async () => {
+    let aheadMs = 0;
+    const startedMs = Date.now();
+    // While it stands still, what pages load is never too old to be shared.
+    const clock = { ...systemClock, nowMs: () => startedMs + aheadMs, monotonicMs: () => 0 };
+    const settled = await startTestApp({ clock });
+    await settled.reserve('order-1');
+    const session = await signIn(settled);
+    const said = () => surfacesOf(settled, 'order-1', ['clock steps'], session);
+    expect((await said()).page).toContain('Nothing needs attention.');
+
+    aheadMs = MINUTE_MS;
+    await eventually(async () => expect(await (await fetch(`${settled.apiUrl}/readyz`)).text()).toMatch(/troubles/));
+    const { page, summary, why } = await said();
+    for (const words of [page, summary, why]) expect(words).toContain('The clock stepped within the last hour');
+    expect(page).toMatch(/warning clock steps: /);
   });
 
   it('of a shop that refuses news of money and takes the rest', async () => {
