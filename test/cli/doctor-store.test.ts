@@ -11,6 +11,7 @@ import { OPERATOR_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
 import { type PostgresServer, serverAt, startPostgres } from '../support/postgres.ts';
 import { fatalLine, spawnSettled } from '../support/process.ts';
+import { untilFinishedStandby } from '../support/test_database.ts';
 import { environmentOf, failing, type Said, say } from './settled.ts';
 
 const WHY = 'the storage keeps its log on three machines';
@@ -142,9 +143,7 @@ describe('cli: a server with fsync off', () => {
   });
 
   it('is found to be a standby', async () => {
-    await server.kill();
-    writeFileSync(join(new URL(server.address).searchParams.get('host') ?? '', 'data', 'standby.signal'), '');
-    await server.start();
+    await untilFinishedStandby(server);
     const said = await say(['doctor', '--store'], { ...environmentAt(url), ...DECLARED }, EXIT.refused);
     expect(notOk(said)).toMatchObject({ primary: 'missing: a standby', identity: 'missing: no table' });
     expect(said.text).toMatch(/^missing +identity +no table +keys in the order of arrival: not tried, see tables$/m);

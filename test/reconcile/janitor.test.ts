@@ -67,7 +67,8 @@ describe('an outage of our own', () => {
       await sleep(shop, minutes * MINUTE_MS);
       await pass(shop, 4_000);
     };
-    await beAway(1.8);
+    // Real time counts too, of which a busy machine takes seconds.
+    await beAway(1.5);
     expect(await askedAfter(shop, link, sinceMs)).toHaveLength(scheduled);
     await beAway(4);
     expect(await askedAfter(shop, link, sinceMs)).toHaveLength(scheduled + 1);
@@ -138,9 +139,10 @@ describe('a service that does not take our key', () => {
     expect(await attentionOf(shop)).toEqual([kind]);
     await pass(shop, 6 * pauseMinutes * MINUTE_MS, pauseMinutes * 15_000);
     expect(await attentionOf(shop)).toEqual([kind]);
-    // What is claimed together is refused together; then nothing is sent for the length of the pause.
-    const gapsMs = refusedMs.slice(1).map((ms, index) => ms - (refusedMs[index] as number));
-    const pausesMs = gapsMs.filter((ms) => ms > 2_000);
+    // What is claimed together is refused together; then nothing is sent for the length of the pause. The clock runs on
+    // meanwhile, so on a busy machine seconds lie between those that were claimed together.
+    const firstsMs = refusedMs.filter((ms, index) => index === 0 || ms - (refusedMs[index - 1] as number) > 10_000);
+    const pausesMs = firstsMs.slice(1).map((ms, index) => ms - (firstsMs[index] as number));
     expect(pausesMs.length).toBeGreaterThan(0);
     expect(Math.min(...pausesMs)).toBeGreaterThan(pauseMinutes * MINUTE_MS - 2_000);
     proxy.passAll();

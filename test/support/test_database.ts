@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { AppOptions } from '../../src/app/context.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -6,6 +8,7 @@ import { openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
+import type { PostgresServer } from './postgres.ts';
 
 /** A PostgreSQL database of a test's settled. */
 export type TestDatabase = {
@@ -113,4 +116,16 @@ export function counted(store: Store, calls: Calls): Store {
       },
     ]),
   ) as unknown as Store;
+}
+
+/** Starts a server again as a standby, which follows no primary, until the test has finished. */
+export async function untilFinishedStandby(server: PostgresServer): Promise<void> {
+  const signal = join(server.folder, 'data', 'standby.signal');
+  const startAgain = async (change: () => void) => {
+    await server.kill();
+    change();
+    await server.start();
+  };
+  onTestFinished(() => startAgain(() => rmSync(signal)));
+  await startAgain(() => writeFileSync(signal, ''));
 }

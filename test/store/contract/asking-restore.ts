@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { searchSubject } from '../../../src/domain/matter.ts';
 import { openAttention } from '../../support/rows.ts';
 import { said, type World } from './world.ts';
@@ -106,6 +106,14 @@ export function restoreContract(open: () => Promise<Restored>): void {
     });
 
     it('tells of none once the list was read back to the copy, which ends the matter of the search itself', async () => {
+      // Of its own: the search of the shared one goes on for the other tests.
+      const [shared, own] = [world, await open()];
+      world = own.world;
+      world.nowMs = shared.nowMs;
+      onTestFinished(() => {
+        world = shared;
+        return own.dispose();
+      });
       const search = { id: searchSubject(COPIED_AT_MS) };
       await world.store.noteNoList({ why: 'of a trouble', nowMs: world.nowMs });
       expect((await matterOf(search))?.detail).toContain('cannot read that list: of a trouble');

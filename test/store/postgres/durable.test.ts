@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { inspect } from '../../../src/store/postgres/connection.ts';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { untilFinishedStandby } from '../../support/test_database.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
@@ -212,11 +211,7 @@ describe('a server that is told otherwise while settled serves', () => {
 
   it('is refused when it is a standby', async () => {
     const url = await server.create(`test_${randomUUID()}`);
-    await server.kill();
-    const folder = new URL(server.address).searchParams.get('host') ?? '';
-    const signal = join(folder, 'data', 'standby.signal');
-    writeFileSync(signal, '');
-    await server.start();
+    await untilFinishedStandby(server);
     await expect(openTestPostgres(url)).rejects.toMatchObject({
       code: 'store_unwritable',
       kind: 'transient',
