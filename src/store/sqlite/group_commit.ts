@@ -170,8 +170,11 @@ function placeOf(path: string): () => Fault | null {
   return () => {
     const found = statSync(path, { throwIfNoEntry: false });
     if (found?.ino === ino && found.dev === dev) return null;
-    const what = `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`;
-    return new Fault('terminal', 'store_lost', what);
+    return new Fault(
+      'terminal',
+      'store_lost',
+      `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
+    );
   };
 }
 
