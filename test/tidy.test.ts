@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * `lines` rise only with a feature, by what it needs; all others only go down, in the end to 0.
  */
 const LIMITS = {
-  files: 298,
-  lines: 46_752,
+  files: 295,
+  lines: 46_090,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -36,7 +36,6 @@ export const EXIT_OF_COMMAND = {
   usage: EXIT.usage,
   not_confirmed: EXIT.refused,
   answer_refused: EXIT.configuration,
-  answer_unreachable: EXIT.unreachable,
   files_unwritable: EXIT.notAllowed,
   output_failed: EXIT.diskFailed,
   bug: EXIT.bug,

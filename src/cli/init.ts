@@ -1,20 +1,30 @@
-import { stayAlive } from '../work/clock.ts';
-import { defineCommand } from './command.ts';
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import type { Finding } from '../api/doctor_store.ts';
+import { type Config, readConfig } from '../config/config.ts';
+import { processEnvironment } from '../config/environment.ts';
+import { Fault } from '../fault.ts';
+import { stayAlive, systemClock } from '../work/clock.ts';
+import { defineCommand, type Report } from './command.ts';
+import { connect } from './connection.ts';
+import { check, checkLines } from './doctor.ts';
+import { EXIT } from './exit.ts';
+import type { InitOptions } from './init_answers.ts';
+import type { InitPlan } from './init_files.ts';
 
-/** The command of the first hour: it makes a configuration that works, and shows that it does. */
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** The command of the first hour: it makes a configuration, and shows whether settled works with it. */
 
 export const init = defineCommand({
   usage: 'init',
-  about: 'set settled up in this folder by five questions, check it, and try it',
+  about: 'set settled up in this folder by five questions, and check it',
   details: [
-    'It writes .env, and a file in data/ for each secret. It replaces no secret, and no .env without --force.',
+    'It writes .env, and a file in data/ for each secret. It replaces no file: a secret that is there is kept, and a folder',
+    'that has a .env is left as it is.',
     'On a terminal it asks for what no option and no setting in the environment answers. With --yes, or without a terminal,',
-    'it asks nothing: --service-url, --api-key-file and --public-url are needed then, and what .env has counts as given.',
-    "It sends the service two requests: one tries the API key, one is doctor's. The test order is paid at a sandbox.",
-    'The exit code is 1 if doctor or the test order failed once all was written, 78 if an answer cannot be used, and 69 if',
-    'the service or PostgreSQL does not answer. docs/first-hour.md describes each step.',
+    'it asks nothing: --service-url, --api-key-file and --public-url are needed then.',
+    'Last it starts settled for a moment, and shows what doctor finds.',
+    'The exit code is 1 if all was written and settled does not start, or doctor found a failure; and 78 if an answer cannot',
+    'be used: then nothing was written. docs/first-hour.md describes each step, and how to try a first order.',
   ],
   examples: [
     'settled init',
@@ -28,29 +38,102 @@ export const init = defineCommand({
     'shop-url': { value: 'URL', about: 'where the shop takes notices; without it the shop reads the feed' },
     'shop-allow-private': { about: 'the shop is on this machine or in this network' },
     yes: { about: 'ask nothing' },
-    force: { about: 'replace the .env that is there, and keep a copy of it' },
-    'skip-order': { about: 'leave out the test order' },
   },
   isLocal: true,
-  async run({ options, json }) {
-    const stop = new AbortController();
-    const interrupt = (signal: NodeJS.Signals) => stop.abort(signal);
-    for (const signal of SIGNALS) process.on(signal, interrupt);
-    const release = stayAlive();
-    try {
-      // Loaded now, because no other command needs it.
-      const [{ setUp }, { openTerminal }] = await Promise.all([
-        import('./init_setup.ts'),
-        import('./init_terminal.ts'),
-      ]);
-      const terminal = options.yes === true ? null : openTerminal(() => interrupt('SIGINT'));
-      stop.signal.addEventListener('abort', () => terminal?.close());
-      return await setUp({ options, json, terminal, signal: stop.signal }).finally(() => terminal?.close());
-    } finally {
-      release();
-      for (const signal of SIGNALS) process.off(signal, interrupt);
-      // It ends as a process does that does not listen to the signal.
-      if (stop.signal.aborted) process.kill(process.pid, stop.signal.reason as NodeJS.Signals);
-    }
-  },
+  run: ({ options }) => setUp(options),
 });
+
+/**
+ * Throws `UsageError`, the command's own reasons, and `configuration_invalid`; when it does, nothing was written, except by
+ * `files_unwritable`.
+ */
+async function setUp(options: InitOptions): Promise<Report> {
+  // Loaded now, because no other command needs them.
+  const { answerQuestions, openTerminal } = await import('./init_answers.ts');
+  const { planFiles, refuseForeignFiles, refuseSecondTime, writeFiles } = await import('./init_files.ts');
+  // What the database and its log hold is for this user alone, as under `settled serve`.
+  process.umask(0o077);
+  refuseSecondTime();
+  refuseForeignFiles();
+  const { inherited } = processEnvironment();
+  const terminal = options.yes === true ? null : openTerminal();
+  const answers = await answerQuestions({ options, inherited, terminal }).finally(() => terminal?.close());
+  const plan = planFiles(answers, inherited);
+  const { store } = readConfig(plan.environment);
+  const isOldStore = store.engine === 'sqlite' && existsSync(store.path);
+  const files = writeFiles(plan);
+  terminal?.say('\nWritten. settled is started for a moment, and doctor looks at it …');
+  const config = readConfig();
+  const checks = await consultDoctor(config);
+  const isFailing = checks.some(({ status }) => status === 'failing');
+  const next = nextSteps(plan, config, isFailing);
+  return {
+    data: { folder: process.cwd(), files, continuesStore: isOldStore, doctor: { checks }, next },
+    lines: [
+      `Written in ${process.cwd()}, for this user alone: ${files.join(', ')}.`,
+      ...(isOldStore
+        ? [
+            `${store.name} was there already, and settled continues with its orders. If they are of a trial, name another ` +
+              'file in .env.',
+          ]
+        : []),
+      '',
+      'What doctor finds in a settled that was started for a moment:',
+      ...checkLines(checks),
+      '',
+      'Next:',
+      ...next.map((step, at) => `  ${at + 1}. ${step}`),
+    ],
+    exit: isFailing ? EXIT.refused : EXIT.ok,
+  };
+}
+
+/** Doctor's checks of a server that runs for the moment, in this process. A start that fails is a check that fails. */
+async function consultDoctor(config: Config): Promise<Finding[]> {
+  const [{ startApp }, { openLog }] = await Promise.all([import('../app/app.ts'), import('../observe/log.ts')]);
+  const release = stayAlive();
+  try {
+    const log = openLog('silent');
+    const app = await startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
+    try {
+      const { data } = await check(config, connect(config));
+      return (data as { checks: Finding[] }).checks;
+    } finally {
+      await app.stop();
+    }
+  } catch (fault) {
+    if (!(fault instanceof Fault)) throw fault;
+    return [{ name: 'start', status: 'failing', detail: fault.message }];
+  } finally {
+    release();
+  }
+}
+
+/** What a person does then, a step each. */
+function nextSteps({ settings }: InitPlan, config: Config, isFailing: boolean): string[] {
+  const file = (name: string) => settings[`${name}_FILE`] ?? name;
+  const { host, port } = config.operatorListen;
+  const key =
+    config.store.engine === 'sqlite' && config.secretsKey === null
+      ? `${config.store.path}.key`
+      : file('SETTLED_SECRETS_KEY');
+  const notices =
+    config.shopUrl === null
+      ? 'It reads what happened to its orders from the feed, GET /v1/feed.'
+      : `Notices to it are signed with the secret in ${file('SETTLED_SHOP_SECRET')}.`;
+  return [
+    ...(isFailing
+      ? [
+          'Correct what is failing: settings are in .env, secrets in data/. Once settled runs, `settled doctor` checks again.',
+        ]
+      : []),
+    'Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder, ' +
+      '`npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
+    `Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: ` +
+      `docs/integrate.md. ${notices}`,
+    `Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,
+    ...(process.getuid?.() === 0
+      ? ['The files belong to root: give them to the user that will run settled (chown -R).']
+      : []),
+  ];
+}

@@ -15,10 +15,7 @@ import { testFolder } from '../support/app.ts';
 import { spawnSettled } from '../support/process.ts';
 
 const ANOTHER_USER = 65_534;
-const FILES = [
-  '.env',
-  ...['secrets-key', 'shop-token', 'shop.db.key', 'shop.db.operator-token'].map((name) => `data/${name}`),
-];
+const FILES = ['secrets-key', 'shop-token', 'shop.db.key', 'shop.db.operator-token'].map((name) => `data/${name}`);
 const isRoot = process.getuid?.() === 0;
 
 describe('cli: init among other users', () => {
@@ -27,10 +24,8 @@ describe('cli: init among other users', () => {
     ['a secret that all can write', 'data/secrets-key', 0o602, null],
     ['a key beside a database that all can write', 'data/shop.db.key', 0o602, null],
     ["another user's token beside a database", 'data/shop.db.operator-token', 0o600, ANOTHER_USER],
-    ['settings that all can write', '.env', 0o646, null],
     ["another user's secret", 'data/shop-token', 0o644, ANOTHER_USER],
     ["another user's folder of secrets", 'data', 0o755, ANOTHER_USER],
-    ["another user's settings", '.env', 0o644, ANOTHER_USER],
   ] as const)('keeps nothing of %s, and says what to do', async ([_, path, mode, owner], { skip }) => {
     skip(owner !== null && !isRoot, 'only root can give a file to another user');
     const folder = testFolder();
@@ -39,7 +34,7 @@ describe('cli: init among other users', () => {
     chmodSync(join(folder, path), mode);
     if (owner !== null) chownSync(join(folder, path), owner, owner);
     const given = '--service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
-    const args = ['init', '--yes', '--force', '--json', ...given];
+    const args = ['init', '--yes', '--json', ...given];
     const { code, stderr } = await spawnSettled(args, {}, { cwd: folder }).finished;
     expect(code).toBe(EXIT.configuration);
     expect(JSON.parse(stderr).error).toMatchObject({

@@ -38,7 +38,7 @@ it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once whe
 
   const sandbox = spawnSandbox(['--api-key', 'try-it', '--listen', here('127.0.0.1:8790')]);
   await sandbox.line(/Stop with Ctrl/);
-  expect(await paste(setUp.replace(/ &&\n +npx settled serve\n$/, ''))).toMatch(/^warning +shop|^shop-url +warning /m);
+  expect(await paste(setUp.replace(/ &&\n +npx settled serve\n$/, ''))).toMatch(/^ok +public address/m);
   await spawnSettled(['serve'], environment, { cwd: folder }).line(/settled is serving/);
   const client = JSON.stringify(join(ROOT, 'client/settled.ts'));
   writeFileSync(join(folder, 'shop.mjs'), here(code).replace("'settled/client'", client));
