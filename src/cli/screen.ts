@@ -18,7 +18,7 @@ export type ColourChoice = (typeof COLOUR_CHOICES)[number];
 export const PIPE: Screen = { columns: null, colours: false, nowMs: () => 0 };
 
 /** Of a terminal that does not say how wide it is. */
-export const COLUMNS = 80;
+const COLUMNS = 80;
 
 /** `auto`: colours on a terminal that has them, with Node's rules for NO_COLOR, FORCE_COLOR and TERM. */
 export function screenOf(stream: NodeJS.WriteStream, choice: ColourChoice, clock: Clock): Screen {

@@ -40,7 +40,7 @@ export function processEnvironment(): { environment: Environment; inherited: Env
 }
 
 /** The names and values in a file like `.env`; empty if the file does not exist. Faults: `configuration_invalid`. */
-export function readEnvFile(path: string): Environment {
+function readEnvFile(path: string): Environment {
   try {
     const bytes = readFileSync(path);
     refuseOfStranger(path);
