@@ -1,16 +1,16 @@
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Finding } from '../api/doctor_store.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { Fault } from '../fault.ts';
-import { stayAlive, systemClock } from '../work/clock.ts';
+import { stayAlive } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import { connect } from './connection.ts';
 import { check, checkLines } from './doctor.ts';
 import { EXIT } from './exit.ts';
 import type { InitOptions } from './init_answers.ts';
 import type { InitPlan } from './init_files.ts';
+import { startHere } from './serve.ts';
 
 /** The command of the first hour: it makes a configuration, and shows whether settled works with it. */
 
@@ -90,11 +90,10 @@ async function setUp(options: InitOptions): Promise<Report> {
 
 /** Doctor's checks of a server that runs for the moment, in this process. A start that fails is a check that fails. */
 async function consultDoctor(config: Config): Promise<Finding[]> {
-  const [{ startApp }, { openLog }] = await Promise.all([import('../app/app.ts'), import('../observe/log.ts')]);
+  const { openLog } = await import('../observe/log.ts');
   const release = stayAlive();
   try {
-    const log = openLog('silent');
-    const app = await startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
+    const app = await startHere(config, openLog('silent'));
     try {
       const { data } = await check(config, connect(config));
       return (data as { checks: Finding[] }).checks;

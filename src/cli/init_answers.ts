@@ -6,7 +6,6 @@ import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
 import { readGivenFile } from './command.ts';
 import { CommandError, UsageError } from './exit.ts';
-import { isGiven } from './init_files.ts';
 import { printable } from './output.ts';
 
 /** The five questions of `settled init`: from where each answer comes, and whether it can be used. */
@@ -25,7 +24,7 @@ const QUESTIONS = {
     lines: [
       'At which https address does the service reach settled?',
       'That of your proxy, like https://pay.example.com. Every link keeps it:',
-      'choose one that stays. For a sandbox on this machine: http://127.0.0.1:8787.',
+      'choose one that stays. At a sandbox on this machine: http://127.0.0.1:8787',
     ],
   },
   store: {
@@ -118,6 +117,10 @@ function refuseMissing({ options, inherited, terminal }: Source): void {
   throw new UsageError(
     `${why}. Here it lacks: ${missing.map((name) => `--${name}`).join(', ')}. See: settled help init`,
   );
+}
+
+export function isGiven(environment: Environment, name: string): boolean {
+  return Boolean(environment[name] || environment[`${name}_FILE`]);
 }
 
 function usualOf(name: AnswerName): string | undefined {

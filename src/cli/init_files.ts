@@ -17,7 +17,7 @@ import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { CommandError } from './exit.ts';
-import type { InitAnswers } from './init_answers.ts';
+import { type InitAnswers, isGiven } from './init_answers.ts';
 
 /** What `settled init` writes: `.env`, and a folder with one file for each secret. It replaces none that is there. */
 
@@ -128,10 +128,6 @@ export function planFiles(answers: InitAnswers, inherited: Environment): InitPla
     if (answers.shopAllowPrivate) set('SETTLED_SHOP_ALLOW_PRIVATE', 'true');
   }
   return { settings, secrets, kept, environment };
-}
-
-export function isGiven(environment: Environment, name: string): boolean {
-  return Boolean(environment[name] || environment[`${name}_FILE`]);
 }
 
 function readIfThere(path: string): string | undefined {

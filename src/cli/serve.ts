@@ -67,8 +67,7 @@ async function start(
     const config = readConfig();
     log = openLog(config.logLevel, await asLines({ ...lines, format: lines.format ?? config.logFormat }));
     if (config.envFile !== null) log.info(config.envFile, 'settings were taken from a file');
-    const { startApp } = await import('../app/app.ts');
-    const starting = startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
+    const starting = startHere(config, log);
     const mayWait = config.store.engine === 'postgres';
     const app = await (mayWait ? Promise.race([starting, stopped]) : starting);
     if (typeof app === 'string') {
@@ -85,6 +84,12 @@ async function start(
   } finally {
     release();
   }
+}
+
+/** Starts settled in this process, by the clock and the chance of this machine. */
+export async function startHere(config: Config, log: Log): Promise<App> {
+  const { startApp } = await import('../app/app.ts');
+  return startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
 }
 
 /** What is asked of the log's lines. `format`: null if that is left to where they go. */
