@@ -24,7 +24,7 @@ const QUESTIONS = {
     lines: [
       'At which https address does the service reach settled?',
       'That of your proxy, like https://pay.example.com. Every link keeps it:',
-      'choose one that stays. At a sandbox on this machine: http://127.0.0.1:8787',
+      'choose one that stays. A sandbox here reaches http://127.0.0.1:8787.',
     ],
   },
   store: {
