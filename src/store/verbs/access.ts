@@ -88,10 +88,8 @@ export const accessVerbs = {
     return { key: row.key, name, role, createdAtMs: atMs, expiresAtMs, revokedAtMs: null };
   },
   /** Revokes a token by name, and ends its sessions and sign-in links. Null if there is no such token. */
-  *revokeToken(
-    tx: Transaction,
-    { name, by, atMs }: { name: string; by: Author; atMs: number },
-  ): Work<TokenSummary | null> {
+  *revokeToken(tx: Transaction, revoked: { name: string; by: Author; atMs: number }): Work<TokenSummary | null> {
+    const { name, by, atMs } = revoked;
     const found = yield* tx.one<TokenSummary>(TOKEN_BY_NAME, { name });
     if (found === undefined) return null;
     tx.send(REVOKE_TOKEN, { key: found.key, atMs });
@@ -132,10 +130,8 @@ export const accessVerbs = {
     tx.send(TOUCH, touched);
   },
   /** Ends a session. Null if it does not exist or has ended. */
-  *endSession(
-    tx: Transaction,
-    { key, by, atMs }: { key: number; by: Author; atMs: number },
-  ): Work<SessionSummary | null> {
+  *endSession(tx: Transaction, ended: { key: number; by: Author; atMs: number }): Work<SessionSummary | null> {
+    const { key, by, atMs } = ended;
     const found = yield* tx.one<SessionSummary>(LOCK_SESSION, { key });
     if (found === undefined) return null;
     tx.send(END_SESSION, { key, atMs });

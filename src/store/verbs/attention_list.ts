@@ -40,18 +40,14 @@ export type Matters = {
   rows: ListedMatter[];
 };
 
-/** `reason`: the reason of the order's oldest hold. */
-export type ListedMatter = MatterPlace & {
-  reason: HoldReason | null;
-  subject: string;
-  /** As in `AttentionSummary`. A hold has neither: its order explains it. */
-  params: object | null;
-  detail: string;
-  /** How often it was raised; for a hold, how many of its order are open. */
-  count: number;
-  lastAtMs: number;
-  order: Order | null;
-};
+/** `reason`: the reason of the order's oldest hold. A hold has neither `params` nor `detail`: its order explains it. */
+export type ListedMatter = MatterPlace &
+  Pick<AttentionSummary, 'subject' | 'params' | 'detail' | 'lastAtMs'> & {
+    reason: HoldReason | null;
+    /** How often it was raised; for a hold, how many of its order are open. */
+    count: number;
+    order: Order | null;
+  };
 
 type Filter = Pick<MatterPage, 'kind' | 'state' | 'reason'>;
 

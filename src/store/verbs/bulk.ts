@@ -136,10 +136,13 @@ export const bulkVerbs = {
     return ended;
   },
   /** Records a failure for one row, so that the run continues with the others. `lost`: as in `carryOutBulk`. */
-  *failBulk(
-    tx: Transaction,
-    { run: { key }, itemKey, detail, nowMs }: BulkItem & { detail: string },
-  ): Work<'failed' | 'lost'> {
+  *failBulk(tx: Transaction, item: BulkItem & { detail: string }): Work<'failed' | 'lost'> {
+    const {
+      run: { key },
+      itemKey,
+      detail,
+      nowMs,
+    } = item;
     if ((yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica })) === undefined) return 'lost';
     tx.send(END_ITEM, { key, itemKey, outcome: 'failed', detail });
     tx.send(END_IF_EMPTY, { key, nowMs });
@@ -187,10 +190,8 @@ function* readRun(tx: Transaction, key: number): Work<BulkRun | null> {
 
 export const bulkQueries = {
   /** The keys of the rows that match a filter, at most `limit`. `isMore`: there are more. */
-  *findBulkKeys(
-    tx: Transaction,
-    { limit, ...selection }: BulkSelection & { limit: number },
-  ): Work<{ keys: number[]; isMore: boolean }> {
+  *findBulkKeys(tx: Transaction, asked: BulkSelection & { limit: number }): Work<{ keys: number[]; isMore: boolean }> {
+    const { limit, ...selection } = asked;
     const found = yield* selectKeys(tx, selection as BulkSelection, limit + 1);
     return { keys: found.slice(0, limit), isMore: found.length > limit };
   },

@@ -63,20 +63,16 @@ const REQUEUE = statement(`
 /** What becomes of claimed rows that are not settled. `domain/retry.ts` describes their statuses. */
 export const inboxVerbs = {
   /** Returns a claimed row to the queue, due at `dueAtMs`. */
-  *retryEvent(
-    tx: Transaction,
-    { eventKey, attempt, dueAtMs, fault }: ClaimRef & { dueAtMs: number; fault: FaultNote },
-  ): Work<void> {
+  *retryEvent(tx: Transaction, job: ClaimRef & { dueAtMs: number; fault: FaultNote }): Work<void> {
+    const { eventKey, attempt, dueAtMs, fault } = job;
     tx.send(RELEASE, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
   },
   /**
    * Makes a claimed row a dead letter, for a person to look at. A replayed row that was settled before stays `done`
    * with the fault noted, because its facts were applied.
    */
-  *buryEvent(
-    tx: Transaction,
-    { eventKey, attempt, nowMs, fault }: ClaimRef & { nowMs: number; fault: FaultNote },
-  ): Work<'dead' | 'done' | 'lost'> {
+  *buryEvent(tx: Transaction, job: ClaimRef & { nowMs: number; fault: FaultNote }): Work<'dead' | 'done' | 'lost'> {
+    const { eventKey, attempt, nowMs, fault } = job;
     lockOrderOfEvent(tx, eventKey);
     const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
     if (kept === 1) return 'done';

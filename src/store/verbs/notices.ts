@@ -104,10 +104,8 @@ export const tellingVerbs = {
     return rows.map(({ random, ...notice }) => ({ ...notice, id: noticeName(notice.noticeKey, random) }));
   },
   /** Records that the shop accepted a notice, which ends `shop_refuses_notices`. `lost`: the lease expired. */
-  *finishNotice(
-    tx: Transaction,
-    { noticeKey, attempt, answer, nowMs }: NoticeRef & { answer: ShopAnswer; nowMs: number },
-  ): Work<'done' | 'lost'> {
+  *finishNotice(tx: Transaction, told: NoticeRef & { answer: ShopAnswer; nowMs: number }): Work<'done' | 'lost'> {
+    const { noticeKey, attempt, answer, nowMs } = told;
     const { replica } = tx;
     // Without the order's lock, a notice that is just being written would miss its turn.
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });
@@ -124,10 +122,8 @@ export const tellingVerbs = {
    * minutes after the first, raises `shop_refuses_notices`. If the shop has accepted another notice since, a notice
    * that failed before begins no new count: it may be the only one that the shop refuses.
    */
-  *retryNotice(
-    tx: Transaction,
-    { noticeKey, attempt, dueAtMs, ...ended }: FailedNotice & { dueAtMs: number },
-  ): Work<'pending' | 'lost'> {
+  *retryNotice(tx: Transaction, failed: FailedNotice & { dueAtMs: number }): Work<'pending' | 'lost'> {
+    const { noticeKey, attempt, dueAtMs, ...ended } = failed;
     const { nowMs } = ended;
     const ours = { noticeKey, attempt, replica: tx.replica };
     tx.lock(LOCK_ORDER_OF_NOTICE, { noticeKey });

@@ -204,10 +204,8 @@ export function* otherAddresses(
 }
 
 /** `catchUp` in one transaction, for an engine with a single writer. */
-export function* catchUpAtOnce(
-  tx: Transaction,
-  { dryRun, nowMs }: { dryRun: boolean; nowMs: number },
-): Work<{ links: number }> {
+export function* catchUpAtOnce(tx: Transaction, options: { dryRun: boolean; nowMs: number }): Work<{ links: number }> {
+  const { dryRun, nowMs } = options;
   const links = yield* countPayable(tx, nowMs);
   if (!dryRun) tx.send(MAKE_DUE, { nowMs });
   return { links };

@@ -57,7 +57,7 @@ export const WORK = {
   ...auditVerbs,
 };
 
-/** Lists, timelines and counts for people, by key. Each verb sees one snapshot of the database and delays no commit. */
+/** Lists, timelines and counts for people, of committed rows, by key. Each verb sees one snapshot and delays no commit. */
 export const READ = {
   ...listVerbs,
   ...noticeQueries,

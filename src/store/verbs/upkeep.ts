@@ -30,10 +30,8 @@ export const upkeepVerbs = {
    * Makes rows due now if they wait longer than any row may, because a clock that was ahead put them off. Leases that
    * would last too long expire within a minute. Changes at most `limit` rows of a kind; repeat until it changes none.
    */
-  *hastenDue(
-    tx: Transaction,
-    { waitMsMax, nowMs, limit }: { waitMsMax: number; nowMs: number; limit: number },
-  ): Work<{ hastened: number }> {
+  *hastenDue(tx: Transaction, hasten: { waitMsMax: number; nowMs: number; limit: number }): Work<{ hastened: number }> {
+    const { waitMsMax, nowMs, limit } = hasten;
     const values = { nowMs, lapseMs: nowMs + LEASE_LAPSES_MS, untilMs: nowMs + waitMsMax, limit };
     if (tx.hasReplicas) tx.send(HASTEN_REPLICAS, values);
     const changes = [...HASTEN_JOBS, HASTEN_CHECKS].map((each) => tx.run(each, values));
