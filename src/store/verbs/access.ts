@@ -120,11 +120,9 @@ export const accessVerbs = {
     const link = yield* tx.one<Bearer>(TAKE_LINK, { linkSha256, bootstrapSha256, nowMs: atMs });
     if (link === undefined) return null;
     const { name, role } = link;
-    return yield* insertSession(tx, { ...link, sha256, by: { ...from, name, role }, atMs });
+    return yield* beginSession(tx, { ...link, sha256, by: { ...from, name, role }, atMs });
   },
-  *beginSession(tx: Transaction, session: SignIn): Work<SessionSummary> {
-    return yield* insertSession(tx, session);
-  },
+  beginSession,
   /** Records that a session was used. */
   *touchSession(tx: Transaction, touched: { key: number; atMs: number }): Work<void> {
     tx.send(TOUCH, touched);
@@ -142,7 +140,7 @@ export const accessVerbs = {
   },
 };
 
-function* insertSession(tx: Transaction, { by, ...session }: SignIn): Work<SessionSummary> {
+function* beginSession(tx: Transaction, { by, ...session }: SignIn): Work<SessionSummary> {
   const { name, role, atMs } = session;
   tx.send(FORGET_SESSIONS, { atMs });
   const { key } = (yield* tx.one<{ key: number }>(INSERT_SESSION, session)) as { key: number };

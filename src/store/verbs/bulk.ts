@@ -84,7 +84,7 @@ export const bulkVerbs = {
     const { key } = (yield* tx.one<{ key: number }>(INSERT_RUN, values)) as { key: number };
     tx.send(LIST_ITEMS[action] as NonNullable<(typeof LIST_ITEMS)[string]>, { key, keys });
     tx.send(END_IF_EMPTY, { key, nowMs: atMs });
-    const run = (yield* readRun(tx, key)) as BulkRun;
+    const run = (yield* findBulk(tx, key)) as BulkRun;
     const after = { action, filter: JSON.parse(filter) as unknown, total: keys.length };
     yield* writeAudit(tx, by, { action: 'start_bulk', subject: String(key), reason, after }, atMs);
     return run;
@@ -95,7 +95,7 @@ export const bulkVerbs = {
     { key, by, atMs }: { key: number; by: Author | null; atMs: number },
   ): Work<BulkRun | 'ended' | null> {
     const cancelled = yield* tx.run(CANCEL, { key, detail: null, atMs });
-    const run = yield* readRun(tx, key);
+    const run = yield* findBulk(tx, key);
     if (run === null || cancelled === 0) return run === null ? null : 'ended';
     const { changed, skipped, failed } = run;
     yield* writeAudit(
@@ -183,7 +183,7 @@ type RunRow = Omit<BulkRun, 'author'> & { author: string | null };
 
 const readRow = ({ author, ...run }: RunRow): BulkRun => ({ ...run, author: readActor(author) });
 
-function* readRun(tx: Transaction, key: number): Work<BulkRun | null> {
+function* findBulk(tx: Transaction, key: number): Work<BulkRun | null> {
   const row = yield* tx.one<RunRow>(ONE_RUN, { key });
   return row === undefined ? null : readRow(row);
 }
@@ -199,7 +199,5 @@ export const bulkQueries = {
   *listBulk(tx: Transaction, { limit, after }: { limit: number; after: number | null }): Work<BulkRun[]> {
     return (yield* tx.all<RunRow>(RUNS, { before: after ?? KEY_MAX, limit })).map(readRow);
   },
-  *findBulk(tx: Transaction, key: number): Work<BulkRun | null> {
-    return yield* readRun(tx, key);
-  },
+  findBulk,
 };
