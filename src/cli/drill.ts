@@ -5,7 +5,6 @@ import type { StatsDocument } from '../api/admin.ts';
 import type { InstallationDocument } from '../api/installation.ts';
 import type { Config } from '../config/config.ts';
 import { Fault, type FaultCode } from '../fault.ts';
-import type { Standing } from '../store/sqlite/drill.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
@@ -13,7 +12,7 @@ import { type DrilledWithKeys, drillReport, type Living } from './drill_report.t
 import { Refusal, UsageError } from './exit.ts';
 import { inBytes } from './output.ts';
 
-/** `settled drill`: what a restore from a backup would give, found out on copies of it in a folder that is removed again. */
+/** `settled drill`: what a restore from a backup would give, found out on a copy of it in a folder that is removed again. */
 
 export const drill = defineCommand({
   usage: 'drill BACKUP',
@@ -21,12 +20,12 @@ export const drill = defineCommand({
   details: [
     'BACKUP is a file: what `settled backup` wrote, or a database that a tool like Litestream restored to a file.',
     'It is copied, and the copy is checked, migrated, and opened with the secrets keys as after a restore. Then it is',
-    'compared with the living store: through the server if that answers, else with a copy of its file.',
+    'compared with the living store through the server, if that answers.',
     'Neither the backup nor the living store is changed, and nothing is sent to the shop or to the service.',
-    'It needs room for the copies in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
+    'It needs room for the copy in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
     'It ends with 0 if the backup can be put to use; 73 if it is damaged, of another program or of a newer settled;',
     "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened; 74 if there is no",
-    'room for the copies; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
+    'room for the copy; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
   ],
   examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
   isLocal: true,
@@ -40,7 +39,7 @@ export const drill = defineCommand({
     try {
       const nowMs = systemClock.nowMs();
       const drilled = await drillBackup({ backup, folder, settings, nowMs });
-      const living = await findLiving({ server: server(), path: store.path, folder, nowMs });
+      const living = await findLiving(server());
       return drillReport({
         backup,
         drilled,
@@ -56,12 +55,14 @@ export const drill = defineCommand({
   },
 });
 
+const REMEDY = 'name another folder: TMPDIR=/path settled drill …';
+
 function makeFolder(): string {
   try {
     return mkdtempSync(join(tmpdir(), 'settled-drill-'));
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    const what = `The drill cannot make a folder in ${tmpdir()} (${code}). Name another one: TMPDIR=/path settled drill …`;
+    const what = `The drill cannot make a folder in ${tmpdir()} (${code}): ${REMEDY}`;
     throw new Fault('terminal', 'store_unwritable', what, { cause });
   }
 }
@@ -110,7 +111,7 @@ async function drillBackup({ backup, folder, settings, nowMs }: Drill): Promise<
   const keyring = current === undefined ? null : openKeyring(current, older);
   const canOpen = (secrets: Parameters<typeof secretsOf>[0]) =>
     keyring !== null && secretsOf(secrets).every((secret) => opens(() => keyring.open(secret, secret.whose)));
-  const bytes = copyStore(backup, path, folder);
+  const bytes = copyStore(backup, path);
   try {
     return { ...drillCopy({ path, canOpen, nowMs }), bytes, keysKnown: keyring?.keyIds ?? [] };
   } catch (fault) {
@@ -142,109 +143,46 @@ function ofBackup({ kind, code, message, cause }: Fault, path: string, backup: s
   return new Fault(kind, code, said, { cause });
 }
 
-/** Copies a database with its log, if it has one; returns the size of both. Fault: `store_full`. */
-function copyStore(from: string, to: string, folder: string): number {
+/** Copies a backup with its log, if it has one; returns the size of both. Faults: `store_full`, `store_failed`. */
+function copyStore(from: string, to: string): number {
   const parts = ['', '-wal'].filter((suffix) => existsSync(from + suffix));
   const odd = parts.find((suffix) => !statSync(from + suffix).isFile());
-  if (odd !== undefined) {
-    throw new UsageError(
-      `${from}${odd} is no file, so ${from} and its log cannot be copied. Look what it is, and remove it.`,
-    );
-  }
+  if (odd !== undefined) throw new UsageError(`${from}${odd} is no file: look what it is, and remove it.`);
   const bytes = parts.reduce((sum, suffix) => sum + statSync(from + suffix).size, 0);
-  const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize < bytes) {
-    throw new Fault(
-      'transient',
-      'store_full',
-      `The drill copies ${from}, ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}. Free some, or name another ` +
-        'folder: TMPDIR=/path settled drill …',
-    );
+  const { bavail, bsize } = statfsSync(tmpdir());
+  const full = (cause?: unknown) => {
+    const what = `A copy of ${from} needs ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}`;
+    return new Fault('transient', 'store_full', `${what}. Free some, or ${REMEDY}`, { cause });
+  };
+  if (bavail * bsize < bytes) throw full();
+  try {
+    for (const suffix of parts) {
+      copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
+      // A copy has the mode of its original, which may be kept read-only.
+      chmodSync(to + suffix, 0o600);
+    }
+  } catch (cause) {
+    const { code = '' } = cause as NodeJS.ErrnoException;
+    if (code === 'ENOSPC' || code === 'EDQUOT') throw full(cause);
+    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at its disk.`;
+    throw new Fault('terminal', 'store_failed', what, { cause });
   }
-  for (const suffix of parts) copyFile(from + suffix, to + suffix);
   return bytes;
 }
 
-function copyFile(from: string, to: string): void {
+/** How far the living store is, by its server. A drill never opens a file that a process may write. */
+async function findLiving(server: ServerApi): Promise<Living> {
+  const place = `the server at ${server.url}`;
   try {
-    copyFileSync(from, to, constants.COPYFILE_FICLONE);
-    // A copy has the mode of its original, which may be kept read-only.
-    chmodSync(to, 0o600);
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException;
-    if (code === 'ENOSPC' || code === 'EDQUOT') {
-      const remedy = 'Free some, or name another folder: TMPDIR=/path settled drill …';
-      throw new Fault('transient', 'store_full', `${tmpdir()} has no room for a copy of ${from}. ${remedy}`, {
-        cause: error,
-      });
-    }
-    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at its disk.`;
-    throw new Fault('terminal', 'store_failed', what, { cause: error });
-  }
-}
-
-type Search = { server: ServerApi; path: string; folder: string; nowMs: number };
-
-/** How far the living store is: by the server, else by a copy of its file. */
-async function findLiving({ server, path, folder, nowMs }: Search): Promise<Living> {
-  try {
-    return { standing: await askServer(server), place: `the server at ${server.url}`, why: null };
+    const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
+    const { installation } = await server.get<{ installation: InstallationDocument }>('/v1/admin/installation');
+    const { audit } = await server.get<{ audit: { number: number }[] }>('/v1/audit', { limit: 1 });
+    const { orders, events, notices } = stats;
+    // A server of an earlier version does not say which store it has.
+    const instanceId = installation.store.id ?? null;
+    return { standing: { instanceId, orders, events, notices, auditRows: audit[0]?.number ?? 0 }, place };
   } catch (fault) {
     if (!(fault instanceof Fault) || fault.code !== 'server_unreachable') throw fault;
+    return { standing: null, place };
   }
-  const place = `the file ${path}`;
-  if (!existsSync(path))
-    return { standing: null, place, why: `no server answers at ${server.url}, and there is no file ${path}` };
-  const copy = join(folder, 'living.db');
-  try {
-    const before = marksOf(path);
-    copyStore(path, copy, folder);
-    if (marksOf(path) !== before) {
-      return { standing: null, place, why: `no server answers at ${server.url}, but ${path} is being written` };
-    }
-    const { standingOfFile } = await import('../store/sqlite/drill.ts');
-    return { standing: standingOfFile({ path: copy, nowMs }), place, why: null };
-  } catch (fault) {
-    if (!(fault instanceof Fault) || fault.code === 'store_full') throw fault;
-    return { standing: null, place, why: fault.message.replaceAll(copy, path) };
-  }
-}
-
-/** They change with each write. */
-function marksOf(path: string): string {
-  return ['', '-wal']
-    .map((suffix) => {
-      const found = statSync(path + suffix, { throwIfNoEntry: false, bigint: true });
-      return found === undefined ? '-' : `${found.size} ${found.mtimeNs}`;
-    })
-    .join();
-}
-
-type Newest<Name extends string, Field extends string> = Record<Name, Partial<Record<Field, string>>[]>;
-
-async function askServer(server: ServerApi): Promise<Standing> {
-  const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
-  const { installation } = await server.get<{ installation: InstallationDocument }>('/v1/admin/installation');
-  const one = { limit: 1 };
-  const { orders } = await server.get<Newest<'orders', 'createdAt'>>('/v1/orders', one);
-  const { events } = await server.get<Newest<'events', 'receivedAt'>>('/v1/events', one);
-  const { notices } = await server.get<Newest<'notices', 'createdAt'>>('/v1/notices', one);
-  const { audit } = await server.get<{ audit: { number: number }[] }>('/v1/audit', one);
-  return {
-    // A server of an earlier version does not say it.
-    instanceId: installation.store.id ?? null,
-    orders: stats.orders,
-    events: stats.events,
-    notices: stats.notices,
-    auditRows: audit[0]?.number ?? 0,
-    newest: {
-      orderMs: timeOf(orders[0]?.createdAt),
-      eventMs: timeOf(events[0]?.receivedAt),
-      noticeMs: timeOf(notices[0]?.createdAt),
-    },
-  };
-}
-
-function timeOf(text: string | undefined): number | null {
-  return text === undefined ? null : Date.parse(text);
 }

@@ -1,7 +1,6 @@
 import type { Finding } from '../api/doctor_store.ts';
 import { slotsFor } from '../domain/budget.ts';
-import { ORDER_STATES, type OrderState } from '../domain/order.ts';
-import { ROW_STATUSES } from '../domain/retry.ts';
+import type { OrderState } from '../domain/order.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import type { Drilled, Standing } from '../store/sqlite/drill.ts';
 import { inWords } from '../work/clock.ts';
@@ -20,8 +19,8 @@ export type DrilledWithKeys = Drilled & {
   keysKnown: readonly string[];
 };
 
-/** The living store; `why` there is nothing to compare with. */
-export type Living = { place: string } & ({ standing: Standing; why: null } | { standing: null; why: string });
+/** The living store. `standing`: null if no server answers. */
+export type Living = { place: string; standing: Standing | null };
 
 export type DrillFound = {
   backup: string;
@@ -49,10 +48,10 @@ export function drillReport(found: DrillFound): Report {
     copiedAt: iso(drilled.copiedAtMs),
     ageSeconds: Math.max(0, nowMs - drilled.copiedAtMs) / 1000,
     checks,
-    copy: shown(drilled.standing),
-    living: living.standing === null ? null : shown(living.standing),
+    copy: drilled.standing,
+    living: living.standing,
     lost,
-    asking,
+    asking: { links: asking.links, seconds: asking.seconds },
   };
   const verdict = isFit ? `${backup} can be put to use.` : `${backup} cannot be put to use as it is.`;
   const lines = [
@@ -62,10 +61,10 @@ export function drillReport(found: DrillFound): Report {
     '',
     ...comparison(found, lost),
     '',
-    ...(lost === null ? ['What happened since that time would be lost.'] : lossLines(lost, age)),
-    ...asking.lines,
+    `${lossOf(lost, age)} What settled finds again, and what it cannot: Restore in docs/operations.md.`,
+    asking.line,
   ];
-  return { data: { ...data, asking: { links: asking.links, seconds: asking.seconds } }, lines, exit: exitOf(checks) };
+  return { data, lines, exit: exitOf(checks) };
 }
 
 function exitOf(checks: readonly Finding[]): ExitCode {
@@ -126,7 +125,7 @@ function checkStore(found: DrillFound): Finding {
   const { drilled, living } = found;
   const name = 'store';
   if (living.standing === null) {
-    return { name, status: 'warning', detail: `there is nothing to compare with: ${living.why}` };
+    return { name, status: 'warning', detail: `there is nothing to compare with: ${living.place} does not answer` };
   }
   if (!isOfSameStore(found)) {
     const detail =
@@ -168,81 +167,43 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, n) => all + n, 0);
 }
 
-type Row = { what: string; copy: number | string; now: number | string; lost: number | string };
-
-/** The copy and the living store side by side. States that no order has in either are left out. */
+/** The copy and the living store side by side. */
 function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[] {
-  const [copy, now] = [drilled.standing, living.standing];
-  const row = (what: string, of: (standing: Standing) => number): Row[] => {
-    const [older, newer] = [of(copy), now === null ? null : of(now)];
-    if (what.startsWith(' ') && older === 0 && !newer) return [];
-    return [{ what, copy: older, now: newer ?? '-', lost: lost === null || newer === null ? '-' : newer - older }];
-  };
-  const time = (what: string, of: (standing: Standing) => number | null): Row => {
-    const text = (standing: Standing | null) => (standing === null ? '-' : isoOrDash(of(standing)));
-    return { what, copy: text(copy), now: text(now), lost: '' };
-  };
-  const rows = [
-    ...row('orders', (standing) => countsOf(standing).orders),
-    ...ORDER_STATES.flatMap((state) => row(`  ${state}`, ({ orders }) => orders[state] ?? 0)),
-    ...row('events', (standing) => countsOf(standing).events),
-    ...ROW_STATUSES.flatMap((status) => row(`  ${named(status)}`, ({ events }) => events[status] ?? 0)),
-    ...row('notices', (standing) => countsOf(standing).notices),
-    ...ROW_STATUSES.flatMap((status) => row(`  ${named(status)}`, ({ notices }) => notices[status] ?? 0)),
-    ...row('audit rows', ({ auditRows }) => auditRows),
-    time('newest order', ({ newest }) => newest.orderMs),
-    time('newest event', ({ newest }) => newest.eventMs),
-    time('newest notice', ({ newest }) => newest.noticeMs),
-  ];
+  const [copy, now] = [countsOf(drilled.standing), living.standing && countsOf(living.standing)];
+  const rows = COUNTED.map((what) => ({
+    what: what === 'auditRows' ? 'audit rows' : what,
+    copy: copy[what],
+    now: now?.[what] ?? '-',
+    lost: lost?.[what] ?? '-',
+  }));
   return table(rows, { what: 'what', 'in the copy': 'copy', now: 'now', more: 'lost' });
 }
 
-function named(status: string): string {
-  return status === 'leased' ? 'in work' : status;
-}
-
-function isoOrDash(ms: number | null): string {
-  return ms === null ? '-' : iso(ms);
-}
-
-function lossLines(lost: Lost, age: string): string[] {
+function lossOf(lost: Lost | null, age: string): string {
+  if (lost === null) return 'A restore would lose what happened since that time.';
   const { orders, paid, events, notices, auditRows } = lost;
-  if (COUNTED.every((what) => lost[what] === 0)) return ['A restore would lose nothing that is counted above.'];
   const said = [
-    orders > 0 &&
-      `${inNumber(orders, 'order')} with ${orders === 1 ? 'its link' : 'their links'}: settled searches the service's list for links ` +
-        'made since, and `settled attention` shows each as link_not_known, with the commands that bring it back.',
-    paid > 0 &&
-      `${inNumber(paid, 'payment')}: asking the service has to find ${paid === 1 ? 'it' : 'them'} again, on the links below and on ` +
-        'those that are brought back.',
-    events > 0 && `${inNumber(events, 'event')}: the service does not send again what settled acknowledged.`,
-    notices > 0 &&
-      `${inNumber(notices, 'notice')}: the shop gets those of payments that are found again under other ids, with higher ` +
-        'versions. Cursors of the feed are answered 410.',
-    auditRows > 0 &&
-      `${inNumber(auditRows, 'row')} of the audit: nothing brings ${auditRows === 1 ? 'it' : 'them'} back.`,
-  ].filter((line) => line !== false);
-  if (said.length === 0) return [];
-  return [`A restore would lose what happened in the ${age} since:`, ...said.map((line) => `- ${line}`)];
+    orders > 0 && inNumber(orders, 'order'),
+    paid > 0 && inNumber(paid, 'payment'),
+    events > 0 && inNumber(events, 'event'),
+    notices > 0 && inNumber(notices, 'notice'),
+    auditRows > 0 && `${inNumber(auditRows, 'row')} of the audit`,
+  ].filter((part) => part !== false);
+  if (COUNTED.some((what) => lost[what] < 0))
+    return 'The two have parted, so counts do not say what a restore would lose.';
+  if (said.length === 0) return 'A restore would lose nothing that is counted above.';
+  return `A restore would lose what happened in the ${age} since: ${said.join(', ')}.`;
 }
 
 /** What a start on the copy would ask of the service. */
-function askingOf({ drilled, hasApi, slots }: DrillFound): { links: number; seconds: number | null; lines: string[] } {
+function askingOf({ drilled, hasApi, slots }: DrillFound): { links: number; seconds: number | null; line: string } {
   const { payable } = drilled;
   const links = `${inNumber(payable, 'link')} of the copy that can still be paid`;
   if (!hasApi) {
     const line = `No API is configured, so settled could not ask about the ${links}: look in the service's panel.`;
-    return { links: payable, seconds: null, lines: [line] };
+    return { links: payable, seconds: null, line };
   }
   const ms = Math.ceil(payable / slotsFor('janitor', slots)) * 60_000;
   const within = payable === 0 ? '' : `, within ${inWords(ms)}`;
-  return { links: payable, seconds: ms / 1000, lines: [`The start would ask the service about ${links}${within}.`] };
-}
-
-function shown({ newest, ...standing }: Standing): object {
-  const time = (ms: number | null) => (ms === null ? null : iso(ms));
-  return {
-    ...standing,
-    newest: { order: time(newest.orderMs), event: time(newest.eventMs), notice: time(newest.noticeMs) },
-  };
+  return { links: payable, seconds: ms / 1000, line: `The start would ask the service about ${links}${within}.` };
 }

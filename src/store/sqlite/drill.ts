@@ -21,8 +21,6 @@ export type Standing = {
   events: Readonly<Partial<Record<RowStatus, number>>>;
   notices: Readonly<Partial<Record<RowStatus, number>>>;
   auditRows: number;
-  /** Times of the newest rows; null if there are none. */
-  newest: { orderMs: number | null; eventMs: number | null; noticeMs: number | null };
 };
 
 export type DrillOptions = {
@@ -56,7 +54,7 @@ export type Drilled = {
  */
 export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   const { keys, isCopy, migrated } = prepare(path);
-  return inUse({ path, keys, isRestored: true, nowMs }, (db, tx) => ({
+  return inUse({ path, keys, nowMs }, (db, tx) => ({
     standing: standingOf(db, tx, nowMs),
     copiedAtMs: db.prepare('SELECT alive_at_ms FROM instance').pluck().get() as number,
     saysThatItIsACopy: isCopy,
@@ -65,12 +63,6 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
     links: tryLinks(tx, canOpen),
     payable: finish(catchUpAtOnce(tx, { dryRun: true, nowMs })).links,
   }));
-}
-
-/** The progress of the store in a file. `path`: a file for this caller alone, which it changes. Faults: as above. */
-export function standingOfFile({ path, nowMs }: Pick<DrillOptions, 'path' | 'nowMs'>): Standing {
-  const { keys } = prepare(path);
-  return inUse({ path, keys, isRestored: false, nowMs }, (db, tx) => standingOf(db, tx, nowMs));
 }
 
 type Prepared = { keys: string[]; isCopy: boolean; migrated: string[] };
@@ -108,15 +100,12 @@ function assertWhole(db: Database.Database, path: string): void {
   throw corrupt(path, `a row of ${stray.table} names one of ${stray.parent} that is missing`);
 }
 
-type Use = { path: string; keys: readonly string[]; isRestored: boolean; nowMs: number };
+type Use = { path: string; keys: readonly string[]; nowMs: number };
 
 /** Opens it with the keys that it names. */
-function inUse<T>(
-  { path, keys, isRestored, nowMs }: Use,
-  look: (db: Database.Database, tx: SqliteTransaction) => T,
-): T {
+function inUse<T>({ path, keys, nowMs }: Use, look: (db: Database.Database, tx: SqliteTransaction) => T): T {
   const [secretsKeyId, ...olderKeyIds] = keys as [string, ...string[]];
-  const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored, nowMs });
+  const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs });
   try {
     return look(db, new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' })));
   } catch (error) {
@@ -127,11 +116,6 @@ function inUse<T>(
   }
 }
 
-const NEWEST = `
-  SELECT (SELECT created_at_ms FROM orders ORDER BY key DESC LIMIT 1) AS orderMs,
-    (SELECT received_at_ms FROM inbox ORDER BY key DESC LIMIT 1) AS eventMs,
-    (SELECT created_at_ms FROM outbox ORDER BY key DESC LIMIT 1) AS noticeMs`;
-
 function standingOf(db: Database.Database, tx: SqliteTransaction, nowMs: number): Standing {
   const { orders, events, notices } = finish(counterVerbs.stats(tx, nowMs));
   return {
@@ -140,7 +124,6 @@ function standingOf(db: Database.Database, tx: SqliteTransaction, nowMs: number)
     events,
     notices,
     auditRows: finish(auditQueries.auditHead(tx)).number,
-    newest: db.prepare(NEWEST).get() as Standing['newest'],
   };
 }
 
