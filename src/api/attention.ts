@@ -37,9 +37,12 @@ const sum = z
   .strictObject({
     currency: field.statedCurrency,
     asked: field.amount.describe('What the orders ask for in this currency.'),
-    balance: field.amount.describe(
-      'What was captured on them, less what went back. Money of a held order that is more than it asks for is left out.',
-    ),
+    balance: field.amount
+      .nullable()
+      .describe(
+        'What was captured on them, less what went back. Money of a held order that is more than it asks for is left out, ' +
+          'and so is what is not readable. Null if none of it is readable.',
+      ),
   })
   .meta({ id: 'MatterSum' });
 
@@ -53,6 +56,7 @@ const money = z
     hasMisread: z
       .boolean()
       .describe('Whether `sums` leave out money of held orders that is more than they ask for: it cannot be right.'),
+    hasUnreadable: z.boolean().describe('Whether `sums` leave out captured money that settled cannot read.'),
   })
   .describe('The matters of the concern `money`.');
 
@@ -105,7 +109,7 @@ const SAMPLE = {
     sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL.',
     matters: 1,
     oldestAt: AT,
-    money: { orders: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false },
+    money: { orders: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false, hasUnreadable: false },
   },
   groups: [{ ...HELD_KIND, meaning: words.holdReason(HELD_KIND.reason), oldestAt: AT, sums: [HELD_SUM] }],
   attention: [
@@ -188,7 +192,7 @@ function summaryDocument(matters: Omit<Matters, 'rows'>, asked: Parameters<typeo
 
 function sumDocument({ currency, asked, balance }: MoneySum): object {
   const written = (amountMinor: bigint) => formatAmount({ amountMinor, currency });
-  return { currency, asked: written(asked), balance: written(balance) };
+  return { currency, asked: written(asked), balance: balance === null ? null : written(balance) };
 }
 
 function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {

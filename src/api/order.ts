@@ -26,6 +26,11 @@ const customerPaid = z.strictObject({
   currency: field.statedCurrency,
 });
 
+const stated = z.strictObject({
+  amount: field.anyText('A decimal number, or what the service wrote in its place.', '30.00'),
+  currency: field.statedCurrency,
+});
+
 const customer = z.strictObject({
   name: field.textOrNull('Null if it was not said.', 'Ana Souza'),
   email: field.textOrNull('Null if it was not said.', 'ana@example.com'),
@@ -43,6 +48,12 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     .describe(
       'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
         'service converted. It is not owed back. Null if the service said nothing else.',
+    ),
+  stated: stated
+    .nullable()
+    .describe(
+      'What the service named last of the payment, if `amount` is something else: the sum of a refund or dispute, while ' +
+        '`amount` went back whole, or an amount that settled cannot read. A person is told of it. Null otherwise.',
     ),
   method: field.textOrNull(
     'As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. This and what follows is what the service says of the ' +
@@ -95,6 +106,7 @@ const SAMPLE_PAYMENT = {
   amount: '100.00',
   currency: 'BRL',
   customerPaid: { amount: '112.40', currency: 'BRL' },
+  stated: null,
   method: 'CREDIT_CARD',
   installments: 6,
   totalBRL: '112.40',

@@ -81,7 +81,8 @@ function groupLines(groups: readonly GroupDocument[]): Block[] {
     count: 'count',
     'oldest since': 'oldestAt',
     asked: ({ sums }) => sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
-    balance: ({ sums }) => sums.map(({ balance, currency }) => `${balance} ${currency}`).join(', '),
+    balance: ({ sums }) =>
+      sums.map(({ balance, currency }) => (balance === null ? 'not readable' : `${balance} ${currency}`)).join(', '),
     meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
   };
   return table(groups, columns);

@@ -1,4 +1,5 @@
 import type { ListedOrderDocument } from '../api/order.ts';
+import { sumWords } from '../domain/ledger.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
@@ -129,11 +130,12 @@ function unique(words: readonly string[]): string {
 }
 
 /** What was captured for an order, and what is left of it if some was refunded. */
-export function capturedWords({ payments, paymentsTotal }: OrderDocument): string {
+export function capturedWords({ payments, paymentsTotal }: Pick<OrderDocument, 'payments' | 'paymentsTotal'>): string {
   const sums = paymentsTotal.sums.map(({ captured, balance, currency }) =>
     captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
   );
-  return [...sums, ...(payments.some(({ amount }) => amount === null) ? ['not readable'] : [])].join(', ');
+  const unread = payments.filter(({ amount }) => amount === null);
+  return [...sums, ...unread.map(({ stated }) => sumWords(null, stated))].join(', ');
 }
 
 export const ordersShow = defineCommand({
@@ -279,7 +281,7 @@ function customerText(customer: OrderDocument['customer']): string {
 type Payment = OrderDocument['payments'][number];
 
 /** Names what the customer paid if that is not the amount that counts; and below it what else the service says. */
-function paymentLines({ id, status, amount, currency, customerPaid, ...said }: Payment): string[] {
+function paymentLines({ id, status, amount, currency, customerPaid, stated, ...said }: Payment): string[] {
   const besides = customerPaid === null ? '' : ` (the customer paid ${customerPaid.amount} ${customerPaid.currency})`;
   const { customer, method, installments, totalBRL } = said;
   const who = customerText(customer);
@@ -292,7 +294,7 @@ function paymentLines({ id, status, amount, currency, customerPaid, ...said }: P
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),
   ];
-  const money = amount === null ? 'an amount that is not readable' : `${amount} ${currency}`;
+  const money = sumWords(amount === null ? null : `${amount} ${currency}`, stated);
   const line = `${id ?? 'without an id'}: ${status}, ${money}${besides}`;
   return words.length === 0 ? [line] : [line, `  ${words.join('; ')}`];
 }

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { listNotices } from '../api/notices.ts';
 import { showTimeline } from '../api/timeline.ts';
+import { sumWords } from '../domain/ledger.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
@@ -92,7 +93,7 @@ const DECIDED = { accept: 'accepted', reject: 'rejected' } as const;
 
 function settledSide(view: View, order: OrderDocument, decided: TimelineDocument['decided']): Html {
   const { payments, paymentsTotal, state, hold, paidAt, learnedBy } = order;
-  const unread = payments.some(({ amount }) => amount === null) ? ['not readable'] : [];
+  const unread = payments.filter(({ amount }) => amount === null).map(({ stated }) => sumWords(null, stated));
   const each = (which: 'captured' | 'balance') =>
     [...paymentsTotal.sums.map((sum) => money(view, sum[which], sum.currency)), ...unread].map(
       (one, at) => html`${at === 0 ? null : ' + '}${one}`,
@@ -165,9 +166,13 @@ function paymentColumns(view: View): PaymentColumn[] {
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
     {
-      ...column('Captured', ({ amount, currency }) =>
-        amount === null ? 'not readable' : money(view, amount, currency),
+      ...column('Captured', ({ amount, currency, stated }) =>
+        amount === null ? sumWords(null, stated) : money(view, amount, currency),
       ),
+      isNumber: true,
+    },
+    {
+      ...column('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
       isNumber: true,
     },
     { ...column('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)), isNumber: true },

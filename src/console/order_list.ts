@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import type { ListedOrderDocument } from '../api/order.ts';
 import { listOrders } from '../api/orders.ts';
+import { sumWords } from '../domain/ledger.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { readSearch } from '../domain/search.ts';
@@ -154,15 +155,14 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
 /** What was captured in each currency, and what is left of it if some went back. */
 function capturedOf(view: View, { payments, paymentsTotal }: ListedOrderDocument): HtmlValue {
   const sums = paymentsTotal.sums.map(
-    ({ captured, balance, currency }, at) =>
-      html`${at === 0 ? null : html`<br>`}${money(view, captured, currency)}${
+    ({ captured, balance, currency }) =>
+      html`${money(view, captured, currency)}${
         captured === balance ? null : html`<br><span class="soft">${money(view, balance, currency)} left</span>`
       }`,
   );
-  const unread = payments.some(({ amount }) => amount === null);
-  return unread
-    ? [...sums, html`${sums.length === 0 ? null : html`<br>`}<span class="soft">not readable</span>`]
-    : sums;
+  const unread = payments.filter(({ amount }) => amount === null);
+  const said = unread.map(({ stated }) => html`<span class="soft">${sumWords(null, stated)}</span>`);
+  return [...sums, ...said].map((one, at) => html`${at === 0 ? null : html`<br>`}${one}`);
 }
 
 /** Who paid, as the service says it, or else who buys, as the shop said: the name, and the address if there is no name. */

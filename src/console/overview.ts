@@ -97,10 +97,11 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
 
 /** The balance of the orders: what was captured, less what went back. */
 function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
-  const balances = sums.filter(({ balance }) => Number(balance) !== 0);
+  const balances = sums.filter(({ balance }) => balance === null || Number(balance) !== 0);
   if (balances.length > 0) {
     return balances.map(
-      ({ balance, currency }, at) => html`${at === 0 ? null : ' + '}${money(view, balance, currency)}`,
+      ({ balance, currency }, at) =>
+        html`${at === 0 ? null : ' + '}${balance === null ? 'not readable' : money(view, balance, currency)}`,
     );
   }
   return sums.length === 0 ? html`<span class="soft">–</span>` : html`<span class="soft">none</span>`;

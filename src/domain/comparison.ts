@@ -1,6 +1,6 @@
 import type { PaymentFact } from './fact.ts';
-import type { CustomerPaid } from './ledger.ts';
-import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney } from './money.ts';
+import { isReadable, isWorth, type Stated } from './ledger.ts';
+import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney, shownAmount } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
 
 /**
@@ -21,7 +21,7 @@ export type Agreement = {
   /** Whether the service named `captured`: a readable amount, and its currency. */
   readonly isNamed: boolean;
   /** What the customer paid, by the quote of a link whose money equals the order's. Null if it is less, or unnamed. */
-  readonly customerPaid: CustomerPaid | null;
+  readonly customerPaid: Stated | null;
 };
 type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;
 
@@ -52,15 +52,20 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
   return { verdict: isNamed ? 'equal' : 'unnamed', ...said };
 }
 
-/** The amount that a fact names and settled cannot read, as the service wrote it; null if all of it is readable. */
-export function unreadable(order: Order, fact: PaymentFact): string | null {
-  if (agreement(order, fact).captured.amountMinor !== 0) return null;
-  const isUnread = (said: StatedMoney | null): said is StatedMoney & { amount: string } =>
-    said !== null && said.amount !== null && !parseAmount(said.amount, said.currency ?? order.amount.currency).ok;
-  return [fact.quoteMoney, fact.linkMoney].find(isUnread)?.amount.slice(0, UNREAD_SHOWN_MAX) ?? null;
+/** The sum that a fact names by its quote, or else by its link, whose own amount says nothing of the payment. Null: none. */
+export function statedSum(order: Order, { quoteMoney, linkMoney }: PaymentFact): Stated | null {
+  const named = quoteMoney !== null && quoteMoney.amount !== null ? quoteMoney : linkMoney;
+  if (named === null || named.amount === null) return null;
+  const currency = named.currency ?? quoteMoney?.currency ?? linkMoney?.currency ?? order.amount.currency;
+  const read = parseAmount(named.amount, currency);
+  const stated = { amount: read.ok ? formatAmount({ ...read, currency }) : shownAmount(named.amount), currency };
+  return named === linkMoney && isWorth(order.amount, stated) ? null : stated;
 }
 
-const UNREAD_SHOWN_MAX = 64;
+/** What a fact names in the place of money that settled cannot read; null if it names readable money, or nothing. */
+export function unreadable(order: Order, fact: PaymentFact): Stated | null {
+  return isReadable(agreement(order, fact).captured) ? null : statedSum(order, fact);
+}
 
 /**
  * Whether a completion's quote agrees with a link that names the order's money: false if the quote names less, or is
@@ -94,7 +99,7 @@ type Comparison = {
   verdict: 'absent' | 'equal' | 'more' | 'amount_mismatch' | 'currency_mismatch';
   money: Money | null;
   /** The amount to store as `customerPaid`; null if there is none. */
-  said: CustomerPaid | null;
+  said: Stated | null;
 };
 
 function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: string | null): Comparison {

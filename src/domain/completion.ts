@@ -213,7 +213,7 @@ function completeCounted(order: Order, fact: PaymentFact, known: Payment, adopte
 }
 
 /** Whether a completion names other money than was counted. The link's amount alone does not say what was captured. */
-export function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
+function differs(known: Payment, { verdict, captured, customerPaid }: Agreement, fact: PaymentFact): boolean {
   if (verdict === 'unnamed') return false;
   // Earlier versions counted what the customer paid.
   if (customerPaid !== null && isWorth(known.captured, customerPaid)) return false;

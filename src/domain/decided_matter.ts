@@ -45,7 +45,12 @@ const CURRENCIES_MAX = 5;
 export function listPayments(counted: readonly Payment[]): PaymentList {
   const all = counted.length > PAYMENTS_LISTED_MAX ? sums(counted, '').slice(0, CURRENCIES_MAX) : [];
   return {
-    named: listed(counted).map(({ id, status, captured }) => ({ id, status, captured })),
+    named: listed(counted).map(({ id, status, captured, stated }) => ({
+      id,
+      status,
+      captured,
+      ...(stated && { stated }),
+    })),
     count: counted.length,
     sums: all.map(({ captured, currency }) => ({ amountMinor: String(captured), currency })),
   };

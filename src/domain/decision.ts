@@ -1,6 +1,6 @@
-import type { Agreement } from './comparison.ts';
+import { type Agreement, unreadable } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
-import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, UNNAMED } from './ledger.ts';
+import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, type Stated, UNNAMED } from './ledger.ts';
 import {
   assertTransition,
   type DecidedAttention,
@@ -37,13 +37,8 @@ export function isAboutMoney(type: string): boolean {
   return MONEY_NOTICES.some((name) => name === type);
 }
 
-/** A refund or dispute that names another sum than was counted, as the service wrote it. */
-export type SaidReturn = {
-  readonly kind: 'refunded' | 'disputed';
-  readonly paymentId: string | null;
-  readonly amount: string;
-  readonly currency: string;
-};
+/** A refund or dispute that names another sum than was counted. */
+export type SaidReturn = Stated & { readonly kind: 'refunded' | 'disputed'; readonly paymentId: string | null };
 
 /** One thing that a decision does besides changing the order's state. */
 export type Effect =
@@ -101,6 +96,7 @@ export const RULES = [
   'still_covered',
   'return_recorded',
   'return_already_counted',
+  'return_sum_named',
   'which_payment_unclear',
   'expired',
   'already_expired',
@@ -237,7 +233,7 @@ export function capture(
 ): Effect {
   const said = customerPaid === null || isWorth(captured, customerPaid) ? null : customerPaid;
   const of = { paymentKey: paymentKey(fact), kind: 'captured', ...captured } as const;
-  return enter(order, { ...of, isAssumed, customerPaid: said });
+  return enter(order, { ...of, isAssumed, customerPaid: said, stated: unreadable(order, fact) });
 }
 
 /** The effect that adds an entry to the ledger. */

@@ -1,6 +1,6 @@
 import type { Decision, Effect } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments } from './ledger.ts';
+import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 
@@ -41,12 +41,15 @@ function describe(effect: Effect): string {
 }
 
 function describeEntry(entry: LedgerEntry): string {
-  const { kind, currency, paymentKey, isAssumed, customerPaid } = entry;
-  const isUnread = isAssumed && !isReadable(entry) && customerPaid === null;
+  const { kind, currency, paymentKey, isAssumed, customerPaid, stated } = entry;
+  const isCapture = kind === 'captured';
+  const isUnread = isCapture && !isReadable(entry) && (stated !== null || (isAssumed && customerPaid === null));
   const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
   const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
-  const money = isUnread ? 'not readable' : `${formatAmount(entry)} ${currency}`;
-  return `ledger: ${kind} ${money}, payment ${paymentKey}${assumed}${paid}`;
+  // A reversal of zero only names a sum, or takes back what was not readable.
+  const sum = isCapture || isReadable(entry) ? `${kind} ${formatAmount(entry)} ${currency}` : kind;
+  const money = isUnread ? `${kind} ${sumWords(null, stated)}` : sumWords(sum, stated);
+  return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
 /** A decision about a fact from a reading, with the order before and after it. */
@@ -84,8 +87,8 @@ function inWords(order: Order): string {
   const counted =
     all.length > PAYMENTS_LISTED_MAX
       ? [inSum(all)]
-      : all.map(({ captured, balance }) =>
-          isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : 'not readable',
+      : all.map(({ captured, balance, stated }) =>
+          sumWords(isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : null, stated),
         );
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }

@@ -23,11 +23,13 @@ export type LedgerEntry = {
    */
   readonly isAssumed: boolean;
   /** What the customer paid, if this entry is the first to record it; see `Payment`. */
-  readonly customerPaid: CustomerPaid | null;
+  readonly customerPaid: Stated | null;
+  /** What the service named, if the entry cannot say it; see `Payment`. Null: nothing, or what is entered. */
+  readonly stated: Stated | null;
 };
 
-/** What the customer paid, from the payment's quote: a decimal number in the quote's own currency. */
-export type CustomerPaid = { readonly amount: string; readonly currency: string };
+/** An amount that the service named: a decimal number, or for people what stands in its place if it is not readable. */
+export type Stated = { readonly amount: string; readonly currency: string };
 
 export type Payment = {
   readonly key: string;
@@ -40,7 +42,9 @@ export type Payment = {
   /** Whether `captured` is assumed, because the service did not name it. */
   readonly isAssumed: boolean;
   /** What the customer paid if it differs from `captured`: with instalment interest, or in another currency. */
-  readonly customerPaid: CustomerPaid | null;
+  readonly customerPaid: Stated | null;
+  /** What the service named last if it is not `captured`: the sum of a refund or dispute, or what is not readable. */
+  readonly stated: Stated | null;
 };
 
 export type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
@@ -56,6 +60,7 @@ export function payments(books: Books): Payment[] {
     const isCapture = entry.kind === 'captured';
     const captured = isCapture ? balance : (before?.captured ?? balance);
     const said = entry.customerPaid ?? before?.customerPaid ?? null;
+    const stated = entry.stated ?? (isCapture && isReadable(captured) ? null : (before?.stated ?? null));
     found.set(entry.paymentKey, {
       key: entry.paymentKey,
       id: entry.paymentKey === UNNAMED ? books.adoptedPaymentId : entry.paymentKey,
@@ -64,6 +69,7 @@ export function payments(books: Books): Payment[] {
       balance,
       isAssumed: isCapture ? entry.isAssumed : (before?.isAssumed ?? false),
       customerPaid: said === null || isWorth(captured, said) ? null : said,
+      stated: stated === null || (isReadable(captured) && isWorth(captured, stated)) ? null : stated,
     });
   }
   return [...found.values()];
@@ -72,6 +78,13 @@ export function payments(books: Books): Payment[] {
 /** Whether settled could read this captured money. The service names no payment of zero, so zero stands for none. */
 export function isReadable({ amountMinor }: Money): boolean {
   return amountMinor !== 0;
+}
+
+/** A sum in words, and what the service names instead. `sum`: null if it is not readable. */
+export function sumWords(sum: string | null, stated: Stated | null): string {
+  const named = stated === null ? null : `${stated.amount} ${stated.currency}`;
+  if (sum === null) return named === null ? 'not readable' : `not readable: ${named}`;
+  return named === null ? sum : `${sum} (the service names ${named})`;
 }
 
 export function completedPayments(books: Books): Payment[] {
@@ -90,7 +103,7 @@ export function listed(counted: readonly Payment[], first?: Payment): readonly P
 
 export type Sum = { readonly currency: string; readonly captured: bigint; readonly balance: bigint };
 
-/** Exact sums of payments by currency: the currency `first`, then the others in the order of their first payment. */
+/** Exact sums of readable payments by currency: the currency `first`, then the others in the order of their first payment. */
 export function sums(counted: readonly Payment[], first: string): Sum[] {
   const found = new Map<string, Sum>();
   const add = (currency: string, captured: number, balance: number) => {
@@ -98,7 +111,9 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
     const sum = { captured: before.captured + BigInt(captured), balance: before.balance + BigInt(balance) };
     found.set(currency, { currency, ...sum });
   };
-  for (const { captured, balance } of counted) add(captured.currency, captured.amountMinor, balance.amountMinor);
+  for (const { captured, balance } of counted.filter(({ captured }) => isReadable(captured))) {
+    add(captured.currency, captured.amountMinor, balance.amountMinor);
+  }
   const isFirst = ({ currency }: Sum) => Number(currency === first);
   return [...found.values()].sort((a, b) => isFirst(b) - isFirst(a));
 }
@@ -108,13 +123,14 @@ export function inSum(counted: readonly Payment[]): string {
   const brought = sums(counted, '').map(
     ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
   );
+  if (brought.length === 0) return `${counted.length} payments of amounts that are not readable`;
   return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ')} in all`;
 }
 
 const CURRENCIES_SAID = 5;
 
 /** Whether what the customer paid equals this money. */
-export function isWorth(money: Money, { amount, currency }: CustomerPaid): boolean {
+export function isWorth(money: Money, { amount, currency }: Stated): boolean {
   return currency === money.currency && amount === formatAmount(money);
 }
 
@@ -128,11 +144,11 @@ export function covers({ key, status, balance }: Payment, { amount, settlement }
 }
 
 export type NewEntry = Pick<LedgerEntry, 'paymentKey' | 'kind' | 'amountMinor' | 'currency'> &
-  Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid'>>;
+  Partial<Pick<LedgerEntry, 'isAssumed' | 'customerPaid' | 'stated'>>;
 
 /** The next entry for a payment, numbered after those of its kind. Throws if its amount is not allowed. */
 export function nextEntry(books: Books, entry: NewEntry): LedgerEntry {
   assertAmountMinor(entry.amountMinor);
   const earlier = books.entries.filter((e) => e.paymentKey === entry.paymentKey && e.kind === entry.kind);
-  return { isAssumed: false, customerPaid: null, ...entry, occurrence: earlier.length + 1 };
+  return { isAssumed: false, customerPaid: null, stated: null, ...entry, occurrence: earlier.length + 1 };
 }

@@ -85,8 +85,11 @@ export function inOrder<G extends Pick<MatterGroup, 'kind' | 'oldestAtMs'>>(grou
   return groups.toSorted((a, b) => compareKinds(a.kind, b.kind) || a.oldestAtMs - b.oldestAtMs);
 }
 
-/** What orders ask for in one currency, and their balance: what was captured on them less what went back. */
-export type MoneySum = { readonly currency: string; readonly asked: bigint; readonly balance: bigint };
+/**
+ * What orders ask for in one currency, and their balance: what was captured on them less what went back. Null if none of
+ * it is readable.
+ */
+export type MoneySum = { readonly currency: string; readonly asked: bigint; readonly balance: bigint | null };
 
 /** The money of orders that need a person for it. */
 export type MatterMoney = {
@@ -96,6 +99,8 @@ export type MatterMoney = {
   readonly isWhole: boolean;
   /** Whether `sums` leave out money of held orders that is more than they ask for, and so cannot be right. */
   readonly hasMisread: boolean;
+  /** Whether `sums` leave out captured money that is not readable. */
+  readonly hasUnreadable: boolean;
 };
 
 /** Sums cover at most this many held orders, and as many matters about money. Reading more would take too long. */
@@ -119,6 +124,8 @@ export type SummedMoney = {
   balanceRest: number | null;
   /** Entries that the balance leaves out. */
   misread: number;
+  /** Entries of payments that are not readable. */
+  unread: number;
 };
 
 /** Adds to each group what its orders ask for and hold. */
@@ -138,6 +145,7 @@ export function totalMoney(groups: readonly CountedMatters[], rows: readonly Sum
     orders: all.reduce((sum, { orders }) => sum + orders, 0),
     sums: addUp(all),
     hasMisread: all.some(({ misread }) => misread > 0),
+    hasUnreadable: all.some(({ unread }) => unread > 0),
     isWhole:
       count((kind) => kind === 'hold') <= SUMMED_MAX &&
       count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
@@ -146,16 +154,12 @@ export function totalMoney(groups: readonly CountedMatters[], rows: readonly Sum
 
 /** One sum for each currency. */
 function addUp(rows: readonly SummedMoney[]): MoneySum[] {
-  const sums = new Map<string, MoneySum>();
-  for (const { currency, ...parts } of rows) {
-    const before = sums.get(currency) ?? { currency, asked: 0n, balance: 0n };
-    sums.set(currency, {
-      currency,
-      asked: before.asked + whole(parts.askedMillions, parts.askedRest),
-      balance: before.balance + whole(parts.balanceMillions, parts.balanceRest),
-    });
-  }
-  return [...sums.values()];
+  const ofCurrencies = Map.groupBy(rows, ({ currency }) => currency);
+  return [...ofCurrencies].map(([currency, own]) => {
+    const asked = own.reduce((sum, row) => sum + whole(row.askedMillions, row.askedRest), 0n);
+    const balance = own.reduce((sum, row) => sum + whole(row.balanceMillions, row.balanceRest), 0n);
+    return { currency, asked, balance: balance === 0n && own.some(({ unread }) => unread > 0) ? null : balance };
+  });
 }
 
 function whole(millions: number | null, rest: number | null): bigint {
@@ -213,7 +217,8 @@ export type PaymentList = {
   readonly count: number;
   readonly sums: readonly { readonly amountMinor: string; readonly currency: string }[];
 };
-type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'>;
+/** `stated` is absent in rows of earlier versions. */
+export type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'> & Partial<Pick<Payment, 'stated'>>;
 
 /** `kept`: the payment that pays the order. While the order is held, `owed` lists all, and a person decides first. */
 export type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };

@@ -85,6 +85,14 @@ export function isSameMoney(one: Money, other: Money): boolean {
   return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }
 
+/** What stands in the place of an amount, for people: a few characters that no terminal, page or sheet interprets. */
+export function shownAmount(text: string): string {
+  const plain = text.replace(/[^\w.,+\-$ ]/gu, '?').trim() || '?';
+  return plain.length > AMOUNT_SHOWN_MAX ? `${plain.slice(0, AMOUNT_SHOWN_MAX)}…` : plain;
+}
+
+const AMOUNT_SHOWN_MAX = 40;
+
 /** Throws if `amountMinor` is not an amount that the ledger may hold. */
 export function assertAmountMinor(amountMinor: number): void {
   if (!Number.isSafeInteger(amountMinor) || Math.abs(amountMinor) > AMOUNT_MINOR_MAX) {

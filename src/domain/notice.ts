@@ -32,8 +32,8 @@ export type OrderDocument = {
   version: number;
 };
 
-/** The fields after `customerPaid` repeat what the service says; null if it did not say it. */
-type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid'> & {
+/** The fields after `stated` repeat what the service says; null if it did not say it. */
+type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid' | 'stated'> & {
   /** Null if settled cannot read what the service named. */
   amount: string | null;
   currency: string;
@@ -61,10 +61,7 @@ export function orderDocument(order: Order): OrderDocument {
   const shown = listed(counted, first);
   const documents = shown.map((payment) => paymentDocument(order, payment));
   const [hold] = order.holds;
-  const totals = sums(
-    counted.filter(({ captured }) => isReadable(captured)),
-    order.amount.currency,
-  );
+  const totals = sums(counted, order.amount.currency);
   return {
     reference: order.reference,
     state: order.state,
@@ -88,7 +85,7 @@ export function orderDocument(order: Order): OrderDocument {
 }
 
 function paymentDocument(order: Order, payment: Payment): PaymentDocument {
-  const { id, status, captured, customerPaid } = payment;
+  const { id, status, captured, customerPaid, stated } = payment;
   const said = detailsOf(order, payment);
   const { method, installments, totalBrlMinor, customerName: name, customerEmail: email } = said;
   return {
@@ -97,6 +94,7 @@ function paymentDocument(order: Order, payment: Payment): PaymentDocument {
     amount: isReadable(captured) ? formatAmount(captured) : null,
     currency: captured.currency,
     customerPaid,
+    stated,
     method,
     installments,
     totalBRL: totalBrlMinor === null ? null : formatAmount({ amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY }),

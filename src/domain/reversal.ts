@@ -1,5 +1,5 @@
-import { agreement } from './comparison.ts';
-import { adoption, completed, countedPayment, differs, nameMoney } from './completion.ts';
+import { agreement, statedSum } from './comparison.ts';
+import { adoption, completed, countedPayment, nameMoney } from './completion.ts';
 import {
   apply,
   ask,
@@ -16,7 +16,8 @@ import {
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { covers, type Payment, payments } from './ledger.ts';
+import { covers, isReadable, isWorth, type Payment, payments, type Stated } from './ledger.ts';
+import { formatAmount } from './money.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 
 type ReversalKind = 'refunded' | 'disputed';
@@ -34,20 +35,42 @@ export function reversed(order: Order, fact: PaymentFact, policy: SettlementPoli
     : { ...made, effects: [...made.effects, { do: 'attention', kind: 'amount_mismatch', said }] };
 }
 
-/** The sum that a reversal names if it is not what was captured, or for a new payment not what the order asks for. */
+/** The sum that a reversal names if it is news, and is neither what was counted nor what the customer paid. */
 function otherSum(order: Order, fact: PaymentFact): SaidReturn | null {
-  const { kind, paymentId, quoteMoney } = fact;
-  if (quoteMoney === null || quoteMoney.amount === null) return null;
-  const said = agreement(order, fact);
   const known = countedPayment(order, fact);
-  const isNew = known === undefined && said.verdict !== 'equal' && said.verdict !== 'unnamed';
-  if (!isNew && (known === undefined || !differs(known, said, fact))) return null;
-  const { amount, currency } = quoteMoney;
-  const { currency: counted } = said.captured;
-  return { kind: kind as ReversalKind, paymentId, amount: amount.slice(0, SAID_MAX), currency: currency ?? counted };
+  const sum = known === undefined ? unexpectedSum(order, fact) : newSum(order, fact, known);
+  if (sum === null || (known !== undefined && isWorth(known.captured, sum))) return null;
+  return { kind: fact.kind as ReversalKind, paymentId: fact.paymentId, ...sum };
 }
 
-const SAID_MAX = 64;
+/** The sum of a payment that was never counted, if it is neither the order's nor what the customer paid before. */
+function unexpectedSum(order: Order, fact: PaymentFact): Stated | null {
+  const { verdict } = agreement(order, fact);
+  const others = payments(order);
+  const sum = statedSum(order, fact);
+  if (sum === null || (verdict !== 'equal' && verdict !== 'unnamed')) return sum;
+  const isPaid = isWorth(order.amount, sum) || others.some(({ customerPaid }) => isSame(customerPaid, sum));
+  return others.length === 0 || isPaid ? null : sum;
+}
+
+/**
+ * The sum that a reversal names of a counted payment, if the ledger does not say it: another than was counted, or the
+ * counted one after another. When the reversal is repeated, only a reading corrects a sum.
+ */
+function newSum(order: Order, fact: PaymentFact, { captured, customerPaid, stated, status }: Payment): Stated | null {
+  const sum = statedSum(order, fact);
+  if (sum === null) return null;
+  const counted = isReadable(captured) ? { amount: formatAmount(captured), currency: captured.currency } : stated;
+  const isCounted = isSame(counted, sum) || isSame(customerPaid, sum);
+  if (stated === null || counted === stated) return isCounted ? null : sum;
+  const isKnown = status === fact.kind && (fact.authority.by !== 'reading' || isSame(stated, sum));
+  if (isKnown) return null;
+  return isCounted ? counted : sum;
+}
+
+function isSame(one: Stated | null, other: Stated): boolean {
+  return one?.amount === other.amount && one.currency === other.currency;
+}
 
 function reverse(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const kind = fact.kind as ReversalKind;
@@ -83,21 +106,24 @@ function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   const captured = capture(order, fact, agreement(order, fact), false);
   const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
   const known = countedPayment(counted, fact) as Payment;
-  return decision(order, 'applied', 'return_recorded', { effects: [captured, takeBack(counted, known, 'refunded')] });
+  return decision(order, 'applied', 'return_recorded', { effects: [captured, takeBack(counted, fact, known)] });
 }
 
-function takeBack(order: Order, known: Payment, kind: ReversalKind): Effect {
+function takeBack(order: Order, fact: PaymentFact, known: Payment): Effect {
   const { amountMinor, currency } = known.balance;
-  return enter(order, { paymentKey: known.key, kind, amountMinor: 0 - amountMinor, currency });
+  const of = { paymentKey: known.key, kind: fact.kind as ReversalKind, amountMinor: 0 - amountMinor, currency };
+  return enter(order, { ...of, stated: newSum(order, fact, known) });
 }
 
 function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: SettlementPolicy): Decision {
   const kind = fact.kind as ReversalKind;
   const adopted = adoption(known, fact);
   if (known.status === kind) {
-    return adopted.length > 0
-      ? decision(order, 'applied', 'payment_id_adopted', { effects: adopted })
-      : decision(order, 'already_applied', 'return_already_counted');
+    // Nothing is taken back twice, but a repetition may bring a missing id, or name the sum.
+    const named = newSum(order, fact, known) === null ? [] : [takeBack(order, fact, known)];
+    if (adopted.length + named.length === 0) return decision(order, 'already_applied', 'return_already_counted');
+    const rule = named.length > 0 ? 'return_sum_named' : 'payment_id_adopted';
+    return decision(order, 'applied', rule, { effects: [...adopted, ...named] });
   }
   // Disputed after a refund: the service may take the money twice.
   if (known.status === 'refunded') return disagree(order, adopted);
@@ -113,7 +139,7 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   const state = covered || wasMissed ? order.state : stateAfterReversal(order, kind, others);
   const effects: Effect[] = [
     ...adopted,
-    takeBack(order, known, kind),
+    takeBack(order, fact, known),
     ...debtsAfter({ ...order, state }, kind, others),
   ];
   if (state !== order.state && (state === 'refunded' || state === 'disputed')) {

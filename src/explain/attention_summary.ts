@@ -32,13 +32,15 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
   return concerns.includes('shop') ? 'The shop may not know of money.' : 'None of it is about money.';
 }
 
-function withMoney({ orders, sums, isWhole, hasMisread }: Matters['money']): string {
-  const balances = sums
-    .filter(({ balance }) => balance !== 0n)
-    .map(({ balance, currency }) => inMoney({ amountMinor: balance, currency }));
+function withMoney({ orders, sums, isWhole, hasMisread, hasUnreadable }: Matters['money']): string {
+  const balances = sums.flatMap(({ balance, currency }) =>
+    balance ? [inMoney({ amountMinor: balance, currency })] : [],
+  );
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
-  const leftOut = hasMisread ? ' A held payment of more than its order asks for is left out.' : '';
-  if (balances.length > 0) return `Money: ${count} with a balance of ${balances.join(' and ')}.${leftOut}`;
+  const misread = hasMisread ? ' A held payment of more than its order asks for is left out.' : '';
+  const unread = hasUnreadable ? ' An amount that is not readable is left out.' : '';
+  if (balances.length > 0) return `Money: ${count} with a balance of ${balances.join(' and ')}.${misread}${unread}`;
   const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
-  return `Money: ${count} of ${asked.join(' and ')}, with no balance.${leftOut}`;
+  const left = hasUnreadable ? 'a balance that is not readable' : 'no balance';
+  return `Money: ${count} of ${asked.join(' and ')}, with ${left}.${misread}`;
 }

@@ -67,7 +67,7 @@ function effectSentence(effect: Effect, before: Order): string[] {
 }
 
 function capturedWords(order: Order): string {
-  const captured = completedPayments(order).map((payment) => amountWords(payment.captured));
+  const captured = completedPayments(order).map(amountWords);
   return captured.length === 0 ? 'nothing so far' : captured.join(', ');
 }
 
@@ -83,7 +83,7 @@ export function explainHold(order: Order): string {
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
       ? inSum(counted)
-      : counted.map(({ captured, status }) => `${amountWords(captured)}${GONE[status]}`).join(' and ');
+      : counted.map((payment) => `${amountWords(payment)}${GONE[payment.status]}`).join(' and ');
   const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
   const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
   const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;

@@ -1,4 +1,4 @@
-import { type CustomerPaid, payments } from '../domain/ledger.ts';
+import { listed, payments, type Stated } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -6,7 +6,7 @@ import type { Timeline } from '../store/verbs/timeline.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { explainHold } from './decision.ts';
-import { inDeliveries, inMoney, inTimes, iso, sentence, total, words } from './glossary.ts';
+import { capturedWords, inDeliveries, inMoney, inTimes, iso, returnWords, sentence, total, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,
@@ -32,10 +32,11 @@ export type Explanation = {
 export function explain(timeline: Timeline, means: Means): Explanation {
   const { order } = timeline;
   const flags = shownFlags(order).map(words.flag);
+  const said = [...otherSums(order), ...whoPaid(order), ...whoBuys(order)];
   const told = means.canTell ? whatShopKnows(timeline) : [];
   const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
   return {
-    answer: [firstOf(timeline), ...whoPaid(order), ...whoBuys(order), ...why, ...flags, ...told].join(' '),
+    answer: [firstOf(timeline), ...said, ...why, ...flags, ...told].join(' '),
     entries: chronicle(timeline, means),
     next: whatFollows(timeline, means),
   };
@@ -75,7 +76,7 @@ function paidWords(order: Order): string {
   if (settlement === null) return '';
   const counted = payments(order).find(({ key }) => key === settlement.paymentKey);
   const isNamed = counted !== undefined && !order.flags.includes('money_unnamed');
-  const sum = isNamed ? inMoney(counted.captured) : 'the payment';
+  const sum = isNamed ? capturedWords(counted) : 'the payment';
   const paid = counted?.customerPaid ?? null;
   const beside =
     paid === null
@@ -89,8 +90,15 @@ function paidWords(order: Order): string {
   return `${learned[settlement.learnedBy]}; settled marked it paid at ${iso(settlement.paidAtMs)}.${beside}`;
 }
 
+/** The sums that refunds and disputes name if they are not what was counted: no status says how much went back. */
+function otherSums(order: Order): string[] {
+  return listed(payments(order)).flatMap(({ id: paymentId, status: kind, stated }) =>
+    kind === 'completed' || stated === null ? [] : [returnWords({ kind, paymentId, ...stated })],
+  );
+}
+
 /** Why the customer paid something else than settled counted. The difference is not owed back. */
-function meaning({ amount }: Order, paid: CustomerPaid): string {
+function meaning({ amount }: Order, paid: Stated): string {
   return paid.currency === amount.currency
     ? 'the rest is instalment interest'
     : "the service converts that to the link's amount";

@@ -1,7 +1,7 @@
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule, SaidReturn } from '../domain/decision.ts';
-import { isReadable } from '../domain/ledger.ts';
-import type { AttentionKind, PaymentList } from '../domain/matter.ts';
+import { isReadable, sumWords } from '../domain/ledger.ts';
+import type { AttentionKind, NamedPayment, PaymentList } from '../domain/matter.ts';
 import { formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
@@ -68,6 +68,7 @@ const RULES: Readonly<Record<Rule | PastRule, string>> = {
   still_covered: 'a payment went back to the customer, and the rest still pays the order',
   return_recorded: "a payment went back to the customer, which does not change the order's state",
   return_already_counted: 'settled already knew that the payment went back',
+  return_sum_named: 'the service now names another sum of a payment that went back; settled tells a person',
   which_payment_unclear: 'the service does not say which of the payments went back',
   expired: 'the payment link has expired',
   already_expired: 'settled already knew that the payment link has expired',
@@ -179,18 +180,18 @@ export function inMoney(amount: Money | { amountMinor: bigint; currency: string 
 }
 
 /** What was captured, if settled can read it. */
-export function capturedWords(captured: Money): string {
-  return isReadable(captured) ? inMoney(captured) : 'an amount that is not readable';
+export function capturedWords({ captured, stated }: Pick<NamedPayment, 'captured' | 'stated'>): string {
+  return isReadable(captured) ? inMoney(captured) : `an amount that is ${sumWords(null, stated ?? null)}`;
 }
 
 /** Payments by what the service's panel shows of them; of many the newest, with the count and the sum of all. */
 export function inPanel({ named, count, sums }: PaymentList): string {
   if (count === 0) return 'settled counted no payment';
   const newest = named
-    .map(({ id, captured, status }) => {
+    .map(({ id, status, ...money }) => {
       const name = id === null ? 'the payment without an id' : `payment ${id}`;
       const gone = status === 'completed' ? '' : `, ${status}`;
-      return `${name} of ${capturedWords(captured)}${gone}`;
+      return `${name} of ${capturedWords(money)}${gone}`;
     })
     .join('; ');
   if (named.length === count) return newest;
@@ -207,7 +208,7 @@ export function refundWords(owed: PaymentList): string {
 /** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */
 export function returnWords({ kind, paymentId, amount, currency }: SaidReturn): string {
   const which = paymentId === null ? 'the payment' : `payment ${paymentId}`;
-  return `It names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
+  return `The service names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
 }
 
 /** `1 event`, `2 events`. */

@@ -1,6 +1,6 @@
-import { agreement, unreadable } from '../domain/comparison.ts';
+import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
-import { payments } from '../domain/ledger.ts';
+import { isReadable, payments, sumWords } from '../domain/ledger.ts';
 import type { Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -47,8 +47,10 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
 }
 
 function moneyWords(order: Order, fact: PaymentFact): string {
-  const unread = unreadable(order, fact);
-  return unread === null ? inMoney(agreement(order, fact).captured) : `not readable: ${unread}`;
+  const { captured } = agreement(order, fact);
+  if (!isReadable(captured)) return sumWords(null, unreadable(order, fact));
+  const sum = fact.kind === 'refunded' || fact.kind === 'disputed' ? statedSum(order, fact) : null;
+  return sum === null ? inMoney(captured) : `${sum.amount} ${sum.currency}`;
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
@@ -100,11 +102,11 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
   }
   if (own.status !== kind) return `The service says that ${name} is ${kind}, but settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
-  if (unreadable(order, fact) !== null) {
+  if (unreadable(order, fact) !== null && !isReadable(own.captured)) {
     return `The service names an amount of ${name} that is ${moneyWords(order, fact)}; settled counted no money for it.`;
   }
-  if (!isSame(own.captured, captured)) {
-    return `The service says that ${name} is ${inMoney(captured)}, but settled counted ${inMoney(own.captured)}.`;
+  if (!isSame(own.captured, captured) || own.stated !== null) {
+    return `The service says that ${name} is ${moneyWords(order, fact)}, but settled counted ${inMoney(own.captured)}.`;
   }
   if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
   return `The service says that ${name} is ${inMoney(captured)}, but the order asks for ${inMoney(order.amount)}.`;

@@ -10,6 +10,7 @@ const entry = (over: Partial<LedgerEntry>): LedgerEntry => ({
   currency: 'BRL',
   isAssumed: false,
   customerPaid: null,
+  stated: null,
   ...over,
 });
 const books = (...entries: LedgerEntry[]) => ({ entries, adoptedPaymentId: null });

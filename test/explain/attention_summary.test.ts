@@ -3,7 +3,7 @@ import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matt
 import { summarizeAttention } from '../../src/explain/attention_summary.ts';
 
 const NOW_MS = 10 * 60_000;
-const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true, hasMisread: false };
+const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true, hasMisread: false, hasUnreadable: false };
 
 function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
   return { kind: kind as MatterKind, reason: null, count, oldestAtMs: NOW_MS - minutes * 60_000, sums: [] };

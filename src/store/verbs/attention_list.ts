@@ -124,6 +124,9 @@ function wantsHolds({ kind, state }: Filter): boolean {
 const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
 /** The service fixes a link's amount, so a payment of a held order that is more than the order asks was misread. */
 const IS_MISREAD = "o.state = 'held' AND g.currency = o.currency AND abs(g.amount_minor) > o.amount_minor";
+/** A payment without any money that settled could read. */
+const IS_UNREAD = `g.amount_minor = 0 AND NOT EXISTS (SELECT 1 FROM ledger e
+  WHERE e.order_key = g.order_key AND e.payment_key = g.payment_key AND e.amount_minor <> 0)`;
 // `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
 const SUMS = inAnyState(
   (condition) =>
@@ -140,18 +143,19 @@ const SUMS = inAnyState(
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
      ), line AS (
        SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked,
-         NULL::bigint AS balance, NULL::bigint AS misread
+         NULL::bigint AS balance, NULL::bigint AS misread, NULL::bigint AS unread
        FROM counted c CROSS JOIN orders o WHERE o.key = ANY(ARRAY[c.order_key])
        UNION ALL
        SELECT c.kind, c.reason, c.is_first, g.currency, NULL,
-         CASE WHEN ${IS_MISREAD} THEN 0 ELSE g.amount_minor END, CASE WHEN ${IS_MISREAD} THEN 1 END
+         CASE WHEN ${IS_MISREAD} THEN 0 ELSE g.amount_minor END, CASE WHEN ${IS_MISREAD} THEN 1 END,
+         CASE WHEN ${IS_UNREAD} THEN 1 END
        FROM counted c CROSS JOIN orders o CROSS JOIN ledger g
        WHERE o.key = ANY(ARRAY[c.order_key]) AND g.order_key = ANY(ARRAY[c.order_key])
      )
      SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
        sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
        sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest,
-       count(misread) AS misread
+       count(misread) AS misread, count(unread) AS unread
      FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 

@@ -64,9 +64,9 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
 
 const INSERT_ENTRY = statement(`
   INSERT INTO ledger (order_key, payment_key, kind, occurrence, number, amount_minor, currency, at_ms, is_assumed,
-    is_asked, customer_amount, customer_currency)
+    is_asked, customer_amount, customer_currency, stated_amount, stated_currency)
   VALUES (@orderKey, @paymentKey, @kind, @occurrence, @number, @amountMinor, @currency, @atMs, @isAssumed,
-    @isAsked, @customerAmount, @customerCurrency)`);
+    @isAsked, @customerAmount, @customerCurrency, @statedAmount, @statedCurrency)`);
 // Marks an order paid. The order is the primary key, so a second settlement cannot be written.
 const INSERT_SETTLEMENT = statement(`
   INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by)
@@ -85,11 +85,11 @@ function writeEffect(
   switch (effect.do) {
     case 'entry': {
       const number = order.entries.indexOf(effect.entry) + 1;
-      const { customerPaid, ...entry } = effect.entry;
-      const customerAmount = customerPaid?.amount ?? null;
-      const customerCurrency = customerPaid?.currency ?? null;
+      const { customerPaid, stated, ...entry } = effect.entry;
+      const paid = { customerAmount: customerPaid?.amount ?? null, customerCurrency: customerPaid?.currency ?? null };
+      const named = { statedAmount: stated?.amount ?? null, statedCurrency: stated?.currency ?? null };
       const isAsked = isSameMoney(entry, order.amount);
-      tx.send(INSERT_ENTRY, { ...entry, isAsked, customerAmount, customerCurrency, orderKey, number, atMs });
+      tx.send(INSERT_ENTRY, { ...entry, isAsked, ...paid, ...named, orderKey, number, atMs });
       return;
     }
     case 'settle': {

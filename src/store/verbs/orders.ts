@@ -1,4 +1,4 @@
-import type { LedgerEntry } from '../../domain/ledger.ts';
+import type { LedgerEntry, Stated } from '../../domain/ledger.ts';
 import type { Money } from '../../domain/money.ts';
 import {
   type Flag,
@@ -119,7 +119,8 @@ const SETTLEMENT = statement(`
   SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
   FROM settlement WHERE order_key = @key`);
 const ENTRY = `payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
-  is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency FROM ledger`;
+  is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency,
+  stated_amount AS statedAmount, stated_currency AS statedCurrency FROM ledger`;
 const ENTRIES = statement(`SELECT ${ENTRY} WHERE order_key = @key ORDER BY number`);
 const HOLDS = statement(`
   SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id`);
@@ -190,11 +191,17 @@ function byOrder<Row extends object>(rows: readonly Of<Row>[]): (orderKey: numbe
   return (key) => (found.get(key) ?? []).map(({ orderKey: _, ...row }) => row as unknown as Row);
 }
 
-type EntryRow = Omit<LedgerEntry, 'customerPaid'> & { customerAmount: string | null; customerCurrency: string | null };
+type EntryRow = Omit<LedgerEntry, 'customerPaid' | 'stated'> &
+  Record<'customerAmount' | 'customerCurrency' | 'statedAmount' | 'statedCurrency', string | null>;
 
-function readEntry({ customerAmount, customerCurrency, ...entry }: EntryRow): LedgerEntry {
-  const isSaid = customerAmount !== null && customerCurrency !== null;
-  return { ...entry, customerPaid: isSaid ? { amount: customerAmount, currency: customerCurrency } : null };
+function readEntry(row: EntryRow): LedgerEntry {
+  const { customerAmount, customerCurrency, statedAmount, statedCurrency, ...entry } = row;
+  const customerPaid = readStated(customerAmount, customerCurrency);
+  return { ...entry, customerPaid, stated: readStated(statedAmount, statedCurrency) };
+}
+
+function readStated(amount: string | null, currency: string | null): Stated | null {
+  return amount === null || currency === null ? null : { amount, currency };
 }
 
 function assembleOrder(
