@@ -870,6 +870,16 @@ export type Payment = {
     /** As the service named it. */
     currency: string;
   } | null;
+  /**
+   * What the service named last of the payment, if `amount` is something else: the sum of a refund or
+   * dispute, while `amount` went back whole, or an amount that settled cannot read.
+   */
+  stated: {
+    /** A decimal number, or what the service wrote in its place. */
+    amount: string;
+    /** As the service named it. */
+    currency: string;
+  } | null;
   /** As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. */
   method: string | null;
   /** In how many instalments the customer pays. */

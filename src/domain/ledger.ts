@@ -123,8 +123,7 @@ export function inSum(counted: readonly Payment[]): string {
   const brought = sums(counted, '').map(
     ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
   );
-  if (brought.length === 0) return `${counted.length} payments of amounts that are not readable`;
-  return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ')} in all`;
+  return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ') || 'nothing readable'} in all`;
 }
 
 const CURRENCIES_SAID = 5;

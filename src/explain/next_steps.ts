@@ -58,7 +58,7 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
     ...nextOfEvents(timeline, means),
     ...nextOfUnread(timeline),
     ...nextOfRefused(timeline, means),
-    ...nextOfUnclear(timeline),
+    ...nextOfDifference(timeline),
     ...(means.canAsk ? [] : nextOfDoubt(timeline)),
     ...nextOfOrder(timeline.order, means),
     ...nextOfPayment(timeline, means),
@@ -149,10 +149,13 @@ function nextOfUnread({ events, attention }: Timeline): string[] {
   ];
 }
 
-/** What a person does about a payment that the service left unclear: the order's state does not show it. */
-function nextOfUnclear({ attention }: Timeline): string[] {
+/** Matters that say that service and settled differ. */
+export const OF_DIFFERENCE: ReadonlySet<string> = new Set(['service_disagrees', 'status_unclear', 'amount_mismatch']);
+
+/** What a person does about a payment that service and settled see differently: the order's state does not show it. */
+function nextOfDifference({ attention }: Timeline): string[] {
   return attention
-    .filter(({ kind }) => kind === 'status_unclear')
+    .filter(({ kind }) => OF_DIFFERENCE.has(kind))
     .map(
       ({ key }) =>
         "Look at the payment in the service's panel, and act on what it shows. Then end this matter: settled attention " +

@@ -6,7 +6,7 @@ import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
 import { inMoney, words } from './glossary.ts';
-import { isHeldUnconfirmed, isUnsettled } from './next_steps.ts';
+import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
 
 /** What the service says about an order, and where the service, settled and the shop differ. */
@@ -115,9 +115,6 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
 function isSame(one: Money, other: Money): boolean {
   return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }
-
-/** Matters that say that service and settled differ. */
-const OF_DIFFERENCE: ReadonlySet<string> = new Set(['service_disagrees', 'status_unclear', 'amount_mismatch']);
 
 function disagreements({ attention }: Timeline): string[] {
   return attention

@@ -61,6 +61,7 @@ export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentF
 
 /** What the document of a payment has in places of what the service did not say. */
 export const UNSAID = {
+  stated: null,
   method: null,
   installments: null,
   totalBRL: null,

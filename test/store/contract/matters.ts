@@ -47,7 +47,7 @@ export function mattersContract({ fresh }: Worlds): void {
     await world.settle(link, [said('completed')]);
     expect(await list()).toEqual({
       groups: [],
-      money: { orders: 0, sums: [], isWhole: true, hasMisread: false },
+      money: { orders: 0, sums: [], isWhole: true, hasMisread: false, hasUnreadable: false },
       rows: [],
     });
   });
@@ -147,12 +147,28 @@ export function mattersContract({ fresh }: Worlds): void {
     await world.settle(misread, [said('completed', { paymentId: 'pay_2', linkMoney: stated('70.00') })]);
     const sums = [{ currency: 'BRL', asked: 20_000n, balance: 13_000n }];
     const { groups, money } = await list();
-    expect([groups[0]?.sums, money]).toEqual([sums, { orders: 2, sums, isWhole: true, hasMisread: true }]);
+    expect([groups[0]?.sums, money]).toEqual([
+      sums,
+      { orders: 2, sums, isWhole: true, hasMisread: true, hasUnreadable: false },
+    ]);
     const { reference } = misread;
     await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
     // A person has seen the money and accepted it.
     const after = (await list()).money;
     expect([after.sums[0]?.balance, after.hasMisread]).toEqual([913_000n, false]);
+  });
+
+  it('never says 0 for captured money that is not readable', async () => {
+    const unread = await held('1.005');
+    const alone = await list();
+    expect(alone.groups[0]?.sums).toEqual([{ currency: 'BRL', asked: 10_000n, balance: null }]);
+    expect(alone.money).toMatchObject({ sums: alone.groups[0]?.sums, hasUnreadable: true });
+    await held('60.00');
+    const both = (await list()).money;
+    expect(both).toMatchObject({ sums: [{ asked: 20_000n, balance: 6_000n }], hasUnreadable: true });
+    await world.settle(unread, [said('completed', { quoteMoney: stated('70.00') })]);
+    const named = (await list()).money;
+    expect(named).toMatchObject({ sums: [{ balance: 13_000n }], hasUnreadable: false });
   });
 
   it('sums the largest amounts exactly, each currency for itself', async () => {
@@ -192,6 +208,7 @@ export function mattersContract({ fresh }: Worlds): void {
       sums: [{ currency: 'BRL', asked: 10_000n, balance: 6_000n }],
       isWhole: true,
       hasMisread: false,
+      hasUnreadable: false,
     });
     expect(shown(await list({ kind: 'hold', reason: 'currency_mismatch' }))).toEqual([`hold ${other.reference}`]);
     expect(shown(await list({ kind: 'duplicate_payment', reason: 'amount_mismatch' }))).toEqual([]);

@@ -215,6 +215,36 @@ export function settlementContract({ shared }: Worlds): void {
       expect((await world.timeline(link)).order).toEqual(before);
     });
 
+    it.each(['refunded', 'disputed'] as const)(
+      'keeps the sum that a payment that is %s names, and who was told',
+      async (kind) => {
+        const link = await world.openNew();
+        await world.settle(link, [said('completed')]);
+        await world.settle(link, [said('completed', { paymentId: 'pay_2', quoteMoney: stated('1.005') })]);
+        await world.settle(link, [said(kind)]);
+        const later = await world.settle(link, [said(kind, { quoteMoney: stated('30') })]);
+        expect(later).toMatchObject({ outcome: 'applied', rule: 'return_sum_named', notices: 0 });
+        expect(await world.settle(link, [said(kind, { quoteMoney: stated('40') })])).toMatchObject({ notices: 0 });
+        const before = await world.timeline(link);
+        const named = before.order.entries.map((entry) => [entry.paymentKey, entry.amountMinor, entry.stated]);
+        expect(named).toEqual([
+          ['pay_1', 10_000, null],
+          ['pay_2', 0, { amount: '1.005', currency: 'BRL' }],
+          ['pay_1', -10_000, null],
+          ['pay_1', 0, { amount: '30.00', currency: 'BRL' }],
+        ]);
+        const told = before.attention.filter(({ kind: matter }) => matter === 'amount_mismatch');
+        expect(told).toMatchObject([{ count: 1, params: { said: { kind, amount: '30.00' } } }]);
+        // A newer answer of the API corrects the sum, also to all of it.
+        await world.answer(link, [said(kind, { quoteMoney: stated('40') })]);
+        await world.answer(link, [said(kind, { quoteMoney: stated('100') })]);
+        const corrected = (await world.timeline(link)).order;
+        expect(corrected.entries.slice(4).map((entry) => entry.stated?.amount)).toEqual(['40.00', '100.00']);
+        await world.reopen();
+        expect((await world.timeline(link)).order).toEqual(corrected);
+      },
+    );
+
     it('corrects money that nobody had named of a payment that did not pay the order', async () => {
       await world.settle(link, [said('completed')]);
       await world.settle(link, [said('completed', { paymentId: 'pay_2', linkMoney: null })]);

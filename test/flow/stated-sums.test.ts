@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest';
+import { deliverAndSee, get, paidOrder } from '../api/client.ts';
+import { environmentOf, say } from '../cli/settled.ts';
+import { textOf } from '../console/reading.ts';
+import { signIn } from '../support/access.ts';
+import { paymentEvent } from '../support/deliveries.ts';
+import { act } from '../support/sandbox.ts';
+import { freshReference, sharedApp } from '../support/shared.ts';
+import { openOrder, startShop } from '../support/shop.ts';
+import { eventually } from '../support/timing.ts';
+
+/** Sums that the service names and the ledger cannot say: every surface shows them. */
+
+const settled = sharedApp();
+const brl = (amount: string) => ({ amount, currency: 'BRL' });
+
+type Matter = { kind: string; reference: string; detail: string };
+// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
+type Json = any;
+
+/** What the surfaces say of one order: its document, notices, matters, and in words the page and the commands. */
+async function everywhere(app: ReturnType<typeof settled>, reference: string) {
+  const { body } = await get(app, `/v1/orders/${reference}`);
+  const { notices } = (await get(app, `/v1/notices?reference=${reference}&limit=50`)).body;
+  const told = await Promise.all(
+    notices.map(async ({ id }: Json) => (await get(app, `/v1/notices/${id}`)).body.notice.body as Json),
+  );
+  const { attention } = (await get(app, '/v1/attention?limit=200')).body;
+  const { cookie } = await signIn(app);
+  const page = await fetch(`${app.apiUrl}/orders/${reference}`, { headers: { cookie, 'accept-language': 'en' } });
+  return {
+    order: body.order as Json,
+    told,
+    matters: (attention as Matter[]).filter((one) => one.reference === reference),
+    page: textOf(await page.text()),
+    why: (await say(['why', reference], environmentOf(app))).text.replace(/\s+/g, ' '),
+    shown: (await say(['orders', 'show', reference], environmentOf(app))).text,
+    listed: (await say(['orders', 'list', '--q', reference], environmentOf(app))).text,
+  };
+}
+
+const statedOf = ({ payments }: Json) => payments.map(({ id, amount, stated }: Json) => [id, amount, stated]);
+
+describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status) => {
+  const kind = status.toLowerCase();
+  const word = status === 'REFUNDED' ? 'order.refunded' : 'order.disputed';
+
+  it.each([
+    ['less', '30.00'],
+    ['more', '150.00'],
+  ])('with a sum of %s than was captured shows that sum on every surface', async (_name, amount) => {
+    const { reference, link } = await paidOrder(settled());
+    const gone = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, status };
+    await deliverAndSee(settled(), link, paymentEvent({ ...gone, quote: amount }), kind);
+    const { order, told, matters, page, why, shown } = await everywhere(settled(), reference);
+    const expected = [[`pay_${reference}`, '100.00', brl(amount)]];
+    expect(statedOf(order)).toEqual(expected);
+    expect(order.payment).toEqual(order.payments[0]);
+    expect(order.paymentsTotal.sums).toEqual([{ currency: 'BRL', captured: '100.00', balance: '0.00' }]);
+    const notice = told.find(({ type }) => type === word);
+    expect(statedOf(notice.data.order)).toEqual(expected);
+    expect(statedOf(told.find(({ type }) => type === 'order.paid').data.order)).toEqual([
+      [`pay_${reference}`, '100.00', null],
+    ]);
+    const sentence = `The service names ${amount} BRL of payment pay_${reference} as ${kind}; settled counted the whole payment`;
+    expect(matters).toMatchObject([{ kind: 'amount_mismatch', detail: expect.stringContaining(sentence) }]);
+    expect(why).toContain(sentence);
+    expect(page).toMatch(new RegExp(`Service names.*R\\$100\\.00\\s+R\\$${amount}`, 's'));
+    expect(page).toContain(`is R$${amount}, but settled counted R$100.00.`);
+    expect(page).not.toContain('Nothing more to do');
+    expect(shown).toContain(`${kind}, 100.00 BRL (the service names ${amount} BRL)`);
+  });
+
+  it('shows a sum that is named only after it was counted, and tells a person once', async () => {
+    const { reference, link } = await paidOrder(settled());
+    const gone = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, status };
+    await deliverAndSee(settled(), link, paymentEvent(gone), kind);
+    const before = await everywhere(settled(), reference);
+    expect([statedOf(before.order)[0][2], before.matters]).toEqual([null, []]);
+    for (const id of ['first', 'again']) {
+      const event = paymentEvent({ ...gone, id: `evt_${id}_${reference}`, quote: '30.00' });
+      expect((await settled().deliver(link, event)).status).toBe(200);
+    }
+    await eventually(async () => {
+      const { entries } = (await get(settled(), `/v1/orders/${reference}/timeline`)).body;
+      expect(JSON.stringify(entries)).toContain('return_already_counted');
+    });
+    const after = await everywhere(settled(), reference);
+    expect(statedOf(after.order)).toEqual([[`pay_${reference}`, '100.00', brl('30.00')]]);
+    expect(after.matters).toMatchObject([{ kind: 'amount_mismatch', count: 1 }]);
+    expect([after.order.version, after.told.length]).toEqual([before.order.version + 1, before.told.length]);
+    expect(after.why).toContain('names another sum of a payment that went back');
+  });
+
+  it.each([
+    ['less', '30.00', '30.00', null],
+    ['more', '150.00', '100.00', brl('150.00')],
+  ])('as a payment of its own, of %s than the order asks, is a matter', async (_name, quote, counted, paid) => {
+    const { reference, link } = await paidOrder(settled());
+    const beside = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_b_${reference}`, status, quote };
+    expect((await settled().deliver(link, paymentEvent(beside))).status).toBe(200);
+    await eventually(async () => expect((await settled().order(reference)).payments).toHaveLength(2));
+    const { order, matters, why } = await everywhere(settled(), reference);
+    const [, other] = order.payments;
+    expect([order.state, other.status, other.amount, other.customerPaid]).toEqual(['paid', kind, counted, paid]);
+    const sentence = `The service names ${quote} BRL of payment pay_b_${reference} as ${kind}`;
+    const detail = expect.stringContaining(sentence);
+    expect(matters).toContainEqual(expect.objectContaining({ kind: 'amount_mismatch', detail }));
+    expect(why).toContain(sentence);
+  });
+});
+
+it('the sum of a refund that an answer of the API names is shown, in both shapes', async () => {
+  const { sandbox, settled: asking } = await startShop();
+  for (const shape of ['in-place', 'beside']) {
+    await sandbox.control('/silences', { body: { 'partial-refund': shape } });
+    await openOrder({ sandbox, settled: asking }, shape);
+    await sandbox.control(`/links/${shape}/pay`, { method: 'POST' });
+    await eventually(async () => expect((await asking.order(shape)).state).toBe('paid'));
+    await act(sandbox, { id: shape }, 'refund', { amount: 30 });
+    expect((await asking.api(`/v1/orders/${shape}/check`, { body: {} })).status).toBe(200);
+    const { order, matters } = await everywhere(asking, shape);
+    const amounts = order.payments.map(({ amount, stated }: Json) => [amount, stated]);
+    expect(amounts).toEqual(
+      shape === 'in-place'
+        ? [[order.amount, brl('30.00')]]
+        : [
+            [order.amount, null],
+            ['30.00', null],
+          ],
+    );
+    expect(matters).toMatchObject([{ kind: 'amount_mismatch', detail: expect.stringContaining('names 30.00 BRL of') }]);
+  }
+});
+
+describe('an amount that is not readable', () => {
+  it.each([
+    ['a number with too many decimals', '256.1699', '256.1699'],
+    ['a longer one', `1.${'0123456789'.repeat(5)}`, `1.${'0123456789'.repeat(4).slice(0, 38)}…`],
+    ['a text', '"<b>\\u202e\\u001b[1m=1"', '?b????1m?1'],
+  ])('%s is shown where a person looks, and never as 0.00', async (_name, quote, text) => {
+    const link = await settled().reserve(freshReference(), '100.00');
+    const { reference } = link;
+    const paid = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, quote };
+    await deliverAndSee(settled(), link, paymentEvent(paid), 'held');
+    const { order, told, matters, page, why, shown, listed } = await everywhere(settled(), reference);
+    const expected = [[`pay_${reference}`, null, brl(text)]];
+    expect(statedOf(order)).toEqual(expected);
+    expect(told.map(({ type, data }: Json) => [type, statedOf(data.order)])).toEqual([['order.held', expected]]);
+    const words = `not readable: ${text} BRL`;
+    for (const said of [page, why, shown, listed, matters[0]?.detail]) {
+      expect(said).toContain(said === page ? words.replace(/ BRL$/, '') : words);
+      expect(said).not.toMatch(/(?<![0-9])0\.00/);
+    }
+    const undone = { ...paid, id: `evt_back_${reference}`, status: 'REFUNDED' };
+    expect((await settled().deliver(link, paymentEvent(undone))).status).toBe(200);
+    await eventually(async () =>
+      expect(((await settled().order(reference)).payments as Json)[0]?.status).toBe('refunded'),
+    );
+    const gone = await everywhere(settled(), reference);
+    expect(statedOf(gone.order)).toEqual(expected);
+    expect(gone.matters.map(({ kind }) => kind)).toEqual(['hold']);
+    for (const said of [gone.page, gone.why, gone.shown]) expect(said).not.toMatch(/(?<![0-9])0\.00/);
+  });
+});
