@@ -3,6 +3,7 @@ import { deliverAndSee, get, paidOrder } from '../api/client.ts';
 import { environmentOf, say } from '../cli/settled.ts';
 import { textOf } from '../console/reading.ts';
 import { signIn } from '../support/access.ts';
+import { startTestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { act } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -33,6 +34,7 @@ async function everywhere(app: ReturnType<typeof settled>, reference: string) {
     told,
     matters: (attention as Matter[]).filter((one) => one.reference === reference),
     page: textOf(await page.text()),
+    answer: (await get(app, `/v1/orders/${reference}/timeline`)).body.answer as string,
     why: (await say(['why', reference], environmentOf(app))).text.replace(/\s+/g, ' '),
     shown: (await say(['orders', 'show', reference], environmentOf(app))).text,
     listed: (await say(['orders', 'list', '--q', reference], environmentOf(app))).text,
@@ -52,7 +54,7 @@ describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status
     const { reference, link } = await paidOrder(settled());
     const gone = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, status };
     await deliverAndSee(settled(), link, paymentEvent({ ...gone, quote: amount }), kind);
-    const { order, told, matters, page, why, shown } = await everywhere(settled(), reference);
+    const { order, told, matters, page, answer, why, shown } = await everywhere(settled(), reference);
     const expected = [[`pay_${reference}`, '100.00', brl(amount)]];
     expect(statedOf(order)).toEqual(expected);
     expect(order.payment).toEqual(order.payments[0]);
@@ -64,7 +66,7 @@ describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status
     ]);
     const sentence = `The service names ${amount} BRL of payment pay_${reference} as ${kind}; settled counted the whole payment`;
     expect(matters).toMatchObject([{ kind: 'amount_mismatch', detail: expect.stringContaining(sentence) }]);
-    expect(why).toContain(sentence);
+    for (const words of [answer, why]) expect(words).toContain(sentence);
     expect(page).toMatch(new RegExp(`Service names.*R\\$100\\.00\\s+R\\$${amount}`, 's'));
     expect(page).toContain(`is R$${amount}, but settled counted R$100.00.`);
     expect(page).not.toContain('Nothing more to do');
@@ -134,6 +136,23 @@ it('the sum of a refund that an answer of the API names is shown, in both shapes
 });
 
 describe('an amount that is not readable', () => {
+  it('is no balance of 0.00 where all that needs attention is summed', async () => {
+    const app = await startTestApp();
+    const link = await app.reserve('unread-1', '100.00');
+    await deliverAndSee(app, link, paymentEvent({ linkId: 'pl_1', amount: '100.00', quote: '256.1699' }), 'held');
+    const { summary, groups } = (await get(app, '/v1/attention')).body;
+    const sums = [{ currency: 'BRL', asked: '100.00', balance: null }];
+    expect([summary.money, groups[0].sums]).toMatchObject([{ sums, hasUnreadable: true }, sums]);
+    const { cookie } = await signIn(app);
+    const page = await fetch(`${app.apiUrl}/`, { headers: { cookie, 'accept-language': 'en' } });
+    const listed = (await say(['attention'], environmentOf(app))).text;
+    for (const said of [textOf(await page.text()), listed]) {
+      expect(said).toContain('not readable');
+      expect(said).not.toMatch(/(?<![0-9])0\.00/);
+    }
+    expect(summary.sentence).toMatch(/ Money: 1 order of 100\.00 BRL, with a balance that is not readable\.$/);
+  });
+
   it.each([
     ['a number with too many decimals', '256.1699', '256.1699'],
     ['a longer one', `1.${'0123456789'.repeat(5)}`, `1.${'0123456789'.repeat(4).slice(0, 38)}…`],
