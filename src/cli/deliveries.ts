@@ -10,7 +10,7 @@ import { EVENT_OPTIONS, LIST_OPTIONS, REJECTION_OPTIONS } from './filters.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
 import { orderPath } from './orders.ts';
 import { type Block, verbatim } from './output.ts';
-import { bulkCommand, faultWords, list, statusWords } from './rows.ts';
+import { faultWords, list, repeatCommand, statusWords } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
@@ -77,22 +77,15 @@ function bodyLines({ id, bodyText, bodyDropped }: EventWithBody): Block[] {
   return [`The body is not UTF-8 text. Its bytes are in: settled events show ${id} --json`];
 }
 
-export const eventsReplay = bulkCommand<EventDocument>({
+export const eventsReplay = repeatCommand({
   name: 'events replay',
-  about: 'settle recorded events again: those named, or all that are selected',
+  about: 'settle recorded events again',
   details: ['This never pays an order twice: its settlement row guards against that.'],
-  examples: ['settled events replay --failed --dry-run', 'settled events replay --failed --since 2h --yes'],
+  examples: ['settled events replay 12'],
   one: 'event',
   action: 'replay',
   done: 'replayed',
   result: () => 'pending: it is settled again now',
-  failed: {
-    about: 'all that are dead: they could not be settled',
-    statuses: ['dead'],
-    is: ({ status }) => status === 'dead',
-  },
-  at: ({ receivedAt }) => receivedAt,
-  table: eventTable,
 });
 
 export const rejections = defineCommand({

@@ -4,10 +4,7 @@ import type { ProblemCode } from '../http/problem.ts';
 /** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
 const ENDINGS = {
   ok: [0, 'done'],
-  refused: [
-    1,
-    'refused by the server, not confirmed, or doctor, init, drill, audit --verify or move --check found a fault',
-  ],
+  refused: [1, 'refused by the server, or doctor, init, drill, audit --verify or move --check found a fault'],
   needsPerson: [3, 'attention --exit-code: something needs attention'],
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],

@@ -5,7 +5,7 @@ import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
 import { type Block, printable, verbatim } from './output.ts';
-import { bulkCommand, countLine, faultWords, listRows, moreLine, statusWords } from './rows.ts';
+import { countLine, faultWords, listRows, moreLine, repeatCommand, statusWords } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 
 /** The commands about notices: what settled tells the shop. */
@@ -75,8 +75,7 @@ function shopLines(shop: ShopDocument): Block[] {
   return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
 }
 
-/** `shop`: undefined if the answer did not name it. */
-function noticeTable(notices: readonly NoticeDocument[], shop?: ShopDocument): Block[] {
+function noticeTable(notices: readonly NoticeDocument[], shop: ShopDocument): Block[] {
   const columns: Columns<NoticeDocument> = {
     id: 'id',
     created: 'createdAt',
@@ -138,29 +137,18 @@ export const noticesShow = defineCommand({
   },
 });
 
-export const noticesResend = bulkCommand<NoticeDocument>({
+export const noticesResend = repeatCommand({
   name: 'notices resend',
-  about: 'send notices to the shop again, with the same ids: those named, or all that are selected',
+  about: 'send notices to the shop again, with the same ids',
   details: [
     'A shop that follows docs/integrate.md does nothing twice.',
-    'When the shop is well again, --failed sends at once what settled would retry within the hour.',
+    'A notice that waits for its next attempt is sent at once.',
     'A notice that the shop took, or that settled gave up, begins anew:',
     'its attempts count from 1 again, and its 7 days begin again.',
   ],
-  examples: [
-    'settled notices resend --failed --dry-run',
-    'settled notices resend --failed --yes',
-    'settled notices resend --order order-8001 --since 2h --yes',
-  ],
+  examples: ['settled notices resend msg_12_0aae395a-25ca-41e5-9885-56c31030382d'],
   one: 'notice',
   action: 'resend',
   done: 'sent again',
   result: ({ waitsFor }) => (waitsFor == null ? 'pending: it is sent now' : `pending: it is sent after ${waitsFor}`),
-  failed: {
-    about: 'all that are dead, and those that failed and wait for their next attempt',
-    statuses: ['dead', 'pending'],
-    is: ({ status, fault, dueAt }) => status === 'dead' || (status === 'pending' && fault !== null && dueAt !== null),
-  },
-  at: ({ createdAt }) => createdAt,
-  table: (notices) => noticeTable(notices),
 });

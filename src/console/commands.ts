@@ -22,8 +22,8 @@ const COMMANDS: readonly [pattern: string, show: (view: Linking, word: string) =
   ['orders list', (view) => link(view, '/orders', 'the orders')],
   ['notices list --status (\\w+)', (view, status) => link(view, `/shop?status=${status}`, 'the notices')],
   [
-    'notices resend --failed --yes(?: \\(with --dry-run it only lists them\\))?',
-    (view) => link(view, '/shop?status=dead', 'send them again'),
+    'bulk resend --status (dead|pending)(?: \\(with --dry-run it only counts them\\))?',
+    (view, status) => link(view, `/shop?status=${status}`, 'send them again'),
   ],
   ['rejections', (view) => link(view, '/deliveries/rejections', 'the rejected deliveries')],
   ['attention', (view) => link(view, '/attention', 'what needs attention')],

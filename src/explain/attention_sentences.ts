@@ -154,7 +154,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     'matter ends when no such news waits any longer.',
   notices_dead: (_shop, { notice, message }) =>
     `The shop did not accept notice ${notice}: ${message} To see all of them: settled notices list --status dead. When the ` +
-    'shop works again, send them again: settled notices resend --failed --yes (with --dry-run it only lists them)',
+    'shop works again, send them again: settled bulk resend --status dead (with --dry-run it only counts them)',
   quote_reading_doubtful: (_quote, { count }) =>
     `The quotes of ${count} payments in a row named less money than their links, or an unreadable amount, although the ` +
     'links match the orders. settled holds each of these orders. Compare a payment in the ' +

@@ -97,6 +97,6 @@ export function refusalAdvice({ fault, answer }: ShopRefusal): string {
     ...(isSecret ? ['Check that the shop has the secret of SETTLED_SHOP_SECRET.'] : []),
     ...(answer === null || isSecret ? [] : ["Look at the shop's own log."]),
     `To see what the shop answered: settled notices list --status ${status}. This matter ends with the first notice that the ` +
-      'shop accepts. When the shop works again, send the notices at once: settled notices resend --failed --yes',
+      `shop accepts. When the shop works again, send the notices at once: settled bulk resend --status ${status}`,
   ].join(' ');
 }

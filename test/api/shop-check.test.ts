@@ -114,7 +114,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'failing',
-      /^the shop does not accept notices: \d+ attempts in a row failed since 20\S+Z; .*SETTLED_SHOP_SECRET.*--status pending.*resend --failed --yes$/,
+      /^the shop does not accept notices: \d+ attempts in a row failed since 20\S+Z; .*SETTLED_SHOP_SECRET.*--status pending.*bulk resend --status pending$/,
     );
     expect(await matters(app)).toMatchObject([
       { count: expect.any(Number), detail: expect.stringContaining('401 <h1> wrong') },
@@ -153,7 +153,7 @@ describe('a shop that refuses every notice', () => {
     await untilShopIs(
       app,
       'failing',
-      /[3-9] attempts in a row .*; the last attempt: .* no answer: ECONNREFUSED\. Check .*resend --failed --yes$/,
+      /[3-9] attempts in a row .*; the last attempt: .* no answer: ECONNREFUSED\. Check .*bulk resend --status pending$/,
     );
     expect(await matters(app)).toHaveLength(1);
 

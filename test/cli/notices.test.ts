@@ -71,7 +71,7 @@ describe('cli: notices', () => {
   }
 
   it('are listed and shown, and the dead ones are sent again with the same ids', async () => {
-    const { app, said, heal } = await toldTo(410);
+    const { app, heal } = await toldTo(410);
     const { text, data } = await say(['notices', 'list', '--status', 'dead'], environmentOf(app));
     expect(text).toMatch(/^msg_\S+ +2\S+Z +b +order\.paid +dead +1 +410 +-$/m);
     const [, { id = '' } = {}] = data.notices;
@@ -82,11 +82,8 @@ describe('cli: notices', () => {
     expect(shown.data.notice).toMatchObject({ id, reference: 'a', body: { type: 'order.paid' } });
 
     heal();
-    const counted = await failing(['notices', 'resend', '--failed'], environmentOf(app));
-    expect(counted).toMatchObject({ code: 'not_confirmed', exit: EXIT.refused });
-    expect(counted.message).toMatch(/^2 notices would be sent again, and nothing was done\. .*--dry-run.*--yes/);
-    expect(said()).toBe(2);
-    const end = await runSettled(['notices', 'resend', '--failed', '--since', '2h', '--yes'], environmentOf(app));
+    const ids: string[] = data.notices.map((notice: { id: string }) => notice.id).reverse();
+    const end = await runSettled(['notices', 'resend', ...ids], environmentOf(app));
     expect(end).toMatchObject({ code: EXIT.ok, stderr: '' });
     expect(end.stdout).toMatch(/^2 notices sent again\.\n\nID +RESULT\nmsg_1_\S+ +pending.*\nmsg_2_\S+ +pending/);
     await eventually(async () => {
@@ -95,11 +92,11 @@ describe('cli: notices', () => {
     });
   });
 
-  it('that failed and wait for their next attempt are sent at once by --failed', async () => {
+  it('that failed and wait for their next attempt are sent at once by the server', async () => {
     const { app, said, heal } = await toldTo(500);
     heal();
-    const end = await runSettled(['notices', 'resend', '--failed', '--yes', '--json'], environmentOf(app));
-    expect(JSON.parse(end.stdout)).toMatchObject({ count: 2, notTried: 0 });
+    const end = await runSettled(['bulk', 'resend', '--status', 'pending', '--json'], environmentOf(app));
+    expect(JSON.parse(end.stdout).run).toMatchObject({ total: 2 });
     await eventually(() => expect(said()).toBe(4));
   });
 

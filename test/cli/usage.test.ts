@@ -147,9 +147,9 @@ describe('cli: examples in help', () => {
 
 describe('cli: arguments', () => {
   it('reads options before, between and after the positionals', () => {
-    expect(read('events replay', '--yes', '1', '--dry-run', '2', '--order=a')).toEqual({
+    expect(read('events replay', '--json', '1', '--at=a', '2', '--color', 'never')).toEqual({
       positionals: ['1', '2'],
-      options: { yes: true, 'dry-run': true, order: 'a' },
+      options: { json: true, at: 'a', color: 'never' },
     });
   });
 
@@ -184,9 +184,9 @@ describe('cli: arguments', () => {
     [['links', 'reserve', 'a'], /needs --amount/],
     [['orders', 'open', 'a'], /needs --title TEXT and --amount AMOUNT\.$/],
     [['links', 'add', 'a', '--amount', '1'], /needs --id.*links reserve/],
-    [['events', 'replay'], /needs ID\.\.\., or --failed, --order or --since/],
-    [['events', 'replay', '1', '--failed'], /not both/],
-    [['notices', 'resend', '--since', 'yesterday'], /--since is "yesterday"\. Write how long ago/],
+    [['events', 'replay'], /needs ID\. Usage: settled events replay ID\.\.\.$/],
+    [['notices', 'resend', '1', '--failed'], /no option --failed/],
+    [['notices', 'list', '--since', 'yesterday'], /--since is "yesterday"\. Write how long ago/],
     [['attention', 'end', '1'], /needs --reason TEXT/],
     [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
     [['verify', '--body', 'x', '--secret', 'y'], /needs --signature TEXT and --timestamp TEXT/],

@@ -42,6 +42,12 @@ describe('console: commands that sentences name', () => {
       ['/ops/attention?open=end-5#end-5'],
     ],
     ['all: settled notices list --status dead. Again', 'all: the notices. Again', ['/ops/shop?status=dead']],
+    [
+      'again: settled bulk resend --status dead (with --dry-run it only counts them)',
+      'again: send them again',
+      ['/ops/shop?status=dead'],
+    ],
+    ['now: settled bulk resend --status pending', 'now: send them again', ['/ops/shop?status=pending']],
     ['orders: settled orders list --state held', 'orders: orders that are held', ['/ops/orders?state=held']],
     ['which: settled rejections. This', 'which: the rejected deliveries. This', ['/ops/deliveries/rejections']],
   ])('are a place of the console: %s', (sentence, text, links) => {

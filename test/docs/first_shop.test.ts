@@ -51,6 +51,8 @@ it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once whe
   expect(readdirSync(join(folder, 'packed'))).toEqual([reference]);
   expect(await paste(resend.replaceAll('REFERENCE', reference))).toContain('order.paid');
   await eventually(async () => {
+    const { runs } = JSON.parse(await paste('npx settled bulk list --json'));
+    expect(runs).toMatchObject([{ action: 'resend_notices', status: 'done', changed: 2 }]);
     const { notices } = JSON.parse(await paste('npx settled notices list --json'));
     expect(notices.map(({ status }: { status: string }) => status)).toEqual(['done', 'done']);
   });

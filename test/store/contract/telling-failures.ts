@@ -149,7 +149,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       expect(matter?.detail).toMatch(
         new RegExp(
           `^The shop does not accept notices: 3 attempts in a row failed since ${since}, .* its last answer: 401 wrong secret\\?\\. ` +
-            'Check that the shop has the secret of SETTLED_SHOP_SECRET\\..*settled notices list --status pending.*resend --failed --yes$',
+            'Check that the shop has the secret of SETTLED_SHOP_SECRET\\..*settled notices list --status pending.*bulk resend --status pending$',
         ),
       );
       await retry(fourth, { fault: UNREACHED, answer: null });
