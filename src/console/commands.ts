@@ -32,7 +32,7 @@ const COMMANDS: readonly [pattern: string, show: (view: Linking, word: string) =
 
 const PATTERNS = COMMANDS.map(([pattern, show]) => ({ whole: new RegExp(`^settled ${pattern}$`), show }));
 const ANY = new RegExp(
-  `settled (?:${COMMANDS.map(([pattern]) => pattern.replace(/\((?!\?)/g, '(?:')).join('|')})(?![\\w-])`,
+  `settled (?:${COMMANDS.map(([pattern]) => pattern.replace(/(?<!\\)\((?!\?)/g, '(?:')).join('|')})(?![\\w-])`,
   'g',
 );
 
