@@ -152,6 +152,8 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   linkId: ({ link }) => link?.id ?? null,
   linkUrl: ({ link }) => link?.url ?? null,
   title: ({ title }) => title,
+  stated: ({ payments }) =>
+    payments.flatMap(({ stated }) => (stated === null ? [] : `${stated.amount} ${stated.currency}`)).join(' ') || null,
 };
 
 export const ordersCsv = operation({
@@ -161,7 +163,7 @@ export const ordersCsv = operation({
   answers: CSV(
     'The orders that match the filters of the list.',
     `${Object.keys(ORDER_COLUMNS).join(',')}\r\norder-8001,paid,,100.00,BRL,100.00,100.00,,2030-01-31T11:58:20.131Z,` +
-      '2030-01-31T12:00:00.000Z,webhook,pay_8001,completed,PIX,,,,,,,pl_8001,,A chair\r\n',
+      '2030-01-31T12:00:00.000Z,webhook,pay_8001,completed,PIX,,,,,,,pl_8001,,A chair,\r\n',
   ),
   problems: { 422: ['invalid_request'] },
   example: { query: 'state=paid&paidSince=2030-01-01T00:00:00Z' },

@@ -30,6 +30,7 @@ const TERMS = [
   ['Difference', 'What the service says and what settled counted are not the same.'],
   ['Captured', 'What the service has collected for the order, as settled counted it, before refunds and disputes.'],
   ['Balance', 'What is left of the captured money after refunds and disputes.'],
+  ['Service names', 'The sum of a refund or dispute, as the service names it, if that is not what was captured.'],
   ['Customer paid', 'What the customer paid if that is not what counts: with interest, or in another currency.'],
   ['Total with interest', 'The total in BRL that the service names for a payment. settled decides nothing by it.'],
 ] as const;

@@ -160,23 +160,18 @@ type PaymentColumn = Column<Payment> & { of: (payment: Payment) => HtmlValue };
 
 function paymentColumns(view: View): PaymentColumn[] {
   const column = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ head, of, cell: of });
+  const number = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ ...column(head, of), isNumber: true });
   const time = (head: string, of: (payment: Payment) => string | null) =>
     column(head, (payment) => timeOf(view, of(payment)));
   return [
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
-    {
-      ...column('Captured', ({ amount, currency, stated }) =>
-        amount === null ? sumWords(null, stated) : money(view, amount, currency),
-      ),
-      isNumber: true,
-    },
-    {
-      ...column('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
-      isNumber: true,
-    },
-    { ...column('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)), isNumber: true },
-    { ...column('Total with interest', ({ totalBRL }) => totalOf(view, totalBRL)), isNumber: true },
+    number('Captured', ({ amount, currency, stated }) =>
+      amount === null ? sumWords(null, stated) : money(view, amount, currency),
+    ),
+    number('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
+    number('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)),
+    number('Total with interest', ({ totalBRL }) => totalOf(view, totalBRL)),
     column('Method', ({ method, installments }) => methodOf(method, installments)),
     column('Customer', ({ customer }) => customerCell(customer)),
     time('Began', ({ createdAt }) => createdAt),

@@ -33,6 +33,7 @@ async function everywhere(app: ReturnType<typeof settled>, reference: string) {
     order: body.order as Json,
     told,
     matters: (attention as Matter[]).filter((one) => one.reference === reference),
+    csv: (await get(app, `/v1/orders.csv?q=${reference}`)).text,
     page: textOf(await page.text()),
     answer: (await get(app, `/v1/orders/${reference}/timeline`)).body.answer as string,
     why: (await say(['why', reference], environmentOf(app))).text.replace(/\s+/g, ' '),
@@ -54,7 +55,7 @@ describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status
     const { reference, link } = await paidOrder(settled());
     const gone = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, status };
     await deliverAndSee(settled(), link, paymentEvent({ ...gone, quote: amount }), kind);
-    const { order, told, matters, page, answer, why, shown } = await everywhere(settled(), reference);
+    const { order, told, matters, csv, page, answer, why, shown } = await everywhere(settled(), reference);
     const expected = [[`pay_${reference}`, '100.00', brl(amount)]];
     expect(statedOf(order)).toEqual(expected);
     expect(order.payment).toEqual(order.payments[0]);
@@ -70,6 +71,7 @@ describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status
     expect(page).toMatch(new RegExp(`Service names.*R\\$100\\.00\\s+R\\$${amount}`, 's'));
     expect(page).toContain(`is R$${amount}, but settled counted R$100.00.`);
     expect(page).not.toContain('Nothing more to do');
+    expect(csv).toMatch(new RegExp(`,stated\\r\\n${reference},${kind},.*,${amount} BRL\\r\\n$`));
     expect(shown).toContain(`${kind}, 100.00 BRL (the service names ${amount} BRL)`);
   });
 
@@ -162,10 +164,11 @@ describe('an amount that is not readable', () => {
     const { reference } = link;
     const paid = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, quote };
     await deliverAndSee(settled(), link, paymentEvent(paid), 'held');
-    const { order, told, matters, page, why, shown, listed } = await everywhere(settled(), reference);
+    const { order, told, matters, csv, page, why, shown, listed } = await everywhere(settled(), reference);
     const expected = [[`pay_${reference}`, null, brl(text)]];
     expect(statedOf(order)).toEqual(expected);
     expect(told.map(({ type, data }: Json) => [type, statedOf(data.order)])).toEqual([['order.held', expected]]);
+    expect(csv.endsWith(`,${text} BRL\r\n`)).toBe(true);
     const words = `not readable: ${text} BRL`;
     for (const said of [page, why, shown, listed, matters[0]?.detail]) {
       expect(said).toContain(said === page ? words.replace(/ BRL$/, '') : words);
