@@ -131,6 +131,7 @@ export function openConnections({ clock, max, spare, onUnreadable }: Connections
         const isKnown = connection.isKnown || connection.isKept;
         Object.assign(connection, { request, response, isKept: false, isKnown, sinceMs: clock.monotonicMs() });
       }
+      if (request.socket instanceof SlicedConnection) request.socket.beginRequest();
       process.nextTick(handle);
     },
     /** Notes that a request names a link or came with a right token: its connection is closed last to make room. */

@@ -44,10 +44,15 @@ export class SlicedConnection extends Duplex {
     this.#turns.wait(this);
   }
 
-  /** From now on it is parsed before others: its request names a link or came with a right token. */
+  /** Until its next request it is parsed before others: this one names a link or came with a right token. */
   keep(): void {
     this.#isKept = true;
     this.#turns.advance(this);
+  }
+
+  /** A request begins of which nothing is known yet. */
+  beginRequest(): void {
+    this.#isKept = false;
   }
 
   /** Which queue it waits in: what follows a header that was not parsed yet is not known. */

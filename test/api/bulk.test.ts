@@ -48,6 +48,56 @@ describe('api: work on all rows of a filter', () => {
     problem(await post(app, `/v1/bulk/${id}/cancel`, {}), 409, 'bulk_ended');
   });
 
+  it('takes 10 000 rows at most, of each list, and says if there are more, until some of them are gone', async () => {
+    const { storePath } = settled();
+    await settled().reserve('many');
+    const n = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)`;
+    const event = `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, status, attempt, received_at_ms, due_at_ms)
+      SELECT (SELECT max(key) FROM link), 'evt_' || i, x'00', '1', x'00', 'dead', 1, i, i FROM n WHERE i >= ?`;
+    const matter = `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
+      SELECT 'link_missing', 'pl_' || i, 'Look.', i, i FROM n WHERE i >= ?`;
+    const until = (ms: number) => ({ until: new Date(ms).toISOString() });
+    const lists = [
+      {
+        action: 'replay_events',
+        filter: { status: 'dead' },
+        row: event,
+        drop: 'DELETE FROM inbox WHERE received_at_ms = ?',
+      },
+      {
+        action: 'end_attention',
+        filter: { kind: 'link_missing' },
+        row: matter,
+        drop: 'DELETE FROM attention WHERE opened_at_ms = ?',
+      },
+    ];
+    for (const { action, filter, row, drop } of lists) {
+      const count = async (over = {}) =>
+        (await post(settled(), '/v1/bulk', { action, filter: { ...filter, ...over }, preview: true })).body.count;
+      const add = (from: number, to: number) => tamper(storePath, n.replace('9999', String(to)) + row, from);
+      const [below, exactly, reached] = [9_999, 10_000, 10_000].map((n, at) => ({ n, isMore: at === 2 }));
+      add(1, 9_999);
+      expect([action, await count()]).toEqual([action, below]);
+      add(10_000, 10_000);
+      expect([action, await count()]).toEqual([action, exactly]);
+      add(10_001, 10_001);
+      expect([action, await count(), await count(until(10_000))]).toEqual([action, reached, exactly]);
+      expect([action, await count(until(3)), await count({ since: new Date(9_999).toISOString() })]).toEqual([
+        action,
+        { n: 3, isMore: false },
+        { n: 3, isMore: false },
+      ]);
+      for (const gone of [1, 2]) tamper(storePath, drop, gone);
+      expect([action, await count()]).toEqual([action, below]);
+      add(10_002, 10_004);
+      expect([action, await count()]).toEqual([action, reached]);
+      const started = (await post(settled(), '/v1/bulk', { action, filter, reason: 'seen' })).body.run;
+      const { run } = (await post(settled(), `/v1/bulk/${started.id}/cancel`, {})).body;
+      expect(run).toMatchObject({ action, total: 10_000, isMore: true, status: 'cancelled' });
+      tamper(storePath, drop.replace('= ?', '< ?'), 100_000);
+    }
+  });
+
   it('keeps nowhere what was searched for, which may name a customer', async () => {
     const service = { SETTLED_API_URL: 'https://service.invalid', SETTLED_API_KEY: 'key' };
     const app = await startTestApp({ environment: service });

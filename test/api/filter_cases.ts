@@ -132,6 +132,25 @@ const ORDERS: Cases<typeof orderFilters> = {
       typed: 'USD 60',
       keeps: ({ amount, currency }) => currency === 'USD' && Number(amount) >= 60,
     },
+    ...[
+      ['100.00', 'BRL'],
+      ['70.00', 'USD'],
+    ].map(([value = '', asked = '']) => ({
+      value,
+      also: { currency: asked },
+      typed: `${asked} ${value}`,
+      keeps: ({ amount, currency }: Row) => currency === asked && Number(amount) >= Number(value),
+    })),
+    ...['BRL', 'USD'].map((asked) => ({
+      value: '50.00',
+      also: { amountTo: '50.00', currency: asked },
+      keeps: ({ amount, currency }: Row) => currency === asked && amount === '50.00',
+    })),
+    {
+      value: '50.00',
+      also: { amountTo: '50.00' },
+      keeps: ({ amount, currency }) => currency === 'BRL' && amount === '50.00',
+    },
   ],
   amountTo: [
     { value: '60.00', keeps: ({ amount, currency }) => currency === 'BRL' && Number(amount) <= 60 },
@@ -141,6 +160,12 @@ const ORDERS: Cases<typeof orderFilters> = {
       typed: 'USD 60,00',
       keeps: ({ amount, currency }) => currency === 'USD' && Number(amount) <= 60,
     },
+    ...['BRL', 'USD'].map((asked) => ({
+      value: '50.00',
+      also: { currency: asked },
+      typed: `${asked} 50`,
+      keeps: ({ amount, currency }: Row) => currency === asked && Number(amount) <= 50,
+    })),
   ],
   currency: { value: 'USD', keeps: ({ currency }) => currency === 'USD' },
 };

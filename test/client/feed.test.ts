@@ -128,6 +128,48 @@ describe('the feed by the client', () => {
     expect(pages.map(({ isAgain }) => isAgain)).toEqual([true, false]);
   });
 
+  it('is asked for again from the beginning at each restore, and repeats to the end of what there was, not longer', async () => {
+    const over = new AbortController();
+    const asked: (string | null)[] = [];
+    const gone = { title: 'cursor_from_before_restore', detail: 'Read again.' };
+    const page = (cursor: string, more: boolean) => ({ notices: [{ id: cursor }], cursor, more });
+    const answers = [
+      gone,
+      page('c1', true),
+      page('c2', false),
+      page('c3', false),
+      gone,
+      page('c4', true),
+      page('c5', false),
+      page('c6', false),
+    ];
+    const server = createServer((request, response) => {
+      asked.push(new URL(String(request.url), 'http://settled').searchParams.get('after'));
+      const answer = answers[asked.length - 1] ?? gone;
+      const [status, type] =
+        answer === gone ? ([410, 'application/problem+json'] as const) : ([200, 'application/json'] as const);
+      response.writeHead(status, { 'content-type': type }).end(JSON.stringify(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { feed } = settledClient({ url, token: SHOP_TOKEN });
+    const pages: FeedPage[] = [];
+    for await (const page of feed({ after: 'c0', signal: over.signal })) {
+      pages.push(page);
+      if (page.cursor === 'c6') over.abort();
+    }
+    expect(pages.map(({ cursor, isAgain }) => [cursor, isAgain])).toEqual([
+      ['c1', true],
+      ['c2', true],
+      ['c3', false],
+      ['c4', true],
+      ['c5', true],
+      ['c6', false],
+    ]);
+    expect(asked).toEqual(['c0', null, 'c1', 'c2', 'c3', null, 'c4', 'c5']);
+  });
+
   it.each([
     ['if settled does not wait, as when it is stopping', false, ['0', '30', '30']],
     ['if what comes says that there is more, and is always the same', true, ['0', '0', '0']],

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { namedToken, signIn } from '../support/access.ts';
 import { LOOKS, overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -24,6 +24,34 @@ it('the stream of changes needs a session, tells of changes, and ends with the s
   await api('/v1/tokens/live/revoke', { method: 'POST' });
   await reading;
   expect(text).toContain('event: ended');
+});
+
+it('one person follows 20 pages at most, in all browsers together, until one is closed; others do not count', async () => {
+  const token = await namedToken(settled(), 'viewer', 'ana');
+  const [here, there, other] = await Promise.all([
+    signIn(settled(), token),
+    signIn(settled(), token),
+    signIn(settled(), await namedToken(settled(), 'viewer', 'bruno')),
+  ]);
+  const follow = async ({ cookie }: typeof here) => {
+    const leaving = new AbortController();
+    const { status, body } = await fetch(`${settled().apiUrl}/live`, { headers: { cookie }, signal: leaving.signal });
+    if (status === 200) onTestFinished(() => leaving.abort());
+    else await body?.cancel();
+    return { status, leave: () => leaving.abort() };
+  };
+  const statuses = async (...sessions: (typeof here)[]) => {
+    const found: number[] = [];
+    for (const session of sessions) found.push((await follow(session)).status);
+    return found;
+  };
+  const first = await follow(here);
+  expect(await statuses(...Array(9).fill(here), ...Array(9).fill(there))).toEqual(Array(18).fill(200));
+  // One below, reached, reached in each browser; the other person has none so far.
+  expect(await statuses(there, there, here, other)).toEqual([200, 503, 503, 200]);
+  first.leave();
+  await eventually(async () => expect((await follow(there)).status).toBe(200));
+  expect(await statuses(here, there, other)).toEqual([503, 503, 200]);
 });
 
 it.each(LOOKS)('the way in fits %i px (%s), and has no fault that axe finds', async (width, colorScheme) => {

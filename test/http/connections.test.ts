@@ -139,9 +139,11 @@ describe('http: while strangers open connections', () => {
     });
     const genuine = await open(ASK.replace('/', '/genuine'));
     expect(await answered(genuine)).toBe('answered');
-    // What it asks next is not known to be genuine yet.
-    genuine.send(ASK);
-    expect(await answered(genuine)).toBe('answered');
+    // What it asks next is not known to be genuine yet, nor what follows.
+    for (let n = 0; n < 2; n++) {
+      genuine.send(ASK);
+      expect(await answered(genuine)).toBe('answered');
+    }
     for (let n = 0; n < 3; n++) {
       later();
       await fill('');
@@ -150,6 +152,22 @@ describe('http: while strangers open connections', () => {
     expect(await answered(await open(ASK))).toBe('answered');
     genuine.send(ASK);
     expect(await answered(genuine)).toBe('answered');
+  });
+
+  it('one with bodies in chunks comes first while a genuine request runs, and not while another follows it', async () => {
+    const queues: string[] = [];
+    const { open, connections } = await serve((request) => {
+      if (request.url === '/genuine') connections.keep(request);
+      queues.push((request.socket as unknown as SlicedConnection).queue);
+    });
+    const chunked = (path: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`;
+    const connection = await open(chunked('/'));
+    expect(await answered(connection)).toBe('answered');
+    for (const path of ['/genuine', '/', '/', '/genuine', '/']) {
+      connection.send(chunked(path));
+      expect(await answered(connection)).toBe('answered');
+    }
+    expect(queues).toEqual(['strangers', 'kept', 'strangers', 'strangers', 'kept', 'strangers']);
   });
 
   it('one that had a genuine request is closed too, once its next one is slow and nothing else can make room', async () => {
