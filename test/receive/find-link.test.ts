@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { openFindLink } from '../../src/receive/route.ts';
 import type { Credentials, LinkCredentials } from '../../src/secrets/credentials.ts';
 import type { CredentialsKey } from '../../src/store/verbs/secrets.ts';
+import { LINK, serveHook } from './serve_hook.ts';
 
 const link = (token: string): LinkCredentials => ({ linkKey: 1, reference: 'order-1', token, secret: 'x'.repeat(24) });
 
@@ -75,5 +76,38 @@ describe('receive: look-ups of what may be no link', () => {
     expect(await genuine).toBeNull();
     expect(asked.at(-1)).toEqual({ token: 'one more' });
     expect((await given).filter(({ status }) => status === 'rejected')).toHaveLength(1);
+  });
+});
+
+describe('receive: look-ups of links whose deliveries were refused unread', () => {
+  it('are four at once; what is refused meanwhile is not noted, and what is refused after that is', async () => {
+    const answers: ((found: LinkCredentials | null) => void)[] = [];
+    const { url, outcomes, unread } = await serveHook({ find: () => new Promise((resolve) => answers.push(resolve)) });
+    const noted = () => unread.length;
+    const refuse = async (count: number) => {
+      for (let n = 0; n < count; n++) expect((await fetch(url, { method: 'PUT' })).status).toBe(405);
+    };
+    const answer = async (count: number, found: LinkCredentials | null, notedThen: number) => {
+      for (const one of answers.splice(0, count)) one(found);
+      await turn();
+      expect(noted()).toBe(notedThen);
+    };
+    // One below, reached, and beyond: each is answered at once, however long the look-ups take.
+    await refuse(3);
+    expect(answers).toHaveLength(3);
+    await refuse(1);
+    expect(answers).toHaveLength(4);
+    await refuse(2);
+    expect([answers.length, outcomes.length, noted()]).toEqual([4, 6, 0]);
+    // Found or not, each look-up makes room for another.
+    await answer(1, LINK, 1);
+    await answer(1, null, 1);
+    await refuse(3);
+    expect(answers).toHaveLength(4);
+    await answer(4, LINK, 5);
+    await refuse(5);
+    await answer(4, LINK, 9);
+    expect(new Set(unread.map(String))).toEqual(new Set(['1,method_not_allowed']));
+    expect([answers.length, outcomes.length]).toEqual([0, 14]);
   });
 });

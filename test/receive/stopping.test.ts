@@ -1,63 +1,10 @@
-import type { AddressInfo } from 'node:net';
-import express from 'express';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { openLog } from '../../src/observe/log.ts';
-import { headerNames } from '../../src/paylink/events.ts';
-import { bodyReader } from '../../src/receive/body.ts';
-import { hooksOf } from '../../src/receive/route.ts';
-import type { LinkCredentials } from '../../src/secrets/credentials.ts';
-import { systemClock } from '../../src/work/clock.ts';
+import { describe, expect, it } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
 import { rawConnection } from '../support/http.ts';
 import { expectSaid, SAID } from './answers.ts';
+import { LINK, serveHook } from './serve_hook.ts';
 
-const LINK: LinkCredentials = {
-  linkKey: 1,
-  reference: 'order-1',
-  token: 'x'.repeat(32),
-  secret: 'a-secret-of-at-least-24-bytes',
-};
 const BODY = '{"id":"evt_1"}';
-
-/** The hook's routes over a store of the test's own. */
-async function serveHook(over: { isClosed?: () => boolean; recordDelivery?: () => Promise<never> }) {
-  const bodies = bodyReader();
-  const outcomes: string[] = [];
-  const credentials = {
-    cachedByToken: () => LINK,
-    cachedByLinkKey: () => LINK,
-    cachedByLinkId: () => undefined,
-    knows: () => true,
-    find: async () => LINK,
-    keep: () => {},
-    forget: () => {},
-    noteLinkId: () => {},
-  };
-  const { router } = hooksOf({
-    bodies,
-    credentials,
-    onNamed: () => {},
-    store: {
-      recordDelivery: over.recordDelivery ?? (async () => ({ outcome: 'recorded', eventKey: 1 })),
-      recordHint: async () => {},
-    },
-    rejections: { add: () => {} },
-    clock: systemClock,
-    log: openLog('silent'),
-    headerNames: headerNames('x-service'),
-    toleranceSeconds: 300,
-    crossOrigin: null,
-    isClosed: over.isClosed ?? (() => false),
-    onRecorded: () => {},
-    onOutcome: ({ outcome }) => outcomes.push(outcome),
-    onUnread: () => {},
-  });
-  const server = express().use(router).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/hooks/${LINK.token}`, bodies, outcomes };
-}
 
 describe('receive: while the process stops', () => {
   it('a delivery that comes too late is answered 503 and its connection closed', async () => {

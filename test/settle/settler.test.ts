@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import { Fault, LinkFault } from '../../src/fault.ts';
 import { openLog } from '../../src/observe/log.ts';
+import { deliveryMac } from '../../src/paylink/events.ts';
+import type { LinkCredentials } from '../../src/secrets/credentials.ts';
 import {
   BATCH_MAX,
   restAfterBatchMs,
@@ -107,5 +110,103 @@ describe('the rest after a batch of settlements', () => {
     expect(restMs({ ...burst, isShared: false })).toBe(0);
     expect(restMs({ ...burst, isShared: true, arrivals: BATCH_MAX })).toBe(0);
     expect(restMs({ ...burst, isShared: true, events: BATCH_MAX - 1 })).toBe(0);
+  });
+});
+
+describe('an event of a link whose secrets another process may know better', () => {
+  const link: LinkCredentials = { linkKey: 1, reference: 'order-1', token: 't', secret: 'ours' };
+  const provisional = { ...link, isProvisional: true } as const;
+  const named = { ...link, serviceSecret: () => 'named by the service' };
+  const unreadable = new LinkFault(link, new Fault('transient', 'secret_undecipherable', 'No key opens it.'));
+
+  /** What becomes of an event signed with `secret`. `cached`: what this process knows; `stored`: what it finds. */
+  async function settledWith(
+    secret: string,
+    cached: LinkCredentials | undefined,
+    stored: LinkCredentials | Fault,
+    attempt = 1,
+  ) {
+    const body = Buffer.from('{"id":"evt_1"}');
+    const mac = deliveryMac(secret, '1', body);
+    const event: ClaimedEvent = {
+      eventKey: 1,
+      attempt,
+      linkKey: 1,
+      body,
+      timestamp: '1',
+      mac,
+      receivedAtMs: 0,
+      reading: null,
+    };
+    const store = {
+      claimEvents: async () => [],
+      settle: vi.fn(async () => ({ outcome: 'lost' })),
+      retryEvent: vi.fn(async (_: object) => {}),
+      buryEvent: vi.fn(async (_: object) => 'dead'),
+    };
+    const find = vi.fn(async () => {
+      if (stored instanceof Fault) throw stored;
+      return stored;
+    });
+    const settler = startSettler({
+      store,
+      credentials: { cachedByLinkKey: () => cached, find },
+      policy: { asks: 'never' },
+      clock: { nowMs: () => 0, monotonicMs: () => 0, after: () => () => {} },
+      random: () => 0,
+      log: openLog('silent'),
+      load: () => 0,
+      isShared: true,
+      onSettled: () => {},
+      onFailed: () => {},
+    } as unknown as SettlerOptions);
+    await settler.settleNow(event);
+    await settler.stop();
+    const [ended] = [...store.retryEvent.mock.calls, ...store.buryEvent.mock.calls] as [{ fault: { code: string } }][];
+    return {
+      lookedUp: find.mock.calls.length,
+      settled: store.settle.mock.calls.length,
+      retried: store.retryEvent.mock.calls.length,
+      buried: store.buryEvent.mock.calls.length,
+      why: ended?.[0].fault.code ?? null,
+    };
+  }
+
+  const SETTLED = { settled: 1, retried: 0, buried: 0, why: null };
+  const UNREADABLE = { lookedUp: 1, settled: 0, retried: 1, buried: 0, why: 'secret_undecipherable' };
+  const DAMAGED = { settled: 0, retried: 0, buried: 1, why: 'stored_event_damaged' };
+  it.each<[string, Parameters<typeof settledWith>, object]>([
+    ['is settled with what is known', ['ours', link, named], { ...SETTLED, lookedUp: 0 }],
+    ['is settled with what is found if nothing is known', ['ours', undefined, link], { ...SETTLED, lookedUp: 1 }],
+    [
+      'is settled with what is known while the link is opened',
+      ['ours', provisional, named],
+      { ...SETTLED, lookedUp: 0 },
+    ],
+    [
+      'is settled with a secret that the service named since',
+      ['named by the service', provisional, named],
+      { ...SETTLED, lookedUp: 1 },
+    ],
+    [
+      'that no secret verifies is given up, as the bytes are damaged',
+      ['nobody', provisional, named],
+      { ...DAMAGED, lookedUp: 1 },
+    ],
+    ['that a link long open does not verify is given up at once', ['nobody', link, named], { ...DAMAGED, lookedUp: 0 }],
+    ['waits for a key while the secret of the link cannot be read', ['ours', undefined, unreadable], UNREADABLE],
+    [
+      'waits for a key while a secret named since cannot be read',
+      ['named by the service', provisional, unreadable],
+      UNREADABLE,
+    ],
+    ['waits for a key once more, if it was tried 15 times', ['ours', undefined, unreadable, 15], UNREADABLE],
+    [
+      'is given up when it was tried 16 times',
+      ['ours', undefined, unreadable, 16],
+      { ...UNREADABLE, retried: 0, buried: 1 },
+    ],
+  ])('%s', async (_what, given, wanted) => {
+    expect(await settledWith(...given)).toEqual(wanted);
   });
 });
