@@ -31,6 +31,16 @@ describe('console: days of a time zone', () => {
     expect([momentOf('UTC', day), endOfDay('UTC', day), momentOf('UTC', `${day} 08:03`)]).toEqual([null, null, null]);
   });
 
+  /** Moments at which clocks are changed, which chance seldom comes upon: before, in what is twice or not there, after. */
+  const CHANGES = [
+    ['America/New_York', '2026-03-08T06:59:59.999Z'],
+    ['America/New_York', '2026-03-08T07:00:00.000Z'],
+    ['America/New_York', '2026-11-01T05:30:00.000Z'],
+    ['Europe/Berlin', '2026-10-25T00:30:00.000Z'],
+    ['Pacific/Auckland', '2026-09-26T14:00:00.000Z'],
+    ['Pacific/Auckland', '2026-04-04T14:30:00.000Z'],
+  ] as const;
+
   it('have each moment in the day that it is written with, and in no other', () => {
     const zones = fc.constantFrom(
       'UTC',
@@ -55,7 +65,10 @@ describe('console: days of a time zone', () => {
         const minute = localTime(zone, atMs).slice(0, 16);
         expect(localTime(zone, momentOf(zone, minute) as number).slice(0, 16)).toBe(minute);
       }),
-      { numRuns: 200 },
+      {
+        numRuns: 200 + CHANGES.length,
+        examples: CHANGES.map(([zone, at]) => [zone, Date.parse(at)] as [string, number]),
+      },
     );
   });
 });
