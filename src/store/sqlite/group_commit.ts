@@ -30,7 +30,7 @@ export function openWriter(
   const { db, lock, migrated: _, ...found } = opened;
   const of = connection(db, { replica: newId(), newId });
   const commit = groupCommit(of, { ...LANES.intake, ...LANES.work }, path);
-  const faultOf = faultsOf(placeOf(path), path);
+  const { faultOf } = placeOf(path);
   return {
     opened: found,
     run: (calls) =>
@@ -45,7 +45,7 @@ export function openWriter(
 }
 
 /** Copies the log over the pages that it replaces, and empties it. Not while a reader needs those pages. */
-function emptyLog(db: Database, faultOf: FaultOf): CallAnswer {
+function emptyLog(db: Database, faultOf: (error: unknown) => unknown): CallAnswer {
   try {
     return { ok: true, value: { isErased: db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0 } };
   } catch (error) {
@@ -59,7 +59,7 @@ export type Reader = { run(call: Call): CallAnswer; close(): void };
 /** Each call sees one snapshot of the database, so an order never disagrees with its ledger. */
 export function openReader(path: string, db: Database = openForReading(path)): Reader {
   const of = connection(db, { replica: '', newId: noIds });
-  const faultOf = faultsOf(placeOf(path), path);
+  const { faultOf } = placeOf(path);
   const inOneSnapshot = db.transaction((call: Call) => carryOut(of, LANES.read, call));
   return {
     run: (call) => {
@@ -89,8 +89,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   const savepoint = db.prepare('SAVEPOINT call');
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
-  const lostFault = placeOf(path);
-  const faultOf = faultsOf(lostFault, path);
+  const { assertInPlace, faultOf } = placeOf(path);
   const run = (call: Call): CallAnswer => ({ ok: true, value: carryOut(of, verbs, call) });
 
   function runGuarded(call: Call): CallAnswer {
@@ -113,9 +112,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   function commitAll(calls: readonly Call[], runOne: (call: Call) => CallAnswer): CallAnswer[] {
     begin.run();
     const answers = calls.map(runOne);
-    // An unlinked file accepts commits that can never be read, so none of them may be acknowledged.
-    const lost = lostFault();
-    if (lost !== null) throw lost;
+    assertInPlace();
     if (of.bug !== null) throw of.bug;
     commit.run();
     return answers;
@@ -164,26 +161,30 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
   }
 }
 
-/** Returns a function for the fault of a file that was removed or replaced since; null while it is in its place. */
-function placeOf(path: string): () => Fault | null {
+function placeOf(path: string) {
   const { dev, ino } = statSync(path);
-  return () => {
+
+  /** An unlinked file accepts commits that can never be read, so none of them may be acknowledged. */
+  function assertInPlace(): void {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return null;
-    return new Fault(
+    if (found?.ino === ino && found.dev === dev) return;
+    throw new Fault(
       'terminal',
       'store_lost',
       `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
     );
-  };
-}
+  }
 
-type FaultOf = (error: unknown) => unknown;
-
-/** What an error means. If the file is gone, that is why, whatever SQLite finds first: at a first read, no `fstat`. */
-function faultsOf(lostFault: () => Fault | null, path: string): FaultOf {
-  return (error) => {
+  /** What an error means. If the file is gone, that is why, whatever SQLite finds first. */
+  function faultOf(error: unknown): unknown {
     const fault = storeFault(error, path);
-    return fault === error ? error : (lostFault() ?? fault);
-  };
+    try {
+      if (fault !== error) assertInPlace();
+      return fault;
+    } catch (lost) {
+      return lost;
+    }
+  }
+
+  return { assertInPlace, faultOf };
 }
