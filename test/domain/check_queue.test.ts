@@ -8,6 +8,7 @@ import {
   canBeForged,
   checkRank,
   confirmAgainAtMs,
+  turnOfReturn,
   UNCONFIRMED_AFTER_MS,
 } from '../../src/domain/check_queue.ts';
 
@@ -111,5 +112,18 @@ describe('checks: asking again for a completion', () => {
 
   it('does not hurry once they are over: what failed then is the asking itself', () => {
     expect(confirmAgainAtMs(SINCE, END)).toBe(END + 60_000);
+  });
+});
+
+describe('checks: the returns of a customer', () => {
+  it.each([
+    ['the first', null, 'check'],
+    ['one at the same moment', 0, 'nothing'],
+    ['one below a minute later', 59_999, 'nothing'],
+    ['one a minute later', 60_000, 'check'],
+    ['one before the last, as the clock was set back', -1, 'note'],
+  ] as const)('%s: %s ms after the last one', (_what, afterMs, turn) => {
+    const nowMs = 1_700_000_000_000;
+    expect(turnOfReturn(afterMs === null ? null : nowMs - afterMs, nowMs)).toBe(turn);
   });
 });
