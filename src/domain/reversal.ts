@@ -28,11 +28,11 @@ type ReversalKind = 'refunded' | 'disputed';
  */
 export function reversed(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const made = reverse(order, fact, policy);
-  const isTold = made.effects.some((effect) => effect.do === 'attention' && effect.kind === 'amount_mismatch');
-  const said = made.outcome === 'applied' && !isTold ? otherSum(order, fact) : null;
-  return said === null
-    ? made
-    : { ...made, effects: [...made.effects, { do: 'attention', kind: 'amount_mismatch', said }] };
+  const said = made.outcome === 'applied' ? otherSum(order, fact) : null;
+  if (said === null) return made;
+  // The sentence of a matter that does not say the sum would say that nothing changed.
+  const others = made.effects.filter((effect) => effect.do !== 'attention' || effect.kind !== 'amount_mismatch');
+  return { ...made, effects: [...others, { do: 'attention', kind: 'amount_mismatch', said }] };
 }
 
 /** The sum that a reversal names if it is news, and is neither what was counted nor what the customer paid. */

@@ -109,6 +109,16 @@ describe.each(['refunded', 'disputed'] as const)('a payment that is %s', (kind) 
     expect(saidOf(paid, read(kind, over))).toEqual([]);
   });
 
+  it('and whose own money it is the first to name goes back with that money, and the one matter says it', () => {
+    const paid = orderAfter(anOrder(), aFact('completed', { linkMoney: null }));
+    const { order } = step(paid, aFact(kind, { quoteMoney: stated('30.00') }));
+    expect([order.state, balances(order.entries)]).toEqual([kind, [{ amountMinor: 0, currency: 'BRL' }]]);
+    const told = saidOf(paid, aFact(kind, { quoteMoney: stated('30.00') }));
+    expect(told.filter(({ kind: matter }) => matter === 'amount_mismatch')).toMatchObject([
+      { said: { kind, paymentId: 'pay_1', amount: '30.00', currency: 'BRL' } },
+    ]);
+  });
+
   it('and was never counted, beside one that pays the order, is a matter if it names another sum', () => {
     const other = { paymentId: 'pay_2', quoteMoney: stated('30.00') };
     const { order } = step(orderIn('paid'), read(kind, other));
