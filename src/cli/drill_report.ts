@@ -181,18 +181,10 @@ function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[]
 
 function lossOf(lost: Lost | null, age: string): string {
   if (lost === null) return 'A restore would lose what happened since that time.';
-  const { orders, paid, events, notices, auditRows } = lost;
-  const said = [
-    orders > 0 && inNumber(orders, 'order'),
-    paid > 0 && inNumber(paid, 'payment'),
-    events > 0 && inNumber(events, 'event'),
-    notices > 0 && inNumber(notices, 'notice'),
-    auditRows > 0 && `${inNumber(auditRows, 'row')} of the audit`,
-  ].filter((part) => part !== false);
-  if (COUNTED.some((what) => lost[what] < 0))
-    return 'The two have parted, so counts do not say what a restore would lose.';
-  if (said.length === 0) return 'A restore would lose nothing that is counted above.';
-  return `A restore would lose what happened in the ${age} since: ${said.join(', ')}.`;
+  const more = COUNTED.map((what) => lost[what]);
+  if (more.some((n) => n < 0)) return 'The two have parted, so counts do not say what a restore would lose.';
+  if (more.every((n) => n === 0)) return 'A restore would lose nothing that is counted above.';
+  return `A restore would lose what happened in the ${age} since, which the column MORE counts.`;
 }
 
 /** What a start on the copy would ask of the service. */

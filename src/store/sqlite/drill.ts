@@ -54,15 +54,25 @@ export type Drilled = {
  */
 export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   const { keys, isCopy, migrated } = prepare(path);
-  return inUse({ path, keys, nowMs }, (db, tx) => ({
-    standing: standingOf(db, tx, nowMs),
-    copiedAtMs: db.prepare('SELECT alive_at_ms FROM instance').pluck().get() as number,
-    saysThatItIsACopy: isCopy,
-    migrated,
-    keysNeeded: keys,
-    links: tryLinks(tx, canOpen),
-    payable: finish(catchUpAtOnce(tx, { dryRun: true, nowMs })).links,
-  }));
+  const [secretsKeyId, ...olderKeyIds] = keys as [string, ...string[]];
+  const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs });
+  try {
+    const tx = new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' }));
+    return {
+      standing: standingOf(db, tx, nowMs),
+      copiedAtMs: db.prepare('SELECT alive_at_ms FROM instance').pluck().get() as number,
+      saysThatItIsACopy: isCopy,
+      migrated,
+      keysNeeded: keys,
+      links: tryLinks(tx, canOpen),
+      payable: finish(catchUpAtOnce(tx, { dryRun: true, nowMs })).links,
+    };
+  } catch (error) {
+    throw asOpenFault(error, path);
+  } finally {
+    db.close();
+    lock.close();
+  }
 }
 
 type Prepared = { keys: string[]; isCopy: boolean; migrated: string[] };
@@ -98,22 +108,6 @@ function assertWhole(db: Database.Database, path: string): void {
   const [stray] = db.pragma('foreign_key_check') as { table: string; parent: string }[];
   if (stray === undefined) return;
   throw corrupt(path, `a row of ${stray.table} names one of ${stray.parent} that is missing`);
-}
-
-type Use = { path: string; keys: readonly string[]; nowMs: number };
-
-/** Opens it with the keys that it names. */
-function inUse<T>({ path, keys, nowMs }: Use, look: (db: Database.Database, tx: SqliteTransaction) => T): T {
-  const [secretsKeyId, ...olderKeyIds] = keys as [string, ...string[]];
-  const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs });
-  try {
-    return look(db, new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' })));
-  } catch (error) {
-    throw asOpenFault(error, path);
-  } finally {
-    db.close();
-    lock.close();
-  }
 }
 
 function standingOf(db: Database.Database, tx: SqliteTransaction, nowMs: number): Standing {
