@@ -3,113 +3,119 @@ import { Writable } from 'node:stream';
 import { isLoopback, isPublicAddress } from '../config/addresses.ts';
 import { readSetting } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
-import { SETTINGS } from '../config/settings.ts';
+import { SETTINGS, type Setting } from '../config/settings.ts';
 import { readGivenFile } from './command.ts';
 import { CommandError, UsageError } from './exit.ts';
 import { printable } from './output.ts';
 
 /** The five questions of `settled init`: from where each answer comes, and whether it can be used. */
 
-type Question = { setting: { name: string }; lines: readonly string[]; usual?: string };
+/** What is known while a question is asked: the answers before it, and what the environment gives. */
+type Asked = { known: Environment; mayBePrivate: () => Promise<boolean> };
 
-/** `usual`: what Enter alone means, and what is taken if nobody is asked. */
+/**
+ * `usual`: what Enter alone means, and what is taken if nobody is asked. `take`: the setting's text, or throws a sentence
+ * without a subject.
+ */
+type Question = {
+  setting: { name: string };
+  lines: readonly string[];
+  usual?: string;
+  take: (text: string, asked: Asked) => unknown;
+};
+
+const { apiUrl, apiKey, publicUrl, store, shopUrl, shopAllowPrivate } = SETTINGS;
+
 const QUESTIONS = {
   'service-url': {
-    setting: SETTINGS.apiUrl,
+    setting: apiUrl,
     lines: ['Where is the payment-link service? Like https://links.example.com.'],
+    take: apiUrl.parse,
   },
-  'api-key-file': { setting: SETTINGS.apiKey, lines: ['What is your API key there? It is not shown while you type.'] },
+  'api-key-file': {
+    setting: apiKey,
+    lines: ['What is your API key there? It is not shown while you type.'],
+    take: apiKey.parse,
+  },
   'public-url': {
-    setting: SETTINGS.publicUrl,
+    setting: publicUrl,
     lines: [
       'At which https address does the service reach settled?',
       'That of your proxy, like https://pay.example.com. Every link keeps it:',
       'choose one that stays. A sandbox here reaches http://127.0.0.1:8787.',
     ],
+    take: (text, { known }) => reachedFrom(settingOf(known, apiUrl), publicUrl.parse(text)),
   },
   store: {
-    setting: SETTINGS.store,
+    setting: store,
     lines: [
       'Where are orders kept? In a file of SQLite, like the one below, which is',
       'enough for most shops. Or write postgres, and give its address then.',
     ],
-    usual: SETTINGS.store.fallback ?? '',
+    usual: store.fallback ?? '',
+    take: (text) => store.parse(text) && text,
   },
   'shop-url': {
-    setting: SETTINGS.shopUrl,
+    setting: shopUrl,
     lines: [
       'Where does the shop take notices? Like https://shop.example.com/settled.',
       'Enter alone: the shop reads the feed instead.',
     ],
     usual: '',
+    take: async (text, { mayBePrivate }) => {
+      const url = text === '' ? '' : (shopUrl.parse(text) as string);
+      if (url === '' || isPublicAddress(url) || (await mayBePrivate())) return url;
+      throw new Error('is no public https address. If the shop is meant to be there, give --shop-allow-private');
+    },
   },
 } as const satisfies Record<string, Question>;
 type AnswerName = keyof typeof QUESTIONS;
 const NAMES = Object.keys(QUESTIONS) as AnswerName[];
+const questionOf = (name: AnswerName): Question => QUESTIONS[name];
 
 export type InitOptions = { readonly [Name in AnswerName]?: string } & {
   readonly 'shop-allow-private'?: true;
   readonly yes?: true;
 };
 
-/** What `.env` and `data/` will say. Undefined: the environment of the process gives it. */
-export type InitAnswers = {
-  apiUrl: string | undefined;
-  apiKey: string | undefined;
-  publicUrl: string | undefined;
-  store: string | undefined;
-  /** Whether the store is a PostgreSQL. */
-  isShared: boolean;
-  /** Empty: the shop reads the feed. */
-  shopUrl: string | undefined;
-  shopAllowPrivate: boolean;
-};
-
 /** `terminal`: null if nobody can be asked. */
 type Source = { options: InitOptions; inherited: Environment; terminal: Terminal | null };
 
 /**
- * Takes each answer from its option or the environment, else asks for it, and asks again if a start would refuse it. Throws
- * `UsageError` if something is missing or given twice, and `answer_refused`.
+ * The settings that the environment does not give, each from its option, or from a person, who is asked again if a start
+ * would refuse it. Throws `UsageError` if something is missing or given twice, and `answer_refused`.
  */
-export async function answerQuestions(source: Source): Promise<InitAnswers> {
+export async function answerQuestions(source: Source): Promise<Record<string, string>> {
   const { options, inherited, terminal } = source;
   refuseMissing(source);
-  const { apiUrl, apiKey, publicUrl, store, shopUrl } = SETTINGS;
-  let shopAllowPrivate =
-    options['shop-allow-private'] === true || readSetting(inherited, SETTINGS.shopAllowPrivate) === true;
-  const takeShop = async (text: string) => {
-    if (text === '') return '';
-    const url = shopUrl.parse(text) as string;
-    if (isPublicAddress(url)) return url;
-    shopAllowPrivate ||= (await terminal?.confirm('Is the shop on this machine or in this network?')) ?? false;
-    if (shopAllowPrivate) return url;
-    throw new Error('is no public https address. If the shop is meant to be there, give --shop-allow-private');
+  const answers: Record<string, string> = {};
+  let isPrivate = options['shop-allow-private'] === true;
+  const mayBePrivate = async () => {
+    isPrivate ||= settingOf(inherited, shopAllowPrivate) === true;
+    isPrivate ||= (await terminal?.confirm('Is the shop on this machine or in this network?')) === true;
+    return isPrivate;
   };
-  const service = await answerTo('service-url', source, (text) => apiUrl.parse(text) as string);
-  const key = await answerTo('api-key-file', source, (text) => apiKey.parse(text) as string);
-  const serviceUrl = service ?? readSetting(inherited, apiUrl) ?? '';
-  const reached = await answerTo('public-url', source, (text) => reachedFrom(serviceUrl, publicUrl.parse(text)));
-  let isShared = readSetting(inherited, store)?.engine === 'postgres';
-  const place = await answerTo('store', source, (text) => {
-    isShared = store.parse(text).engine === 'postgres';
-    return text;
-  });
-  const shop = await answerTo('shop-url', source, takeShop);
-  return { apiUrl: service, apiKey: key, publicUrl: reached, store: place, isShared, shopUrl: shop, shopAllowPrivate };
+  for (const name of NAMES) {
+    const { setting } = questionOf(name);
+    if (isGiven(inherited, setting.name)) continue;
+    answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
+  }
+  const isShop = answers[shopUrl.name] !== '';
+  if (isPrivate && isShop && !isGiven(inherited, shopAllowPrivate.name)) answers[shopAllowPrivate.name] = 'true';
+  return answers;
 }
 
 function refuseMissing({ options, inherited, terminal }: Source): void {
-  const isInherited = (name: AnswerName) => isGiven(inherited, QUESTIONS[name].setting.name);
+  const isInherited = (name: AnswerName) => isGiven(inherited, questionOf(name).setting.name);
   const twice = NAMES.find((name) => options[name] !== undefined && isInherited(name));
   if (twice !== undefined) {
-    const setting = QUESTIONS[twice].setting.name;
+    const setting = questionOf(twice).setting.name;
     throw new UsageError(
       `--${twice} and ${setting} are both given, and .env cannot change the environment: give one of them.`,
     );
   }
   const missing = NAMES.filter(
-    (name) => options[name] === undefined && !isInherited(name) && usualOf(name) === undefined,
+    (name) => options[name] === undefined && !isInherited(name) && questionOf(name).usual === undefined,
   );
   if (terminal !== null || missing.length === 0) return;
   const why =
@@ -123,24 +129,24 @@ export function isGiven(environment: Environment, name: string): boolean {
   return Boolean(environment[name] || environment[`${name}_FILE`]);
 }
 
-function usualOf(name: AnswerName): string | undefined {
-  return (QUESTIONS[name] as Question).usual;
+/** Reads a setting. Throws `answer_refused` if it cannot be used: the environment gives it, and asking would not help. */
+export function settingOf<T>(environment: Environment, setting: Setting<T>): T | null {
+  try {
+    return readSetting(environment, setting);
+  } catch (error) {
+    throw new CommandError('answer_refused', `${setting.name} ${(error as Error).message}.`);
+  }
 }
 
-/** Undefined if the environment gives it. `take`: returns what is to be written, or throws a sentence without a subject. */
-async function answerTo(
-  name: AnswerName,
-  { options, inherited, terminal }: Source,
-  take: (text: string) => string | Promise<string>,
-): Promise<string | undefined> {
-  if (isGiven(inherited, QUESTIONS[name].setting.name)) return undefined;
+async function answerTo(name: AnswerName, { options, terminal }: Source, asked: Asked): Promise<string> {
+  const { take, usual = '' } = questionOf(name);
   const option = options[name];
   const given = name === 'api-key-file' && option !== undefined ? readGivenFile(name, option).toString('utf8') : option;
   for (;;) {
-    const text = given ?? (terminal === null ? (usualOf(name) ?? '') : await ask(name, terminal));
+    const text = (given ?? (await ask(name, terminal)) ?? usual).trim();
     try {
-      if (/\p{Cc}/u.test(text.trim())) throw new Error('has a control character in it');
-      return await take(text.trim());
+      if (/\p{Cc}/u.test(text)) throw new Error('has a control character in it');
+      return (await take(text, asked)) as string;
     } catch (error) {
       if (error instanceof CommandError) throw error;
       const { message } = error as Error;
@@ -151,18 +157,20 @@ async function answerTo(
 }
 
 /** Returns the public address if a service there can deliver to it. A sandbox on this machine always can. */
-function reachedFrom(serviceUrl: string, publicUrl: string): string {
-  const isHere = URL.canParse(serviceUrl) && isLoopback(new URL(serviceUrl).hostname);
-  if (isHere || isPublicAddress(publicUrl)) return publicUrl;
+function reachedFrom(serviceUrl: string | null, address: string): string {
+  const isHere = serviceUrl !== null && isLoopback(new URL(serviceUrl).hostname);
+  if (isHere || isPublicAddress(address)) return address;
   throw new Error('is no address to which the service can deliver: give an https address that the internet reaches');
 }
 
-async function ask(name: AnswerName, terminal: Terminal): Promise<string> {
-  terminal.say(`\n${NAMES.indexOf(name) + 1} of ${NAMES.length}  ${QUESTIONS[name].lines.join('\n        ')}`);
-  const usual = usualOf(name);
+/** Undefined if nobody can be asked, or Enter alone was typed. */
+async function ask(name: AnswerName, terminal: Terminal | null): Promise<string | undefined> {
+  if (terminal === null) return undefined;
+  const { lines, usual } = questionOf(name);
+  terminal.say(`\n${NAMES.indexOf(name) + 1} of ${NAMES.length}  ${lines.join('\n        ')}`);
   const hint = usual ? `[${usual}] ` : '';
-  const text = (await terminal.ask(`  ${hint}> `, { isSecret: name === 'api-key-file' })) || (usual ?? '');
-  if (name !== 'store' || !/^postgres(ql)?$/i.test(text)) return text;
+  const text = await terminal.ask(`  ${hint}> `, { isSecret: name === 'api-key-file' });
+  if (name !== 'store' || !/^postgres(ql)?$/i.test(text)) return text || undefined;
   // It holds a password.
   return terminal.ask('  postgres://user:password@host:5432/database, not shown while you type > ', { isSecret: true });
 }

@@ -16,8 +16,9 @@ import {
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Environment } from '../config/environment.ts';
+import { SETTINGS } from '../config/settings.ts';
 import { CommandError } from './exit.ts';
-import { type InitAnswers, isGiven } from './init_answers.ts';
+import { isGiven, settingOf } from './init_answers.ts';
 
 /** What `settled init` writes: `.env`, and a folder with one file for each secret. It replaces none that is there. */
 
@@ -87,20 +88,18 @@ export type InitPlan = {
 const token = () => randomBytes(24).toString('base64url');
 const key = () => randomBytes(32).toString('base64');
 
-/** Plans what the answers need. What the environment of the process gives is not written again. Throws `answer_refused`. */
-export function planFiles(answers: InitAnswers, inherited: Environment): InitPlan {
+/**
+ * Plans what the answers, by the names of their settings, need. What the environment of the process gives is not written
+ * again. Throws `answer_refused`.
+ */
+export function planFiles(answers: Readonly<Record<string, string>>, inherited: Environment): InitPlan {
   const settings: Record<string, string> = {};
   const secrets = new Map<string, string>();
   const kept: string[] = [];
   const environment: Record<string, string | undefined> = { ...inherited };
-  const set = (name: string, value: string | undefined) => {
-    if (value === undefined || isGiven(inherited, name)) return;
-    settings[name] = value;
-    environment[name] = value;
-  };
-  /** `given`: null if a secret is made, unless there is one. */
-  const setSecret = (name: SecretName, given: string | undefined | null, make = token) => {
-    if (given === undefined || isGiven(inherited, name)) return;
+  /** `given`: null if it is made, unless there is one. */
+  const setSecret = (name: SecretName, given: string | null, make = token) => {
+    if (isGiven(inherited, name)) return;
     const path = SECRET_FILES[name];
     const there = readIfThere(path);
     if (there === '' || (there !== undefined && given !== null && there !== given)) {
@@ -113,20 +112,20 @@ export function planFiles(answers: InitAnswers, inherited: Environment): InitPla
     if (there === undefined) secrets.set(path, value);
     else kept.push(path);
   };
-  set('SETTLED_PUBLIC_URL', answers.publicUrl);
-  set('SETTLED_API_URL', answers.apiUrl);
-  setSecret('SETTLED_API_KEY', answers.apiKey);
-  if (answers.isShared) {
-    setSecret('SETTLED_STORE', answers.store);
+  const isShared = settingOf({ ...inherited, ...answers }, SETTINGS.store)?.engine === 'postgres';
+  for (const [name, value] of Object.entries(answers)) {
+    if (name === 'SETTLED_API_KEY' || (name === 'SETTLED_STORE' && isShared)) setSecret(name, value);
+    else if (value !== '') {
+      settings[name] = value;
+      environment[name] = value;
+    }
+  }
+  if (isShared) {
     setSecret('SETTLED_SECRETS_KEY', null, key);
     setSecret('SETTLED_OPERATOR_TOKEN', null);
-  } else set('SETTLED_STORE', answers.store);
-  setSecret('SETTLED_SHOP_TOKEN', null);
-  if (answers.shopUrl !== '') {
-    set('SETTLED_SHOP_URL', answers.shopUrl);
-    setSecret('SETTLED_SHOP_SECRET', null, () => `whsec_${key()}`);
-    if (answers.shopAllowPrivate) set('SETTLED_SHOP_ALLOW_PRIVATE', 'true');
   }
+  setSecret('SETTLED_SHOP_TOKEN', null);
+  if (isGiven(environment, 'SETTLED_SHOP_URL')) setSecret('SETTLED_SHOP_SECRET', null, () => `whsec_${key()}`);
   return { settings, secrets, kept, environment };
 }
 

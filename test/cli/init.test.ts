@@ -93,6 +93,7 @@ describe('cli: init writes what works', () => {
     expect(failingIn(end)).toEqual([]);
     expect(readdirSync(join(folder, 'data'))).toEqual(SECRET_FILES);
     expect(readFileSync(join(folder, '.env'), 'utf8')).not.toContain('postgres:');
+    expect(readFileSync(join(folder, '.env'), 'utf8')).toContain('SETTLED_SHOP_ALLOW_PRIVATE=true\n');
     for (const file of SECRET_FILES) expect(end.stdout).not.toContain(contentOf(folder, `data/${file}`));
     expect(end.stdout).not.toContain('of-the-path');
   });
@@ -210,6 +211,19 @@ describe('cli: init refuses an answer, and writes nothing', () => {
       [{ 'public-url': 'https://pay.example.com\nSETTLED_CURRENCY=EUR' }, {}, refused, /^--public-url has a control/],
       [{ store: 'mysql://db' }, {}, refused, /^--store names no store/],
       [{ 'shop-url': 'http://127.0.0.1:9/settled' }, {}, refused, /^--shop-url is no public .*--shop-allow-private/],
+      [{}, { SETTLED_STORE: 'mysql://db' }, refused, /^SETTLED_STORE names no store/],
+      [
+        { 'shop-url': service },
+        { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' },
+        { exit: EXIT.configuration },
+        /SETTLED_SHOP_ALLOW_PRIVATE/,
+      ],
+      [
+        { 'shop-url': 'http://127.0.0.1:9/' },
+        { SETTLED_SHOP_ALLOW_PRIVATE: 'perhaps' },
+        refused,
+        /^SETTLED_SHOP_ALLOW_PRIVATE is/,
+      ],
       [{}, { SETTLED_CURRENCY: 'real' }, { code: 'configuration_invalid' }, /SETTLED_CURRENCY/],
       [{}, { SETTLED_PUBLIC_URL: service }, { code: 'usage' }, /^--public-url and SETTLED_PUBLIC_URL are both given/],
     ];
