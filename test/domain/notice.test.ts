@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { listPayments } from '../../src/domain/decided_matter.ts';
+import { payments } from '../../src/domain/ledger.ts';
 import { noticeBody, orderDocument, shownFlags } from '../../src/domain/notice.ts';
 import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step, UNSAID } from '../support/orders.ts';
 
@@ -51,6 +53,26 @@ describe('notice: the order as the shop sees it', () => {
     const twice = orderAfter(anOrder(), aFact('completed'), aFact('completed', { paymentId: 'pay_2' }));
     const settlement = { paidAtMs: 0, paymentKey: 'pay_2', learnedBy: 'person' } as const;
     expect(orderDocument({ ...twice, settlement }).payment?.id).toBe('pay_2');
+  });
+
+  it('has sums of twenty currencies at most, and what needs a person of five; its own comes first', () => {
+    const paid = orderAfter(anOrder(), aFact('completed'));
+    const [counted] = paid.entries;
+    const inMany = (currencies: number): typeof paid => {
+      // As many payments as are summed for a person, the order's own currency last.
+      const of = Array.from({ length: Math.max(currencies, 21) }, (_, n) => {
+        const at = Math.min(n + 1, currencies - 1);
+        const currency = n === 20 ? 'BRL' : `Q${String.fromCharCode(65 + (at % 20))}${Math.floor(at / 20)}`;
+        return { ...counted, paymentKey: `pay_${n}`, paymentId: `pay_${n}`, currency } as NonNullable<typeof counted>;
+      });
+      return { ...paid, entries: of };
+    };
+    const told = (currencies: number) => orderDocument(inMany(currencies)).paymentsTotal.sums;
+    expect([19, 20, 21].map((currencies) => told(currencies).length)).toEqual([19, 20, 20]);
+    for (const currencies of [2, 21]) expect(told(currencies)[0]?.currency).toBe('BRL');
+    const listed = (currencies: number) => listPayments(payments(inMany(currencies)));
+    expect([4, 5, 6].map((currencies) => listed(currencies).sums.length)).toEqual([4, 5, 5]);
+    expect([listed(6).count, listed(6).named.length]).toEqual([21, 20]);
   });
 
   const paidWith = (...entries: { amountMinor: number; currency: string }[]) => {

@@ -113,6 +113,17 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   webhook_address_changed: /order a b it says https:\/\/x\.example\/hooks\/…\//,
 };
 
+it.each([
+  [0, 'Z. No order waits for money.'],
+  [1, 'Z. 1 unpaid order may be paid.'],
+  [1_000, 'Z. 1000 unpaid orders may be paid.'],
+  [1_001, 'Z. More than 1000 unpaid orders may be paid.'],
+])('the sentence of a silent service counts 1 000 unpaid orders at most: of %d', (unpaid, words) => {
+  const [subject, params] = SAMPLE_MATTERS.service_unanswered;
+  const sentence = attentionSentence('service_unanswered', subject, { ...params, unpaid }, { key: 7, canAsk: true });
+  expect(sentence).toContain(words);
+});
+
 describe('the sentence of a matter', () => {
   it.each(ATTENTION_KINDS)('says of %s what its row keeps, as JSON brings it back', (kind) => {
     const [subject, params] = SAMPLE_MATTERS[kind];

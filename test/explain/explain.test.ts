@@ -131,6 +131,18 @@ describe('why: what the service answered when it was asked', () => {
     expect(answer).toMatch(/no authentic delivery/);
   });
 
+  it.each([
+    [5, 'type_1, type_2, type_3 (2 times), type_4, type_5.'],
+    [6, 'type_1, type_2, type_3 (2 times), type_4, type_5, others.'],
+  ])('names five types of deliveries at most: of %d', (types, words) => {
+    const rows = Array.from({ length: types }, (_, n) =>
+      row({ key: n, type: `type_${n + 1}`, reading: null, rule: null }),
+    );
+    expect(told({ events: [...rows, { ...(rows[2] as EventSummary), key: 9 }] }).answer).toContain(
+      `settled received: ${words}`,
+    );
+  });
+
   it('does not say so of an answer that is not settled, or was too old', () => {
     const events = [row({ status: 'pending' }), row({ rule: 'older_reading' })];
     expect(told({ events }).answer).not.toMatch(/last asked/);
