@@ -123,7 +123,8 @@ export function inSum(counted: readonly Payment[]): string {
   const brought = sums(counted, '').map(
     ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
   );
-  return `${counted.length} payments of ${brought.slice(0, CURRENCIES_SAID).join(' and ') || 'nothing readable'} in all`;
+  const said = brought.slice(0, CURRENCIES_SAID).join(' and ') || 'nothing readable';
+  return `${counted.length} payments of ${said}${brought.length > CURRENCIES_SAID ? ' and others' : ''} in all`;
 }
 
 const CURRENCIES_SAID = 5;

@@ -133,9 +133,11 @@ function nextOfDead(timeline: Timeline): string[] {
       ? [`settled could not settle ${nameOf(last)}.`, 'Look at it']
       : [`settled could not settle ${dead.length} events.`, 'Look at the last one'];
   const show = `${found} ${look}: settled events show ${last.key}`;
-  const readable = dead.filter(({ fault }) => fault?.code !== 'unreadable_event').slice(-KEYS_NAMED_MAX);
+  const all = dead.filter(({ fault }) => fault?.code !== 'unreadable_event');
+  const readable = all.slice(-KEYS_NAMED_MAX);
   if (readable.length === 0) return [show];
-  const again = dead.length === 1 ? 'settle it again' : 'settle again those that could be read';
+  const which = all.length > KEYS_NAMED_MAX ? `, first the last ${KEYS_NAMED_MAX} of ${all.length}` : '';
+  const again = dead.length === 1 ? 'settle it again' : `settle again those that could be read${which}`;
   return [show, `When the cause is gone, ${again}: settled events replay ${readable.map(({ key }) => key).join(' ')}`];
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { listPayments } from '../../src/domain/decided_matter.ts';
-import { payments } from '../../src/domain/ledger.ts';
+import { inSum, payments } from '../../src/domain/ledger.ts';
 import { noticeBody, orderDocument, shownFlags } from '../../src/domain/notice.ts';
 import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step, UNSAID } from '../support/orders.ts';
 
@@ -72,6 +72,9 @@ describe('notice: the order as the shop sees it', () => {
     for (const currencies of [2, 21]) expect(told(currencies)[0]?.currency).toBe('BRL');
     const listed = (currencies: number) => listPayments(payments(inMany(currencies)));
     expect([4, 5, 6].map((currencies) => listed(currencies).sums.length)).toEqual([4, 5, 5]);
+    const summed = (currencies: number) => inSum(payments(inMany(currencies)));
+    expect(summed(5)).toMatch(/^21 payments of( and)?( ?[\d.]+ Q\w0 and){4} [\d.]+ BRL in all$/);
+    expect(summed(6)).toMatch(/^21 payments of [^L]+ and others in all$/);
     expect([listed(6).count, listed(6).named.length]).toEqual([21, 20]);
   });
 

@@ -132,6 +132,28 @@ describe('why: what the service answered when it was asked', () => {
   });
 
   it.each([
+    [9, ': settled events replay 1 2 3 4 5 6 7 8 9$'],
+    [10, ': settled events replay 1 2 3 4 5 6 7 8 9 10$'],
+    [11, ', first the last 10 of 11: settled events replay 2 3 4 5 6 7 8 9 10 11$'],
+  ])('advises to settle ten events again at most, and says of how many: of %d', (count, words) => {
+    const fault = { code: 'bug', message: 'broken' };
+    const events = Array.from({ length: count }, (_, n) => row({ key: n + 1, reading: null, status: 'dead', fault }));
+    const attention = events.map(({ key }) => ({
+      key,
+      kind: 'event_dead' as const,
+      subject: String(key),
+      reference: 'order-1',
+      detail: 'It could not be settled.',
+      params: null,
+      count: 1,
+      openedAtMs: NOW,
+      lastAtMs: NOW,
+    }));
+    const { next } = told({ events, attention });
+    expect(next).toMatch(new RegExp(`settle again those that could be read${words}`, 'm'));
+  });
+
+  it.each([
     [5, 'type_1, type_2, type_3 (2 times), type_4, type_5.'],
     [6, 'type_1, type_2, type_3 (2 times), type_4, type_5, others.'],
   ])('names five types of deliveries at most: of %d', (types, words) => {

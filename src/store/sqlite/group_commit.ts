@@ -89,7 +89,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   const savepoint = db.prepare('SAVEPOINT call');
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
-  const { assertInPlace, faultOf } = placeOf(path);
+  const { lostFault, faultOf } = placeOf(path);
   const run = (call: Call): CallAnswer => ({ ok: true, value: carryOut(of, verbs, call) });
 
   function runGuarded(call: Call): CallAnswer {
@@ -112,8 +112,8 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   function commitAll(calls: readonly Call[], runOne: (call: Call) => CallAnswer): CallAnswer[] {
     begin.run();
     const answers = calls.map(runOne);
-    assertInPlace();
-    if (of.bug !== null) throw of.bug;
+    const fault = lostFault() ?? of.bug;
+    if (fault !== null) throw fault;
     commit.run();
     return answers;
   }
@@ -164,11 +164,11 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
 function placeOf(path: string) {
   const { dev, ino } = statSync(path);
 
-  /** An unlinked file accepts commits that can never be read, so none of them may be acknowledged. */
-  function assertInPlace(): void {
+  /** Null while the file is in its place. An unlinked file accepts commits that can never be read. */
+  function lostFault(): Fault | null {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return;
-    throw new Fault(
+    if (found?.ino === ino && found.dev === dev) return null;
+    return new Fault(
       'terminal',
       'store_lost',
       `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
@@ -178,13 +178,8 @@ function placeOf(path: string) {
   /** What an error means. If the file is gone, that is why, whatever SQLite finds first. */
   function faultOf(error: unknown): unknown {
     const fault = storeFault(error, path);
-    try {
-      if (fault !== error) assertInPlace();
-      return fault;
-    } catch (lost) {
-      return lost;
-    }
+    return fault === error ? error : (lostFault() ?? fault);
   }
 
-  return { assertInPlace, faultOf };
+  return { lostFault, faultOf };
 }
