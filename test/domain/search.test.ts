@@ -55,6 +55,13 @@ describe('what a text may be', () => {
     },
   );
 
+  it('has six words at most, the longest ones: they find the fewest', () => {
+    const words = ['one', 'twos', 'three', 'fourth', 'fifthly', 'sixthies', 'seventhly'];
+    const asked = (count: number) => readSearch(words.slice(0, count).join(' ')).parts.map(({ from }) => from);
+    for (const count of [5, 6]) expect(asked(count).toSorted()).toEqual(words.slice(0, count).toSorted());
+    expect(asked(7)).toEqual(words.slice(1).toReversed());
+  });
+
   it('is the number of an event, or the id of a notice', () => {
     expect(readSearch('17')).toMatchObject({ eventKey: 17, notice: null });
     expect(readSearch(' msg_17_8f14e45fceea167a ')).toMatchObject({
