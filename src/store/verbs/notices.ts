@@ -112,9 +112,10 @@ export const tellingVerbs = {
     const values = { noticeKey, attempt, replica, nowMs, ...attemptColumns({ fault: null, answer }) };
     const taken = yield* tx.one<TakenNotice>(FINISH, values);
     if (taken === undefined) return 'lost';
+    // Before it raises a matter, as an attempt that fails locks them.
+    if (taken.hasFailures) endFailures(tx, nowMs);
     if (taken.hasEarlier && isAboutMoney(taken.type)) yield* supersede(tx, { orderKey: taken.orderKey, nowMs });
     tx.send(GIVE_NEXT_ITS_TURN, { orderKey: taken.orderKey, nowMs });
-    if (taken.hasFailures) endFailures(tx, nowMs);
     return 'done';
   },
   /**

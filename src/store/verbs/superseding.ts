@@ -92,7 +92,7 @@ const FIND_UNTOLD = statement(`
     (SELECT reference FROM orders WHERE key = n.order_key) AS reference,
     EXISTS (SELECT 1 FROM attention WHERE kind = '${UNTOLD.kind}' AND subject = '${UNTOLD.subject}'
       AND ended_at_ms IS NULL) AS isRaised, EXISTS (SELECT 1 FROM shop_failure WHERE raised) AS isKnown
-  FROM outbox n WHERE n.status = 'pending' AND n.attempt > 0 AND n.first_tried_at_ms <= @untilMs
+  FROM outbox n WHERE n.status IN ('pending', 'leased') AND n.attempt > 0 AND n.first_tried_at_ms <= @untilMs
     AND n.fault_code IS NOT NULL AND EXISTS (
       SELECT 1 FROM outbox owed WHERE owed.order_key = n.order_key AND owed.key >= n.key AND owed.created_at_ms <= @untilMs
         AND owed.status IN ('pending', 'leased') AND owed.type IN ${MONEY})

@@ -214,6 +214,20 @@ export function supersedingContract({ fresh }: Worlds): void {
       expect(await kinds()).toEqual(['money_untold']);
     });
 
+    it('stays while the notice that fails is being tried once more', async () => {
+      await failing([said('completed')], 'order.paid');
+      world.tick(2 * HOUR_MS);
+      const again = await claimOne('order.paid', true);
+      expect(await kinds()).toEqual(['money_untold']);
+      world.tick();
+      await claim(true);
+      expect(await kinds()).toEqual(['money_untold']);
+      await retry(again, { status: 500, body: '' });
+      await claim(true);
+      const [matter] = await openAttention(world.store);
+      expect([matter?.kind, matter?.openedAtMs]).toEqual(['money_untold', world.nowMs - 1_000]);
+    });
+
     it('ends when the shop has no callback any more', async () => {
       await failing([said('completed')], 'order.paid');
       world.tick(3 * MINUTE_MS);

@@ -276,6 +276,24 @@ describe('two replicas that tell one shop', () => {
       expect([await attempts(), await matters()]).toEqual([0, []]);
     });
 
+    it('are locked before the matter of dead notices, also by who gives a refused one up', async () => {
+      const link = await world.newLink();
+      await world.settle(link, [said('completed'), said('refunded')]);
+      const { nowMs } = world;
+      const answer = { status: 400, body: '' };
+      await one.retryNotice({ ...(await claimOne(one)), dueAtMs: nowMs + DAY_MS, fault: REFUSED, answer, nowMs });
+      const refunded = await claimOne(one);
+      // As a replica counts the attempt, and then raises the matter of the notice that died.
+      const burying = await counting();
+      // A deadlock would end this transaction, not the replica's, which is only carried out again.
+      await burying.query(`SET LOCAL deadlock_timeout = '10ms'`);
+      const taking = finish(one, refunded);
+      await untilBehind(burying);
+      await burying.query(RAISED.replace('shop_refuses_notices', 'notices_dead'));
+      await burying.query('COMMIT');
+      expect(await taking).toBe('done');
+    });
+
     it('begin anew where one fails while the row of those before ends', async () => {
       for (let n = 0; n < 2; n++) await told(1);
       const [first, second] = (await claim(one)) as [ClaimedNotice, ClaimedNotice];
