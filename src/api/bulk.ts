@@ -100,7 +100,8 @@ export const startBulk = operation({
     'With `preview` it only answers how many rows there are. Otherwise settled lists them at once, at most ' +
     `${ROWS_MAX} and the newest first, and goes through them one by one, as if each were named alone. \`filter\` has the ` +
     "parameters of the list's query, at least one of them. `end_attention` needs `kind` and a `reason`, " +
-    '`accept_orders` needs `hold` and a `reason`; it skips orders with several holds or more money than they ask for.',
+    '`accept_orders` needs `hold` and a `reason`; it skips orders with several holds, with more money than they ask for, ' +
+    'or with another hold by then.',
   body: z.strictObject({
     action,
     filter: z

@@ -99,5 +99,5 @@ function mismatchWords(order: Order): string | null {
   const [other] = others;
   if (other === undefined || others.length > 1) return null;
   const which = other.captured.amountMinor < amountMinor ? 'more' : 'less';
-  return `the payment is ${inMoney(other.captured)}, but the order asks for ${inMoney(order.amount)}, which is ${which} (amount_mismatch)`;
+  return `the payment is ${inMoney(other.captured)}${GONE[other.status]}, but the order asks for ${inMoney(order.amount)}, which is ${which} (amount_mismatch)`;
 }

@@ -8,7 +8,7 @@ import { headerNames } from '../../src/paylink/events.ts';
 import type { EventSummary } from '../../src/store/verbs/lists.ts';
 import type { NoticeSummary } from '../../src/store/verbs/notice_lists.ts';
 import type { Timeline } from '../../src/store/verbs/timeline.ts';
-import { aFact, anOrder, orderAfter, orderIn, reading } from '../support/orders.ts';
+import { aFact, anOrder, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);
 const MINUTE = 60_000;
@@ -362,6 +362,28 @@ describe('why: an order whose completion no reading showed', () => {
     const { answer, next } = told({ order });
     expect(answer).toMatch(/is held.*webhook said.*10 minutes.*\(unconfirmed\)/);
     expect(next).toMatch(/did not confirm.*settled orders check order-1\nTo mark the order paid, although/);
+  });
+});
+
+describe('why: an order held for other money than it asks for', () => {
+  const other = { quoteMoney: stated('30.00') };
+  it.each([
+    ['is there', [aFact('completed', other)], 'the payment is 30.00 BRL, but'],
+    [
+      'was refunded since',
+      [aFact('completed', other), aFact('refunded')],
+      'the payment is 30.00 BRL (refunded since), but',
+    ],
+    ['is disputed', [aFact('completed', other), aFact('disputed')], 'the payment is 30.00 BRL (disputed since), but'],
+    [
+      'was refunded when it was first heard of',
+      [aFact('refunded', other)],
+      'the payment is 30.00 BRL (refunded since), but',
+    ],
+  ])('says of money that %s what became of it', (_what, facts, words) => {
+    const order = orderAfter(anOrder(), ...facts.map((fact, n) => ({ ...fact, authority: reading(n + 1) })));
+    expect(order.state).toBe('held');
+    expect(told({ order }).answer).toContain(words);
   });
 });
 

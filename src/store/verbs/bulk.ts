@@ -32,9 +32,11 @@ export type BulkRun = {
   endedAtMs: number | null;
 };
 
-export type ClaimedBulk = Pick<BulkRun, 'key' | 'action' | 'reason' | 'author'> & { items: readonly number[] };
+export type ClaimedBulk = Pick<BulkRun, 'key' | 'action' | 'filter' | 'reason' | 'author'> & {
+  items: readonly number[];
+};
 
-/** `filter`: the request as JSON, for people. */
+/** `filter`: the request as JSON, for people and for what an action still compares with it. */
 type StartedBulk = Pick<BulkRun, 'action' | 'filter' | 'reason' | 'isMore'> & {
   keys: readonly number[];
   by: Author | null;
@@ -61,7 +63,7 @@ const CANCEL = statement(`
   WHERE key = @key AND status = 'running'`);
 // Skips a run that another replica is claiming now. On SQLite any earlier holder of a lease has ended.
 const FIND_FREE = statement(`
-  SELECT key, action, reason, author, token_sha256 AS tokenSha256 FROM bulk_run
+  SELECT key, action, filter, reason, author, token_sha256 AS tokenSha256 FROM bulk_run
   WHERE status = 'running' AND (due_at_ms <= @nowMs OR holder = @replica OR @isAlone::boolean) ORDER BY key LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED`);
 const LEASE = statement('UPDATE bulk_run SET holder = @replica, due_at_ms = @untilMs WHERE key = @key');
@@ -130,7 +132,7 @@ export const bulkVerbs = {
     const item = yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica });
     if (item === undefined) return 'lost';
     const by: Author | null = run.author === null ? null : { ...run.author, auditKey, bulk: String(key) };
-    const ended = yield* DO[run.action](tx, { itemKey, by, reason: run.reason ?? '', nowMs });
+    const ended = yield* DO[run.action](tx, { itemKey, by, filter: run.filter, reason: run.reason ?? '', nowMs });
     tx.send(END_ITEM, { key, itemKey, ...ended });
     tx.send(END_IF_EMPTY, { key, nowMs });
     return ended;

@@ -41,7 +41,7 @@ export const TABLES: Record<BulkAction, string> = {
 /** `skipped`: there was nothing to do. `detail`: the reason, as a code. */
 export type BulkOutcome = { outcome: 'changed' | 'skipped' | 'failed'; detail: string | null };
 
-type Doing = { itemKey: number; by: Author | null; reason: string; nowMs: number };
+type Doing = { itemKey: number; by: Author | null; filter: string; reason: string; nowMs: number };
 
 const CHANGED: BulkOutcome = { outcome: 'changed', detail: null };
 const skipped = (detail: string): BulkOutcome => ({ outcome: 'skipped', detail });
@@ -65,11 +65,14 @@ export const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<Bulk
     yield* writeAudit(tx, by, { action: 'check_order', subject: link.reference }, atMs);
     return CHANGED;
   },
-  *accept_orders(tx, { itemKey, by, reason, nowMs: atMs }) {
+  *accept_orders(tx, { itemKey, by, filter, reason, nowMs: atMs }) {
     lockOrder(tx, itemKey);
     const { order } = yield* loadOrder.byKey(tx, itemKey);
     // Whoever accepts many orders has one reason of holds in mind, and no money that cannot be right.
     if (order.holds.length > 1) return skipped('several_holds');
+    // Since the run was started, the order may have been decided about, and be held for something else.
+    const { hold } = JSON.parse(filter) as OrderFilter;
+    if (order.holds.some((open) => open.reason !== hold)) return skipped('other_hold');
     if (completedPayments(order).some((payment) => isMore(payment.captured, order.amount)))
       return skipped('more_than_asked');
     const made = yield* resolveOrder(tx, { reference: order.reference, decision: 'accept', reason, by, atMs });

@@ -17,8 +17,8 @@ export function bulkContract({ fresh }: Worlds): void {
 
   async function start(selection: BulkSelection, by: typeof ANA | null = ANA) {
     const { keys, isMore } = await world.store.findBulkKeys({ ...selection, limit: 10_000 });
-    const { action } = selection;
-    const started = { action, filter: '{"status":"dead"}', reason: 'seen', keys, isMore, by, atMs: world.tick() };
+    const { action, filter } = selection;
+    const started = { action, filter: JSON.stringify(filter), reason: 'seen', keys, isMore, by, atMs: world.tick() };
     return world.store.startBulk(started);
   }
 
@@ -110,6 +110,20 @@ export function bulkContract({ fresh }: Worlds): void {
         { subject: less.reference, actor: 'ana', reason: 'seen' },
       ]);
       expect((await world.timeline(less)).notices.map(({ type }) => type)).toContain('order.paid');
+    });
+
+    it('accepts no order that is held for something else when its turn comes', async () => {
+      const link = await world.newLink();
+      const paid = said('completed', { quoteMoney: stated('40.00') });
+      await world.settle(link, [paid]);
+      await start({ action: 'accept_orders', filter: { hold: 'amount_mismatch' } });
+      await world.store.resolveOrder({
+        ...{ reference: link.reference, decision: 'reject', reason: 'no', by: null, atMs: world.tick() },
+      });
+      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+      expect(await finish()).toEqual([{ outcome: 'skipped', detail: 'other_hold' }]);
+      const { order } = await world.timeline(link);
+      expect([order.state, order.holds.map(({ reason }) => reason)]).toEqual(['held', ['paid_after_cancel']]);
     });
 
     it('leaves no audit row if no person started it', async () => {
