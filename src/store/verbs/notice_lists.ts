@@ -59,7 +59,7 @@ export type ShopState = {
 export type NoticeRow = Omit<NoticeSummary, 'id' | 'fault' | 'answer'> & AttemptRow & { random: string };
 
 const NOTICE_COLUMNS = `n.key, n.notice_id AS random, o.reference, n.type, n.version, n.status, n.attempt,
-  coalesce(n.superseded, false) AS isSuperseded,
+  coalesce(n.superseded AND n.status = 'dead', false) AS isSuperseded,
   n.created_at_ms AS createdAtMs, CASE WHEN n.status = 'pending' THEN n.due_at_ms END AS dueAtMs,
   n.ended_at_ms AS endedAtMs, ${ATTEMPT}`;
 const TO_ITS_ORDER = 'JOIN orders o ON o.key = n.order_key';

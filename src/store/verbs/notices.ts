@@ -22,9 +22,11 @@ const due = (attempts: '= 0' | '> 0') =>
   );
 const DUE_NEW = due('= 0');
 const DUE_AGAIN = due('> 0');
+// A replica of the release before sends a superseded notice again as it is.
 const LEASE = statement(`
   UPDATE outbox SET status = 'leased', holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs,
-    ended_at_ms = NULL, first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = ANY(@keys::bigint[])`);
+    superseded = CASE WHEN superseded IS NOT NULL THEN false END, ended_at_ms = NULL,
+    first_tried_at_ms = coalesce(first_tried_at_ms, @nowMs) WHERE key = ANY(@keys::bigint[])`);
 
 const LOCK_ORDER_OF_NOTICE = statement(`
   SELECT 1 FROM orders o JOIN outbox n ON n.order_key = o.key WHERE n.key = @noticeKey FOR NO KEY UPDATE OF o`);

@@ -63,7 +63,8 @@ type Totals = Pick<Stats, 'drift' | 'webhooksMissing'> & Stats['feed'];
 const countsOf = (table: string, statuses: readonly string[]) =>
   statuses.map((status) => `SELECT '${status}' AS name, count(*) AS n FROM ${table} WHERE status = '${status}'`);
 
-export const COUNT_SUPERSEDED = `SELECT 'superseded' AS name, count(*) AS n FROM outbox WHERE superseded`;
+export const COUNT_SUPERSEDED = `SELECT 'superseded' AS name, count(*) AS n FROM outbox
+  WHERE superseded AND status = 'dead'`;
 
 /**
  * Counts the rows of each status except `done`; each of these statuses has an index.

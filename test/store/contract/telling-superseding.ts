@@ -127,6 +127,20 @@ export function supersedingContract({ fresh }: Worlds): void {
       expect(first).toMatch(/^order.payment_pending pending /);
     });
 
+    it('that a replica of the release before sends again is like any other, and counted once it is dead', async () => {
+      await superseded();
+      const counted = async () => (await world.store.stats(world.nowMs)).notices.dead ?? 0;
+      const listed = async () => (await world.store.listNotices({ status: 'dead', limit: 9 })).rows.length;
+      await world.run(`UPDATE outbox SET status = 'pending', attempt = 0, first_tried_at_ms = NULL, ended_at_ms = NULL,
+        due_at_ms = ${world.nowMs} WHERE superseded`);
+      expect(await notices()).toEqual(['order.payment_pending pending 0', 'order.paid done']);
+      expect([await counted(), await listed()]).toEqual([0, 0]);
+      const again = await claimOne('order.payment_pending');
+      await world.store.buryNotice({ ...again, fault: REFUSED, answer: ANSWER_400, nowMs: world.nowMs });
+      expect(await notices()).toEqual(['order.payment_pending dead', 'order.paid done']);
+      expect([await counted(), await listed(), await kinds()]).toEqual([1, 1, ['notices_dead']]);
+    });
+
     it('is left out when all that are dead are sent again, and is sent where a person names its type', async () => {
       await superseded();
       const keys = async (filter: object) => {
