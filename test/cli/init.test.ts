@@ -106,6 +106,7 @@ describe('cli: init writes what works', () => {
       [{ 'api-key-file': wrong }, 'service', /key/],
       [{ 'public-url': `http://127.0.0.1:${await freePort()}` }, 'public address', /does not arrive \(ECONNREFUSED\)/],
       [{ store: 'sqlite:./data/api-key/s.db' }, 'start', /data\/api-key/],
+      [{ store: 'sqlite:/proc/settled/s.db' }, 'start', /\/proc\/settled/],
       [{ store: noDatabase }, 'start', /database "none" does not exist/],
     ];
     for (const [given, name, detail] of table) {

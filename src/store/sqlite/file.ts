@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { storeFault } from './faults.ts';
@@ -23,13 +23,19 @@ export function syncPath(path: string): void {
 
 /** Makes a folder and its parents, and syncs each entry: a lost folder loses its content. */
 export function makeFolder(folder: string): void {
-  const first = mkdirSync(folder, { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
-  const last = resolve(first);
-  for (let made = resolve(folder); ; made = dirname(made)) {
-    syncPath(dirname(made));
-    if (made === last) return;
+  if (isFolder(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    // One at a time: making several at once never ends below a folder that takes none, such as /proc.
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (!isFolder(folder)) throw error;
   }
+  syncPath(dirname(folder));
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** SQLite would only say that it cannot open it. An empty volume mounted in the file's place is a folder. */
