@@ -1,12 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
-  closeSync,
   constants,
-  fsyncSync,
   lstatSync,
   mkdirSync,
-  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -17,6 +14,7 @@ import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
+import { syncPath } from '../store/sqlite/file.ts';
 import { CommandError } from './exit.ts';
 import { isGiven, settingOf } from './init_answers.ts';
 
@@ -148,9 +146,10 @@ export function writeFiles({ settings, secrets, kept }: InitPlan): string[] {
     chmodSync(FOLDER, 0o700);
     for (const path of kept) restrict(path);
     for (const [path, secret] of secrets) writeNew(path, `${secret}\n`);
-    syncFolder(FOLDER);
+    // Makes the names of new files durable.
+    syncPath(FOLDER);
     writeNew(ENV_FILE, text);
-    syncFolder('.');
+    syncPath('.');
     return [...secrets.keys(), ENV_FILE];
   } catch (error) {
     const { code, path = '.' } = error as NodeJS.ErrnoException;
@@ -172,16 +171,6 @@ function writeNew(path: string, text: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(path, { force: true });
     throw error;
-  }
-}
-
-/** Makes the names of new files durable. */
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
   }
 }
 
