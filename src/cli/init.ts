@@ -61,7 +61,7 @@ async function setUp(options: InitOptions): Promise<Report> {
   const plan = planFiles(answers, inherited);
   const { store } = readConfig(plan.environment);
   const isOldStore = store.engine === 'sqlite' && existsSync(store.path);
-  const files = writeFiles(plan);
+  const files = await writeFiles(plan);
   terminal?.say('\nWritten. settled is started for a moment, and doctor looks at it …');
   const config = readConfig();
   const checks = await consultDoctor(config);

@@ -14,7 +14,6 @@ import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { syncPath } from '../store/sqlite/file.ts';
 import { CommandError } from './exit.ts';
 import { isGiven, settingOf } from './init_answers.ts';
 
@@ -139,7 +138,8 @@ function readIfThere(path: string): string | undefined {
  * Writes secrets first and `.env` last, so that an interruption leaves no settings that name missing files. Returns the
  * paths. Throws `files_unwritable`.
  */
-export function writeFiles({ settings, secrets, kept }: InitPlan): string[] {
+export async function writeFiles({ settings, secrets, kept }: InitPlan): Promise<string[]> {
+  const { syncPath } = await import('../store/sqlite/file.ts');
   const text = envText(settings);
   try {
     mkdirSync(FOLDER, { recursive: true, mode: 0o700 });
