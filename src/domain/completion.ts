@@ -165,9 +165,21 @@ function completeKnown(order: Order, fact: PaymentFact, known: Payment): Decisio
   return decision(order, 'already_applied', 'payment_moves_forward_only');
 }
 
-/** A reading that shows a dispute as won may also be the first to name its money. Both make one decision. */
+/**
+ * A reading that shows a dispute as won may also be the first to name its money. Both make one decision. If it names
+ * other money than was counted and the order asks for, a person decides.
+ */
 function winAndName(order: Order, fact: PaymentFact, known: Payment, adopted: readonly Effect[]): Decision {
   const won = winDispute(order, fact, known, adopted);
+  const said = agreement(order, fact);
+  const { verdict } = said;
+  const pays = won.state === 'paid' && order.state !== 'paid';
+  if (pays && verdict !== 'equal' && verdict !== 'unnamed' && differs(known, said, fact)) {
+    const back = capture(order, { ...fact, paymentId: known.key }, said, !said.isNamed);
+    const isNamed = said.isNamed && order.flags.includes('money_unnamed');
+    const effects = [...adopted, back, ...(isNamed ? clear('money_unnamed') : [])];
+    return hold(order, 'money_does_not_agree', verdict, effects);
+  }
   const after = apply(order, won, 0);
   const back = payments(after).find((payment) => payment.key === known.key) as Payment;
   const { effects } = completeCounted(after, fact, back, []);

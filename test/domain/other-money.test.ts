@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { decidedParams } from '../../src/domain/decided_matter.ts';
+import { payments } from '../../src/domain/ledger.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 import {
@@ -80,6 +81,47 @@ describe('a dispute that was won', () => {
     );
     const { made, order } = step(both, read('completed'));
     expect([made.rule, order.state]).toEqual(['dispute_won', 'paid']);
+  });
+});
+
+describe('a dispute that was won with other money than was counted', () => {
+  const disputed = () => orderAfter(orderIn('paid'), aFact('disputed'));
+  it.each([
+    ['a quote of less', disputed(), { quoteMoney: stated('30.00') }, 'amount_mismatch', 3_000],
+    ['nothing readable', disputed(), { quoteMoney: stated('30.005') }, 'amount_mismatch', 0],
+    ['a link of less', disputed(), { linkMoney: stated('60.00') }, 'amount_mismatch', 6_000],
+    ['another currency', disputed(), { linkMoney: stated('100.00', 'USD') }, 'currency_mismatch', 10_000],
+    [
+      'less, when it is the first to name any',
+      orderAfter(anOrder(), aFact('disputed', { linkMoney: null })),
+      { quoteMoney: stated('30.00') },
+      'amount_mismatch',
+      3_000,
+    ],
+    [
+      'less, of a payment that had no id',
+      orderAfter(anOrder(), aFact('completed', { paymentId: null }), aFact('disputed', { paymentId: null })),
+      { quoteMoney: stated('30.00') },
+      'amount_mismatch',
+      3_000,
+    ],
+  ] as const)(
+    'by %s pays nothing: a person decides about what is named',
+    (_what, before, over, reason, amountMinor) => {
+      const { made, order } = step(before, read('completed', over));
+      expect([made.rule, order.state, order.flags]).toEqual(['money_does_not_agree', 'held', []]);
+      expect(order.holds.map((hold) => hold.reason)).toEqual([reason]);
+      const counted = payments(order);
+      expect(counted.map(({ captured, id }) => [captured.amountMinor, id])).toEqual([[amountMinor, 'pay_1']]);
+      expect(deeds(made)).not.toContain('notice order.paid');
+      expect(step(order, instruction('accept')).order.state).toBe('paid');
+    },
+  );
+
+  it('pays an order that was accepted for that money', () => {
+    const less = { quoteMoney: stated('30.00') };
+    const accepted = orderAfter(anOrder(), aFact('completed', less), instruction('accept'), aFact('disputed', less));
+    expect(step(accepted, read('completed', less)).order.state).toBe('paid');
   });
 });
 

@@ -108,7 +108,6 @@ function brokenLaws(order: Order, fact: PaymentFact, policy: SettlementPolicy, m
       (Number(fact.linkMoney.amount) === 100 && fact.linkMoney.currency === 'BRL') ||
       made.state !== 'paid' ||
       order.state === 'paid' ||
-      rule === 'dispute_won' ||
       rule === 'hold_accepted',
     'has the settlement that was decided':
       (then.settlement === null) === (order.settlement === null && ![...done].some(isSettling)),

@@ -158,6 +158,7 @@ const FACTS = [
   aFact('refunded', { paymentId: null }),
   aFact('completed', { authority: reading(1) }),
   aFact('completed', { authority: reading(2), paymentId: 'pay_2' }),
+  aFact('completed', { authority: reading(2), quoteMoney: stated('90') }),
   aFact('disabled', { authority: reading(1) }),
   aFact('unconfirmed', { authority: reading(1) }),
   ...(['cancel', 'accept', 'reject'] as const).map(instruction),
