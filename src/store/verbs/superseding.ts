@@ -86,17 +86,20 @@ export function* supersede(tx: Transaction, { orderKey, nowMs }: { orderKey: num
 const UNTOLD_MS = 120_000;
 const UNTOLD = { kind: 'money_untold', subject: 'shop' } as const;
 
-// A notice that failed holds up itself and what its order owes after it.
+// A notice that failed holds up itself and what its order owes after it, also while it is tried once more. Each status
+// has an index of its own.
+const failed = (status: 'pending' | 'leased') => `
+  SELECT * FROM (SELECT n.key, n.notice_id, n.order_key, n.first_tried_at_ms FROM outbox n
+    WHERE n.status = '${status}' AND n.attempt > 0 AND n.first_tried_at_ms <= @untilMs AND n.fault_code IS NOT NULL
+      AND EXISTS (SELECT 1 FROM outbox owed WHERE owed.order_key = n.order_key AND owed.key >= n.key
+        AND owed.created_at_ms <= @untilMs AND owed.status IN ('pending', 'leased') AND owed.type IN ${MONEY})
+    ORDER BY n.first_tried_at_ms LIMIT 1) AS ${status}_notice`;
 const FIND_UNTOLD = statement(`
   SELECT n.key, n.notice_id AS random, n.first_tried_at_ms AS sinceMs,
     (SELECT reference FROM orders WHERE key = n.order_key) AS reference,
     EXISTS (SELECT 1 FROM attention WHERE kind = '${UNTOLD.kind}' AND subject = '${UNTOLD.subject}'
       AND ended_at_ms IS NULL) AS isRaised, EXISTS (SELECT 1 FROM shop_failure WHERE raised) AS isKnown
-  FROM outbox n WHERE n.status IN ('pending', 'leased') AND n.attempt > 0 AND n.first_tried_at_ms <= @untilMs
-    AND n.fault_code IS NOT NULL AND EXISTS (
-      SELECT 1 FROM outbox owed WHERE owed.order_key = n.order_key AND owed.key >= n.key AND owed.created_at_ms <= @untilMs
-        AND owed.status IN ('pending', 'leased') AND owed.type IN ${MONEY})
-  ORDER BY n.first_tried_at_ms LIMIT 1`);
+  FROM (${failed('pending')} UNION ALL ${failed('leased')}) AS n ORDER BY n.first_tried_at_ms LIMIT 1`);
 type Untold = { key: number; random: string; sinceMs: number; reference: string; isRaised: boolean; isKnown: boolean };
 
 /** Raises or ends the matter that news about money has waited for minutes, whatever the shop takes of other orders. */

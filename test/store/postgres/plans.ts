@@ -23,6 +23,7 @@ export function noting(tx: Transaction, asked: QueryConfig[]): Transaction {
   const note = (statement: Statement, values: object = {}) => void asked.push(queryOf(statement, values));
   return {
     ...tx,
+    send: (statement, values) => tx.send(statement, values),
     all: (statement, values) => {
       note(statement, values);
       return tx.all(statement, values);

@@ -1,11 +1,14 @@
+import type { QueryConfig } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import type { NoticeSummary } from '../../../src/store/verbs/notice_lists.ts';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
+import { noteUntoldMoney } from '../../../src/store/verbs/superseding.ts';
 import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
-import { connectTo } from './opening.ts';
+import { connectTo, openTestDatabase } from './opening.ts';
+import { noting, tablesScanned } from './plans.ts';
 import { openTwoReplicas, sharedReplicas, type TwoReplicas } from './two_replicas.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
@@ -72,6 +75,22 @@ describe('two replicas that tell one shop', () => {
       await holder.query('ROLLBACK');
       expect((await claim(other)).map(({ id }) => id)).toEqual(first.notices.map(({ id }) => id));
     });
+  });
+
+  it('the search for news about money that waits reads none of the many notices that the shop took', async () => {
+    await told(1);
+    const client = await connectTo(url);
+    await client.query(`
+      INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms, status, attempt, first_tried_at_ms)
+      SELECT 'taken', o.key, 'order.paid', n, '{}', 1, 'done', 1, 1 FROM orders o, generate_series(9, 9000) n`);
+    await client.query('ANALYZE outbox');
+    const db = openTestDatabase(url);
+    const asked: QueryConfig[] = [];
+    await db.write((tx) => noteUntoldMoney(noting(tx, asked), world.nowMs));
+    await db.close();
+    expect(asked).toHaveLength(1);
+    const { rows } = await client.query(`EXPLAIN (GENERIC_PLAN, FORMAT JSON) ${asked[0]?.text}`);
+    expect(tablesScanned(rows)).not.toContain('outbox');
   });
 
   describe('a holder whose lease lapsed', () => {
