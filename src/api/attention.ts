@@ -119,8 +119,8 @@ const SAMPLE = {
       subject: PAID.reference,
       reference: PAID.reference,
       detail:
-        'Order order-8001 (100.00 BRL) is held: the payment is 60.00 BRL, but the order asks for 100.00 BRL, ' +
-        'which is more (amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
+        'Order order-8001 (100.00 BRL) is held: 60.00 BRL came, 40.00 BRL less than it asks for ' +
+        '(amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
         'order paid: settled orders resolve order-8001 --accept --reason TEXT. …',
       openedAt: AT,
       lastAt: AT,

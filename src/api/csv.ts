@@ -1,5 +1,6 @@
 import type { Response } from 'express';
 import { z } from 'zod';
+import { amountIn } from '../domain/money.ts';
 import { type OrderDocument, orderDocument } from '../domain/notice.ts';
 import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -133,7 +134,7 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   balance: ({ paymentsTotal: { sums }, currency }) => decimal(sums.find((sum) => sum.currency === currency)?.balance),
   otherCurrencies: ({ paymentsTotal: { sums }, currency }) => {
     const others = sums.filter((sum) => sum.currency !== currency);
-    return others.map((sum) => `${sum.captured} ${sum.currency}`).join(' ') || null;
+    return others.map(({ captured: amount, currency }) => amountIn({ amount, currency })).join(' ') || null;
   },
   createdAt: ({ createdAt }) => createdAt,
   paidAt: ({ paidAt }) => paidAt,
@@ -153,7 +154,7 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   linkUrl: ({ link }) => link?.url ?? null,
   title: ({ title }) => title,
   stated: ({ payments }) =>
-    payments.flatMap(({ stated }) => (stated === null ? [] : `${stated.amount} ${stated.currency}`)).join(' ') || null,
+    payments.flatMap(({ stated }) => (stated === null ? [] : amountIn(stated))).join(' ') || null,
 };
 
 export const ordersCsv = operation({

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { agreement } from '../domain/comparison.ts';
+import { agreement, unreadable } from '../domain/comparison.ts';
 import type { PaymentFact } from '../domain/fact.ts';
-import type { Money } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { ENTRY_KINDS } from '../explain/chronicle.ts';
@@ -61,8 +60,8 @@ const TIMELINE = {
     },
   ],
   next: [
-    'settled asks the service at 2030-02-01T12:00:00.000Z, in 1 d, on schedule: refunds, disputes and second payments have no ' +
-      'webhook.',
+    'settled asks the service at 2030-02-01T12:00:00.000Z, in 1 d, on schedule: the service may send no webhook ' +
+      'for refunds, disputes and second payments.',
   ],
   service: {
     at: '2030-01-31T11:59:59.992Z',
@@ -110,6 +109,8 @@ export const showTimeline = operation({
   ),
   answer: async ({ store, clock, asking, canTell, headerNames, unlisted }, { reference }) => {
     const timeline = found(await store.timeline(reference), 'order', reference);
+    const last = await readLastWord(store, timeline);
+    const differ = differences(timeline, last, { canTell });
     const explained = explain(timeline, {
       nowMs: clock.nowMs(),
       canAsk: asking !== null,
@@ -118,15 +119,15 @@ export const showTimeline = operation({
       canTell,
       headerNames,
       moneyInDoubt: await readMoneyInDoubt(store, timeline),
+      isDifferent: differ.length > 0,
       shopFailures: canTell ? (await store.shopState()).failures : null,
     });
-    const last = await readLastWord(store, timeline);
     return {
       order: orderDocument(timeline.order),
       ...explained,
       service: last && serviceDocument(timeline.order, last),
       decided: decidedDocument(timeline),
-      differences: differences(timeline, last, { canTell }),
+      differences: differ,
     };
   },
 });
@@ -165,7 +166,7 @@ function factsOf(body: Uint8Array, reading: number | null): readonly PaymentFact
 }
 
 /** The money of the completed payment in the newest webhook that the service has not confirmed. */
-async function readMoneyInDoubt(store: Pick<Store, 'findEvent'>, timeline: Timeline): Promise<Money | null> {
+async function readMoneyInDoubt(store: Pick<Store, 'findEvent'>, timeline: Timeline) {
   if (!isUnconfirmed(timeline)) return null;
   const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
   const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;
@@ -173,5 +174,5 @@ async function readMoneyInDoubt(store: Pick<Store, 'findEvent'>, timeline: Timel
   if (parsed === undefined) return null;
   const fact = readEvent(parsed).facts.find(({ kind }) => kind === 'completed');
   if (fact === undefined || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
-  return agreement(timeline.order, fact).captured;
+  return { captured: agreement(timeline.order, fact).captured, stated: unreadable(timeline.order, fact) };
 }

@@ -1,5 +1,6 @@
 import type { GroupDocument, MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
+import { amountIn } from '../domain/money.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { total } from '../explain/glossary.ts';
 import { defineCommand } from './command.ts';
@@ -80,9 +81,14 @@ function groupLines(groups: readonly GroupDocument[]): Block[] {
     kind: kindWords,
     count: 'count',
     'oldest since': 'oldestAt',
-    asked: ({ sums }) => sums.map(({ asked, currency }) => `${asked} ${currency}`).join(', '),
+    asked: ({ sums }) =>
+      sums
+        .flatMap(({ asked, currency }) => (Number(asked) === 0 ? [] : amountIn({ amount: asked, currency })))
+        .join(', '),
     balance: ({ sums }) =>
-      sums.map(({ balance, currency }) => (balance === null ? 'not readable' : `${balance} ${currency}`)).join(', '),
+      sums
+        .map(({ balance, currency }) => (balance === null ? 'not readable' : amountIn({ amount: balance, currency })))
+        .join(', '),
     meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
   };
   return table(groups, columns);
@@ -98,7 +104,7 @@ const MATTER_COLUMNS: Columns<MatterDocument> = {
   since: 'openedAt',
   kind: kindWords,
   order: 'reference',
-  asked: ({ order }) => (order === null ? null : `${order.amount} ${order.currency}`),
+  asked: ({ order }) => (order === null ? null : amountIn(order)),
   captured: ({ order }) => (order === null ? null : capturedWords(order)),
   times: 'count',
   detail: 'detail',

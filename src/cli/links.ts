@@ -1,3 +1,4 @@
+import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
@@ -74,7 +75,7 @@ function report(answer: LinkAnswer, message: string): Report {
   const { link, order } = answer;
   const lines = record({
     order: order.reference,
-    amount: `${order.amount} ${order.currency}`,
+    amount: amountIn(order),
     state: order.state,
     link: link.id,
     webhookUrl: link.webhookUrl,

@@ -1,5 +1,6 @@
 import type { ListedOrderDocument } from '../api/order.ts';
 import { sumWords } from '../domain/ledger.ts';
+import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
@@ -118,7 +119,7 @@ function buyerOf({ payment, customer }: ListedOrderDocument): OrderDocument['cus
 const COLUMNS: Columns<ListedOrderDocument> = {
   reference: 'reference',
   state: ({ state, hold, holds }) => (hold === null ? state : `${state}: ${unique(holds.map(({ reason }) => reason))}`),
-  asked: ({ amount, currency }) => `${amount} ${currency}`,
+  asked: amountIn,
   captured: capturedWords,
   created: 'createdAt',
   paid: 'paidAt',
@@ -131,8 +132,9 @@ function unique(words: readonly string[]): string {
 
 /** What was captured for an order, and what is left of it if some was refunded. */
 export function capturedWords({ payments, paymentsTotal }: Pick<OrderDocument, 'payments' | 'paymentsTotal'>): string {
-  const sums = paymentsTotal.sums.map(({ captured, balance, currency }) =>
-    captured === balance ? `${captured} ${currency}` : `${captured} ${currency} (${balance} left)`,
+  const sums = paymentsTotal.sums.map(
+    ({ captured, balance, currency }) =>
+      `${amountIn({ amount: captured, currency })}${captured === balance ? '' : ` (${balance} left)`}`,
   );
   const unread = payments.filter(({ amount }) => amount === null);
   return [...sums, ...unread.map(({ stated }) => sumWords(null, stated))].join(', ');
@@ -252,11 +254,13 @@ function report(answer: OrderAnswer, before: readonly string[] = []): Report {
 
 function orderLines({ link, payments, paymentsTotal, ...order }: OrderDocument): Block[] {
   const { count, sums } = paymentsTotal;
-  const all = sums.map(({ captured, currency }) => `${count}, with ${captured} ${currency} captured`);
+  const all = sums.map(
+    ({ captured, currency }) => `${count}, with ${amountIn({ amount: captured, currency })} captured`,
+  );
   return record({
     reference: order.reference,
     state: order.state,
-    amount: `${order.amount} ${order.currency}`,
+    amount: amountIn(order),
     title: order.title ?? undefined,
     'customer (the shop)': customerText(order.customer) || undefined,
     metadata: order.metadata === null ? undefined : JSON.stringify(order.metadata),
@@ -282,7 +286,7 @@ type Payment = OrderDocument['payments'][number];
 
 /** Names what the customer paid if that is not the amount that counts; and below it what else the service says. */
 function paymentLines({ id, status, amount, currency, customerPaid, stated, ...said }: Payment): string[] {
-  const besides = customerPaid === null ? '' : ` (the customer paid ${customerPaid.amount} ${customerPaid.currency})`;
+  const besides = customerPaid === null ? '' : ` (the customer paid ${amountIn(customerPaid)})`;
   const { customer, method, installments, totalBRL } = said;
   const who = customerText(customer);
   const words = [
@@ -294,7 +298,7 @@ function paymentLines({ id, status, amount, currency, customerPaid, stated, ...s
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),
   ];
-  const money = sumWords(amount === null ? null : `${amount} ${currency}`, stated);
+  const money = sumWords(amount === null ? null : amountIn({ amount, currency }), stated);
   const line = `${id ?? 'without an id'}: ${status}, ${money}${besides}`;
   return words.length === 0 ? [line] : [line, `  ${words.join('; ')}`];
 }

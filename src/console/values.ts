@@ -1,4 +1,5 @@
 import type { OUTCOMES } from '../domain/decision.ts';
+import { amountIn, isCurrency } from '../domain/money.ts';
 import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
@@ -15,7 +16,7 @@ const formats = new Map<string, Intl.NumberFormat | null>();
 
 /**
  * An amount in the way of the view's locale: `R$ 48,00` in pt-BR, `R$48.00` in English. `amount` is a decimal text and every
- * digit of it is shown. What is no decimal, or in no currency that is known, is shown as it is.
+ * digit of it is shown. What is no decimal, or in no currency that is known, is shown as everywhere else.
  */
 export function money(view: Pick<View, 'locale'>, amount: string, currency: string): Html {
   return html`<data class="money" value="${currency} ${amount}">${moneyText(view.locale, amount, currency)}</data>`;
@@ -25,7 +26,7 @@ export function moneyText(locale: string, amount: string, currency: string): str
   const decimals = DECIMAL.exec(amount);
   const format = decimals === null ? null : formatOf(locale, currency, decimals[1]?.length ?? 0);
   // A text is taken as the exact decimal that it is; a number could not hold each.
-  return format?.format(amount as `${number}`) ?? `${currency} ${amount}`;
+  return format?.format(amount as `${number}`) ?? amountIn({ amount, currency });
 }
 
 function formatOf(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
@@ -40,7 +41,7 @@ function formatOf(locale: string, currency: string, digits: number): Intl.Number
 
 function makeFormat(locale: string, currency: string, digits: number): Intl.NumberFormat | null {
   // Node takes any three letters for a currency.
-  if (!/^[A-Z]{3}$/.test(currency)) return null;
+  if (!isCurrency(currency)) return null;
   return new Intl.NumberFormat(locale, {
     style: 'currency',
     currency,
@@ -53,8 +54,9 @@ function makeFormat(locale: string, currency: string, digits: number): Intl.Numb
 const AMOUNT = String.raw`\d{1,40}(?:\.\d{1,20})?`;
 const ISO_TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z`;
 const CURRENCY = Intl.supportedValuesOf('currency').join('|');
+/** What is quoted stays as the service wrote it. */
 const IN_PROSE = new RegExp(
-  `(?<![\\w.,-])(?:(${AMOUNT}) (${CURRENCY})|(${CURRENCY}) (${AMOUNT})|(${ISO_TIME}))(?![\\w-])`,
+  `(?<![\\w.,"-])(?:(${AMOUNT}) (${CURRENCY})|(${CURRENCY}) (${AMOUNT})|(${ISO_TIME}))(?![\\w-])`,
   'g',
 );
 

@@ -1,7 +1,7 @@
 import type { Decision, Effect } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, sumWords } from './ledger.ts';
-import { formatAmount } from './money.ts';
+import { amountIn, formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 
 /** Why an order changed. `id` is the event's key, the reading's number, or the person's reason. */
@@ -45,10 +45,10 @@ function describeEntry(entry: LedgerEntry): string {
   const isCapture = kind === 'captured';
   const isUnread = isCapture && !isReadable(entry) && (stated !== null || (isAssumed && customerPaid === null));
   const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
-  const paid = customerPaid === null ? '' : `; the customer paid ${customerPaid.amount} ${customerPaid.currency}`;
+  const paid = customerPaid === null ? '' : `; the customer paid ${amountIn(customerPaid)}`;
   // A reversal of zero only names a sum, or takes back what was not readable.
-  const sum = isCapture || isReadable(entry) ? `${kind} ${formatAmount(entry)} ${currency}` : kind;
-  const money = isUnread ? `${kind} ${sumWords(null, stated)}` : sumWords(sum, stated);
+  const sum = isCapture || isReadable(entry) ? `${kind} ${amountIn({ amount: formatAmount(entry), currency })}` : kind;
+  const money = isUnread ? `${kind} an amount that is ${sumWords(null, stated)}` : sumWords(sum, stated);
   return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
@@ -88,7 +88,7 @@ function inWords(order: Order): string {
     all.length > PAYMENTS_LISTED_MAX
       ? [inSum(all)]
       : all.map(({ captured, balance, stated }) =>
-          sumWords(isReadable(captured) ? `${formatAmount(balance)} ${balance.currency}` : null, stated),
+          sumWords(isReadable(captured) ? amountIn({ amount: formatAmount(balance), ...balance }) : null, stated),
         );
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }

@@ -1,5 +1,5 @@
 import type { Money } from './money.ts';
-import { assertAmountMinor, formatAmount } from './money.ts';
+import { amountIn, assertAmountMinor, formatAmount } from './money.ts';
 
 type EntryKind = 'captured' | 'refunded' | 'disputed';
 
@@ -80,11 +80,10 @@ export function isReadable({ amountMinor }: Money): boolean {
   return amountMinor !== 0;
 }
 
-/** A sum in words, and what the service names instead. `sum`: null if it is not readable. */
+/** A sum in words, and what the service names instead. `sum`: null if it is not readable; the words quote what is named. */
 export function sumWords(sum: string | null, stated: Stated | null): string {
-  const named = stated === null ? null : `${stated.amount} ${stated.currency}`;
-  if (sum === null) return named === null ? 'not readable' : `not readable: ${named}`;
-  return named === null ? sum : `${sum} (the service names ${named})`;
+  if (sum === null) return `not readable${stated === null ? '' : ` ("${stated.amount} ${stated.currency}")`}`;
+  return stated === null ? sum : `${sum} (the service names ${amountIn(stated)})`;
 }
 
 export function completedPayments(books: Books): Payment[] {
@@ -120,8 +119,8 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
 
 /** The number of payments and their sums, in words. */
 export function inSum(counted: readonly Payment[]): string {
-  const brought = sums(counted, '').map(
-    ({ captured, currency }) => `${formatAmount({ amountMinor: captured, currency })} ${currency}`,
+  const brought = sums(counted, '').map(({ captured, currency }) =>
+    amountIn({ amount: formatAmount({ amountMinor: captured, currency }), currency }),
   );
   const said = brought.slice(0, CURRENCIES_SAID).join(' and ') || 'nothing readable';
   return `${counted.length} payments of ${said}${brought.length > CURRENCIES_SAID ? ' and others' : ''} in all`;

@@ -81,6 +81,14 @@ export function formatAmount({ amountMinor, currency }: { amountMinor: number | 
   return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
 }
 
+/** How ISO 4217 and SETTLED_CURRENCY write a currency: capitals, then perhaps digits. */
+const CODE = /^[A-Z][A-Z0-9]{2,11}$/;
+
+/** `100.00 BRL`. A currency that is written otherwise, such as `R$`, is quoted: it need not be the one that it resembles. */
+export function amountIn({ amount, currency }: { amount: string; currency: string }): string {
+  return `${amount} ${CODE.test(currency) ? currency : `"${currency}"`}`;
+}
+
 export function isSameMoney(one: Money, other: Money): boolean {
   return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }

@@ -98,6 +98,7 @@ function mismatchWords(order: Order): string | null {
   );
   const [other] = others;
   if (other === undefined || others.length > 1) return null;
-  const which = other.captured.amountMinor < amountMinor ? 'more' : 'less';
-  return `the payment is ${inMoney(other.captured)}${GONE[other.status]}, but the order asks for ${inMoney(order.amount)}, which is ${which} (amount_mismatch)`;
+  const difference = other.captured.amountMinor - amountMinor;
+  const which = `${inMoney({ amountMinor: Math.abs(difference), currency })} ${difference < 0 ? 'less' : 'more'}`;
+  return `${inMoney(other.captured)} came${GONE[other.status]}, ${which} than it asks for (amount_mismatch)`;
 }

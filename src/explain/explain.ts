@@ -1,4 +1,5 @@
 import { listed, payments, type Stated } from '../domain/ledger.ts';
+import { amountIn, isSameMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -79,9 +80,7 @@ function paidWords(order: Order): string {
   const sum = isNamed ? capturedWords(counted) : 'the payment';
   const paid = counted?.customerPaid ?? null;
   const beside =
-    paid === null
-      ? ''
-      : ` The service says that the customer paid ${paid.amount} ${paid.currency}: ${meaning(order, paid)}.`;
+    paid === null ? '' : ` The service says that the customer paid ${amountIn(paid)}: ${meaning(order, paid)}.`;
   const learned = {
     webhook: `The service reported ${sum} in an authentic webhook`,
     reconciliation: `The service reported ${sum} when settled asked`,
@@ -113,9 +112,9 @@ function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
     ? 'settled has not counted it.'
     : 'settled asks the service before it counts anything.';
   if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
-  const isEqual = moneyInDoubt.amountMinor === amount.amountMinor && moneyInDoubt.currency === amount.currency;
+  const isEqual = isSameMoney(moneyInDoubt.captured, amount);
   const of = isEqual ? '' : `, but the order asks for ${inMoney(amount)}`;
-  return [`A webhook says that ${inMoney(moneyInDoubt)} was paid${of}. ${asked}`];
+  return [`A webhook says that ${capturedWords(moneyInDoubt)} was paid${of}. ${asked}`];
 }
 
 /** Says that the link has ended. The state `expired` says it already. */

@@ -2,7 +2,7 @@ import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule, SaidReturn } from '../domain/decision.ts';
 import { isReadable, sumWords } from '../domain/ledger.ts';
 import type { AttentionKind, NamedPayment, PaymentList } from '../domain/matter.ts';
-import { formatAmount, type Money } from '../domain/money.ts';
+import { amountIn, formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
@@ -175,11 +175,11 @@ export function iso(ms: number): string {
 }
 
 /** `100.00 BRL`. */
-export function inMoney(amount: Money | { amountMinor: bigint; currency: string }): string {
-  return `${formatAmount(amount)} ${amount.currency}`;
+export function inMoney(money: Money | { amountMinor: bigint; currency: string }): string {
+  return amountIn({ amount: formatAmount(money), currency: money.currency });
 }
 
-/** What was captured, if settled can read it. */
+/** An amount that was captured or reported; if it is not readable, what stands in its place. */
 export function capturedWords({ captured, stated }: Pick<NamedPayment, 'captured' | 'stated'>): string {
   return isReadable(captured) ? inMoney(captured) : `an amount that is ${sumWords(null, stated ?? null)}`;
 }

@@ -1,5 +1,5 @@
 import { listPayments, owedBack } from '../domain/decided_matter.ts';
-import type { Money } from '../domain/money.ts';
+import type { Payment } from '../domain/ledger.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -28,7 +28,9 @@ export type Means = {
   /** Where settled looks for the signature and the timestamp of a delivery today. */
   headerNames: HeaderNames;
   /** What was paid, by a webhook that the service has not confirmed; null if there is no such webhook, or it names no money. */
-  moneyInDoubt: Money | null;
+  moneyInDoubt: Pick<Payment, 'captured' | 'stated'> | null;
+  /** Whether the service, settled and the shop differ. */
+  isDifferent: boolean;
 };
 
 /** Whether a webhook spoke of a completed payment that the service has not confirmed: not yet, or not in time. */
@@ -68,7 +70,12 @@ export function whatFollows(timeline: Timeline, means: Means): string[] {
   }
   if (means.canAsk) lines.push(...nextOfAsking(timeline, means));
   if (means.canTell) lines.push(...nextOfNotices(timeline, means));
-  return lines.length === 0 ? ['Nothing more to do: the order is complete.'] : lines;
+  if (lines.length > 0) return lines;
+  return [
+    means.isDifferent
+      ? 'settled has nothing more to do, but the service, settled and the shop do not agree about this order.'
+      : 'Nothing more to do: the order is complete.',
+  ];
 }
 
 function nextOfOpening({ order, opening }: Timeline, { nowMs, canAsk }: Means): string[] {
@@ -267,7 +274,7 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
         ? ': the customer might still pay'
         : isUnpaid || order.settlement === null
           ? ''
-          : ': the service sends no webhook for refunds, disputes and second payments';
+          : ': the service may send no webhook for refunds, disputes and second payments';
     return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
   }
   return isUnpaid ? [`settled no longer asks the service on schedule.${now}`] : [];

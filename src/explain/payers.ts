@@ -1,4 +1,5 @@
 import { type Payment, payments } from '../domain/ledger.ts';
+import { amountIn } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import { customerWords, detailsOf, type PaymentDetails, TOTAL_CURRENCY } from '../domain/payment_details.ts';
 import { inMoney, inNumber, iso } from './glossary.ts';
@@ -60,7 +61,6 @@ function totalWords({ totalBrlMinor }: PaymentDetails, payment: Payment | null):
   if (totalBrlMinor === null) return '';
   const total = { amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY };
   const paid = payment?.customerPaid ?? null;
-  const known =
-    payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : `${paid.amount} ${paid.currency}`];
+  const known = payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : amountIn(paid)];
   return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total with interest`;
 }

@@ -1,11 +1,11 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { isReadable, payments, sumWords } from '../domain/ledger.ts';
-import type { Money } from '../domain/money.ts';
+import { amountIn, type Money } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
-import { inMoney, words } from './glossary.ts';
+import { capturedWords, inMoney, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
 
@@ -50,7 +50,7 @@ function moneyWords(order: Order, fact: PaymentFact): string {
   const { captured } = agreement(order, fact);
   if (!isReadable(captured)) return sumWords(null, unreadable(order, fact));
   const sum = fact.kind === 'refunded' || fact.kind === 'disputed' ? statedSum(order, fact) : null;
-  return sum === null ? inMoney(captured) : `${sum.amount} ${sum.currency}`;
+  return sum === null ? inMoney(captured) : amountIn(sum);
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
@@ -106,10 +106,10 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
     return `The service names an amount of ${name} that is ${moneyWords(order, fact)}; settled counted no money for it.`;
   }
   if (!isSame(own.captured, captured) || own.stated !== null) {
-    return `The service says that ${name} is ${moneyWords(order, fact)}, but settled counted ${inMoney(own.captured)}.`;
+    return `The service says that ${name} is ${moneyWords(order, fact)}, but settled counted ${capturedWords(own)}.`;
   }
   if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
-  return `The service says that ${name} is ${inMoney(captured)}, but the order asks for ${inMoney(order.amount)}.`;
+  return `The service says that ${name} is ${moneyWords(order, fact)}, but the order asks for ${inMoney(order.amount)}.`;
 }
 
 function isSame(one: Money, other: Money): boolean {

@@ -85,7 +85,7 @@ describe('console: an order', () => {
     const reference = await held();
     const { markup } = await see('/attention?kind=hold');
     const row = markup.split('<tr ').find((one) => one.includes(`/orders/${reference}"`)) ?? '';
-    expect(textOf(`<main>${row}`)).toContain('R$60.00, but the order asks for R$100.00');
+    expect(textOf(`<main>${row}`)).toContain('R$60.00 came, R$40.00 less than it asks for');
     expect(textOf(`<main>${row}`)).not.toContain('settled ');
     for (const decision of ['accept', 'reject']) {
       const [, query] = new RegExp(`href="/orders/${reference}(\\?[^"#]+)#${decision}"`).exec(row) ?? [];

@@ -39,17 +39,19 @@ describe('console: money', () => {
   });
 
   it.each([
-    ['1e2', 'BRL'],
-    ['', 'BRL'],
-    ['48,00', 'BRL'],
-    ['NaN', 'BRL'],
-    ['0x10', 'BRL'],
-    ['9'.repeat(41), 'BRL'],
-    ['48.00', 'reais'],
-    ['48.00', ''],
-    ['48.00', 'b"r'],
-  ])('is left as it is if it is no decimal of a currency: %j %j', (amount, currency) => {
-    expect(moneyText('en', amount, currency)).toBe(`${currency} ${amount}`);
+    ['1e2', 'BRL', '1e2 BRL'],
+    ['', 'BRL', ' BRL'],
+    ['48,00', 'BRL', '48,00 BRL'],
+    ['NaN', 'BRL', 'NaN BRL'],
+    ['0x10', 'BRL', '0x10 BRL'],
+    ['9'.repeat(41), 'BRL', `${'9'.repeat(41)} BRL`],
+    ['48.00', 'USDT', '48.00 USDT'],
+    ['48.00', 'R$', '48.00 "R$"'],
+    ['48.00', '986', '48.00 "986"'],
+    ['48.00', 'reais', '48.00 "reais"'],
+    ['48.00', '', '48.00 ""'],
+  ])('is left as it is if it is no decimal of a currency: %j %j', (amount, currency, expected) => {
+    expect(moneyText('en', amount, currency)).toBe(expected);
   });
 
   it('keeps every digit, whatever the size, the currency and the locale', () => {
@@ -113,6 +115,7 @@ describe('console: sentences of the API', () => {
   it.each([
     ['1', 'Order 1 (100.00 BRL) is held: paid: BRL 160.00.', 'Order 1 ( R$100.00 ) is held: paid: R$160.00.'],
     ['BRL 5', 'Order BRL 5 (5.00 BRL) is paid.', 'Order BRL 5 ( R$5.00 ) is paid.'],
+    ['a', 'It is not readable ("9.999 BRL"), 5.00 "R$".', 'It is not readable ("9.999 BRL"), 5.00 "R$".'],
     ['a.b', 'Order a.b is paid; order axb is not.', 'Order a.b is paid; order axb is not.'],
   ])('show money as pages do, and the name of an order as it is: %s', (name, sentence, shown) => {
     expect(textOf(`<main>${prose(viewOf(), sentence, name).markup}`).trim()).toBe(shown);

@@ -87,6 +87,7 @@ const told = (
     shopFailures,
     headerNames: headerNames(prefix),
     moneyInDoubt: null,
+    isDifferent: false,
   });
   return { answer, entries, next: next.join('\n') };
 };
@@ -368,17 +369,17 @@ describe('why: an order whose completion no reading showed', () => {
 describe('why: an order held for other money than it asks for', () => {
   const other = { quoteMoney: stated('30.00') };
   it.each([
-    ['is there', [aFact('completed', other)], 'the payment is 30.00 BRL, but'],
+    ['is there', [aFact('completed', other)], '30.00 BRL came, 70.00 BRL less'],
     [
       'was refunded since',
       [aFact('completed', other), aFact('refunded')],
-      'the payment is 30.00 BRL (refunded since), but',
+      '30.00 BRL came (refunded since), 70.00 BRL less',
     ],
-    ['is disputed', [aFact('completed', other), aFact('disputed')], 'the payment is 30.00 BRL (disputed since), but'],
+    ['is disputed', [aFact('completed', other), aFact('disputed')], '30.00 BRL came (disputed since), 70.00 BRL less'],
     [
       'was refunded when it was first heard of',
       [aFact('refunded', other)],
-      'the payment is 30.00 BRL (refunded since), but',
+      '30.00 BRL came (refunded since), 70.00 BRL less',
     ],
   ])('says of money that %s what became of it', (_what, facts, words) => {
     const order = orderAfter(anOrder(), ...facts.map((fact, n) => ({ ...fact, authority: reading(n + 1) })));
@@ -652,6 +653,7 @@ describe('what follows for an order that was paid twice', () => {
       canTell: true,
       headerNames: headerNames('x-service'),
       moneyInDoubt: null,
+      isDifferent: false,
       shopFailures: null,
       notAnswered: null,
       unlisted: [],

@@ -158,14 +158,13 @@ export const RULES: Readonly<Record<string, Rule>> = {
     const { truth, said } = known;
     const { answer } = said.timeline as { answer: string };
     const { state } = said.order;
-    const [, brought, asks, more] =
-      /payment is ([\d.]+) BRL, .* asks for ([\d.]+) BRL, which is (more|less)/.exec(answer) ?? [];
+    const [, brought, more] = /([\d.]+) BRL came.*, [\d.]+ BRL (more|less) than it asks for/.exec(answer) ?? [];
     const isBack = /Reported as paid: ([^.]*(?:\.\d\d[^.]*)*)\./.exec(answer)?.[1];
     return [
       !new RegExp(FIRST_WORDS[state] ?? '^$').test(answer) && `“${answer}”`,
       onlyTrueMoney(answer, truth),
       isBack !== undefined && differs('Reported as paid', reported(isBack), list(truth.payments.map(inList))),
-      more !== undefined && Number(asks) > Number(brought) !== (more === 'more') && `“${answer}”`,
+      more !== undefined && Number(brought) > Number(ASKED.amount) !== (more === 'more') && `“${answer}”`,
       /\bmust be refunded/.test(answer) && isRight(known) && 'what must be?',
     ];
   },
@@ -265,10 +264,21 @@ function isThe({ id, status }: Paid, csv: Record<string, string>, reference: str
 
 /** A sentence names no money that neither the order asks nor a payment brought. */
 function onlyTrueMoney(text: string, truth: Truth): string | false {
-  const known = new Set([asked, ...truth.payments.map(money), ...sumsOf(truth).map(capturedOf)]);
+  const known = new Set([
+    asked,
+    ...truth.payments.map(money),
+    ...truth.payments.map(missing),
+    ...sumsOf(truth).map(capturedOf),
+  ]);
   const said = [...text.matchAll(/-?\d+\.\d\d [A-Z]{3}/g)].map(([found]) => found);
   const false_ = said.find((one) => !known.has(one));
   return false_ !== undefined && `${false_} in “${text}”`;
+}
+
+/** How much less or more than what is asked a payment brought. */
+function missing(paid: Truth['payments'][number]): string {
+  const [amount, currency] = money(paid).split(' ');
+  return `${Math.abs(Number(amount) - Number(ASKED.amount)).toFixed(2)} ${currency}`;
 }
 
 /** A sentence that lists payments as the service's panel shows them says what became of each. */

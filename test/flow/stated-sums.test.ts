@@ -169,9 +169,9 @@ describe('an amount that is not readable', () => {
     expect(statedOf(order)).toEqual(expected);
     expect(told.map(({ type, data }: Json) => [type, statedOf(data.order)])).toEqual([['order.held', expected]]);
     expect(csv.endsWith(`,${text} BRL\r\n`)).toBe(true);
-    const words = `not readable: ${text} BRL`;
+    const words = `not readable ("${text} BRL")`;
     for (const said of [page, why, shown, listed, matters[0]?.detail]) {
-      expect(said).toContain(said === page ? words.replace(/ BRL$/, '') : words);
+      expect(said).toContain(words);
       expect(said).not.toMatch(/(?<![0-9])0\.00/);
     }
     const undone = { ...paid, id: `evt_back_${reference}`, status: 'REFUNDED' };
@@ -185,3 +185,52 @@ describe('an amount that is not readable', () => {
     for (const said of [gone.page, gone.why, gone.shown]) expect(said).not.toMatch(/(?<![0-9])0\.00/);
   });
 });
+
+it('an amount that is not readable, and that a person accepted, leaves a difference and no order that is complete', async () => {
+  const link = await settled().reserve(freshReference(), '100.00');
+  const { reference } = link;
+  await deliverAndSee(settled(), link, paymentEvent({ linkId: `pl_${reference}`, amount: '100.005' }), 'held');
+  await settled().api(`/v1/orders/${reference}/resolve`, { body: { decision: 'accept', reason: 'seen in the panel' } });
+  const { order, page, why } = await everywhere(settled(), reference);
+  expect(order.state).toBe('paid');
+  expect(page).toMatch(/There is a difference\..*not readable \("100\.005 BRL"\)/);
+  for (const said of [page, why]) {
+    expect(said).toContain('do not agree about this order');
+    expect(said).not.toContain('Nothing more to do');
+  }
+});
+
+it.each(['R$', '986', '€'])(
+  'a currency that is written %s is quoted, not taken for the one it resembles',
+  async (currency) => {
+    const link = await settled().reserve(freshReference(), '100.00');
+    const { reference } = link;
+    const paid = { linkId: `pl_${reference}`, amount: '100.00', currency, paymentId: `pay_${reference}` };
+    await deliverAndSee(settled(), link, paymentEvent(paid), 'held');
+    const { order, matters, csv, page, answer, why, shown, listed } = await everywhere(settled(), reference);
+    expect(order.payments).toMatchObject([{ amount: '100.00', currency }]);
+    const { cookie } = await signIn(settled());
+    const pageOf = async (path: string) =>
+      textOf(
+        await (await fetch(`${settled().apiUrl}${path}`, { headers: { cookie, 'accept-language': 'en' } })).text(),
+      );
+    const all = [await pageOf('/'), await pageOf(`/orders?q=${reference}`)];
+    const list = (await say(['attention'], environmentOf(settled()))).text;
+    const quoted = `100.00 "${currency}"`;
+    for (const said of [
+      page,
+      answer,
+      why,
+      shown,
+      listed,
+      list,
+      matters[0]?.detail,
+      csv.replaceAll('""', '"'),
+      ...all,
+    ]) {
+      expect(said).toContain(quoted);
+      expect(said).not.toContain(`100.00 ${currency}`);
+      expect(said).not.toContain(`${currency} 100.00`);
+    }
+  },
+);
