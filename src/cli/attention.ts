@@ -7,9 +7,8 @@ import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { PAGE_OPTIONS } from './filters.ts';
-import { capturedWords } from './orders.ts';
 import type { Block } from './output.ts';
-import { listRows, moreLine } from './rows.ts';
+import { capturedWords, listRows, moreLine } from './rows.ts';
 import { type Columns, table } from './table.ts';
 
 /** The commands about attention. */

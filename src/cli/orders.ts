@@ -9,7 +9,7 @@ import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { EXIT, UsageError } from './exit.ts';
 import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
 import { type Block, printable } from './output.ts';
-import { list } from './rows.ts';
+import { capturedWords, list } from './rows.ts';
 import { type Columns, record, table } from './table.ts';
 import { timelineLines } from './timeline.ts';
 
@@ -128,16 +128,6 @@ const COLUMNS: Columns<ListedOrderDocument> = {
 
 function unique(words: readonly string[]): string {
   return [...new Set(words)].join(', ');
-}
-
-/** What was captured for an order, and what is left of it if some was refunded. */
-export function capturedWords({ payments, paymentsTotal }: Pick<OrderDocument, 'payments' | 'paymentsTotal'>): string {
-  const sums = paymentsTotal.sums.map(
-    ({ captured, balance, currency }) =>
-      `${amountIn({ amount: captured, currency })}${captured === balance ? '' : ` (${balance} left)`}`,
-  );
-  const unread = payments.filter(({ amount }) => amount === null);
-  return [...sums, ...unread.map(({ stated }) => sumWords(null, stated))].join(', ');
 }
 
 export const ordersShow = defineCommand({

@@ -1,6 +1,9 @@
 import type { EventDocument } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument } from '../api/notices.ts';
+import { sumWords } from '../domain/ledger.ts';
+import { amountIn } from '../domain/money.ts';
+import type { OrderDocument } from '../domain/notice.ts';
 import { countWords, inNumber } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
@@ -138,4 +141,14 @@ async function repeatEach(ids: readonly string[], repeat: (id: string) => Promis
     }
   }
   return results;
+}
+
+/** What was captured for an order, and what is left of it if some was refunded. */
+export function capturedWords({ payments, paymentsTotal }: Pick<OrderDocument, 'payments' | 'paymentsTotal'>): string {
+  const sums = paymentsTotal.sums.map(
+    ({ captured, balance, currency }) =>
+      `${amountIn({ amount: captured, currency })}${captured === balance ? '' : ` (${balance} left)`}`,
+  );
+  const unread = payments.filter(({ amount }) => amount === null);
+  return [...sums, ...unread.map(({ stated }) => sumWords(null, stated))].join(', ');
 }

@@ -48,7 +48,7 @@ function describeEntry(entry: LedgerEntry): string {
   const paid = customerPaid === null ? '' : `; the customer paid ${amountIn(customerPaid)}`;
   // A reversal of zero only names a sum, or takes back what was not readable.
   const sum = isCapture || isReadable(entry) ? `${kind} ${amountIn({ amount: formatAmount(entry), currency })}` : kind;
-  const money = isUnread ? `${kind} an amount that is ${sumWords(null, stated)}` : sumWords(sum, stated);
+  const money = isUnread ? `${kind}, ${sumWords(null, stated)}` : sumWords(sum, stated);
   return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
