@@ -32,8 +32,9 @@ type Told = {
   atMs: number;
   /** The status with which the shop took or refused it; null if its answer was lost. */
   answered: number | null;
-  /** The amount of the payment that it names, in cents. */
+  /** The amount of the payment that it names, in cents of its currency. */
   cents: number | null;
+  currency: string | null;
 };
 
 export type ShopRecord = {
@@ -153,14 +154,15 @@ function notPaidForLess(order: LedgerOrder, said: Said, { accepted, shop }: Evid
   if (isSaidPaid && counted.length === 0) faults.push('paid, and the service completed no payment of it');
   else if (isSaidPaid && arrived < asked.cents && !accepted.has(reference))
     faults.push(`paid for ${arrived} cents of ${asked.cents} without a person`);
-  const all = sum(counted.filter(({ currency }) => currency === asked.currency));
-  const balance = balanceOf(said.sums, asked.currency);
+  const allOf = (currency: string | null) => sum(counted.filter((one) => one.currency === currency));
+  const [all, balance] = [allOf(asked.currency), balanceOf(said.sums, asked.currency)];
   if (balance > all) faults.push(`a balance of ${balance} cents, and the service counted ${all}`);
   const named = shop.told.filter(
     (one) => one.reference === reference && one.type === 'order.paid' && one.cents !== null,
   );
-  for (const { id, cents } of named)
-    if ((cents ?? 0) > all) faults.push(`${id} names ${cents} cents, and ${all} arrived`);
+  for (const { id, cents, currency } of named)
+    if ((cents ?? 0) > allOf(currency))
+      faults.push(`${id} names ${cents} cents of ${currency}, and ${allOf(currency)} arrived`);
   return faults;
 }
 

@@ -115,7 +115,7 @@ export class Shop {
       const notice = JSON.parse(body.toString());
       const isUnknown = notice.type === this.#ways.refuses;
       const isLost = !isUnknown && this.#ways.losesEvery > 0 && this.record.told.length % this.#ways.losesEvery === 0;
-      const { amount } = notice.data.order.payment ?? { amount: null };
+      const { amount, currency } = notice.data.order.payment ?? { amount: null, currency: null };
       this.record.told.push({
         id: String(request.headers['webhook-id']),
         type: notice.type,
@@ -124,6 +124,7 @@ export class Shop {
         atMs: Date.now(),
         answered: isLost ? null : isUnknown ? 400 : 200,
         cents: amount === null ? null : Math.round(Number(amount) * 100),
+        currency,
       });
       if (isLost) return void response.destroy();
       response.writeHead(isUnknown ? 400 : 200).end(isUnknown ? 'unknown type' : '');

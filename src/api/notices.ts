@@ -43,7 +43,7 @@ export const CALLBACK = {
     'Signed as Standard Webhooks has it, with `SETTLED_SHOP_SECRET`: verify the bytes as they came, then read them. Every ' +
     'attempt is signed anew.\n\n' +
     'Notices of one order come in its order, and no order waits for another. What is not answered 2xx within 10 s is sent ' +
-    'again after 5 s, 30 s, 2 min, 10 min, 30 min and then hourly, for 7 days. The feed has the same notices under the same ' +
+    'again after 5, 15 and 30 s, 1, 5 and 30 min and then hourly, for 7 days. The feed has the same notices under the same ' +
     'ids.',
   parameters: [
     header('webhook-id', 'The same over all attempts: do once what the notice asks for.'),

@@ -11,9 +11,12 @@ import type { Target, TargetReply } from './target.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** After 5 s, 30 s, 2, 10 and 30 minutes, then hourly, for 7 days. */
+/**
+ * After 5, 15 and 30 s, 1, 5 and 30 minutes, then hourly, for 7 days. So a shop that takes notices at all is told within
+ * two minutes, also if answers are lost or settled is killed a few times.
+ */
 const RETRY: RetrySteps = {
-  stepsMs: [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
+  stepsMs: [5_000, 15_000, 30_000, MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, HOUR_MS],
   forMs: 7 * 24 * HOUR_MS,
 };
 

@@ -8,7 +8,7 @@ import { POLL_MS, startStage } from './stage.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 /** After the first attempts; then hourly. */
-const STEPS_MS = [5_000, 30_000, 2 * MINUTE_MS, 10 * MINUTE_MS, 30 * MINUTE_MS];
+const STEPS_MS = [5_000, 15_000, 30_000, MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS];
 const SLOWLY_MS = 200;
 
 describe('a shop that is down', () => {

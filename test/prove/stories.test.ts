@@ -46,7 +46,7 @@ function seen(): Evidence {
   return {
     ledger: [ledger],
     shop: {
-      told: [{ ...told, id: 'msg_1', cents: 10_000 }],
+      told: [{ ...told, id: 'msg_1', cents: 10_000, currency: 'BRL' }],
       opened: new Map([['order-1', { status: 201, code: null }]]),
       reopened: new Map(),
       cancelled: new Set(),
@@ -228,7 +228,12 @@ describe('what service, shop and settled say of the same orders', () => {
     [
       'a notice that names more money than arrived',
       ({ evidence }) => evidence.shop.told.push({ ...firstOf(evidence), cents: 15_000 }),
-      /msg_1 names 15000 cents, and 10000 arrived/,
+      /msg_1 names 15000 cents of BRL, and 10000 arrived/,
+    ],
+    [
+      'a notice that names money of a currency that did not arrive',
+      ({ evidence }) => evidence.shop.told.push({ ...firstOf(evidence), currency: 'USD' }),
+      /msg_1 names 10000 cents of USD, and 0 arrived/,
     ],
     ['an order that settled does not have', ({ evidence }) => evidence.settled.clear(), /settled has no such order/],
     [
