@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 294,
-  lines: 46_040,
+  lines: 46_100,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -43,12 +43,16 @@ const sum = z
         'What was captured on them, less what went back. Money of a held order that is more than it asks for is left out, ' +
           'and so is what is not readable. Null if none of it is readable.',
       ),
+    reported: field.amount.describe(
+      'What webhooks reported for orders that are held as `unconfirmed`. The service did not confirm it, so no balance has it.',
+    ),
   })
   .meta({ id: 'MatterSum' });
 
 const money = z
   .strictObject({
     orders: field.count.describe('Orders whose money needs attention, each counted once.'),
+    withBalance: field.count.describe('Those of them that have a balance in any currency.'),
     sums: z.array(sum),
     isWhole: z
       .boolean()
@@ -101,7 +105,7 @@ export type GroupDocument = z.infer<typeof group>;
 export type MatterDocument = z.infer<typeof matter>;
 
 /** What the held order asks, and what came. */
-const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00' };
+const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00', reported: '0.00' };
 const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', count: 1 } as const;
 
 const SAMPLE = {
@@ -109,7 +113,7 @@ const SAMPLE = {
     sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL.',
     matters: 1,
     oldestAt: AT,
-    money: { orders: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false, hasUnreadable: false },
+    money: { orders: 1, withBalance: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false, hasUnreadable: false },
   },
   groups: [{ ...HELD_KIND, meaning: words.holdReason(HELD_KIND.reason), oldestAt: AT, sums: [HELD_SUM] }],
   attention: [
@@ -190,9 +194,14 @@ function summaryDocument(matters: Omit<Matters, 'rows'>, asked: Parameters<typeo
   };
 }
 
-function sumDocument({ currency, asked, balance }: MoneySum): object {
+function sumDocument({ currency, asked, balance, reported }: MoneySum): object {
   const written = (amountMinor: bigint) => formatAmount({ amountMinor, currency });
-  return { currency, asked: written(asked), balance: balance === null ? null : written(balance) };
+  return {
+    currency,
+    asked: written(asked),
+    balance: balance === null ? null : written(balance),
+    reported: written(reported),
+  };
 }
 
 function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {

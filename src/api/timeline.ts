@@ -1,12 +1,10 @@
 import { z } from 'zod';
-import { agreement, unreadable } from '../domain/comparison.ts';
 import type { PaymentFact } from '../domain/fact.ts';
 import { orderDocument } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { ENTRY_KINDS } from '../explain/chronicle.ts';
 import { explain } from '../explain/explain.ts';
 import { iso } from '../explain/glossary.ts';
-import { isUnconfirmed } from '../explain/next_steps.ts';
 import { cannotAsk } from '../explain/service_status.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../explain/sides.ts';
 import { Fault } from '../fault.ts';
@@ -118,7 +116,6 @@ export const showTimeline = operation({
       unlisted: unlisted(),
       canTell,
       headerNames,
-      moneyInDoubt: await readMoneyInDoubt(store, timeline),
       isDifferent: differ.length > 0,
       shopFailures: canTell ? (await store.shopState()).failures : null,
     });
@@ -163,16 +160,4 @@ function factsOf(body: Uint8Array, reading: number | null): readonly PaymentFact
     if (fault instanceof Fault) return null;
     throw fault;
   }
-}
-
-/** The money of the completed payment in the newest webhook that the service has not confirmed. */
-async function readMoneyInDoubt(store: Pick<Store, 'findEvent'>, timeline: Timeline) {
-  if (!isUnconfirmed(timeline)) return null;
-  const asked = timeline.events.findLast(({ outcome }) => outcome === 'ask');
-  const body = asked === undefined ? null : (await store.findEvent(asked.key))?.body;
-  const parsed = body == null ? undefined : parseBodyExactly(Buffer.from(body));
-  if (parsed === undefined) return null;
-  const fact = readEvent(parsed).facts.find(({ kind }) => kind === 'completed');
-  if (fact === undefined || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
-  return { captured: agreement(timeline.order, fact).captured, stated: unreadable(timeline.order, fact) };
 }

@@ -76,21 +76,30 @@ function countOf(groups: readonly GroupDocument[], kind: string): number {
 }
 
 function groupLines(groups: readonly GroupDocument[]): Block[] {
+  const isReported = ({ reported }: { reported: string }) => Number(reported) !== 0;
+  const claims = groups.filter(({ sums }) => sums.some(isReported));
   const columns: Columns<GroupDocument> = {
     kind: kindWords,
     count: 'count',
     'oldest since': 'oldestAt',
     asked: ({ sums }) =>
-      sums
-        .flatMap(({ asked, currency }) => (Number(asked) === 0 ? [] : amountIn({ amount: asked, currency })))
-        .join(', '),
-    balance: ({ sums }) =>
-      sums
-        .map(({ balance, currency }) => (balance === null ? 'not readable' : amountIn({ amount: balance, currency })))
-        .join(', '),
+      written(
+        sums.filter(({ asked }) => Number(asked) !== 0),
+        'asked',
+      ),
+    balance: ({ sums }) => written(sums, 'balance'),
+    ...(claims.length === 0 ? {} : { reported: ({ sums }) => written(sums.filter(isReported), 'reported') }),
     meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
   };
   return table(groups, columns);
+}
+
+function written(sums: GroupDocument['sums'], which: 'asked' | 'balance' | 'reported'): string {
+  const amounts = sums.map((sum) => {
+    const amount = sum[which];
+    return amount === null ? 'not readable' : amountIn({ amount, currency: sum.currency });
+  });
+  return amounts.join(', ');
 }
 
 function howToList(kind: string, count: number): string {

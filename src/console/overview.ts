@@ -98,12 +98,13 @@ export function nameOfMatter({ kind, reason }: Pick<GroupDocument, 'kind' | 'rea
 /** The balance of the orders: what was captured, less what went back. */
 function sumsOf(view: View, sums: readonly Sum[]): HtmlValue {
   const balances = sums.filter(({ balance }) => balance === null || Number(balance) !== 0);
-  if (balances.length > 0) {
-    return balances.map(
-      ({ balance, currency }, at) =>
-        html`${at === 0 ? null : ' + '}${balance === null ? 'not readable' : money(view, balance, currency)}`,
-    );
-  }
+  const shown = [
+    ...balances.map(({ balance, currency }) => (balance === null ? 'not readable' : money(view, balance, currency))),
+    ...sums
+      .filter(({ reported }) => Number(reported) !== 0)
+      .map(({ reported, currency }) => html`${money(view, reported, currency)} reported`),
+  ];
+  if (shown.length > 0) return shown.map((one, at) => html`${at === 0 ? null : ' + '}${one}`);
   return sums.length === 0 ? html`<span class="soft">–</span>` : html`<span class="soft">none</span>`;
 }
 

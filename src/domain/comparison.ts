@@ -1,5 +1,5 @@
 import type { PaymentFact } from './fact.ts';
-import { isReadable, isWorth, type Stated } from './ledger.ts';
+import { isReadable, isWorth, type Payment, type Stated } from './ledger.ts';
 import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney, shownAmount } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
 
@@ -65,6 +65,15 @@ export function statedSum(order: Order, { quoteMoney, linkMoney }: PaymentFact):
 /** What a fact names in the place of money that settled cannot read; null if it names readable money, or nothing. */
 export function unreadable(order: Order, fact: PaymentFact): Stated | null {
   return isReadable(agreement(order, fact).captured) ? null : statedSum(order, fact);
+}
+
+/** Money that somebody reported; `stated` is what stands in the place of an amount that is not readable. */
+export type Reported = Pick<Payment, 'captured' | 'stated'>;
+
+/** What a fact reports as paid; null if it reports no completed payment, or names no money. */
+export function reportedMoney(order: Order, fact: PaymentFact): Reported | null {
+  if (fact.kind !== 'completed' || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
+  return { captured: agreement(order, fact).captured, stated: unreadable(order, fact) };
 }
 
 /**

@@ -89,11 +89,19 @@ export function inOrder<G extends Pick<MatterGroup, 'kind' | 'oldestAtMs'>>(grou
  * What orders ask for in one currency, and their balance: what was captured on them less what went back. Null if none of
  * it is readable.
  */
-export type MoneySum = { readonly currency: string; readonly asked: bigint; readonly balance: bigint | null };
+export type MoneySum = {
+  readonly currency: string;
+  readonly asked: bigint;
+  readonly balance: bigint | null;
+  /** What webhooks reported that the service did not confirm, so that it is in no balance. */
+  readonly reported: bigint;
+};
 
 /** The money of orders that need a person for it. */
 export type MatterMoney = {
   readonly orders: number;
+  /** Orders of which at least one currency has a balance. */
+  readonly withBalance: number;
   readonly sums: readonly MoneySum[];
   /** False if there are too many orders to read; `sums` then covers only the oldest. */
   readonly isWhole: boolean;
@@ -126,6 +134,10 @@ export type SummedMoney = {
   misread: number;
   /** Entries of payments that are not readable. */
   unread: number;
+  reportedMillions: number | null;
+  reportedRest: number | null;
+  /** Orders with a balance, of all rows together. */
+  withBalance: number;
 };
 
 /** Adds to each group what its orders ask for and hold. */
@@ -143,6 +155,7 @@ export function totalMoney(groups: readonly CountedMatters[], rows: readonly Sum
     groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
   return {
     orders: all.reduce((sum, { orders }) => sum + orders, 0),
+    withBalance: rows[0]?.withBalance ?? 0,
     sums: addUp(all),
     hasMisread: all.some(({ misread }) => misread > 0),
     hasUnreadable: all.some(({ unread }) => unread > 0),
@@ -158,7 +171,13 @@ function addUp(rows: readonly SummedMoney[]): MoneySum[] {
   return [...ofCurrencies].map(([currency, own]) => {
     const asked = own.reduce((sum, row) => sum + whole(row.askedMillions, row.askedRest), 0n);
     const balance = own.reduce((sum, row) => sum + whole(row.balanceMillions, row.balanceRest), 0n);
-    return { currency, asked, balance: balance === 0n && own.some(({ unread }) => unread > 0) ? null : balance };
+    const reported = own.reduce((sum, row) => sum + whole(row.reportedMillions, row.reportedRest), 0n);
+    return {
+      currency,
+      asked,
+      balance: balance === 0n && own.some(({ unread }) => unread > 0) ? null : balance,
+      reported,
+    };
   });
 }
 

@@ -27,14 +27,14 @@ type Reader = { key: number; canAsk: boolean };
 
 /** What happened and what to do, for one matter of the list. `canAsk`: whether an API is configured. */
 export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
-  const { kind, key, order } = matter;
+  const { kind, key, order, reported } = matter;
   if (kind !== 'hold') return explainAttention(matter, { key, canAsk });
   if (order === null) return '';
   const word = shellWord(order.reference);
   const resolve = `settled orders resolve ${word}`;
   const { accept, reject } = decisionWords(order);
   return (
-    `${explainHold(order)} To see why: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
+    `${explainHold(order, reported)} To see why: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
     `${reject}: ${resolve} --reject --reason TEXT`
   );
 }
@@ -156,11 +156,11 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `The shop did not accept notice ${notice}: ${message} To see all of them: settled notices list --status dead. When the ` +
     'shop works again, send them again: settled bulk resend --status dead (with --dry-run it only counts them)',
   quote_reading_doubtful: (_quote, { count }) =>
-    `The quotes of ${count} payments in a row named less money than their links, or an unreadable amount, although the ` +
-    'links match the orders. settled holds each of these orders. Compare a payment in the ' +
-    "service's panel with what settled counted: settled orders list --hold amount_mismatch. If that money is right, " +
-    'accept all of them at once: settled bulk accept --hold amount_mismatch --reason TEXT (with --dry-run it only ' +
-    'counts them). Otherwise decide about each order. This matter ends with a quote that matches again.',
+    `The quotes of ${count} payments in a row named less money than their links, or an amount or a currency that settled ` +
+    'cannot read, although the links match the orders. settled holds each of these orders (amount_mismatch or ' +
+    "currency_mismatch). For each of them, compare the payment in the service's panel with what settled says of it " +
+    '(settled why ORDER), and decide about that order alone (settled orders resolve ORDER): the same holds also have other ' +
+    'causes. This matter ends with a quote that matches again.',
   reference_taken: (reference, { code, message, foreignId }) =>
     `settled cannot open a payment link for order ${reference} (${code}): ${message} Look at the service's link. If it is ` +
     `for this order, for the same money, and unpaid, give it to the order: ${adoptCommand(reference, foreignId)} (POST ` +

@@ -32,15 +32,19 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
   return concerns.includes('shop') ? 'The shop may not know of money.' : 'None of it is about money.';
 }
 
-function withMoney({ orders, sums, isWhole, hasMisread, hasUnreadable }: Matters['money']): string {
+function withMoney({ orders, withBalance, sums, isWhole, hasMisread, hasUnreadable }: Matters['money']): string {
   const balances = sums.flatMap(({ balance, currency }) =>
     balance ? [inMoney({ amountMinor: balance, currency })] : [],
   );
   const count = `${isWhole ? '' : 'at least '}${inNumber(orders, 'order')}`;
-  const misread = hasMisread ? ' A held payment of more than its order asks for is left out.' : '';
+  const claims = sums.filter(({ reported }) => reported !== 0n);
+  const claimed = claims.map(({ reported, currency }) => inMoney({ amountMinor: reported, currency })).join(' and ');
+  const webhooks = claimed === '' ? '' : ` Webhooks reported ${claimed} that the service did not confirm.`;
+  const left = `${webhooks}${hasMisread ? ' A held payment of more than its order asks for is left out.' : ''}`;
   const unread = hasUnreadable ? ' An amount that is not readable is left out.' : '';
-  if (balances.length > 0) return `Money: ${count} with a balance of ${balances.join(' and ')}.${misread}${unread}`;
-  const asked = sums.map(({ asked, currency }) => inMoney({ amountMinor: asked, currency }));
-  const left = hasUnreadable ? 'a balance that is not readable' : 'no balance';
-  return `Money: ${count} of ${asked.join(' and ')}, with ${left}.${misread}`;
+  const some = withBalance === orders ? '' : `, ${withBalance} of them`;
+  if (balances.length > 0) return `Money: ${count}${some} with a balance of ${balances.join(' and ')}.${left}${unread}`;
+  const asked = sums.flatMap(({ asked, currency }) => (asked ? inMoney({ amountMinor: asked, currency }) : []));
+  const none = hasUnreadable ? 'a balance that is not readable' : 'no balance';
+  return `Money: ${count} of ${asked.join(' and ')}, with ${none}.${left}`;
 }

@@ -1,3 +1,4 @@
+import type { Reported } from '../domain/comparison.ts';
 import type { Decision, Effect } from '../domain/decision.ts';
 import { completedPayments, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
@@ -73,8 +74,8 @@ function capturedWords(order: Order): string {
 
 const GONE = { completed: '', refunded: ' (refunded since)', disputed: ' (disputed since)' } as const;
 
-/** Why an order is held, and what the service reported as paid. */
-export function explainHold(order: Order): string {
+/** Why an order is held, and what the service reported as paid. `reported`: what a webhook said that it did not confirm. */
+export function explainHold(order: Order, reported: Reported | null = null): string {
   const mismatch = mismatchWords(order);
   const reasons = new Set(
     order.holds.map(({ reason }) => (reason === 'amount_mismatch' && mismatch) || words.hold(reason)),
@@ -86,8 +87,9 @@ export function explainHold(order: Order): string {
       : counted.map((payment) => `${amountWords(payment)}${GONE[payment.status]}`).join(' and ');
   const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
   const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
+  const said = reported === null ? '' : ` The webhook said that ${amountWords(reported)} was paid.`;
   const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;
-  return `${held}: ${[...reasons].join('; and ')}.${came} A person must decide.`;
+  return `${held}: ${[...reasons].join('; and ')}.${said}${came} A person must decide.`;
 }
 
 /** The amounts of the payment and of the order, if exactly one payment differs, in the order's currency; otherwise null. */

@@ -35,7 +35,7 @@ export function explain(timeline: Timeline, means: Means): Explanation {
   const flags = shownFlags(order).map(words.flag);
   const said = [...otherSums(order), ...whoPaid(order), ...whoBuys(order)];
   const told = means.canTell ? whatShopKnows(timeline) : [];
-  const why = [...doubt(timeline, means), ...ended(timeline, means), ...obstacles(timeline, means)];
+  const why = [...doubt(timeline), ...ended(timeline, means), ...obstacles(timeline, means)];
   return {
     answer: [firstOf(timeline), ...said, ...why, ...flags, ...told].join(' '),
     entries: chronicle(timeline, means),
@@ -103,18 +103,28 @@ function meaning({ amount }: Order, paid: Stated): string {
     : "the service converts that to the link's amount";
 }
 
-/** What a webhook says that the service has not confirmed. */
-function doubt(timeline: Timeline, { moneyInDoubt }: Means): string[] {
-  if (!isUnconfirmed(timeline)) return [];
-  const { order } = timeline;
+/** What a webhook says that the service has not confirmed; also after a person decided without it. */
+function doubt(timeline: Timeline): string[] {
+  const { order, reported } = timeline;
+  if (!isUnconfirmed(timeline)) return decidedInDoubt(timeline);
   const { amount } = order;
   const asked = isHeldUnconfirmed(order)
     ? 'settled has not counted it.'
     : 'settled asks the service before it counts anything.';
-  if (moneyInDoubt === null) return [`A webhook says that the payment is completed. ${asked}`];
-  const isEqual = isSameMoney(moneyInDoubt.captured, amount);
+  if (reported === null) return [`A webhook says that the payment is completed. ${asked}`];
+  const isEqual = isSameMoney(reported.captured, amount);
   const of = isEqual ? '' : `, but the order asks for ${inMoney(amount)}`;
-  return [`A webhook says that ${capturedWords(moneyInDoubt)} was paid${of}. ${asked}`];
+  return [`A webhook says that ${capturedWords(reported)} was paid${of}. ${asked}`];
+}
+
+/** What was reported for an order about which a person decided although settled counted no payment. */
+function decidedInDoubt({ order, reported }: Timeline): string[] {
+  if (reported === null || order.resolution === null || payments(order).length > 0) return [];
+  const back = order.resolution === 'reject' ? ' If it arrived, refund it.' : '';
+  return [
+    `A webhook had said that ${capturedWords(reported)} was paid. The service did not confirm it, and settled did not ` +
+      `count it.${back}`,
+  ];
 }
 
 /** Says that the link has ended. The state `expired` says it already. */

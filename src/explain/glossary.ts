@@ -114,7 +114,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   money_unnamed:
     'an event paid the order without naming an amount, and settled has no API to ask: check how much arrived',
   quote_reading_doubtful:
-    'several payments in a row named less money than their links, or an unreadable amount; settled holds their orders',
+    'several payments in a row named less money than their links, or money that is not readable; settled holds their orders',
   reference_taken: "the service already has another link with this order's reference",
   refund_due: 'the money of a cancelled order must be refunded to the customer',
   secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',

@@ -1,5 +1,4 @@
 import { listPayments, owedBack } from '../domain/decided_matter.ts';
-import type { Payment } from '../domain/ledger.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -27,8 +26,6 @@ export type Means = {
   shopFailures: ShopFailures | null;
   /** Where settled looks for the signature and the timestamp of a delivery today. */
   headerNames: HeaderNames;
-  /** What was paid, by a webhook that the service has not confirmed; null if there is no such webhook, or it names no money. */
-  moneyInDoubt: Pick<Payment, 'captured' | 'stated'> | null;
   /** Whether the service, settled and the shop differ. */
   isDifferent: boolean;
 };

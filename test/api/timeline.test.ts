@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
+import { environmentOf, say } from '../cli/settled.ts';
 import { textOf } from '../console/reading.ts';
 import { signIn } from '../support/access.ts';
 import type { ReservedLink } from '../support/app.ts';
@@ -471,6 +472,31 @@ describe('api: why an order is in its state, if the service can be asked', () =>
         expect(said).toContain(words);
         expect(said).not.toMatch(/(?<![0-9])0\.00/);
       }
+    },
+  );
+
+  it.each([
+    ['accept', /is paid\. A person accepted its money;/, ''],
+    ['reject', /is cancelled/, ' If it arrived, refund it.'],
+  ])(
+    'held for money that was not confirmed: its sum is named before a person decides, and after: %s',
+    async (decision, first, back) => {
+      const { shop, reference } = await claimedPaid('60.00');
+      await pass(shop, 11 * 60_000, 60_000);
+      const { groups, attention } = (await get(shop.settled, '/v1/attention?reason=unconfirmed&limit=200')).body;
+      const matter = attention.find((one: { reference: string }) => one.reference === reference);
+      expect(matter.detail).toMatch(
+        /\(unconfirmed\)\. The webhook said that 60\.00 BRL was paid\. A person must decide/,
+      );
+      expect(Number(groups[0].sums[0].reported)).toBeGreaterThanOrEqual(60);
+      const { text } = await say(['attention'], environmentOf(shop.settled));
+      expect(text).toMatch(/ asked +balance +reported +meaning$/im);
+      await post(shop.settled, `${orderPath(reference)}/resolve`, { decision, reason: 'seen in the panel' });
+      const { answer } = await explained(reference, shop.settled);
+      expect(answer).toMatch(first);
+      expect(answer).toContain(
+        `A webhook had said that 60.00 BRL was paid. The service did not confirm it, and settled did not count it.${back}`,
+      );
     },
   );
 

@@ -102,7 +102,7 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   money_unnamed: /12\.34 BRL.*attention end 7/,
   money_untold: /money of order order-1: .* since 1970-/,
   notices_dead: /notice n-1: It is gone\. /,
-  quote_reading_doubtful: /quotes of 3 payments/,
+  quote_reading_doubtful: /quotes of 3 payments(?!.* bulk ).* amount or a currency .*decide about that order alone/,
   reference_taken: /settled orders adopt 'a b' --id 'pl 9' /,
   refund_due: /panel: payment pay_1 of 100\.00 BRL/,
   secret_unusable: /order a b,.*: it is short\. .*end 7/,

@@ -3,7 +3,14 @@ import type { MatterGroup, MatterKind, MatterMoney } from '../../src/domain/matt
 import { summarizeAttention } from '../../src/explain/attention_summary.ts';
 
 const NOW_MS = 10 * 60_000;
-const NO_MONEY: MatterMoney = { orders: 0, sums: [], isWhole: true, hasMisread: false, hasUnreadable: false };
+const NO_MONEY: MatterMoney = {
+  orders: 0,
+  withBalance: 0,
+  sums: [],
+  isWhole: true,
+  hasMisread: false,
+  hasUnreadable: false,
+};
 
 function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
   return { kind: kind as MatterKind, reason: null, count, oldestAtMs: NOW_MS - minutes * 60_000, sums: [] };
@@ -11,12 +18,12 @@ function groupOf(kind: string, minutes: number, count = 1): MatterGroup {
 
 function say(groups: MatterGroup[], money: Partial<MatterMoney> = {}): string {
   return summarizeAttention(
-    { groups, money: { ...NO_MONEY, ...money } },
+    { groups, money: { ...NO_MONEY, withBalance: money.orders ?? 0, ...money } },
     { nowMs: NOW_MS, isFiltered: false, unlisted: [] },
   );
 }
 
-const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, balance });
+const sum = (currency: string, balance: bigint) => ({ currency, asked: 10_000n, balance, reported: 0n });
 
 describe('the sentence of what needs a person', () => {
   it('counts all matters, and says for how long the oldest of them has waited', () => {
@@ -31,6 +38,13 @@ describe('the sentence of what needs a person', () => {
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums: [sum('EUR', 0n)] })).toMatch(
       / Money: 1 order of 100\.00 EUR, with no balance\.$/,
+    );
+    expect(
+      say([groupOf('hold', 3, 8)], { orders: 8, withBalance: 3, sums: [sum('BRL', 1n), sum('R$', 100n)] }),
+    ).toMatch(/ Money: 8 orders, 3 of them with a balance of 0\.01 BRL and 1\.00 "R\$"\.$/);
+    const reported = { ...sum('BRL', 0n), reported: 6_000n };
+    expect(say([groupOf('hold', 1)], { orders: 1, withBalance: 0, sums: [reported] })).toMatch(
+      / Money: 1 order of 100\.00 BRL, with no balance\. Webhooks reported 60\.00 BRL that the service did not confirm\.$/,
     );
     expect(say([groupOf('hold', 1)], { orders: 1, sums, hasMisread: true })).toMatch(
       /-2\.50 USD\. A held payment of more than its order asks for is left out\.$/,

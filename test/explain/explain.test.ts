@@ -28,6 +28,7 @@ const timeline = (over: Partial<Timeline> = {}): Timeline => ({
   secretFlaw: null,
   opening: null,
   drift: [],
+  reported: null,
   ...over,
 });
 
@@ -86,7 +87,6 @@ const told = (
     canTell,
     shopFailures,
     headerNames: headerNames(prefix),
-    moneyInDoubt: null,
     isDifferent: false,
   });
   return { answer, entries, next: next.join('\n') };
@@ -652,7 +652,6 @@ describe('what follows for an order that was paid twice', () => {
       canAsk: true,
       canTell: true,
       headerNames: headerNames('x-service'),
-      moneyInDoubt: null,
       isDifferent: false,
       shopFailures: null,
       notAnswered: null,

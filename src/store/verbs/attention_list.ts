@@ -1,3 +1,4 @@
+import type { Reported } from '../../domain/comparison.ts';
 import {
   type AttentionKind,
   type CountedMatters,
@@ -18,6 +19,7 @@ import type { HoldReason, Order, OrderState } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type AttentionSummary, readParams } from './attention.ts';
 import { loadOrder } from './orders.ts';
+import { readReported } from './payments.ts';
 
 export type MatterPage = {
   limit: number;
@@ -47,6 +49,8 @@ export type ListedMatter = MatterPlace &
     /** How often it was raised; for a hold, how many of its order are open. */
     count: number;
     order: Order | null;
+    /** What a webhook reported as paid, if its order is held because the service did not confirm it. */
+    reported: Reported | null;
   };
 
 type Filter = Pick<MatterPage, 'kind' | 'state' | 'reason'>;
@@ -141,21 +145,32 @@ const SUMS = inAnyState(
          ORDER BY a.opened_at_ms LIMIT ${SUMMED_MAX}) AS matter
      ), counted AS MATERIALIZED (
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
-     ), line AS (
-       SELECT c.kind, c.reason, c.is_first, o.currency, o.amount_minor AS asked,
-         NULL::bigint AS balance, NULL::bigint AS misread, NULL::bigint AS unread
+     ), line AS MATERIALIZED (
+       SELECT c.kind, c.reason, c.is_first, c.order_key, o.currency, o.amount_minor AS asked,
+         NULL::bigint AS balance, NULL::bigint AS misread, NULL::bigint AS unread, NULL::bigint AS reported
        FROM counted c CROSS JOIN orders o WHERE o.key = ANY(ARRAY[c.order_key])
        UNION ALL
-       SELECT c.kind, c.reason, c.is_first, g.currency, NULL,
+       SELECT c.kind, c.reason, c.is_first, c.order_key, g.currency, NULL,
          CASE WHEN ${IS_MISREAD} THEN 0 ELSE g.amount_minor END, CASE WHEN ${IS_MISREAD} THEN 1 END,
-         CASE WHEN ${IS_UNREAD} THEN 1 END
+         CASE WHEN ${IS_UNREAD} THEN 1 END, NULL
        FROM counted c CROSS JOIN orders o CROSS JOIN ledger g
        WHERE o.key = ANY(ARRAY[c.order_key]) AND g.order_key = ANY(ARRAY[c.order_key])
+       UNION ALL
+       SELECT c.kind, c.reason, c.is_first, c.order_key, i.reported_currency, NULL, NULL, NULL, NULL, i.reported_minor
+       FROM counted c CROSS JOIN link l CROSS JOIN inbox i
+       WHERE c.reason = 'unconfirmed' AND l.order_key = ANY(ARRAY[c.order_key]) AND i.link_key = ANY(ARRAY[l.key])
+         AND i.reported_currency IS NOT NULL AND NOT EXISTS (SELECT 1 FROM inbox n
+           WHERE n.link_key = ANY(ARRAY[l.key]) AND n.reported_currency IS NOT NULL AND n.key > i.key)
+     ), balanced AS (
+       SELECT order_key FROM line WHERE is_first GROUP BY order_key, currency
+       HAVING coalesce(sum(balance / 1000000) * 1000000 + sum(balance % 1000000), 0) <> 0
      )
      SELECT kind, reason, is_first AS isFirst, currency, count(asked) AS orders,
        sum(asked / 1000000) AS askedMillions, sum(asked % 1000000) AS askedRest,
        sum(balance / 1000000) AS balanceMillions, sum(balance % 1000000) AS balanceRest,
-       count(misread) AS misread, count(unread) AS unread
+       count(misread) AS misread, count(unread) AS unread,
+       sum(reported / 1000000) AS reportedMillions, sum(reported % 1000000) AS reportedRest,
+       (SELECT count(DISTINCT order_key) FROM balanced) AS withBalance
      FROM line GROUP BY kind, reason, is_first, currency ORDER BY currency`,
 );
 
@@ -182,7 +197,7 @@ const ATTENTION_ROWS = inAnyState(
 );
 
 type HeldRow = { orderKey: number; reason: HoldReason; openedAtMs: number; lastAtMs: number };
-type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params'> & {
+type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params' | 'reported'> & {
   orderKey: number | null;
   params: string | null;
 };
@@ -198,17 +213,21 @@ function* readRows(
   if (kind === 'hold') {
     const held = yield* tx.all<HeldRow>(HELD_ROWS, { ...place, reason });
     const orders = yield* loadOrder.byKeys(tx, new Set(held.map(({ orderKey }) => orderKey)));
-    return held.map(({ orderKey, ...row }) => heldMatter(row, orderKey, orders.get(orderKey) as Order));
+    const asked = held.flatMap(({ reason, orderKey }) => (reason === 'unconfirmed' ? orderKey : []));
+    const reported = yield* readReported(tx, asked);
+    return held.map(({ orderKey, ...row }) => {
+      return { ...heldMatter(row, orderKey, orders.get(orderKey) as Order), reported: reported.get(orderKey) ?? null };
+    });
   }
   const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS[state === null ? 'any' : 'one'], { ...place, kind, state });
   const orders = yield* loadOrder.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
   return open.map(({ orderKey, params, ...row }) => {
     const order = orders.get(orderKey ?? 0) ?? null;
-    return { ...row, params: readParams(params), kind, reason: null, order };
+    return { ...row, params: readParams(params), kind, reason: null, order, reported: null };
   });
 }
 
-function heldMatter(row: Omit<HeldRow, 'orderKey'>, key: number, order: Order): ListedMatter {
+function heldMatter(row: Omit<HeldRow, 'orderKey'>, key: number, order: Order): Omit<ListedMatter, 'reported'> {
   return {
     ...row,
     kind: 'hold',

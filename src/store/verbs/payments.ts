@@ -1,3 +1,4 @@
+import { type Reported, reportedMoney } from '../../domain/comparison.ts';
 import { uncounted } from '../../domain/completion.ts';
 import type { Decision } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
@@ -11,7 +12,7 @@ import {
   searchWords,
   TOTAL_CURRENCY,
 } from '../../domain/payment_details.ts';
-import { statement, type Transaction } from '../transaction.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
 
 /** What the service says about payments besides status and money: stored for people. `customers.ts` erases customers in time. */
 
@@ -83,6 +84,32 @@ export function noteReported(
   if (made.effects.some((effect) => effect.do === 'entry' && effect.entry.kind === 'captured')) return;
   const money = uncounted(order, fact);
   if (money !== null) tx.send(REPORT, { orderKey, paymentKey: fact.paymentId ?? UNNAMED, ...money });
+}
+
+const NOTE_ASKED = statement(`
+  UPDATE inbox SET reported_minor = @amountMinor, reported_currency = @currency, reported_text = @text WHERE key = @eventKey`);
+
+/** Stores with an event what it reported as paid, before settled asks the service about it. */
+export function noteAsked(tx: Transaction, eventKey: number, order: Order, fact: PaymentFact): void {
+  const reported = reportedMoney(order, fact);
+  if (reported !== null) tx.send(NOTE_ASKED, { ...reported.captured, text: reported.stated?.amount ?? null, eventKey });
+}
+
+const REPORTED = statement(`
+  SELECT l.order_key AS orderKey, i.reported_minor AS amountMinor, i.reported_currency AS currency, i.reported_text AS amount
+  FROM link l CROSS JOIN inbox i
+  WHERE l.order_key = ANY(@keys::bigint[]) AND i.link_key = l.key AND i.reported_currency IS NOT NULL ORDER BY i.key + 0`);
+
+type ReportedRow = { orderKey: number; amountMinor: number; currency: string; amount: string | null };
+
+/** What the newest event that settled asked about reported as paid, by the keys of the orders. */
+export function* readReported(tx: Transaction, keys: readonly number[]): Work<Map<number, Reported>> {
+  const rows = keys.length === 0 ? [] : yield* tx.all<ReportedRow>(REPORTED, { keys });
+  return new Map(
+    rows.map(({ orderKey, amount, amountMinor, currency }) => {
+      return [orderKey, { captured: { amountMinor, currency }, stated: amount === null ? null : { amount, currency } }];
+    }),
+  );
 }
 
 /** With interest the customer pays more than the order asks for, and finds that amount on their bill. */

@@ -20,7 +20,7 @@ import { noteMismatches, writeDecision } from './decisions.ts';
 import { bury, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
-import { noteDetails, noteReported } from './payments.ts';
+import { noteAsked, noteDetails, noteReported } from './payments.ts';
 import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
 
 /** A claimed row, with what settling it needs. */
@@ -176,6 +176,7 @@ function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, 
     // A reading answers a check, so it does not request one.
     else if (made.effects.some((effect) => effect.do === 'check')) {
       requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
+      if (made.outcome === 'ask') noteAsked(tx, eventKey, order, fact);
     }
     applied = alsoApplied(applied, made, after);
   }

@@ -1,5 +1,6 @@
 import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
+import type { Reported } from '../../domain/comparison.ts';
 import { type OpeningState, readSecretFlaw } from '../../domain/opening.ts';
 import type { Order, OrderState } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
@@ -16,6 +17,7 @@ import {
 import { NOTICE, type NoticeRow, type NoticeSummary, noticeSummary } from './notice_lists.ts';
 import { OPENING_COLUMNS, type OpeningColumns, openingState } from './openings.ts';
 import { loadOrder } from './orders.ts';
+import { readReported } from './payments.ts';
 import type { DriftRow } from './service_lists.ts';
 
 export type HistoryRow = {
@@ -59,6 +61,8 @@ export type Timeline = {
       })
     | null;
   drift: DriftRow[];
+  /** What the newest webhook reported that settled asked the service about; null if there is none, or it names no money. */
+  reported: Reported | null;
 };
 
 /** The most rows of each kind in a timeline; the newest. */
@@ -95,6 +99,7 @@ export function* timeline(tx: Transaction, reference: string): Work<Timeline | n
     ...link,
     secretFlaw: link.secretFlaw ?? notedFlaw(rows),
     opening: openingSummary(yield* opening),
+    reported: (yield* readReported(tx, [orderKey])).get(orderKey) ?? null,
   };
 }
 

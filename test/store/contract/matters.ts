@@ -47,7 +47,7 @@ export function mattersContract({ fresh }: Worlds): void {
     await world.settle(link, [said('completed')]);
     expect(await list()).toEqual({
       groups: [],
-      money: { orders: 0, sums: [], isWhole: true, hasMisread: false, hasUnreadable: false },
+      money: { orders: 0, withBalance: 0, sums: [], isWhole: true, hasMisread: false, hasUnreadable: false },
       rows: [],
     });
   });
@@ -145,11 +145,11 @@ export function mattersContract({ fresh }: Worlds): void {
     await held('60.00');
     const misread = await held('9000.00');
     await world.settle(misread, [said('completed', { paymentId: 'pay_2', linkMoney: stated('70.00') })]);
-    const sums = [{ currency: 'BRL', asked: 20_000n, balance: 13_000n }];
+    const sums = [{ currency: 'BRL', asked: 20_000n, balance: 13_000n, reported: 0n }];
     const { groups, money } = await list();
     expect([groups[0]?.sums, money]).toEqual([
       sums,
-      { orders: 2, sums, isWhole: true, hasMisread: true, hasUnreadable: false },
+      { orders: 2, withBalance: 2, sums, isWhole: true, hasMisread: true, hasUnreadable: false },
     ]);
     const { reference } = misread;
     await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
@@ -161,7 +161,7 @@ export function mattersContract({ fresh }: Worlds): void {
   it('never says 0 for captured money that is not readable', async () => {
     const unread = await held('1.005');
     const alone = await list();
-    expect(alone.groups[0]?.sums).toEqual([{ currency: 'BRL', asked: 10_000n, balance: null }]);
+    expect(alone.groups[0]?.sums).toEqual([{ currency: 'BRL', asked: 10_000n, balance: null, reported: 0n }]);
     expect(alone.money).toMatchObject({ sums: alone.groups[0]?.sums, hasUnreadable: true });
     await held('60.00');
     const both = (await list()).money;
@@ -169,6 +169,17 @@ export function mattersContract({ fresh }: Worlds): void {
     await world.settle(unread, [said('completed', { quoteMoney: stated('70.00') })]);
     const named = (await list()).money;
     expect(named).toMatchObject({ sums: [{ balance: 13_000n }], hasUnreadable: false });
+  });
+
+  it('counts apart the orders that have a balance: not those whose money went back, is left out or is not readable', async () => {
+    await held('60.00');
+    await held('1.005');
+    await held('9000.00');
+    const back = await held('70.00');
+    await world.settle(back, [said('refunded')]);
+    const abroad = await world.newLink();
+    await world.settle(abroad, [said('completed', { linkMoney: stated('50.00', 'USD') })]);
+    expect((await list()).money).toMatchObject({ orders: 5, withBalance: 2, hasMisread: true, hasUnreadable: true });
   });
 
   it('sums the largest amounts exactly, each currency for itself', async () => {
@@ -179,8 +190,8 @@ export function mattersContract({ fresh }: Worlds): void {
     }
     const { money } = await list();
     expect(money.sums).toEqual([
-      { currency: 'BRL', asked: BigInt(amountMinor) * 10n, balance: 7_000n },
-      { currency: 'JPY', asked: BigInt(amountMinor), balance: 7n },
+      { currency: 'BRL', asked: BigInt(amountMinor) * 10n, balance: 7_000n, reported: 0n },
+      { currency: 'JPY', asked: BigInt(amountMinor), balance: 7n, reported: 0n },
     ]);
   });
 
@@ -205,7 +216,8 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(grouped(ofAmount)).toEqual(['1 hold amount_mismatch']);
     expect(ofAmount.money).toEqual({
       orders: 1,
-      sums: [{ currency: 'BRL', asked: 10_000n, balance: 6_000n }],
+      withBalance: 1,
+      sums: [{ currency: 'BRL', asked: 10_000n, balance: 6_000n, reported: 0n }],
       isWhole: true,
       hasMisread: false,
       hasUnreadable: false,
