@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * `lines` rise only with a feature, by what it needs; all others only go down, in the end to 0.
  */
 const LIMITS = {
-  files: 294,
-  lines: 46_100,
+  files: 295,
+  lines: 46_245,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { listNotices } from '../api/notices.ts';
 import { showTimeline } from '../api/timeline.ts';
-import { sumWords } from '../domain/ledger.ts';
+import { readSum, sumWords } from '../domain/ledger.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
@@ -189,11 +189,12 @@ function timeOf(view: View, at: string | null): Html | null {
   return at === null ? null : time(view, Date.parse(at));
 }
 
-function totalOf(view: View, amount: string | null): Html | null {
+function totalOf(view: View, amount: string | null): HtmlValue {
   return moneyOf(view, amount === null ? null : { amount, currency: 'BRL' });
 }
 
-function moneyOf(view: View, said: Payment['customerPaid']): Html | null {
+function moneyOf(view: View, said: Payment['customerPaid']): HtmlValue {
+  if (said !== null && readSum(said) === null) return sumWords(null, said);
   return said === null ? null : money(view, said.amount, said.currency);
 }
 

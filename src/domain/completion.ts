@@ -20,7 +20,7 @@ import {
   settleOnce,
 } from './decision.ts';
 import { MONEY_CAME, type PaymentFact } from './fact.ts';
-import { covers, isWorth, nextEntry, type Payment, payments, UNNAMED } from './ledger.ts';
+import { covers, isWorth, mayBeThere, nextEntry, type Payment, payments, UNNAMED } from './ledger.ts';
 import { isSameMoney, type Money } from './money.ts';
 import type { HoldReason, Order, OrderState } from './order.ts';
 
@@ -191,7 +191,7 @@ function winDispute(order: Order, fact: PaymentFact, known: Payment, adopted: re
   const { isAssumed } = known;
   const effects = [...adopted, enter(order, { paymentKey: known.key, kind: 'captured', ...known.captured, isAssumed })];
   const others = payments(order).filter((payment) => payment.key !== known.key);
-  const duplicate = others.some((payment) => payment.status === 'completed') ? raise('duplicate_payment') : [];
+  const duplicate = others.some(mayBeThere) ? raise('duplicate_payment') : [];
   if (order.state === 'refunded') return hold(order, 'payment_after_refund', 'payment_after_refund', effects);
   const won: Payment = { ...known, status: 'completed', balance: known.captured };
   const isWhole = covers(won, order) || !others.some((payment) => payment.status === 'disputed');

@@ -1,6 +1,7 @@
 import { type Agreement, unreadable } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
 import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, type Stated, UNNAMED } from './ledger.ts';
+import type { Money } from './money.ts';
 import {
   assertTransition,
   type DecidedAttention,
@@ -37,8 +38,11 @@ export function isAboutMoney(type: string): boolean {
   return MONEY_NOTICES.some((name) => name === type);
 }
 
-/** A refund or dispute that names another sum than was counted. */
-export type SaidReturn = Stated & { readonly kind: 'refunded' | 'disputed'; readonly paymentId: string | null };
+/** A refund or dispute that names another sum than was counted; see `Payment`. Rows of earlier versions have no `counted`. */
+export type SaidReturn = Stated & {
+  readonly kind: 'refunded' | 'disputed';
+  readonly paymentId: string | null;
+} & Partial<{ readonly counted: Money; readonly isBeside: boolean }>;
 
 /** One thing that a decision does besides changing the order's state. */
 export type Effect =

@@ -1,6 +1,7 @@
+import { statedSum } from './comparison.ts';
 import type { Decision, Effect } from './decision.ts';
-import type { PaymentFact } from './fact.ts';
-import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, sumWords } from './ledger.ts';
+import { MONEY_CAME, type PaymentFact } from './fact.ts';
+import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, statedWords, sumWords } from './ledger.ts';
 import { amountIn, formatAmount } from './money.ts';
 import type { Order } from './order.ts';
 
@@ -48,7 +49,7 @@ function describeEntry(entry: LedgerEntry): string {
   const paid = customerPaid === null ? '' : `; the customer paid ${amountIn(customerPaid)}`;
   // A reversal of zero only names a sum, or takes back what was not readable.
   const sum = isCapture || isReadable(entry) ? `${kind} ${amountIn({ amount: formatAmount(entry), currency })}` : kind;
-  const money = isUnread ? `${kind}, ${sumWords(null, stated)}` : sumWords(sum, stated);
+  const money = isUnread ? `${kind}, ${sumWords(null, stated)}` : sumWords(sum, isCapture ? null : stated);
   return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
@@ -63,21 +64,22 @@ export type ReadingDecided = {
 };
 
 /**
- * The drift that a reading showed. `rightSide` is `service` if the order followed the reading, and `undecided` if a
- * person must decide. Null if service and order agree; a link's expiry is no drift.
+ * The drift that a reading showed. `rightSide` is `service` if the order followed the reading in all, and `undecided` if
+ * a person must find out what is right. Null if service and order agree; a link's expiry is no drift.
  */
 export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: ReadingDecided) {
+  const raised = made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
   const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');
-  const disagrees = made.effects.some((effect) => effect.do === 'attention' && effect.kind === 'service_disagrees');
-  if (!(followed || disagrees) || made.rule === 'expired') return null;
+  if (!(followed || raised.includes('service_disagrees')) || made.rule === 'expired') return null;
+  const isWhole = followed && !raised.includes('amount_mismatch');
   return {
     orderKey,
     number: reading.reading,
     nowMs,
     ours: inWords(order),
-    theirs: followed ? inWords(after) : saidInWords(fact),
+    theirs: isWhole ? inWords(after) : saidInWords(order, fact),
     rule: made.rule,
-    rightSide: followed ? 'service' : 'undecided',
+    rightSide: isWhole ? 'service' : 'undecided',
     learnedBy: reading.type,
   };
 }
@@ -93,6 +95,8 @@ function inWords(order: Order): string {
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }
 
-function saidInWords({ kind, paymentId }: PaymentFact): string {
-  return paymentId === null ? kind : `${kind}, payment ${paymentId}`;
+function saidInWords(order: Order, fact: PaymentFact): string {
+  const sum = MONEY_CAME.has(fact.kind) ? statedSum(order, fact) : null;
+  const which = fact.paymentId === null ? [] : [`payment ${fact.paymentId}`];
+  return [fact.kind, ...(sum === null ? [] : [statedWords(sum)]), ...which].join(', ');
 }

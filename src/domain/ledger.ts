@@ -1,5 +1,5 @@
 import type { Money } from './money.ts';
-import { amountIn, assertAmountMinor, formatAmount } from './money.ts';
+import { amountIn, assertAmountMinor, formatAmount, parseAmount } from './money.ts';
 
 type EntryKind = 'captured' | 'refunded' | 'disputed';
 
@@ -24,7 +24,7 @@ export type LedgerEntry = {
   readonly isAssumed: boolean;
   /** What the customer paid, if this entry is the first to record it; see `Payment`. */
   readonly customerPaid: Stated | null;
-  /** What the service named, if the entry cannot say it; see `Payment`. Null: nothing, or what is entered. */
+  /** What the service named, if the entry cannot say it; see `Payment`. A readable capture has it if it `isBeside`. */
   readonly stated: Stated | null;
 };
 
@@ -45,6 +45,10 @@ export type Payment = {
   readonly customerPaid: Stated | null;
   /** What the service named last if it is not `captured`: the sum of a refund or dispute, or what is not readable. */
   readonly stated: Stated | null;
+  /** Whether it went back with a sum that is not known to be all of it, so that a part may still be there. */
+  readonly mayBeLeft: boolean;
+  /** Whether it was counted only once it had gone back, beside another payment: it may be a part of that one. */
+  readonly isBeside: boolean;
 };
 
 export type Books = { readonly entries: readonly LedgerEntry[]; readonly adoptedPaymentId: string | null };
@@ -61,6 +65,8 @@ export function payments(books: Books): Payment[] {
     const captured = isCapture ? balance : (before?.captured ?? balance);
     const said = entry.customerPaid ?? before?.customerPaid ?? null;
     const stated = entry.stated ?? (isCapture && isReadable(captured) ? null : (before?.stated ?? null));
+    const isBeside = isCapture ? isReadable(entry) && entry.stated !== null : before?.isBeside === true;
+    const isLeft = entry.stated === null ? before?.mayBeLeft === true : !isAllOf(captured, entry.stated);
     found.set(entry.paymentKey, {
       key: entry.paymentKey,
       id: entry.paymentKey === UNNAMED ? books.adoptedPaymentId : entry.paymentKey,
@@ -70,6 +76,8 @@ export function payments(books: Books): Payment[] {
       isAssumed: isCapture ? entry.isAssumed : (before?.isAssumed ?? false),
       customerPaid: said === null || isWorth(captured, said) ? null : said,
       stated: stated === null || (isReadable(captured) && isWorth(captured, stated)) ? null : stated,
+      mayBeLeft: isLeft && !isCapture && !isBeside,
+      isBeside,
     });
   }
   return [...found.values()];
@@ -83,7 +91,29 @@ export function isReadable({ amountMinor }: Money): boolean {
 /** A sum in words, and what the service names instead. `sum`: null if it is not readable; the words quote what is named. */
 export function sumWords(sum: string | null, stated: Stated | null): string {
   if (sum === null) return `not readable${stated === null ? '' : ` ("${stated.amount} ${stated.currency}")`}`;
-  return stated === null ? sum : `${sum} (the service names ${amountIn(stated)})`;
+  return stated === null ? sum : `${sum} (the service names ${statedWords(stated)})`;
+}
+
+/** A stated sum in words. */
+export function statedWords(stated: Stated): string {
+  return readSum(stated) === null ? `something ${sumWords(null, stated)}` : amountIn(stated);
+}
+
+/** What a stated sum is worth; null if it is not readable. */
+export function readSum({ amount, currency }: Stated): Money | null {
+  const read = parseAmount(amount, currency);
+  return read.ok ? { amountMinor: read.amountMinor, currency } : null;
+}
+
+/** Whether a stated sum is at least this money. False if the two cannot be compared. */
+export function isAllOf(money: Money, stated: Stated): boolean {
+  const sum = readSum(stated);
+  return isReadable(money) && sum?.currency === money.currency && sum.amountMinor >= money.amountMinor;
+}
+
+/** Whether money of the payment is there, or may be: what went back may have been a part. */
+export function mayBeThere({ status, mayBeLeft }: Payment): boolean {
+  return status === 'completed' || mayBeLeft;
 }
 
 export function completedPayments(books: Books): Payment[] {

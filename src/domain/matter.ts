@@ -236,8 +236,8 @@ export type PaymentList = {
   readonly count: number;
   readonly sums: readonly { readonly amountMinor: string; readonly currency: string }[];
 };
-/** `stated` is absent in rows of earlier versions. */
-export type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'> & Partial<Pick<Payment, 'stated'>>;
+/** `stated` and `isBeside` are absent in rows of earlier versions. */
+export type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'> & Partial<Pick<Payment, 'stated' | 'isBeside'>>;
 
 /** `kept`: the payment that pays the order. While the order is held, `owed` lists all, and a person decides first. */
 export type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };

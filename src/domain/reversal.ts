@@ -1,5 +1,6 @@
 import { agreement, statedSum } from './comparison.ts';
 import { adoption, completed, countedPayment, nameMoney } from './completion.ts';
+import { owedBack, stillThere } from './decided_matter.ts';
 import {
   apply,
   ask,
@@ -16,7 +17,7 @@ import {
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
-import { covers, isReadable, isWorth, type Payment, payments, type Stated } from './ledger.ts';
+import { covers, isAllOf, isReadable, isWorth, type Payment, payments, type Stated } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 
@@ -40,7 +41,15 @@ function otherSum(order: Order, fact: PaymentFact): SaidReturn | null {
   const known = countedPayment(order, fact);
   const sum = known === undefined ? unexpectedSum(order, fact) : newSum(order, fact, known);
   if (sum === null || (known !== undefined && isWorth(known.captured, sum))) return null;
-  return { kind: fact.kind as ReversalKind, paymentId: fact.paymentId, ...sum };
+  const { captured: counted, isBeside } = known ?? { ...agreement(order, fact), isBeside: isPart(order, fact) };
+  return { kind: fact.kind as ReversalKind, paymentId: fact.paymentId, ...sum, counted, isBeside };
+}
+
+/** Whether a payment that settled never counted may be a part of another one that went back. */
+function isPart(order: Order, fact: PaymentFact): boolean {
+  if (payments(order).length === 0 || countedPayment(order, fact) !== undefined) return false;
+  const sum = unexpectedSum(order, fact);
+  return sum !== null && !isAllOf(order.amount, sum);
 }
 
 /** The sum of a payment that was never counted, if it is neither the order's nor what the customer paid before. */
@@ -78,8 +87,16 @@ function reverse(order: Order, fact: PaymentFact, policy: SettlementPolicy): Dec
   const known = countedPayment(order, fact);
   if (known !== undefined) return reverseKnown(order, fact, known, policy);
   const wantsPayment = isOpen(order.state) || (order.state === 'paid' && payments(order).length === 0);
-  if (kind === 'refunded' && !wantsPayment) return recordWholeLife(order, fact);
-  return completeFirst(order, fact, policy);
+  const isWhole = kind === 'refunded' && !wantsPayment;
+  const made = isWhole ? recordWholeLife(order, fact) : completeFirst(order, fact, policy);
+  return isPart(order, fact) ? { ...made, effects: made.effects.map(markPart) } : made;
+}
+
+/** A capture that only a reversal told of names its sum; see `LedgerEntry`. */
+function markPart(effect: Effect): Effect {
+  if (effect.do !== 'entry' || effect.entry.kind !== 'captured' || !isReadable(effect.entry)) return effect;
+  const { currency } = effect.entry;
+  return { ...effect, entry: { ...effect.entry, stated: { amount: formatAmount(effect.entry), currency } } };
 }
 
 function whichPayment(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
@@ -106,7 +123,10 @@ function recordWholeLife(order: Order, fact: PaymentFact): Decision {
   const captured = capture(order, fact, agreement(order, fact), false);
   const counted = apply(order, decision(order, 'applied', 'return_recorded', { effects: [captured] }), 0);
   const known = countedPayment(counted, fact) as Payment;
-  return decision(order, 'applied', 'return_recorded', { effects: [captured, takeBack(counted, fact, known)] });
+  const back = takeBack(counted, fact, known);
+  return decision(order, 'applied', 'return_recorded', {
+    effects: [captured, back, ...debtsAfter(counted, order.state, known, back)],
+  });
 }
 
 function takeBack(order: Order, fact: PaymentFact, known: Payment): Effect {
@@ -120,14 +140,20 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   const adopted = adoption(known, fact);
   if (known.status === kind) {
     // Nothing is taken back twice, but a repetition may bring a missing id, or name the sum.
-    const named = newSum(order, fact, known) === null ? [] : [takeBack(order, fact, known)];
-    if (adopted.length + named.length === 0) return decision(order, 'already_applied', 'return_already_counted');
-    const rule = named.length > 0 ? 'return_sum_named' : 'payment_id_adopted';
-    return decision(order, 'applied', rule, { effects: [...adopted, ...named] });
+    if (newSum(order, fact, known) !== null) {
+      const named = takeBack(order, fact, known);
+      const debts = debtsAfter(order, order.state, known, named);
+      return decision(order, 'applied', 'return_sum_named', { effects: [...adopted, named, ...debts] });
+    }
+    if (adopted.length === 0) return decision(order, 'already_applied', 'return_already_counted');
+    return decision(order, 'applied', 'payment_id_adopted', { effects: adopted });
   }
   // Disputed after a refund: the service may take the money twice.
   if (known.status === 'refunded') return disagree(order, adopted);
-  const named = known.status === 'completed' ? nameMoney(order, fact, known, adopted) : null;
+  // The sum of a reversal may be a part of the payment, so it corrects no assumed money to less.
+  const sum = statedSum(order, fact);
+  const isWhole = known.status === 'completed' && (sum === null || isAllOf(known.captured, sum));
+  const named = isWhole ? nameMoney(order, fact, known, adopted) : null;
   if (named !== null) {
     const then = reversed(apply(order, named, 0), fact, policy);
     return { ...then, effects: [...named.effects, ...then.effects] };
@@ -137,11 +163,8 @@ function reverseKnown(order: Order, fact: PaymentFact, known: Payment, policy: S
   // If the order is paid without the disputed payment, refunding that payment takes nothing more from the order.
   const wasMissed = order.state === 'paid' && known.status === 'disputed';
   const state = covered || wasMissed ? order.state : stateAfterReversal(order, kind, others);
-  const effects: Effect[] = [
-    ...adopted,
-    takeBack(order, fact, known),
-    ...debtsAfter({ ...order, state }, kind, others),
-  ];
+  const back = takeBack(order, fact, known);
+  const effects: Effect[] = [...adopted, back, ...debtsAfter(order, state, known, back)];
   if (state !== order.state && (state === 'refunded' || state === 'disputed')) {
     return decision(order, 'applied', state, {
       state,
@@ -158,14 +181,22 @@ function stateAfterReversal(order: Order, kind: ReversalKind, others: readonly P
   return others.some((payment) => payment.status === 'disputed') ? 'disputed' : kind;
 }
 
-/** A reversal ends what was owed because of the payment, or changes which payments are owed: their matters name them. */
-function debtsAfter({ flags, state }: Order, kind: ReversalKind, others: readonly Payment[]): Effect[] {
-  const isRefunded = kind === 'refunded' && others.every((payment) => payment.status === 'refunded');
-  const left = others.filter((payment) => payment.status === 'completed').length;
-  // Money left on a refunded or disputed order settles nothing, so the order stays flagged.
-  const wanted = state === 'refunded' || state === 'disputed' ? 0 : 1;
+/**
+ * A reversal changes which payments are owed, which their matters name. It ends what was owed once all of it is known to
+ * be back. A smaller sum that is named only later makes the rest owed again. `state`: after the reversal.
+ */
+function debtsAfter(order: Order, state: OrderState, known: Payment, back: Effect): Effect[] {
+  const after = apply(order, decision(order, 'applied', 'return_recorded', { state, effects: [back] }), 0);
+  const counted = payments(after);
+  const isLeft = counted.some(({ key, mayBeLeft }) => key === known.key && mayBeLeft);
+  const isNew = isLeft && !known.mayBeLeft && known.status !== 'completed';
+  const isAllBack = counted.every(({ status, mayBeLeft }) => status === 'refunded' && !mayBeLeft);
+  const isRejected = state === 'cancelled' && order.resolution === 'reject';
+  // Nobody has decided which payment of a held order is kept.
+  const isOwed = state === 'held' ? stillThere(after).length > 1 : owedBack(after).owed.length > 0;
+  const has = (flag: 'refund_due' | 'duplicate_payment') => order.flags.includes(flag);
   return [
-    ...(flags.includes('refund_due') ? (isRefunded ? clear : raise)('refund_due') : []),
-    ...(flags.includes('duplicate_payment') ? (left <= wanted ? clear : raise)('duplicate_payment') : []),
+    ...(has('refund_due') || (isNew && isRejected) ? (isAllBack ? clear : raise)('refund_due') : []),
+    ...(has('duplicate_payment') || (isNew && state === 'paid') ? (isOwed ? raise : clear)('duplicate_payment') : []),
   ];
 }

@@ -13,7 +13,7 @@ import {
   settleOnce,
 } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
-import { completedPayments, payments } from './ledger.ts';
+import { completedPayments, mayBeThere, payments } from './ledger.ts';
 import { isOpen, mayBeUnconfirmed, ORDER_STATES, type Order, type OrderState } from './order.ts';
 import { reversed } from './reversal.ts';
 
@@ -124,7 +124,7 @@ function accept(order: Order, fact: PaymentFact): Decision {
       ...settleOnce(order, fact.authority, left[0]?.key ?? null),
       // A refund due from an earlier rejection is now owed as a duplicate, or not at all.
       ...(order.flags.includes('refund_due') ? clear('refund_due') : []),
-      ...(left.length > 1 ? raise('duplicate_payment') : []),
+      ...(payments(order).filter(mayBeThere).length > 1 ? raise('duplicate_payment') : []),
       { do: 'notice', type: 'order.paid' },
     ],
   });
@@ -133,7 +133,7 @@ function accept(order: Order, fact: PaymentFact): Decision {
 /** A person rejects held money: the order is cancelled, and the captured money is to be refunded. */
 function reject(order: Order): Decision {
   if (order.state !== 'held') return notHeld(order, 'reject');
-  const owed = completedPayments(order).length > 0;
+  const owed = payments(order).some(mayBeThere);
   return decision(order, 'applied', 'hold_rejected', {
     state: 'cancelled',
     effects: [

@@ -5,18 +5,8 @@ import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary } from '../store/verbs/attention.ts';
 import type { ListedMatter } from '../store/verbs/attention_list.ts';
 import { decisionWords, explainHold } from './decision.ts';
-import {
-  adoptCommand,
-  inMoney,
-  inPanel,
-  iso,
-  refundWords,
-  restoredSentence,
-  returnWords,
-  sentence,
-  shellWord,
-  words,
-} from './glossary.ts';
+import { adoptCommand, inMoney, inPanel, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
+import { refundWords, returnAdvice, returnWords } from './returns.ts';
 import { explainChangedAddress, explainOutage } from './service_status.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
@@ -78,9 +68,11 @@ type SentenceOf<K extends AttentionKind> = (subject: string, params: AttentionPa
 const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
   amount_mismatch: (reference, { payments, said }, { end }) =>
     `What the service says about the money of order ${reference} does not match the order, or what settled counted before ` +
-    `(${inPanel(payments)}). ${said === undefined ? 'settled did not change the order.' : returnWords(said)} ` +
-    `${look(reference)} If the customer paid too much, refund the rest there. If the customer paid too little, collect ` +
-    `the rest. Then end this matter: ${end}`,
+    `(${inPanel(payments)}). ` +
+    (said === undefined
+      ? `settled did not change the order. ${look(reference)} If the customer paid too much, refund the rest there. If ` +
+        `the customer paid too little, collect the rest. Then end this matter: ${end}`
+      : `${returnWords(said)} To see what was said when: settled why ${shellWord(reference)}. ${returnAdvice(end)}`),
   api_key_refused: () =>
     'The service rejects the API key (401), so settled can neither open links nor ask about them. If you use ' +
     'SETTLED_API_KEY_FILE, put the right key into that file; settled reads it again. If you use SETTLED_API_KEY, set the ' +
@@ -94,14 +86,15 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
       `To see which: settled rejections. This matter ends within minutes of an authentic delivery${which}.`,
     ].join(' ');
   },
-  duplicate_payment: (reference, { isHeld, owed, kept }, { check }) => {
+  duplicate_payment: (reference, { isHeld, owed, kept }, commands) => {
     const found = `Order ${reference} was paid more than once.`;
     const resolve = `settled orders resolve ${shellWord(reference)}`;
     const keeps = kept === null ? '' : ` Keep ${inPanel(kept)}, which pays the order.`;
+    const ends = endsByRefund(reference, commands);
     return isHeld
       ? `${found} It is held: decide first (${resolve} --accept, or --reject, with --reason TEXT). Then refund in the ` +
-          `service's panel what is too much. The payments: ${inPanel(owed)}. ${endsByRefund(check(reference))}`
-      : `${found} ${refundWords(owed)}${keeps} ${endsByRefund(check(reference))}`;
+          `service's panel what is too much. The payments: ${inPanel(owed)}. ${ends}`
+      : `${found} ${refundWords(owed)}${keeps} ${ends}`;
   },
   event_conflict: (_link, { eventId, beforeKey, eventKey }, { end }) =>
     `Event id ${eventId} came again with other content (events ${beforeKey} and ${eventKey}). settled processed both, and ` +
@@ -165,9 +158,9 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `settled cannot open a payment link for order ${reference} (${code}): ${message} Look at the service's link. If it is ` +
     `for this order, for the same money, and unpaid, give it to the order: ${adoptCommand(reference, foreignId)} (POST ` +
     '/v1/orders/…/adopt). If not, open the order with another reference.',
-  refund_due: (reference, { payments }, { check }) =>
+  refund_due: (reference, { payments }, commands) =>
     `A person rejected the money of order ${reference}, and it must be refunded to the customer. ` +
-    `${refundWords(payments)} ${endsByRefund(check(reference))}`,
+    `${refundWords(payments)} ${endsByRefund(reference, commands)}`,
   secret_unusable: (_name, { reference, flaw }, { end }) =>
     `When settled created the link of order ${reference}, the service answered with another webhookSecret than the one it ` +
     `was given, and settled cannot use it: ${flaw}. It may have done so for all links since. If the service signs with such ` +
@@ -188,8 +181,9 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
   webhook_address_changed: (_url, changed) => explainChangedAddress(changed),
 };
 
-function endsByRefund(check: string): string {
-  return `This matter ends when the service reports the refund. To ask now: ${check}`;
+function endsByRefund(reference: string, { check, end }: Commands): string {
+  const ends = `This matter ends when the service reports all of it as refunded. To ask now: ${check(reference)}`;
+  return `${ends}. If it does not, and nothing is owed any more, end the matter: ${end}`;
 }
 
 function look(reference: string): string {

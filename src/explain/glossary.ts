@@ -1,6 +1,6 @@
 import type { AskReason } from '../domain/check_queue.ts';
-import type { NoticeType, PastRule, Rule, SaidReturn } from '../domain/decision.ts';
-import { isReadable, sumWords } from '../domain/ledger.ts';
+import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
+import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
 import type { AttentionKind, NamedPayment, PaymentList } from '../domain/matter.ts';
 import { amountIn, formatAmount, type Money } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
@@ -189,9 +189,9 @@ export function inPanel({ named, count, sums }: PaymentList): string {
   if (count === 0) return 'settled counted no payment';
   const newest = named
     .map(({ id, status, ...money }) => {
-      const name = id === null ? 'the payment without an id' : `payment ${id}`;
-      const gone = status === 'completed' ? '' : `, ${status}`;
-      return `${name} of ${capturedWords(money)}${gone}`;
+      const sum = money.stated && isReadable(money.captured) ? ` with ${statedWords(money.stated)}` : '';
+      const gone = status === 'completed' ? '' : `, ${status}${sum}`;
+      return `${paymentName(id)} of ${capturedWords(money)}${gone}`;
     })
     .join('; ');
   if (named.length === count) return newest;
@@ -199,16 +199,8 @@ export function inPanel({ named, count, sums }: PaymentList): string {
   return `${count} payments with a total of ${all.join(' and ')}; the newest: ${newest}`;
 }
 
-/** What to do about payments that are owed back. If none is there, what was captured of them is disputed. */
-export function refundWords(owed: PaymentList): string {
-  if (owed.count === 0) return 'What was captured is disputed. Refund it only if the dispute is won.';
-  return `Refund in the service's panel: ${inPanel(owed)}.`;
-}
-
-/** The service has no word for a part of a payment, so settled cannot know whether the rest is still there. */
-export function returnWords({ kind, paymentId, amount, currency }: SaidReturn): string {
-  const which = paymentId === null ? 'the payment' : `payment ${paymentId}`;
-  return `The service names ${amount} ${currency} of ${which} as ${kind}; settled counted the whole payment as ${kind}.`;
+export function paymentName(id: string | null): string {
+  return id === null ? 'the payment without an id' : `payment ${id}`;
 }
 
 /** `1 event`, `2 events`. */

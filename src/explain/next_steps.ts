@@ -1,4 +1,4 @@
-import { listPayments, owedBack } from '../domain/decided_matter.ts';
+import { listOwed, owedBack } from '../domain/decided_matter.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -7,8 +7,9 @@ import type { Timeline } from '../store/verbs/timeline.ts';
 import { waitInWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
 import { decisionWords } from './decision.ts';
-import { adoptCommand, firstLine, iso, refundWords, shellWord, words } from './glossary.ts';
+import { adoptCommand, firstLine, iso, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
+import { refundWords, returnAdvice } from './returns.ts';
 import { nextOfNotices } from './shop_status.ts';
 
 /** What an explanation needs in addition to the order's own rows. */
@@ -162,11 +163,11 @@ export const OF_DIFFERENCE: ReadonlySet<string> = new Set(['service_disagrees', 
 function nextOfDifference({ attention }: Timeline): string[] {
   return attention
     .filter(({ kind }) => OF_DIFFERENCE.has(kind))
-    .map(
-      ({ key }) =>
-        "Look at the payment in the service's panel, and act on what it shows. Then end this matter: settled attention " +
-        `end ${key} --reason TEXT`,
-    );
+    .map(({ key, params }) => {
+      const end = `settled attention end ${key} --reason TEXT`;
+      if (params !== null && 'said' in params) return returnAdvice(end);
+      return `Look at the payment in the service's panel, and act on what it shows. Then end this matter: ${end}`;
+    });
 }
 
 const NO_API = 'no API is configured (SETTLED_API_URL, SETTLED_API_KEY)';
@@ -216,7 +217,7 @@ function nextOfOrder(order: Order, { canAsk }: Means): string[] {
 /** The payments to refund, each by its id. */
 function nextOfDebts(order: Order): string[] {
   if (!order.flags.includes('refund_due') && !order.flags.includes('duplicate_payment')) return [];
-  return [refundWords(listPayments(owedBack(order).owed))];
+  return [refundWords(listOwed(order, owedBack(order).owed))];
 }
 
 /** What happens when the awaited payment arrives, or does not. */

@@ -22,7 +22,9 @@ export function whoPaid(order: Order): string[] {
     return said === null ? [] : [`The service says that ${said}`];
   }
   const pays = (payment: Payment) => Number(payment.key === order.settlement?.paymentKey);
-  const first = counted.toSorted((one, other) => pays(other) - pays(one)).slice(0, PAYERS_MAX);
+  // Nobody may have paid what is listed beside as refunded: it may be a part of another payment.
+  const paid = counted.filter(({ isBeside }) => !isBeside);
+  const first = paid.toSorted((one, other) => pays(other) - pays(one)).slice(0, PAYERS_MAX);
   return first.flatMap((payment) => {
     const said = sentenceOf(detailsOf(order, payment), 'paid', payment);
     if (said === null) return [];

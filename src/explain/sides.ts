@@ -1,7 +1,7 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { isReadable, payments, sumWords } from '../domain/ledger.ts';
-import { amountIn, type Money } from '../domain/money.ts';
+import { amountIn, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
@@ -48,7 +48,7 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
 
 function moneyWords(order: Order, fact: PaymentFact): string {
   const { captured } = agreement(order, fact);
-  if (!isReadable(captured)) return sumWords(null, unreadable(order, fact));
+  if (!isReadable(captured)) return `an amount that is ${sumWords(null, unreadable(order, fact))}`;
   const sum = fact.kind === 'refunded' || fact.kind === 'disputed' ? statedSum(order, fact) : null;
   return sum === null ? inMoney(captured) : amountIn(sum);
 }
@@ -102,18 +102,15 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
   }
   if (own.status !== kind) return `The service says that ${name} is ${kind}, but settled counted it as ${own.status}.`;
   const { captured } = agreement(order, fact);
-  if (unreadable(order, fact) !== null && !isReadable(own.captured)) {
-    return `The service names an amount of ${name} that is ${moneyWords(order, fact)}; settled counted no money for it.`;
+  if (unreadable(order, fact) !== null) {
+    const ours = isReadable(own.captured) ? inMoney(own.captured) : 'no money';
+    return `The service names ${moneyWords(order, fact)}, for ${name}; settled counted ${ours} for it.`;
   }
-  if (!isSame(own.captured, captured) || own.stated !== null) {
+  if (!isSameMoney(own.captured, captured) || own.stated !== null) {
     return `The service says that ${name} is ${moneyWords(order, fact)}, but settled counted ${capturedWords(own)}.`;
   }
-  if (kind !== 'completed' || isSame(captured, order.amount) || isDecided(order)) return null;
+  if (kind !== 'completed' || isSameMoney(captured, order.amount) || isDecided(order)) return null;
   return `The service says that ${name} is ${moneyWords(order, fact)}, but the order asks for ${inMoney(order.amount)}.`;
-}
-
-function isSame(one: Money, other: Money): boolean {
-  return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }
 
 function disagreements({ attention }: Timeline): string[] {

@@ -259,10 +259,14 @@ describe('settlement: unnamed money, of a payment that did not pay the order', (
     expect(deeds(made)).toContain('attention refund_due');
   });
 
-  it('is corrected first by a refund that names it', () => {
-    const { order } = step(duplicate, second('refunded', { quoteMoney: stated('60') }));
-    expect(order.entries.slice(2).map(({ amountMinor }) => amountMinor)).toEqual([-4000, -6000]);
-    expect(payments(order)[1]).toMatchObject({ status: 'refunded', captured: { amountMinor: 6000 } });
+  it('is corrected first by a refund that names more, and not by one that names less: that may be a part', () => {
+    for (const [quote, entries] of [
+      ['160', [6000, -16_000]],
+      ['60', [-10_000]],
+    ] as const) {
+      const { order } = step(duplicate, second('refunded', { linkMoney: null, quoteMoney: stated(quote) }));
+      expect(order.entries.slice(2).map(({ amountMinor }) => amountMinor)).toEqual(entries);
+    }
   });
 
   it('is corrected if it could not be read at first', () => {

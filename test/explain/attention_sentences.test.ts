@@ -139,7 +139,8 @@ describe('the sentence of a matter', () => {
     const kept = { ...params, said: { kind, paymentId: 'pay_1', amount: '30.00', currency: 'BRL' } };
     const sentence = attentionSentence('amount_mismatch', 'a', kept, { key: 7, canAsk: true });
     expect(sentence).toMatch(/pay_1 of 100\.00 BRL.* names 30\.00 BRL of payment pay_1 as /);
-    expect(sentence).toContain(`settled counted the whole payment as ${kind}.`);
+    expect(sentence).toContain(`settled counted the whole payment as ${kind}, because`);
+    expect(sentence).toContain('settled cannot know what is left.');
   });
 
   it('says of a list that cannot be read why, and since when links are looked for', () => {

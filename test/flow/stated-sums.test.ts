@@ -99,18 +99,106 @@ describe.each(['REFUNDED', 'DISPUTED'] as const)('a payment that is %s', (status
   it.each([
     ['less', '30.00', '30.00', null],
     ['more', '150.00', '100.00', brl('150.00')],
-  ])('as a payment of its own, of %s than the order asks, is a matter', async (_name, quote, counted, paid) => {
+  ])('as a payment of its own, of %s than the order asks, is a matter', async (name, quote, counted, paid) => {
     const { reference, link } = await paidOrder(settled());
     const beside = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_b_${reference}`, status, quote };
     expect((await settled().deliver(link, paymentEvent(beside))).status).toBe(200);
     await eventually(async () => expect((await settled().order(reference)).payments).toHaveLength(2));
-    const { order, matters, why } = await everywhere(settled(), reference);
+    const { order, matters, answer, why } = await everywhere(settled(), reference);
     const [, other] = order.payments;
     expect([order.state, other.status, other.amount, other.customerPaid]).toEqual(['paid', kind, counted, paid]);
     const sentence = `The service names ${quote} BRL of payment pay_b_${reference} as ${kind}`;
     const detail = expect.stringContaining(sentence);
     expect(matters).toContainEqual(expect.objectContaining({ kind: 'amount_mismatch', detail }));
     expect(why).toContain(sentence);
+    const isPart = name === 'less';
+    const doubt = 'lists that beside another payment of the order. It is a second payment that went back, or a part of';
+    for (const words of [answer, matters.at(-1)?.detail]) expect(words?.includes(doubt)).toBe(isPart);
+    expect(answer.includes(`about payment pay_b_${reference} that the customer paid`)).toBe(false);
+  });
+
+  it('in part, with a sum or with none that is readable, is told as such, and what to do', async () => {
+    for (const [quote, named, left] of [
+      ['30.50', '30.50 BRL', 'settled cannot know what is left: probably 69.50 BRL.'],
+      ['"30,50.1"', 'something not readable ("30,50.1 BRL")', 'settled cannot know what is left.'],
+    ] as const) {
+      const { reference, link } = await paidOrder(settled());
+      const gone = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}`, status, quote };
+      await deliverAndSee(settled(), link, paymentEvent(gone), kind);
+      const { matters, answer, why, shown, page } = await everywhere(settled(), reference);
+      const sentence = `The service names ${named} of payment pay_${reference} as ${kind}; settled counted the whole payment of 100.00 BRL as ${kind}, because the service has no word for a part. ${left}`;
+      const [matter] = matters;
+      for (const words of [answer, why, matter?.detail]) expect(words).toContain(sentence);
+      const advice = 'A part cannot be entered in settled, so the order keeps its state and balance.';
+      const { next } = (await get(settled(), `/v1/orders/${reference}/timeline`)).body as Json;
+      for (const words of [next.join(' '), why, page, matter?.detail]) expect(words).toContain(advice);
+      expect(matter?.detail).not.toMatch(/refund the rest|collect/);
+      expect(shown).toContain(`${kind}, 100.00 BRL (the service names ${named})`);
+      expect(page).toMatch(
+        quote === '30.50'
+          ? /(?:refunded|disputed) R\$100\.00 R\$30\.50/
+          : /(?:refunded|disputed) R\$100\.00 not readable \("30,50\.1 BRL"\)/,
+      );
+    }
+  });
+});
+
+describe.each([
+  ['refund_due', '60.00', '29.50'],
+  ['duplicate_payment', '100.00', '69.50'],
+] as const)('%s', (debt, amount, left) => {
+  /** An order of which `amount` is owed back, of one payment. */
+  async function owing() {
+    const link = await settled().reserve(freshReference(), '100.00');
+    const { reference } = link;
+    const deliver = async (event: Parameters<typeof paymentEvent>[0]) => {
+      const paid = { linkId: `pl_${reference}`, amount, ...event };
+      expect((await settled().deliver(link, paymentEvent(paid))).status).toBe(200);
+    };
+    const owed = `pay_o_${reference}`;
+    if (debt === 'duplicate_payment') await deliver({ paymentId: `pay_${reference}` });
+    await deliver({ paymentId: owed });
+    const isHeld = debt === 'refund_due';
+    await eventually(async () => {
+      const { state, flags } = await settled().order(reference);
+      expect(isHeld ? state : flags).toEqual(isHeld ? 'held' : [debt]);
+    });
+    const decision = { decision: 'reject', reason: 'no' };
+    if (isHeld) expect((await settled().api(`/v1/orders/${reference}/resolve`, { body: decision })).status).toBe(200);
+    return { reference, owed, deliver };
+  }
+
+  it.each(['in place', 'beside'])('stays until a person ends it if a part is refunded %s', async (shape) => {
+    const { reference, owed, deliver } = await owing();
+    const paymentId = shape === 'beside' ? `pay_9_${reference}` : owed;
+    await deliver({ paymentId, status: 'REFUNDED', quote: '30.50' });
+    await eventually(async () =>
+      expect(JSON.stringify((await settled().order(reference)).payments)).toContain('refunded'),
+    );
+    const { order, matters, why, page, csv, told } = await everywhere(settled(), reference);
+    expect(order.flags).toEqual([debt]);
+    const sentence =
+      shape === 'beside'
+        ? `payment ${owed} of ${amount} BRL. The service also lists payment ${paymentId} of 30.50 BRL, refunded. If that is a part of what is owed, ${left} BRL may still be owed.`
+        : `Of payment ${owed}, ${amount} BRL was owed, and the service names 30.50 BRL as refunded: ${left} BRL may still be owed.`;
+    const matter = matters.find(({ kind }) => kind === debt) as Json;
+    for (const words of [matter.detail, why]) expect(words).toContain(sentence);
+    expect(page).toContain(sentence.replaceAll(/([\d.]+\d) BRL/g, 'R$$$1'));
+    expect(matter.detail).toContain(`nothing is owed any more, end the matter: settled attention end ${matter.id}`);
+    expect(csv).toContain(debt);
+    const notices = debt === 'refund_due' ? ['order.cancelled', 'order.held'] : ['order.paid', 'payment.duplicate'];
+    expect(told.map(({ type }) => type).toSorted()).toEqual(notices);
+    expect(
+      (await settled().api(`/v1/attention/${matter.id}/end`, { body: { reason: 'all of it went back' } })).status,
+    ).toBe(200);
+    expect((await settled().order(reference)).flags).toEqual([]);
+  });
+
+  it('ends when all of it is refunded', async () => {
+    const { reference, owed, deliver } = await owing();
+    await deliver({ paymentId: owed, status: 'REFUNDED', quote: amount });
+    await eventually(async () => expect((await settled().order(reference)).flags).toEqual([]));
+    expect((await everywhere(settled(), reference)).matters).toEqual([]);
   });
 });
 
@@ -134,6 +222,12 @@ it('the sum of a refund that an answer of the API names is shown, in both shapes
           ],
     );
     expect(matters).toMatchObject([{ kind: 'amount_mismatch', detail: expect.stringContaining('names 30.00 BRL of') }]);
+    const { answer, entries } = (await get(asking, `/v1/orders/${shape}/timeline`)).body as Json;
+    expect(answer.split('that the customer paid with')).toHaveLength(2);
+    const drift = entries.find((one: Json) => one.kind === 'drift' && one.summary.includes('refunded')) as Json;
+    expect(drift.summary).toMatch(
+      /The service had: refunded, 30\.00 BRL, payment \S+\. A person must find out which is right$/,
+    );
   }
 });
 

@@ -245,6 +245,42 @@ export function settlementContract({ shared }: Worlds): void {
       },
     );
 
+    it.each(['refund_due', 'duplicate_payment'] as const)(
+      'keeps %s and its matter until all of what is owed is named as refunded',
+      async (debt) => {
+        const linked = await world.openNew();
+        link = linked;
+        const [first, owed] = debt === 'refund_due' ? [LITTLE, 'pay_1'] : [{}, 'pay_2'];
+        await world.settle(link, [said('completed', first)]);
+        if (debt === 'refund_due') await resolve('reject');
+        else await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
+        const back = (amount: string | null, paymentId = owed) =>
+          said('refunded', { paymentId, ...first, quoteMoney: amount === null ? null : stated(amount) });
+        const matterOf = async () =>
+          (await world.timeline(link)).attention.find(({ kind }) => kind === debt)?.params as {
+            owed?: { named: object[] };
+            payments?: { named: object[] };
+          };
+        const listed = async () => {
+          const params = await matterOf();
+          return (params?.owed ?? params?.payments)?.named;
+        };
+        await world.settle(link, [back('20', 'pay_9')]);
+        const beside = { id: 'pay_9', status: 'refunded', isBeside: true };
+        expect(await listed()).toMatchObject([{ id: owed, status: 'completed' }, beside]);
+        await world.settle(link, [back('30')]);
+        await world.reopen();
+        expect(await story()).toMatchObject({ flags: [debt], attention: expect.arrayContaining([debt]) });
+        const partly = { id: owed, status: 'refunded', stated: { amount: '30.00', currency: 'BRL' } };
+        expect(await listed()).toMatchObject([partly, beside]);
+        await world.answer(linked, [back('40')]);
+        expect((await story()).flags).toEqual([debt]);
+        await world.answer(linked, [back(debt === 'refund_due' ? '60' : '100')]);
+        expect([(await story()).flags, await listed()]).toEqual([[], undefined]);
+        expect((await story()).attention).toEqual(['amount_mismatch']);
+      },
+    );
+
     it('corrects money that nobody had named of a payment that did not pay the order', async () => {
       await world.settle(link, [said('completed')]);
       await world.settle(link, [said('completed', { paymentId: 'pay_2', linkMoney: null })]);
