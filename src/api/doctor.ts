@@ -105,7 +105,7 @@ const SERVICE_SKEW_MS_SMALL = 5_000;
  * Asks for the merchant's profile: one request that shows the key, the merchant and the service's clock. It is sent as
  * openings of links are. While all other requests pause after a refused key or merchant, it finds out whether that is over.
  */
-async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
+async function checkService({ asking, clock, store }: ApiOptions): Promise<Finding[]> {
   const none =
     'no API is configured: settled receives webhooks and registers links, but can neither open links nor ask. Set SETTLED_API_URL and SETTLED_API_KEY';
   if (asking === null) return [finding('service', false, none)];
@@ -119,7 +119,8 @@ async function checkService({ asking, clock }: ApiOptions): Promise<Finding[]> {
       const detail = 'settled did not ask the API: a request takes a slot of the budget, which the database keeps';
       return [finding('service', false, detail)];
     }
-    return [failing('service', (fault as Error).message)];
+    const known = cannotAsk(await store.openTroubles().catch(() => []));
+    return [failing('service', `${known === null ? '' : `${known} Now: `}${(fault as Error).message}`)];
   }
 }
 

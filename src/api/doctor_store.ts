@@ -1,6 +1,7 @@
 import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_summary.ts';
 import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
+import { cannotAsk } from '../explain/service_status.ts';
 import type { ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
 import { inWords } from '../work/clock.ts';
@@ -191,8 +192,10 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
   const { restoredFromMs } = stats.feed;
   const inUse = stats.api.slotsInUse;
   return [
-    finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`),
-    checkAsking(options, stats),
+    ...(options.asking === null
+      ? []
+      : [finding('api budget', inUse < apiSlots, `${inUse} of ${apiSlots} requests a minute are in use`)]),
+    checkAsking(options, stats, cannotAsk(await store.openTroubles())),
     finding(
       'settlement',
       stats.lagMs < LAG_MS_SMALL,
@@ -213,9 +216,14 @@ const LAG_MS_SMALL = 10_000;
 const CHECKS_LAG_MS_SMALL = 10 * 60_000;
 
 /** Whether what settled asks the service is sent; without an API there is nothing to send. */
-function checkAsking({ asking, apiSlots }: ApiOptions, { api, checks, checksLagMs }: Stats): Finding {
+function checkAsking(
+  { asking, apiSlots }: ApiOptions,
+  { api, checks, checksLagMs }: Stats,
+  notAnswered: string | null,
+): Finding {
   const name = 'asking';
   if (asking === null) return finding(name, true, 'no API is configured: settled asks nothing');
+  if (notAnswered !== null) return finding(name, false, notAnswered);
   if (api.pausedUntilMs !== null) {
     const why = 'the service refused or limited its requests. To see whether you must do something: settled attention';
     return finding(name, false, `settled asks nothing before ${iso(api.pausedUntilMs)}: ${why}`);

@@ -28,7 +28,7 @@ export const readyz: Operation = {
       {
         ready: true,
         troubles: [
-          'The service has not answered since 2030-01-31T11:55:00.000Z. 5 unpaid orders may be paid. settled still takes webhooks.',
+          'The service has not answered since 2030-01-31T11:55:00.000Z. 5 unpaid orders may have been paid. settled still takes webhooks.',
         ],
       },
     ),

@@ -171,7 +171,7 @@ function sum(numbers: readonly number[]): number {
 function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[] {
   const [copy, now] = [countsOf(drilled.standing), living.standing && countsOf(living.standing)];
   const rows = COUNTED.map((what) => ({
-    what: what === 'auditRows' ? 'audit rows' : what,
+    what: { auditRows: 'audit rows', paid: 'ever paid' }[what as string] ?? what,
     copy: copy[what],
     now: now?.[what] ?? '-',
     lost: lost?.[what] ?? '-',

@@ -16,7 +16,7 @@ import { startHere } from './serve.ts';
 
 export const init = defineCommand({
   usage: 'init',
-  about: 'set settled up in this folder by five questions, and check it',
+  about: 'set up settled in this folder with five questions, and check it',
   details: [
     'It writes .env, and a file in data/ for each secret. It replaces no file: a secret that is there is kept, and a folder',
     'that has a .env is left as it is.',

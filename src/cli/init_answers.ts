@@ -65,7 +65,9 @@ const QUESTIONS = {
     take: async (text, { mayBePrivate }) => {
       const url = text === '' ? '' : (shopUrl.parse(text) as string);
       if (url === '' || isPublicAddress(url) || (await mayBePrivate())) return url;
-      throw new Error('is no public https address. If the shop is meant to be there, give --shop-allow-private');
+      throw new Error(
+        'is no public https address. If the shop is meant to be there, answer y, or give --shop-allow-private',
+      );
     },
   },
 } as const satisfies Record<string, Question>;

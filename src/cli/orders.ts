@@ -283,12 +283,12 @@ function paymentLines({ id, status, amount, currency, customerPaid, stated, ...s
     ...(who === '' ? [] : [`by ${who}`]),
     ...(method === null ? [] : [method]),
     ...(installments === null || installments === 1 ? [] : [`${installments} instalments`]),
-    ...(totalBRL === null ? [] : [`${totalBRL} BRL with interest`]),
+    ...(totalBRL === null || (totalBRL === amount && currency === 'BRL') ? [] : [`${totalBRL} BRL with interest`]),
     ...(said.createdAt === null ? [] : [`begun ${said.createdAt}`]),
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),
   ];
   const money = sumWords(amount === null ? null : amountIn({ amount, currency }), stated);
   const line = `${id ?? 'without an id'}: ${status}, ${money}${besides}`;
-  return words.length === 0 ? [line] : [line, `  ${words.join('; ')}`];
+  return words.length === 0 ? [line] : [`${line}; ${words.join('; ')}`];
 }

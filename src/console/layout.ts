@@ -81,8 +81,8 @@ function environmentBadge({ environment }: View): Html | null {
 
 function searchBox(view: View, search: string): Html {
   return html`<form class="find" role="search" method="get" action="${hrefOf(view, '/orders')}" aria-label="Find">
-<label class="unseen" for="find">Find an order by its reference, an id or an amount</label>
-<input class="input" id="find" name="q" type="search" value="${search}" placeholder="Reference, id, amount, name or e-mail" autocomplete="off" spellcheck="false">
+<label class="unseen" for="find">Find an order by its reference, title, customer, an id or an amount</label>
+<input class="input" id="find" name="q" type="search" value="${search}" placeholder="Reference, title, customer, id or amount" autocomplete="off" spellcheck="false">
 <button class="button quiet">Find</button></form>`;
 }
 

@@ -128,7 +128,12 @@ function shopSide(view: View, { version }: OrderDocument, { notices, shop }: Not
     html`<a href="${hrefOf(view, `/notices/${id}`)}">${type}</a>`;
   const how = shop === null ? 'no callback is set: the shop reads the feed' : shop.url;
   return definitions([
-    ['Took last', latest === undefined ? 'nothing' : html`${named(latest)}, version ${latest.version} of ${version}`],
+    [
+      'Took last',
+      latest === undefined
+        ? 'nothing'
+        : html`${named(latest)}, version ${latest.version}${waiting.length === 0 ? ', and nothing newer waits' : ` of ${version}`}`,
+    ],
     ['At', latest?.endedAt == null ? null : timeAndAge(view, Date.parse(latest.endedAt))],
     [
       shop === null ? 'In the feed' : 'Not taken',
@@ -171,7 +176,9 @@ function paymentColumns(view: View): PaymentColumn[] {
     ),
     number('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
     number('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)),
-    number('Total with interest', ({ totalBRL }) => totalOf(view, totalBRL)),
+    number('Total with interest', ({ totalBRL, amount, currency }) =>
+      totalBRL === amount && currency === 'BRL' ? null : totalOf(view, totalBRL),
+    ),
     column('Method', ({ method, installments }) => methodOf(method, installments)),
     column('Customer', ({ customer }) => customerCell(customer)),
     time('Began', ({ createdAt }) => createdAt),

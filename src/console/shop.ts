@@ -85,7 +85,10 @@ function facts(view: View, { feedPosition, notices }: StatsDocument, shop: ShopD
   const address = shop === null ? 'none (SETTLED_SHOP_URL is not set)' : html`<code>${shop.url}</code>`;
   const known = definitions([
     ['Callback', address],
-    ['Failures in a row', shop === null ? null : failures === null ? 'none' : failed(view, failures)],
+    [
+      'Failures in a row',
+      shop === null ? null : failures === null ? 'none since the shop took a notice' : failed(view, failures),
+    ],
     ['Last answer', failures === null ? null : shopAnswer(failures)],
     ['Taken so far', shop === null ? null : count(notices.done ?? 0, NOTICES)],
     ['Feed', html`position ${whole(feedPosition)}`],

@@ -142,9 +142,9 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     `order asks for, ${inMoney(amount)}. ${look(reference)} If less arrived, collect the rest from the customer. Then end ` +
     `this matter: ${end}`,
   money_untold: (_shop, { notice, reference, sinceMs }) =>
-    `The shop has not taken news about money of order ${reference}: attempts have failed since ${iso(sinceMs)}, and other ` +
-    `orders may wait too. To see what the shop answers: settled notices show ${notice}. settled goes on trying, and this ` +
-    'matter ends when no such news waits any longer.',
+    `The shop has not taken news about money of order ${reference}: attempts have failed since ${iso(sinceMs)}. To see what ` +
+    `it is told and what it answers: settled notices show ${notice}. Other orders may wait too: settled notices list ` +
+    '--status pending. settled goes on trying, and this matter ends when no such news waits any longer.',
   notices_dead: (_shop, { notice, message }) =>
     `The shop did not accept notice ${notice}: ${message} To see all of them: settled notices list --status dead. When the ` +
     'shop works again, send them again: settled bulk resend --status dead (with --dry-run it only counts them)',

@@ -28,7 +28,7 @@ function withoutMoney(groups: readonly MatterGroup[]): string {
   const mayTell = concerns.some((concern) => concern === undefined || concern === 'unsettled');
   if (mayTell) return 'Events that were not settled may be about money.';
   if (groups.some(({ kind }) => ASKING_STOPS.has(kind)))
-    return 'settled cannot ask the service, so unpaid orders may be paid.';
+    return 'settled cannot ask the service, so it learns of payments only from webhooks.';
   return concerns.includes('shop') ? 'The shop may not know of money.' : 'None of it is about money.';
 }
 

@@ -91,7 +91,7 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   underpaid: 'A person marked it paid, although settled had counted too little or other money (underpaid).',
   duplicate_payment:
     'It was paid more than once. What does not pay it must be refunded to the customer (duplicate_payment).',
-  refund_due: 'A person rejected its money. What is there of it must be refunded to the customer (refund_due).',
+  refund_due: 'What was captured and is still there must be refunded to the customer (refund_due).',
 };
 
 const ATTENTION: Readonly<Record<AttentionKind, string>> = {
@@ -118,7 +118,7 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   reference_taken: "the service already has another link with this order's reference",
   refund_due: 'the money of a cancelled order must be refunded to the customer',
   secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
-  service_unanswered: 'the service does not answer, so unpaid orders may be paid without settled knowing',
+  service_unanswered: 'the service does not answer, so settled learns of payments only from webhooks',
   service_disagrees: 'the service says less about a payment than settled counted',
   shop_refuses_notices: 'the shop does not accept notices: it refuses them, or does not answer',
   status_unclear: 'the service contradicts itself, or does not say which payment it means',

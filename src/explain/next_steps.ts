@@ -1,4 +1,5 @@
 import { listOwed, owedBack } from '../domain/decided_matter.ts';
+import { payments } from '../domain/ledger.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -268,14 +269,20 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
   }
   if (nextCheckAtMs !== null) {
     const why =
-      order.state === 'cancelled'
+      order.state === 'cancelled' && canStillBePaid(order, nowMs)
         ? ': the customer might still pay'
-        : isUnpaid || order.settlement === null
+        : isUnpaid || (order.settlement === null && payments(order).length === 0)
           ? ''
           : ': the service may send no webhook for refunds, disputes and second payments';
     return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
   }
   return isUnpaid ? [`settled no longer asks the service on schedule.${now}`] : [];
+}
+
+/** Whether the service would still take a payment at the link of an order that waits for none. */
+function canStillBePaid({ link, entries }: Order, nowMs: number): boolean {
+  const isOver = link?.status === 'INACTIVE' || link?.status === 'EXPIRED' || (link?.expiresAtMs ?? nowMs) < nowMs;
+  return !isOver && entries.length === 0;
 }
 
 function when(dueAtMs: number, nowMs: number): string {

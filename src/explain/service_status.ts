@@ -19,7 +19,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 function outageSentence({ code, sinceMs, unpaid }: Outage): string {
   const many = unpaid > OUTAGE_UNPAID_MAX;
   const orders = many ? `More than ${OUTAGE_UNPAID_MAX} unpaid orders` : inNumber(unpaid, 'unpaid order');
-  const may = unpaid === 0 ? 'No order waits for money.' : `${orders} may be paid.`;
+  const may = unpaid === 0 ? 'No link waits for a payment.' : `${orders} may have been paid.`;
   return `The service ${INSTEAD[code] ?? 'has not answered'} since ${iso(sinceMs)}. ${may} settled still takes webhooks.`;
 }
 
@@ -75,5 +75,7 @@ export function cannotAsk(troubles: readonly Trouble[]): string | null {
 export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
   if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
   const meaning = words.attention(kind);
-  return `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)} (since ${iso(openedAtMs)}).`;
+  // When attempts began to fail is earlier than when that became a matter.
+  const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
+  return `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)} (since ${iso(sinceMs)}).`;
 }

@@ -247,7 +247,7 @@ function toFault(error: unknown, exchange: Exchange, { aborted }: AbortSignal): 
   return new ServiceFault(
     'transient',
     'service_unreachable',
-    `${name} got no whole answer: ${why}. Check SETTLED_API_URL and the network.`,
+    `${name} got no complete answer: ${why}. Check SETTLED_API_URL and the network.`,
     { mayHaveArrived: method === 'POST' && (closing.aborted || !neverLeft) },
   );
 }

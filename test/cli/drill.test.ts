@@ -124,7 +124,7 @@ describe('cli: drill', () => {
     // The two links: the operator reserved them.
     expect(data.lost.auditRows).toBe(2);
     expect(data.checks.map(({ status }: { status: string }) => status)).toEqual(Array(6).fill('ok'));
-    expect(text).toMatch(/^WHAT +IN THE COPY +NOW +MORE\norders +2 +4 +2\npaid +1 +3 +2\nevents +1 +3 +2\n/m);
+    expect(text).toMatch(/^WHAT +IN THE COPY +NOW +MORE\norders +2 +4 +2\never paid +1 +3 +2\nevents +1 +3 +2\n/m);
     expect(text).toMatch(/^A restore would lose what happened in the .* since, which the column MORE counts\./m);
     expect(text).toContain(`compared with the server at ${app.apiUrl}`);
   });

@@ -3,6 +3,7 @@ import { decidedParams } from '../../src/domain/decided_matter.ts';
 import { ATTENTION_KINDS, type AttentionKind } from '../../src/domain/matter.ts';
 import type { DecidedAttention, Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
+import { troubleSentence } from '../../src/explain/service_status.ts';
 import { SAMPLE_MATTERS } from '../support/matters.ts';
 import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 
@@ -107,17 +108,18 @@ const NAMES: { [K in AttentionKind]: RegExp } = {
   refund_due: /panel: payment pay_1 of 100\.00 BRL/,
   secret_unusable: /order a b,.*: it is short\. .*end 7/,
   service_disagrees: /payment pay_1 of 100\.00 BRL.*attention end 7/,
-  service_unanswered: /not answered since 1970.*5 unpaid orders may be paid\. .*3 requests in a row.*It answered 503\./,
+  service_unanswered:
+    /not answered since 1970.*5 unpaid orders may have been paid\. .*3 requests in a row.*It answered 503\./,
   shop_refuses_notices: /3 attempts in a row.*500 oh no\. /,
   status_unclear: /payment pay_1 of 100\.00 BRL.*attention end 7/,
   webhook_address_changed: /order a b it says https:\/\/x\.example\/hooks\/…\//,
 };
 
 it.each([
-  [0, 'Z. No order waits for money.'],
-  [1, 'Z. 1 unpaid order may be paid.'],
-  [1_000, 'Z. 1000 unpaid orders may be paid.'],
-  [1_001, 'Z. More than 1000 unpaid orders may be paid.'],
+  [0, 'Z. No link waits for a payment.'],
+  [1, 'Z. 1 unpaid order may have been paid.'],
+  [1_000, 'Z. 1000 unpaid orders may have been paid.'],
+  [1_001, 'Z. More than 1000 unpaid orders may have been paid.'],
 ])('the sentence of a silent service counts 1 000 unpaid orders at most: of %d', (unpaid, words) => {
   const [subject, params] = SAMPLE_MATTERS.service_unanswered;
   const sentence = attentionSentence('service_unanswered', subject, { ...params, unpaid }, { key: 7, canAsk: true });
@@ -170,4 +172,13 @@ describe('the sentence of a matter', () => {
       "Run settled orders check 'a b', once SETTLED_API_URL and SETTLED_API_KEY are set. Then: settled attention end 7 --reason TEXT",
     );
   });
+});
+
+it.each([
+  ['money_untold', 1_000],
+  ['shop_refuses_notices', 1_000],
+  ['api_key_refused', undefined],
+] as const)('says since when %s has lasted, not since when it is a matter', (kind, sinceMs) => {
+  const trouble = { key: 1, subject: 'shop', detail: '', openedAtMs: 9_000, kind, params: { sinceMs } };
+  expect(troubleSentence(trouble)).toContain(`(since ${new Date(sinceMs ?? 9_000).toISOString()}).`);
 });

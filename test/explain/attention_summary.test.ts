@@ -64,7 +64,9 @@ describe('the sentence of what needs a person', () => {
       expect(say([groupOf(kind, 1)])).toMatch(/ The shop may not know of money\.$/);
     }
     for (const kind of ['service_unanswered', 'api_key_refused', 'merchant_inactive']) {
-      expect(say([groupOf(kind, 1)])).toMatch(/ settled cannot ask the service, so unpaid orders may be paid\.$/);
+      expect(say([groupOf(kind, 1)])).toMatch(
+        / settled cannot ask the service, so it learns of payments only from webhooks\.$/,
+      );
     }
     for (const kind of ['event_dead', 'event_not_understood', 'link_mismatch', 'of_a_later_version']) {
       expect(say([groupOf('api_key_refused', 1), groupOf(kind, 1)])).toMatch(

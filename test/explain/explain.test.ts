@@ -8,7 +8,7 @@ import { headerNames } from '../../src/paylink/events.ts';
 import type { EventSummary } from '../../src/store/verbs/lists.ts';
 import type { NoticeSummary } from '../../src/store/verbs/notice_lists.ts';
 import type { Timeline } from '../../src/store/verbs/timeline.ts';
-import { aFact, anOrder, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
+import { aFact, anOrder, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 0);
 const MINUTE = 60_000;
@@ -277,6 +277,14 @@ describe('why: when the service is asked next', () => {
   it('says of a cancelled order why settled still asks about it', () => {
     const { next } = told({ order: orderIn('cancelled'), nextCheckAtMs: NOW + 5 * MINUTE });
     expect(next).toMatch(/^settled asks the service at .*the customer might still pay\.$/);
+    const link = { id: 'pl_1', url: null, shortUrl: null, status: 'ACTIVE', expiresAtMs: null };
+    for (const over of [{ status: 'INACTIVE' }, { status: 'EXPIRED' }, { expiresAtMs: NOW - MINUTE }]) {
+      const order = { ...orderIn('cancelled'), link: { ...link, ...over } };
+      expect(told({ order, nextCheckAtMs: NOW + MINUTE }).next).toMatch(/, on schedule\.$/);
+    }
+    const order = orderAfter(orderIn('held'), instruction('reject'), aFact('refunded'));
+    expect(order.state).toBe('cancelled');
+    expect(told({ order, nextCheckAtMs: NOW + MINUTE }).next).toMatch(/may send no webhook for refunds/);
   });
 
   it('says of an unpaid order that asking failed, how often, and that it is asked again', () => {

@@ -208,7 +208,7 @@ describe('paylink: no whole answer', () => {
       status: null,
       mayHaveArrived: false,
     });
-    expect(fault.message).toContain(`${CREATE} got no whole answer: ECONNREFUSED.`);
+    expect(fault.message).toContain(`${CREATE} got no complete answer: ECONNREFUSED.`);
   });
 
   it('is a name that does not resolve: nothing arrived', async () => {

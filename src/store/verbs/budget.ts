@@ -68,9 +68,13 @@ const COUNT_UNANSWERED = statement(`
   UPDATE api_state SET unanswered = unanswered + 1,
     unanswered_since_ms = CASE WHEN unanswered = 0 THEN @nowMs::bigint ELSE least(unanswered_since_ms, @nowMs::bigint) END
   RETURNING unanswered AS requests, unanswered_since_ms AS sinceMs`);
+// A link that was never opened cannot have been paid.
 const COUNT_UNPAID = statement(`
   SELECT count(*) AS unpaid FROM (
-    SELECT 1 FROM orders WHERE state IN ('awaiting_payment', 'payment_pending') LIMIT ${OUTAGE_UNPAID_MAX + 1}) AS unpaid_order`);
+    SELECT 1 FROM orders o WHERE o.state IN ('awaiting_payment', 'payment_pending') AND NOT EXISTS (
+      SELECT 1 FROM link l JOIN opening p ON p.link_key = l.key
+      WHERE l.order_key = o.key AND p.status <> 'done')
+    LIMIT ${OUTAGE_UNPAID_MAX + 1}) AS unpaid_order`);
 
 /** Counts a request without an answer. From the second moment on, this needs a person. */
 function* countUnanswered(tx: Transaction, { code, message }: FaultNote, nowMs: number): Work<void> {

@@ -4,7 +4,7 @@ import { BUDGET_WINDOW_MS, PAUSE_MS_MAX, REQUEST_CLASSES, type RequestClass } fr
 import type { Store } from '../../../src/store/contract.ts';
 import { openAttention } from '../../support/rows.ts';
 import { times } from '../../support/timing.ts';
-import type { World, Worlds } from './world.ts';
+import { said, type World, type Worlds } from './world.ts';
 
 const DEADLINE_MS = 10_000;
 
@@ -66,6 +66,17 @@ export function budgetContract({ shared, fresh }: Worlds): void {
           expect(await open(own)).toEqual([]);
           await ask(own, { failure: null });
         }
+      });
+
+      it('count the orders that may have been paid: none whose link was never opened', async () => {
+        world = await fresh();
+        await world.intend();
+        await world.openNew();
+        await world.newLink();
+        await world.settle(await world.newLink(), [said('completed')]);
+        await ask(world, { failure });
+        await ask(world, { failure, nowMs: world.tick(5_000) });
+        expect(await open(world)).toMatchObject([{ params: { unpaid: 2 } }]);
       });
     });
 
