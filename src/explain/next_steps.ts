@@ -1,5 +1,4 @@
 import { listOwed, owedBack } from '../domain/decided_matter.ts';
-import { payments } from '../domain/ledger.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -271,7 +270,7 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
     const why =
       order.state === 'cancelled' && canStillBePaid(order, nowMs)
         ? ': the customer might still pay'
-        : isUnpaid || (order.settlement === null && payments(order).length === 0)
+        : isUnpaid || order.entries.length === 0
           ? ''
           : ': the service may send no webhook for refunds, disputes and second payments';
     return [`${asks} ${when(nextCheckAtMs, nowMs)}, on schedule${why}.${now}`];
@@ -281,8 +280,8 @@ function nextOfAsking({ order, check, nextCheckAtMs, checkFailures, opening }: T
 
 /** Whether the service would still take a payment at the link of an order that waits for none. */
 function canStillBePaid({ link, entries }: Order, nowMs: number): boolean {
-  const isOver = link?.status === 'INACTIVE' || link?.status === 'EXPIRED' || (link?.expiresAtMs ?? nowMs) < nowMs;
-  return !isOver && entries.length === 0;
+  if (entries.length > 0 || link?.status === 'INACTIVE' || link?.status === 'EXPIRED') return false;
+  return (link?.expiresAtMs ?? nowMs) >= nowMs;
 }
 
 function when(dueAtMs: number, nowMs: number): string {

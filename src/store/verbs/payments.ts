@@ -3,7 +3,7 @@ import { uncounted } from '../../domain/completion.ts';
 import type { Decision } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
 import { UNNAMED } from '../../domain/ledger.ts';
-import { isSameMoney } from '../../domain/money.ts';
+import { isSameMoney, type Money } from '../../domain/money.ts';
 import type { Order } from '../../domain/order.ts';
 import {
   type KnownDetails,
@@ -100,11 +100,10 @@ const REPORTED = statement(`
   FROM link l CROSS JOIN inbox i
   WHERE l.order_key = ANY(@keys::bigint[]) AND i.link_key = l.key AND i.reported_currency IS NOT NULL ORDER BY i.key + 0`);
 
-type ReportedRow = { orderKey: number; amountMinor: number; currency: string; amount: string | null };
-
 /** What the newest event that settled asked about reported as paid, by the keys of the orders. */
 export function* readReported(tx: Transaction, keys: readonly number[]): Work<Map<number, Reported>> {
-  const rows = keys.length === 0 ? [] : yield* tx.all<ReportedRow>(REPORTED, { keys });
+  const rows =
+    keys.length === 0 ? [] : yield* tx.all<Money & { orderKey: number; amount: string | null }>(REPORTED, { keys });
   return new Map(
     rows.map(({ orderKey, amount, amountMinor, currency }) => {
       return [orderKey, { captured: { amountMinor, currency }, stated: amount === null ? null : { amount, currency } }];
