@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 295,
-  lines: 46_245,
+  lines: 46_280,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
