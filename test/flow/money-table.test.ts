@@ -133,12 +133,15 @@ it('a decision does what its preview says', () => {
 it('the summary of attention: the orders whose money needs a person, and what is left of it', () => {
   const needing = before.filter(({ truth, said: { order } }) => needsAPerson(truth, order.state));
   // A link brings at most its own amount, so a payment of more on a held order is misread, and no sum of money.
-  const counted = needing.flatMap(({ truth, said: { order } }) =>
+  const counted = needing.map(({ truth, said: { order } }) =>
     truth.payments.filter((one) => order.state !== 'held' || !isMore(one)),
   );
-  const left = sumsOf({ payments: counted });
+  const withBalance = counted.filter((payments) => sumsOf({ payments }).some(({ balance }) => Number(balance) > 0));
+  const left = sumsOf({ payments: counted.flat() });
   const sums = left.map(({ balance, currency }) => `${balance} ${currency}`).join(' and ');
-  expect(summary).toContain(`Money: ${needing.length} orders with a balance of ${sums}.`);
+  expect(summary).toContain(
+    `Money: ${needing.length} orders, ${withBalance.length} of them with a balance of ${sums}.`,
+  );
 });
 
 /** Before a payment is counted, no flag speaks of money. */
