@@ -164,6 +164,18 @@ describe('settled orders adopt, check and cancel', () => {
     );
   });
 
+  it('shows what was paid by PIX in one line, and calls no total without interest one with interest', async () => {
+    const shop = shared();
+    const reference = freshReference();
+    const { body } = await openOrder(shop, reference);
+    await act(shop.sandbox, body.order.link, 'pay');
+    await passUntil(shop, async () => (await shop.settled.order(reference)).state === 'paid');
+    const { text, data } = await say(['orders', 'show', reference], environmentOf(shop.settled));
+    expect(data.order.payment.totalBRL).toBe('100.00');
+    expect(text.match(/^payment /gm)).toHaveLength(1);
+    expect(text).toMatch(/^payment +pay_\w+: completed, 100\.00 BRL; PIX; begun /m);
+  });
+
   it('cancels an unpaid order', async () => {
     const shop = shared();
     const reference = freshReference();
