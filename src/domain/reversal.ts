@@ -29,7 +29,9 @@ type ReversalKind = 'refunded' | 'disputed';
  */
 export function reversed(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {
   const made = reverse(order, fact, policy);
-  const said = made.outcome === 'applied' ? otherSum(order, fact) : null;
+  // On a held order too: rejecting it ends the hold, and what may be left of the payment stays a matter.
+  const isNews = made.outcome === 'applied' || made.outcome === 'held';
+  const said = isNews ? otherSum(order, fact) : null;
   if (said === null) return made;
   // The sentence of a matter that does not say the sum would say that nothing changed.
   const others = made.effects.filter((effect) => effect.do !== 'attention' || effect.kind !== 'amount_mismatch');

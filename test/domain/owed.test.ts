@@ -106,6 +106,23 @@ describe.each(CASES)('$debt is owed, and $sum of it is $kind $shape', ({ debt, k
   });
 });
 
+describe.each(KINDS)('an order that first hears of its payment as %s', (kind) => {
+  it.each([
+    ['a quote of less', { quoteMoney: stated('30.50') }, 'held', true],
+    ['a link of less', { linkMoney: stated('30.50') }, 'held', true],
+    ['a link in another currency', { linkMoney: stated('100.00', 'USD') }, 'held', true],
+    ['an unreadable quote', { quoteMoney: stated('30.505') }, 'held', true],
+    ['a quote with interest', { quoteMoney: stated('150.00') }, kind, false],
+    ['a quote of all', { quoteMoney: stated('100.00') }, kind, false],
+  ] as const)('with %s keeps a matter of what may be left, if it is doubtful', (_, money, state, isDoubtful) => {
+    const { made, order } = step(anOrder(), aFact(kind, money));
+    expect(order.state).toBe(state);
+    expect(deeds(made).includes('attention amount_mismatch')).toBe(isDoubtful);
+    if (state === 'held')
+      expect(deeds(step(order, instruction('reject')).made)).not.toContain('end_attention amount_mismatch');
+  });
+});
+
 describe('what may be left of a payment', () => {
   const part = { quoteMoney: stated('30.50') };
 
