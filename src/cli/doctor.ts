@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Finding } from '../api/doctor_store.ts';
 import type { Config } from '../config/config.ts';
-import { capabilityWords } from '../explain/capabilities.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
-import type { Probed } from '../store/probed.ts';
+import type { Probed } from '../store/trial.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
@@ -23,9 +22,10 @@ export const doctor = defineCommand({
   about: 'check this installation, and say how to fix what is wrong',
   details: [
     'The exit code is 1 if something is failing, 69 if the server cannot be reached.',
-    '--store needs no server: it tries by statements of its own what settled needs of the database or the disk, and removes',
-    'what it made. It may run beside replicas that serve. The exit code is 1 if something is missing, 69 if PostgreSQL cannot',
-    'be reached, and 0 if something is only degraded: settled works without it, as docs/postgres.md describes.',
+    '--store needs no server: it looks at the database or the disk, applies the migrations in a schema or a file of its own,',
+    'takes an order through that, and removes it. It may run beside replicas that serve. The exit code is 1 if something is',
+    'missing, 69 if PostgreSQL cannot be reached, and 0 if something is only degraded: settled works with that, as',
+    'docs/postgres.md describes.',
   ],
   examples: ['settled doctor', 'settled doctor --store'],
   options: { store: { about: 'try what settled needs of SETTLED_STORE, without a running server' } },
@@ -112,15 +112,14 @@ async function probe({ store, storeDirect, storeDurability }: Config): Promise<R
   }
 }
 
-function probeReport(store: string, probed: readonly Probed[]): Report {
-  const capabilities = probed.map((one) => ({ ...one, neededFor: capabilityWords(one) }));
-  const count = (verdict: Probed['verdict']) => probed.filter((one) => one.verdict === verdict).length;
+function probeReport(store: string, capabilities: readonly Probed[]): Report {
+  const count = (verdict: Probed['verdict']) => capabilities.filter((one) => one.verdict === verdict).length;
   const [missing, degraded] = [count('missing'), count('degraded')];
-  const columns = { verdict: 'verdict', capability: 'capability', found: 'found', 'needed for': 'neededFor' } as const;
-  const sum = `${inNumber(probed.length, 'capability', 'capabilities')} of ${store}: ${missing} missing, ${degraded} degraded.`;
+  const sum = `${inNumber(capabilities.length, 'check', 'checks')} of ${store}: ${missing} missing, ${degraded} degraded.`;
+  const rest = missing === 0 ? [] : ['The checks that would follow were not made.'];
   return {
     data: { store, capabilities },
-    lines: [...table(capabilities, columns), '', sum],
+    lines: [...table(capabilities, { verdict: 'verdict', check: 'capability', found: 'found' }), '', sum, ...rest],
     exit: missing === 0 ? EXIT.ok : EXIT.refused,
   };
 }

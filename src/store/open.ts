@@ -7,9 +7,9 @@ import type { OpenedEngine } from './contract.ts';
 import type { KeysGiven, Migrated, MigrateOptions } from './engine.ts';
 import type { Wakeups } from './postgres/notify.ts';
 import type { PostgresStoreOptions } from './postgres/store.ts';
-import type { Probed, ProbeOptions } from './probed.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
+import type { Probed, TrialOptions } from './trial.ts';
 
 /** How long settled waits for a database that was started together with it. */
 const REACHABLE_WITHIN_MS = 30_000;
@@ -91,21 +91,21 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
 }
 
 /**
- * Tries what settled needs of a store with real statements, without settled's tables; replicas may serve meanwhile. It
- * removes what it makes. Faults: those of connecting, and `store_stopped` if it was ended early.
+ * Tries verbs on a store of its own beside the one that is named; replicas may serve meanwhile. It removes what it
+ * makes. Faults: those of connecting, and `store_stopped` if it was ended early.
  */
-export async function probeStore(options: ProbeOptions): Promise<Probed[]> {
+export async function probeStore(options: TrialOptions): Promise<Probed[]> {
   const probed = await probe(options);
   if (!options.signal.aborted) return probed;
   throw new Fault('transient', 'store_stopped', 'The probe of the store was stopped. What it had made is removed.');
 }
 
-async function probe(options: ProbeOptions): Promise<Probed[]> {
+async function probe(options: TrialOptions): Promise<Probed[]> {
   const { store, direct } = options;
   if (store.engine === 'sqlite') {
     const { probeSqlite } = await import('./sqlite/probe.ts');
     return probeSqlite({ ...options, path: store.path });
   }
   const { probePostgres } = await import('./postgres/probe.ts');
-  return probePostgres({ ...options, address: store, direct: direct?.engine === 'postgres' ? direct : store });
+  return probePostgres({ ...options, address: store, direct: direct?.engine === 'postgres' ? direct : null });
 }

@@ -92,7 +92,7 @@ export class ServerConnection extends pg.Client {
 }
 
 /** Sent on every new connection. A standby has replayed its log up to `logEnd`; a primary has written up to it. */
-const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
+export const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
   (SELECT system_identifier::text FROM pg_control_system()) AS cluster, pg_postmaster_start_time()::text AS "startedAt",
   CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
@@ -101,9 +101,9 @@ const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting
       FROM '^settled: replaced by timeline ([0-9]+) of cluster ' || system_identifier || '$')
     FROM pg_control_system()) AS "supersededBy",
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
-export const VERSION_MIN = 140_000;
+const VERSION_MIN = 140_000;
 
-type Answered = {
+export type Answered = {
   fsync: string | null;
   version: number;
   encoding: string;
@@ -145,22 +145,14 @@ export async function inspect(
 ): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
   const found = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
-  if (found.isStandby && !acceptsStandby) {
-    throw new Fault(
-      'transient',
-      'store_unwritable',
-      `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
-    );
-  }
-  if (found.version < VERSION_MIN) {
-    const what = `${name} runs PostgreSQL ${Math.floor(found.version / 10_000)}; settled needs 14 or later.`;
-    throw new Fault('transient', 'configuration_invalid', what);
-  }
-  if (found.encoding !== 'UTF8') {
-    const what = `${name} is encoded as ${found.encoding}. Make a database with the encoding UTF8.`;
-    throw new Fault('transient', 'configuration_invalid', what);
-  }
-  if (found.fsync === 'off' && !trustsStorage) throw notDurable(name);
+  const refusals = refusalsOf(found, name, trustsStorage);
+  const [refusal] = [
+    acceptsStandby ? null : refusals.primary,
+    refusals.version,
+    refusals.encoding,
+    refusals.fsync,
+  ].filter((fault) => fault !== null);
+  if (refusal !== undefined) throw refusal;
   const { isStandby, cluster, startedAt, timeline, logEnd, supersededBy, standbys } = found;
   return {
     isStandby,
@@ -171,6 +163,30 @@ export async function inspect(
     logEnd: logEnd === null ? null : Number(logEnd),
     supersededBy: supersededBy === null || supersededBy === '' ? null : Number(supersededBy),
     standbys,
+  };
+}
+
+/** Why settled does not use a server, by what is wrong with it; null if it is right. */
+export function refusalsOf(
+  { isStandby, version, encoding, fsync }: Answered,
+  name: string,
+  trustsStorage: boolean,
+): Record<'primary' | 'version' | 'encoding' | 'fsync', Fault | null> {
+  const unfit = (what: string) => new Fault('transient', 'configuration_invalid', `${name} ${what}`);
+  return {
+    primary: isStandby
+      ? new Fault(
+          'transient',
+          'store_unwritable',
+          `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
+        )
+      : null,
+    version:
+      version < VERSION_MIN
+        ? unfit(`runs PostgreSQL ${Math.floor(version / 10_000)}; settled needs 14 or later.`)
+        : null,
+    encoding: encoding === 'UTF8' ? null : unfit(`is encoded as ${encoding}. Make a database with the encoding UTF8.`),
+    fsync: fsync === 'off' && !trustsStorage ? notDurable(name) : null,
   };
 }
 

@@ -15,7 +15,7 @@ import {
   unconfirmed,
 } from './faults.ts';
 import type { Servers } from './servers.ts';
-import { beginDurable, finish, type Identity, PostgresTransaction } from './transaction.ts';
+import { beginDurable, beginReading, finish, type Identity, PostgresTransaction } from './transaction.ts';
 
 /** `pg` counts from the call to the end of the questions on a new connection. */
 const CONNECT_WITHIN_MS = 3_000;
@@ -77,6 +77,11 @@ export class Database {
     return this.#options.servers.trustsStorage;
   }
 
+  /** See `Place`. */
+  get schema(): string | undefined {
+    return this.#options.servers.schema;
+  }
+
   /**
    * Carries out work in one durable transaction. If another transaction was in the way, it runs the work again from the
    * start, so the work must change nothing but the database.
@@ -90,7 +95,7 @@ export class Database {
     return this.#call(async (call) => {
       await this.#reads.take();
       try {
-        return await this.#transact(call, 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', work);
+        return await this.#transact(call, beginReading(this), work);
       } finally {
         this.#reads.give();
       }
@@ -99,6 +104,8 @@ export class Database {
 
   /** Carries out work of a single statement, which needs no explicit transaction. */
   once<T>(work: Verb<T>, calls = 1): Promise<T> {
+    // Only a transaction names the schema of a trial.
+    if (this.schema !== undefined) return this.write(work, calls);
     return this.#timed(calls, (call) => this.#withClient(call, (client) => finish(work(this.#transaction(client)))));
   }
 

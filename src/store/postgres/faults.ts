@@ -16,6 +16,22 @@ export function isWorthRerunning(error: unknown): boolean {
   return RERUN.has(code) || (code === ID_TAKEN_MEANWHILE.code && constraint === ID_TAKEN_MEANWHILE.constraint);
 }
 
+const statements = new WeakMap<DatabaseError, string>();
+
+/** Notes the text of a statement that failed, for `failedStatement`. */
+export function noteStatement(error: unknown, sql: string): void {
+  if (error instanceof DatabaseError) statements.set(error, sql);
+}
+
+/** The line of the failed statement at which the server points, or its first; null if the error has no statement. */
+export function failedStatement(error: unknown): string | null {
+  const cause = error instanceof Fault ? error.cause : error;
+  const sql = cause instanceof DatabaseError ? statements.get(cause) : undefined;
+  if (sql === undefined) return null;
+  const before = sql.slice(0, Number((cause as DatabaseError).position ?? 1) - 1);
+  return sql.split('\n')[before.split('\n').length - 1]?.trim() ?? null;
+}
+
 /** Whether a statement was skipped because an earlier one in its transaction had failed. */
 export function isAfterFailure(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === '25P02';

@@ -4,7 +4,7 @@ import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';
 import type { Database } from './database.ts';
-import { storeFault } from './faults.ts';
+import { noteStatement, storeFault } from './faults.ts';
 import { inTransaction } from './indexes.ts';
 import type { Servers } from './servers.ts';
 import { beginDurable } from './transaction.ts';
@@ -75,7 +75,7 @@ async function refuseForeign(run: Run, name: string): Promise<void> {
 
 /** Throws if the database's tables belong to another program. */
 export function refuseOthersTables(name: string, tables: readonly string[]): void {
-  // `settled doctor --store` may be running.
+  // `settled doctor --store` of 0.2.0 made tables if it could make no schema, and left them if it was killed.
   const names = tables.filter((table) => !table.startsWith('settled_probe_'));
   if (names.length === 0 || names.includes('migration')) return;
   throw new Fault(
@@ -99,7 +99,12 @@ export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>)
     );
     await opened.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
     await opened.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    const value = await work(async (sql, values) => (await opened.query(sql, values as unknown[])).rows);
+    const run = (sql: string, values?: readonly unknown[]) =>
+      opened.query(sql, values as unknown[]).catch((error) => {
+        noteStatement(error, sql);
+        throw error;
+      });
+    const value = await work(async (sql, values) => (await run(sql, values)).rows);
     await opened.query('COMMIT');
     return value;
   } catch (error) {

@@ -1,95 +1,194 @@
 import { DatabaseError } from 'pg';
-import { Fault } from '../../fault.ts';
-import type { PostgresAddress } from '../address.ts';
-import type { PostgresCapability, Probed, ProbeOptions } from '../probed.ts';
-import { storeFault } from './faults.ts';
-import { type Ground, LEFT_BEHIND, openGround, type Probe } from './probe_ground.ts';
-import { ROW_PROBES } from './probe_rows.ts';
-import { SERVER_PROBES } from './probe_server.ts';
-import { SESSION_PROBES } from './probe_sessions.ts';
+import type { Fault } from '../../fault.ts';
+import type { PostgresAddress, ServerAddress } from '../address.ts';
+import { openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { type Answered, INSPECT, refusalsOf, ServerConnection } from './connection.ts';
+import { connectionFault, failedStatement, storeFault } from './faults.ts';
+import { refuseOthersTables } from './open.ts';
+import { Servers } from './servers.ts';
+import { openPostgresStore } from './store.ts';
 
-/** The time limits of one statement and of the whole probe. */
-const LIMITS = { oneMs: 8_000, allMs: 45_000 } as const;
-const FOUND_LENGTH_MAX = 120;
+type Options = TrialOptions & { address: PostgresAddress; direct: PostgresAddress | null };
+
+/** Schemas of runs that were killed are removed after this time. Newer ones may belong to a run that has not ended. */
+const LEFT_MS = 3_600_000;
 const REMOVE_TRIES = 3;
 
-type Options = ProbeOptions & { address: PostgresAddress; direct: PostgresAddress };
-
-/** Probes of tables need one, which the first of them makes. */
-const PROBES: Readonly<Record<PostgresCapability, Probe>> = { ...SERVER_PROBES, ...SESSION_PROBES, ...ROW_PROBES };
-
-/** Tries the capabilities one after the other, and undoes what each leaves before the next. */
+/**
+ * Looks at the server, the role and the way to them; then applies every migration in a schema of this run, tries verbs
+ * there, and removes the schema. Faults: those of connecting.
+ */
 export async function probePostgres(options: Options): Promise<Probed[]> {
-  const { address, clock, signal } = options;
+  const { address, clock, trustsStorage } = options;
+  const reach = ({ servers, name }: PostgresAddress) => new Servers({ servers, name, clock, trustsStorage }).primary();
+  const server = await reach(address);
+  const direct = options.direct === null ? server : await reach(options.direct);
+  const probed: Probed[] = [];
   try {
-    const ground = await openGround(options);
-    try {
-      await removeLeftovers(ground);
-      const untilMs = clock.monotonicMs() + LIMITS.allMs;
-      const probed: Probed[] = [];
-      for (const [capability, probe] of Object.entries(PROBES) as [PostgresCapability, Probe][]) {
-        if (signal.aborted) break;
-        const isLate = clock.monotonicMs() > untilMs;
-        const seen = isLate ? missing('out of time') : await tryOne(probe, ground, options);
-        probed.push({ capability, ...seen });
-        await ground.reset();
-      }
-      return probed;
-    } finally {
-      await remove(ground);
-      await ground.close();
-    }
+    probed.push(...(await onConnection(server, (client) => look(client, server.name, trustsStorage))));
+    probed.push(await sessions('sessions', server));
+    if (direct !== server) probed.push(await sessions('direct', direct));
+    if (probed.every(({ verdict }) => verdict !== 'missing')) probed.push(...(await tryIn(direct, options)));
   } catch (error) {
-    throw storeFault(error, address.name);
+    if (!(error instanceof DatabaseError)) throw error;
+    probed.push({ capability: 'server', verdict: 'missing', found: whyOf(error, server.name) });
   }
+  return probed;
 }
 
-function missing(found: string): Awaited<ReturnType<Probe>> {
-  return { verdict: 'missing', found };
-}
-
-/** A refused or unanswered statement is a finding. */
-async function tryOne(probe: Probe, ground: Ground, { clock, signal }: Options): ReturnType<Probe> {
-  const over = Promise.withResolvers<Awaited<ReturnType<Probe>>>();
-  const cancel = clock.after(LIMITS.oneMs, () => over.resolve(missing(`no answer in ${LIMITS.oneMs / 1000} s`)));
-  const stop = () => over.resolve(missing('stopped'));
-  signal.addEventListener('abort', stop);
+/** Tries verbs in a schema of this run, and removes what earlier runs left. */
+async function tryIn(direct: ServerAddress, options: Options): Promise<Probed[]> {
+  const { address, clock, newId, trustsStorage } = options;
+  const schema = `settled_probe_${Math.floor(clock.nowMs())}_${newId().slice(-12)}`;
+  const identity = { replica: schema, version: 'trial', settings: () => ({}), newId, random: Math.random };
+  const place = { servers: address.servers, name: address.name, direct: options.direct, trustsStorage, schema };
+  const open = () => openPostgresStore({ ...openingOf(options), ...identity, ...place });
   try {
-    const trying = probe(ground);
-    trying.catch(() => {});
-    return await Promise.race([trying, over.promise]);
-  } catch (error) {
-    if (!(error instanceof DatabaseError) && !(storeFault(error, '') instanceof Fault)) throw error;
-    const { message } = error as Error;
-    return missing(message.split('\n', 1)[0]?.slice(0, FOUND_LENGTH_MAX) ?? '');
+    await remove(direct, (made) => isLeft(made, clock.nowMs()));
+    await onConnection(direct, (client) => client.query(`CREATE SCHEMA ${schema}`));
+    return await tryStore(open, options, (error) => whyOf(error, address.name));
   } finally {
-    cancel();
-    signal.removeEventListener('abort', stop);
+    await remove(direct, (made) => made === schema);
   }
 }
 
-type LeftBehind = { name: string; removal: string };
+async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
+  const client = new ServerConnection(server);
+  try {
+    await client.connect();
+    return await work(client);
+  } catch (error) {
+    throw storeFault(connectionFault(error, server), server.name);
+  } finally {
+    client.end().catch(() => {});
+  }
+}
 
-/** Removes what this run made, even if its connections are lost. */
-async function remove(ground: Ground): Promise<void> {
+type Rights = {
+  role: string;
+  database: string;
+  schema: string | null;
+  isReadOnly: boolean;
+  mayMakeTables: boolean | null;
+  mayMakeSchemas: boolean;
+  tables: string[];
+};
+
+const RIGHTS = `SELECT current_user AS role, current_database() AS database, current_schema() AS schema,
+  current_setting('default_transaction_read_only')::boolean AS "isReadOnly",
+  has_schema_privilege(current_schema(), 'CREATE') AS "mayMakeTables",
+  has_database_privilege(current_database(), 'CREATE') AS "mayMakeSchemas",
+  ARRAY(SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = current_schema()) AS tables`;
+
+/** What the server says of itself, of the database and of the role. */
+async function look(client: ServerConnection, name: string, trustsStorage: boolean): Promise<Probed[]> {
+  const said = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
+  const rights = (await client.query<Rights>(RIGHTS)).rows[0] as Rights;
+  const { primary, ...others } = refusalsOf(said, name, trustsStorage);
+  const found = {
+    primary: name,
+    version: `PostgreSQL ${Math.floor(said.version / 10_000)}`,
+    encoding: said.encoding,
+    fsync: `${said.fsync ?? 'not shown'}${trustsStorage ? ', declared durable' : ''}`,
+    rights: `${rights.role} may create tables`,
+    database: rights.tables.includes('migration') ? "settled's" : 'empty',
+  };
+  const wrong = {
+    primary: primary ?? readOnly(rights),
+    ...others,
+    rights: lacking(rights),
+    database: foreign(rights, name),
+  };
+  return (Object.keys(found) as (keyof typeof found)[]).map((capability) => {
+    const fault = wrong[capability];
+    return fault === null
+      ? { capability, verdict: 'ok', found: found[capability] }
+      : { capability, verdict: 'missing', found: fault.message };
+  });
+}
+
+function readOnly({ isReadOnly, database }: Rights): Error | null {
+  const remedy = `Set default_transaction_read_only = off for the role or the database, or name the primary.`;
+  return isReadOnly ? new Error(`The database ${database} is read-only for the role. ${remedy}`) : null;
+}
+
+function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Rights): Error | null {
+  if (schema === null) return new Error(`No schema of the role's search_path is there. Make one that ${role} owns.`);
+  if (mayMakeTables !== true) {
+    return new Error(
+      `The role ${role} may create no tables in the schema ${schema}. Let it own the database, or: GRANT CREATE ON SCHEMA ` +
+        `${schema} TO ${role}`,
+    );
+  }
+  if (mayMakeSchemas) return null;
+  return new Error(
+    `The role ${role} may create no schema, in which this command tries settled's statements. settled itself needs none. For ` +
+      `the trial: GRANT CREATE ON DATABASE ${database} TO ${role}`,
+  );
+}
+
+function foreign({ tables }: Rights, name: string): Error | null {
+  try {
+    refuseOthersTables(name, tables);
+    return null;
+  } catch (error) {
+    return error as Fault;
+  }
+}
+
+/**
+ * Whether a connection keeps its session. Another connection takes the session that this one has just used: a pooler
+ * that lends sessions for one transaction then gives this one a different session.
+ */
+async function sessions(capability: 'sessions' | 'direct', server: ServerAddress): Promise<Probed> {
+  const backend = async (client: ServerConnection) =>
+    (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
+  const isKept = await onConnection(server, (mine) =>
+    onConnection(server, async (others) => {
+      const before = await backend(mine);
+      await others.query('BEGIN');
+      const after = await backend(mine);
+      await others.query('ROLLBACK');
+      return before === after;
+    }),
+  );
+  if (isKept) return { capability, verdict: 'ok', found: 'kept from one transaction to the next' };
+  const found =
+    capability === 'direct'
+      ? 'SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.'
+      : 'A pooler in transaction mode gives each transaction another session. Set the timeouts for the role, and name the ' +
+        'server in SETTLED_STORE_DIRECT: see A pooler in docs/postgres.md.';
+  return { capability, verdict: 'degraded', found };
+}
+
+/** The words of the fault, and the line of the statement that failed. */
+function whyOf(error: unknown, name: string): string {
+  const { message } = storeFault(error, name) as Error;
+  const line = failedStatement(error);
+  return line === null ? message : `${message}: ${line}`;
+}
+
+/** Whether a schema was made by a run that was killed. */
+function isLeft(schema: string, nowMs: number): boolean {
+  const [, madeAtMs] = /^settled_probe_([0-9]+)_/.exec(schema) ?? [];
+  return Number(madeAtMs) < nowMs - LEFT_MS;
+}
+
+/** Removes schemas of trials. Tries again if a connection is lost, or if an opening that was stopped is still under way. */
+async function remove(server: ServerAddress, which: (schema: string) => boolean): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      await ground.reset();
-      const { rows } = await ground.one.query<LeftBehind>(LEFT_BEHIND);
-      const own = rows.filter(({ name }) => name.startsWith(ground.name));
-      for (const { removal } of own) await ground.one.query(removal);
+      await onConnection(server, async (client) => {
+        const sql =
+          "SELECT nspname::text AS schema FROM pg_catalog.pg_namespace WHERE nspname LIKE 'settled\\_probe\\_%'";
+        const { rows } = await client.query<{ schema: string }>(sql);
+        const made = rows.map(({ schema }) => schema).filter(which);
+        for (const schema of made)
+          await client.query(`DROP SCHEMA IF EXISTS ${client.escapeIdentifier(schema)} CASCADE`);
+      });
       return;
     } catch (error) {
       if (tries === REMOVE_TRIES) throw error;
     }
-  }
-}
-
-/** Removes what killed runs made an hour ago or earlier; newer leftovers may belong to a running one. */
-async function removeLeftovers({ one, clock }: Ground): Promise<void> {
-  const { rows } = await one.query<LeftBehind>(LEFT_BEHIND);
-  for (const { name, removal } of rows) {
-    const [, madeAtMs] = /^settled_probe_([0-9]+)_/.exec(name) ?? [];
-    if (Number(madeAtMs) < clock.nowMs() - 3_600_000) await one.query(removal).catch(() => {});
   }
 }

@@ -7,7 +7,7 @@ import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
 import { type Inspected, inspect, isSameServer, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault } from './faults.ts';
 import { noPrimaryFault, replacedFault, splitFault } from './server_faults.ts';
-import type { Durability } from './transaction.ts';
+import type { Durability, Place } from './transaction.ts';
 
 /**
  * The servers of one database, one of which is the primary. New connections go to the primary found last. After a
@@ -18,17 +18,18 @@ import type { Durability } from './transaction.ts';
  * timeline than it has seen. It marks such a server, so that replicas that see only that one refuse it too.
  */
 
-export type ServersOptions = Durability & {
-  /** In order of preference. */
-  servers: readonly ServerAddress[];
-  /** All servers, in words for people. */
-  name: string;
-  clock: Pick<Clock, 'monotonicMs' | 'after'>;
-  /** Called when settled uses another server than before. */
-  onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
-  /** Called when a replaced primary accepts writes. */
-  onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
-};
+export type ServersOptions = Durability &
+  Place & {
+    /** In order of preference. */
+    servers: readonly ServerAddress[];
+    /** All servers, in words for people. */
+    name: string;
+    clock: Pick<Clock, 'monotonicMs' | 'after'>;
+    /** Called when settled uses another server than before. */
+    onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
+    /** Called when a replaced primary accepts writes. */
+    onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
+  };
 
 /** Also while all is well: a replaced primary may come back. */
 const WATCH_EVERY_MS = 2_000;
@@ -39,6 +40,8 @@ export class Servers {
   readonly name: string;
   /** See `Durability`. */
   readonly trustsStorage: boolean;
+  /** See `Place`. */
+  readonly schema: string | undefined;
   readonly #options: ServersOptions;
   /** The server of new connections. */
   #primary: ServerAddress;
@@ -63,6 +66,7 @@ export class Servers {
   constructor(options: ServersOptions) {
     this.name = options.name;
     this.trustsStorage = options.trustsStorage === true;
+    this.schema = options.schema;
     this.#options = options;
     this.#primary = options.servers[0] as ServerAddress;
     this.#isInDoubt = options.servers.length > 1;

@@ -20,7 +20,7 @@ import { claimVerbs, feedVerbs, openCensus, stats } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
-  Pick<ServersOptions, 'onSwitch' | 'onReplaced' | 'trustsStorage'> &
+  Pick<ServersOptions, 'onSwitch' | 'onReplaced' | 'trustsStorage' | 'schema'> &
   Pick<KeysGiven, 'secretsKeyId' | 'olderKeyIds'> &
   Pick<Replica, 'version' | 'settings'> & {
     newInstanceId: string;
@@ -46,7 +46,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const direct =
     options.direct == null
       ? servers
-      : new Servers({ ...options.direct, clock: machine, trustsStorage: options.trustsStorage });
+      : new Servers({
+          ...options.direct,
+          clock: machine,
+          trustsStorage: options.trustsStorage,
+          schema: options.schema,
+        });
   const [db, intake] = [CONNECTIONS.work, CONNECTIONS.intake].map(
     (connections) => new Database({ ...options, servers, connections }),
   ) as [Database, Database];

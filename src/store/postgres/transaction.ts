@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { ClientBase, QueryConfig, QueryResult } from 'pg';
 import { type Answer, Awaited, type Statement, type Transaction, type Value, valueGiven } from '../transaction.ts';
-import { isAfterFailure } from './faults.ts';
+import { isAfterFailure, noteStatement } from './faults.ts';
 
 export type Identity = Pick<Transaction, 'replica' | 'newId'>;
 
@@ -28,9 +28,25 @@ export type Durability = {
   trustsStorage?: boolean | undefined;
 };
 
+/** Where the tables are. */
+export type Place = {
+  /** The schema of a trial (`settled doctor --store`). Otherwise the role's own settings say it. */
+  schema?: string | undefined;
+};
+
 /** Begins a transaction whose commit is durable when it is answered. */
-export function beginDurable({ trustsStorage = false }: Durability): string {
-  return trustsStorage ? BEGIN_DECLARED : BEGIN_DURABLE;
+export function beginDurable({ trustsStorage = false, schema }: Durability & Place): string {
+  return `${trustsStorage ? BEGIN_DECLARED : BEGIN_DURABLE}${inSchema(schema)}`;
+}
+
+/** Begins a transaction that reads one snapshot. */
+export function beginReading({ schema }: Place): string {
+  return `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${inSchema(schema)}`;
+}
+
+/** Set for one transaction, because a pooler may give the session to another client afterwards. */
+function inSchema(schema: string | undefined): string {
+  return schema === undefined ? '' : `; SET LOCAL search_path TO ${schema}`;
 }
 
 /** A transaction on its own connection. */
@@ -94,20 +110,22 @@ export class PostgresTransaction implements Transaction {
   }
 
   #ask<T>(statement: Statement, values: object, read: (result: QueryResult) => T): Answer<T> {
+    const query = queryOf(statement, values);
     const answer = this.#carryOut(() => {
       if (this.#hasEnded) throw new Error(`the transaction has ended before: ${statement.sql}`);
-      return this.#client.query(queryOf(statement, values));
-    }).then(read);
+      return this.#client.query(query);
+    }, query.text).then(read);
     // The commit throws its failure, whether the verb reads it or not.
     answer.catch(() => {});
     return new Pending(answer);
   }
 
   /** Keeps the first failure. Statements fail in the order of the calls. */
-  async #carryOut(query: () => Promise<QueryResult>): Promise<QueryResult> {
+  async #carryOut(query: () => Promise<QueryResult>, sql = 'COMMIT'): Promise<QueryResult> {
     try {
       return await query();
     } catch (error) {
+      noteStatement(error, sql);
       this.#failure ??= error;
       throw error;
     }

@@ -1,58 +1,35 @@
-import { execFile } from 'node:child_process';
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import Database from 'better-sqlite3';
-import type { Probed, ProbeOptions, SqliteCapability } from '../probed.ts';
+import { openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
-import { openForReading, syncPath } from './file.ts';
 import { refuseForeign } from './identity.ts';
-import { assertDurable, configure } from './open.ts';
 
-/** A folder for this run, beside the database, in which capabilities are tried. */
-type Ground = { folder: string; path: string; clock: ProbeOptions['clock'] };
-type Tried = readonly [Probed['verdict'], found: string];
-type Probe = (ground: Ground) => Promise<Tried>;
-
-const FREE_BYTES_LOW = 256 * 1024 * 1024;
+/** The beginning of the names of folders of trials. */
+const NAME = 'settled_probe_';
+/** Older folders are of a run that was killed. */
+const LEFT_MS = 3_600_000;
 const FREE_BYTES_MIN = 16 * 1024 * 1024;
-const SYNCS = 5;
-const SYNC_MS_SLOW = 100;
-const CHILD_TIMEOUT_MS = 5_000;
-const FOUND_LENGTH_MAX = 120;
 
 /**
- * Tries what settled needs of the disk, in a folder beside the database that it removes again. Opens no file of the
+ * Opens a store in a folder beside the database, which it removes again, and tries verbs there. It opens no file of the
  * database itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
  */
-export async function probeSqlite({ path, clock, signal }: ProbeOptions & { path: string }): Promise<Probed[]> {
+export async function probeSqlite(options: TrialOptions & { path: string }): Promise<Probed[]> {
+  const { path, clock } = options;
   const beside = nearestFolder(dirname(resolve(path)));
   let folder: string;
   try {
-    folder = mkdtempSync(join(beside, 'settled_probe_'));
+    removeLeftovers(beside, clock.nowMs());
+    folder = mkdtempSync(join(beside, NAME));
   } catch (error) {
     throw asOpenFault(error, path);
   }
   try {
-    const probed: Probed[] = [];
-    for (const [capability, probe] of Object.entries(PROBES) as [SqliteCapability, Probe][]) {
-      if (signal.aborted) break;
-      const [verdict, found] = await probe({ folder, path, clock }).catch(
-        (error: Error): Tried => ['missing', error.message.slice(0, FOUND_LENGTH_MAX)],
-      );
-      probed.push({ capability, verdict, found });
-    }
-    return probed;
+    const probed = [check('database', () => findDatabase(path)), fileSystem(folder), freeSpace(folder)];
+    if (probed.some(({ verdict }) => verdict === 'missing')) return probed;
+    const open = () => openSqliteStore({ ...openingOf(options), path: join(folder, 'settled.db') });
+    return [...probed, ...(await tryStore(open, options, (error) => (asOpenFault(error, path) as Error).message))];
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -63,170 +40,65 @@ function nearestFolder(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestFolder(dirname(folder));
 }
 
-const folderOf: Probe = async ({ folder, path }) => {
-  mkdirSync(join(folder, 'inner'), { mode: 0o700 });
-  return ['ok', existsSync(dirname(resolve(path))) ? 'can be written' : 'can be made'];
-};
-
-/** Magic numbers of file systems (statfs(2)), and the verdict on each. */
-const FILE_SYSTEMS: Readonly<Record<number, Tried>> = {
-  26985: ['missing', 'NFS, a network'],
-  20859: ['missing', 'SMB, a network'],
-  4266872130: ['missing', 'SMB, a network'],
-  4283649346: ['missing', 'CIFS, a network'],
-  12805120: ['missing', 'Ceph, a network'],
-  1397113167: ['missing', 'AFS, a network'],
-  16914839: ['degraded', '9p, shared by a host'],
-  1702057286: ['degraded', 'FUSE: not told which'],
-  16914836: ['degraded', 'tmpfs: lost at a restart'],
-  2240043254: ['degraded', 'ramfs: lost at a restart'],
-  2035054128: ['degraded', 'a container’s own layer'],
-  61267: ['ok', 'ext4'],
-  1481003842: ['ok', 'XFS'],
-  2435016766: ['ok', 'Btrfs'],
-  801189825: ['ok', 'ZFS'],
-};
-
-const fileSystem: Probe = async ({ folder }) => {
-  if (process.platform !== 'linux') return ['degraded', 'not told'];
-  const type = statfsSync(folder).type >>> 0;
-  return FILE_SYSTEMS[type] ?? ['ok', `local, type 0x${type.toString(16)}`];
-};
-
-const freeSpace: Probe = async ({ folder }) => {
-  const { bavail, bsize } = statfsSync(folder);
-  const bytes = bavail * bsize;
-  const verdict = bytes >= FREE_BYTES_LOW ? 'ok' : bytes >= FREE_BYTES_MIN ? 'degraded' : 'missing';
-  return [verdict, `${Math.floor(bytes / 1024 / 1024)} MiB free`];
-};
-
-/** Syncs a small file and its folder, as a commit and a new file do. */
-const diskSync: Probe = async ({ folder, clock }) => {
-  const file = join(folder, 'synced');
-  const times: number[] = [];
-  for (let n = 0; n < SYNCS; n++) {
-    const sinceMs = clock.monotonicMs();
-    writeFileSync(file, `${n}`);
-    syncPath(file);
-    syncPath(folder);
-    times.push(clock.monotonicMs() - sinceMs);
-  }
-  const medianMs = times.sort((a, b) => a - b)[Math.floor(SYNCS / 2)] as number;
-  return [medianMs < SYNC_MS_SLOW ? 'ok' : 'degraded', `${medianMs.toFixed(1)} ms a time`];
-};
-
-const rename: Probe = async ({ folder }) => {
-  const [draft, whole] = [join(folder, 'draft'), join(folder, 'whole')];
-  writeFileSync(whole, 'before');
-  writeFileSync(draft, 'after');
-  renameSync(draft, whole);
-  syncPath(folder);
-  const isReplaced = readFileSync(whole, 'utf8') === 'after' && !existsSync(draft);
-  return isReplaced ? ['ok', 'replaces a file'] : ['missing', 'replaces no file'];
-};
-
-/** Opens a database of this run as settled opens its own, and runs `work` on it. */
-function withDatabase<T>({ folder }: Ground, work: (db: Database.Database, path: string) => T): T {
-  const path = join(folder, 'probe.db');
-  const db = new Database(path);
-  try {
-    configure(db, path);
-    db.exec('CREATE TABLE IF NOT EXISTS probe (n INTEGER) STRICT');
-    return work(db, path);
-  } finally {
-    db.close();
+function removeLeftovers(beside: string, nowMs: number): void {
+  for (const name of readdirSync(beside)) {
+    if (!name.startsWith(NAME)) continue;
+    const path = join(beside, name);
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat?.isDirectory() === true && stat.mtimeMs < nowMs - LEFT_MS) rmSync(path, { recursive: true, force: true });
   }
 }
 
-const pragma = (name: string, wanted: unknown): Probe => {
-  return async (ground) => {
-    const found = withDatabase(ground, (db) => db.pragma(name, { simple: true }));
-    return [found === wanted ? 'ok' : 'missing', `${name} = ${found}`];
-  };
-};
-
-const synchronous: Probe = async (ground) =>
-  withDatabase(ground, (db, path) => {
-    assertDurable(db, path);
-    return ['ok', 'synchronous = FULL'];
-  });
-
-/** Runs in another process, because a process's locks do not keep itself out. Prints its result. */
-const TRY_LOCK = `
-  const db = new (require(process.argv[1]))(process.argv[2]);
-  try { db.pragma('busy_timeout = 0'); db.exec('BEGIN EXCLUSIVE'); console.log('in'); } catch (e) { console.log(e.code); }`;
-
-/** Tries the lock that settled holds beside its database. */
-const lock: Probe = async ({ folder }) => {
-  const path = join(folder, 'probe.lock');
-  const holder = new Database(path);
+function check(capability: string, find: () => string): Probed {
   try {
-    holder.pragma('locking_mode = EXCLUSIVE');
-    holder.exec('BEGIN EXCLUSIVE; COMMIT');
-    const whileHeld = await tryLock(path);
-    holder.close();
-    const later = await tryLock(path);
-    if (!whileHeld.startsWith('SQLITE_BUSY')) return ['missing', 'does not exclude others'];
-    return later === 'in' ? ['ok', 'keeps another process out'] : ['missing', `not given back: ${later}`];
-  } finally {
-    holder.close();
+    return { capability, verdict: 'ok', found: find() };
+  } catch (error) {
+    return { capability, verdict: 'missing', found: (error as Error).message };
   }
-};
-
-function tryLock(path: string): Promise<string> {
-  const driver = createRequire(import.meta.url).resolve('better-sqlite3');
-  return new Promise((settle, reject) => {
-    execFile(process.execPath, ['-e', TRY_LOCK, driver, path], { timeout: CHILD_TIMEOUT_MS }, (error, stdout) => {
-      if (error === null) settle(stdout.trim());
-      else reject(error);
-    });
-  });
 }
-
-const readBesideWrite: Probe = async (ground) =>
-  withDatabase(ground, (db, path) => {
-    const reader = openForReading(path);
-    try {
-      const count = reader.prepare('SELECT count(*) FROM probe').pluck();
-      const before = count.get();
-      db.exec('BEGIN IMMEDIATE; INSERT INTO probe VALUES (1)');
-      const during = count.get();
-      db.exec('COMMIT');
-      const isRight = during === before && count.get() === Number(before) + 1;
-      return isRight ? ['ok', 'readers do not wait'] : ['missing', 'readers see another moment'];
-    } finally {
-      reader.close();
-    }
-  });
-
-const copy: Probe = async (ground) =>
-  withDatabase(ground, (db) => {
-    const to = join(ground.folder, 'copy.db');
-    db.prepare('VACUUM INTO ?').run(to);
-    syncPath(to);
-    return ['ok', 'copied'];
-  });
 
 /** Looks only at the first bytes: opening the database would take locks. */
-const database: Probe = async ({ path }) => {
+function findDatabase(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return ['ok', 'not made so far'];
-  if (!stat.isFile()) return ['missing', 'not a file'];
+  if (stat === undefined) return 'settled makes it at its first start';
+  if (!stat.isFile()) throw new Error(`${path} is not a file. Name the database itself: SETTLED_STORE.`);
   refuseForeign(path);
-  return ['ok', "settled's"];
+  return "settled's";
+}
+
+/** Magic numbers of file systems (statfs(2)) whose locks or syncs mean less than they say, or that do not last. */
+const NETWORKS: Readonly<Record<number, string>> = {
+  26985: 'NFS',
+  20859: 'SMB',
+  4266872130: 'SMB',
+  4283649346: 'CIFS',
+  12805120: 'Ceph',
+  1397113167: 'AFS',
+};
+const UNSURE: Readonly<Record<number, string>> = {
+  16914839: '9p, which a host shares',
+  1702057286: 'FUSE, which may be a network',
+  16914836: 'tmpfs, lost at a restart',
+  2240043254: 'ramfs, lost at a restart',
+  2035054128: "a container's own layer, lost with the container",
 };
 
-const PROBES: Readonly<Record<SqliteCapability, Probe>> = {
-  folder: folderOf,
-  file_system: fileSystem,
-  free_space: freeSpace,
-  disk_sync: diskSync,
-  rename,
-  wal: pragma('journal_mode', 'wal'),
-  synchronous,
-  foreign_keys: pragma('foreign_keys', 1),
-  lock,
-  read_beside_write: readBesideWrite,
-  copy,
-  database,
-};
+function fileSystem(folder: string): Probed {
+  const capability = 'file_system';
+  const type = process.platform === 'linux' ? statfsSync(folder).type >>> 0 : 0;
+  const remedy = 'Keep the database on a local disk that outlives the machine.';
+  const [network, unsure] = [NETWORKS[type], UNSURE[type]];
+  if (network !== undefined) {
+    return { capability, verdict: 'missing', found: `The folder is on a network (${network}). ${remedy}` };
+  }
+  if (unsure !== undefined) return { capability, verdict: 'degraded', found: `The folder is on ${unsure}. ${remedy}` };
+  return { capability, verdict: 'ok', found: 'no network that we know of' };
+}
+
+function freeSpace(folder: string): Probed {
+  const { bavail, bsize } = statfsSync(folder);
+  const found = `${Math.floor((bavail * bsize) / 1024 / 1024)} MiB free`;
+  return bavail * bsize >= FREE_BYTES_MIN
+    ? { capability: 'free_space', verdict: 'ok', found }
+    : { capability: 'free_space', verdict: 'missing', found: `${found}. Free some, or no delivery can be recorded.` };
+}

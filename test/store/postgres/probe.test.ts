@@ -2,17 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { probeStore } from '../../../src/store/open.ts';
-import type { ProbeOptions } from '../../../src/store/probed.ts';
+import type { TrialOptions } from '../../../src/store/trial.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { startMisreading, startTransactionPooler } from '../../support/pooler.ts';
 import { runIn } from './contract_store.ts';
 import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 /** What is not ok, by its capability. */
-async function probe(url: string, over: Partial<ProbeOptions> = {}): Promise<Record<string, string>> {
+async function probe(url: string, over: Partial<TrialOptions> = {}): Promise<Record<string, string>> {
   const store = postgresAddress(url);
   const { signal } = new AbortController();
-  const probed = await probeStore({ store, direct: null, clock: systemClock, newId: randomUUID, signal, ...over });
+  const probed = await probeStore({
+    ...{ store, direct: null, trustsStorage: false, clock: systemClock, newId: randomUUID, signal },
+    ...over,
+  });
   const bad = probed.filter(({ verdict }) => verdict !== 'ok');
   return Object.fromEntries(bad.map(({ capability, verdict, found }) => [capability, `${verdict}: ${found}`]));
 }
@@ -33,20 +36,22 @@ async function expectNothingLeft(url: string): Promise<void> {
 
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
-/** Every row that needs the table of the run. */
-const WITHOUT_TABLE = Object.fromEntries(
-  ['triggers', 'identity', 'partial_unique_index', 'writable_cte', 'reading_anew', 'one_moment', 'skip_locked']
-    .concat('no_key_update', 'index_concurrently')
-    .map((capability) => [capability, 'missing: no table']),
-);
+/** What settled would find there at its first start. */
+async function expectEmpty(url: string): Promise<void> {
+  const sql =
+    "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')";
+  expect((await (await connectTo(url)).query(sql)).rows).toEqual([]);
+}
 
 describe('the probe of a store on PostgreSQL', () => {
   it('finds all there in an empty database, and beside a replica that serves, and leaves nothing', async () => {
     const [empty, served] = await Promise.all([newEmpty(), newDatabase()]);
     const { store } = await openTestPostgres(served);
     onTestFinished(() => store.close());
+    const before = await store.listOrders({ limit: 10 });
     expect(await Promise.all([probe(empty), probe(served)])).toEqual([{}, {}]);
-    await Promise.all([expectNothingLeft(empty), expectNothingLeft(served)]);
+    await Promise.all([expectNothingLeft(empty), expectNothingLeft(served), expectEmpty(empty)]);
+    expect(await store.listOrders({ limit: 10 })).toEqual(before);
   });
 
   it('removes what it made if it is stopped, and what another run left an hour ago, and not what runs now', async () => {
@@ -62,104 +67,76 @@ describe('the probe of a store on PostgreSQL', () => {
     stop.abort();
     await expect(probing).rejects.toMatchObject({ code: 'store_stopped' });
     await expect.poll(seen).toEqual([recent]);
+    await expectEmpty(url);
   });
 
-  it('finds a role that may create nothing, and one that may create tables and no schema', async () => {
+  it('finds a role that may create nothing, one that may create tables alone, and one with all rights', async () => {
     const url = await newEmpty();
     const role = `role_${randomUUID().slice(0, 8)}`;
-    await runIn(url, `CREATE ROLE ${role} LOGIN CONNECTION LIMIT 20`);
+    await runIn(url, `CREATE ROLE ${role} LOGIN`);
     onTestFinished(() => runIn(sharedServer().url('postgres'), `DROP ROLE ${role}`));
     onTestFinished(() => runIn(url, `DROP OWNED BY ${role}`));
     const asRole = new URL(url);
     asRole.username = role;
-    const denied = 'missing: permission denied for schema public';
-    const limited = { connections: expect.stringMatching(/^degraded: 20, \d+ in use$/) };
-    expect(await probe(asRole.href)).toEqual({ ...limited, schema_changes: denied, tables: denied, ...WITHOUT_TABLE });
+    expect(await probe(asRole.href)).toEqual({
+      rights: `missing: The role ${role} may create no tables in the schema public. Let it own the database, or: GRANT CREATE ON SCHEMA public TO ${role}`,
+    });
     await runIn(url, `GRANT CREATE ON SCHEMA public TO ${role}`);
-    expect(await probe(asRole.href)).toEqual(limited);
+    expect(await probe(asRole.href)).toEqual({
+      rights: expect.stringMatching(`^missing: The role ${role} may create no schema, .* settled itself needs none.*`),
+    });
+    await runIn(url, `GRANT CREATE ON DATABASE "${nameOf(url)}" TO ${role}`);
+    expect(await probe(asRole.href)).toEqual({});
     await expectNothingLeft(url);
   });
 
-  it('finds a database that is read-only, wrongly encoded, without plpgsql, or strict in another way', async () => {
-    const [readOnly, other] = await Promise.all([newEmpty(), newEmpty()]);
+  it('finds a database that is read-only, wrongly encoded, another program’s, too old, or without a schema', async () => {
+    const [readOnly, foreign, old, lost] = await Promise.all([newEmpty(), newEmpty(), newEmpty(), newEmpty()]);
     const latin = `test_${randomUUID()}`;
     await runIn(sharedServer().url('postgres'), `CREATE DATABASE "${latin}" ENCODING 'LATIN1' TEMPLATE template0`);
     onTestFinished(() => sharedServer().drop(latin));
     await runIn(readOnly, `ALTER DATABASE "${nameOf(readOnly)}" SET default_transaction_read_only = on`);
-    await runIn(
-      other,
-      `ALTER DATABASE "${nameOf(other)}" SET default_transaction_isolation = 'serializable';
-       ALTER DATABASE "${nameOf(other)}" CONNECTION LIMIT 13; DROP EXTENSION plpgsql`,
-    );
-    const refused = (what: string) => `missing: cannot execute ${what} in a read-only transaction`;
-    const found = await Promise.all([readOnly, sharedServer().url(latin), other].map((url) => probe(url)));
-    expect(found).toEqual([
-      {
-        primary: 'missing: read-only',
-        schema_changes: refused('CREATE TABLE'),
-        tables: refused('CREATE SCHEMA'),
-        ...WITHOUT_TABLE,
-      },
-      { encoding: 'missing: LATIN1' },
-      {
-        isolation: 'degraded: serializable',
-        connections: expect.stringMatching(/^missing: 13, /),
-        triggers: 'missing: language "plpgsql" does not exist',
-      },
+    await runIn(foreign, 'CREATE TABLE blog (n int)');
+    await runIn(lost, `ALTER DATABASE "${nameOf(lost)}" SET search_path = nowhere`);
+    const asOld = await startMisreading(old, { "current_setting('server_version_num')::int": '130012' });
+    const all = [readOnly, sharedServer().url(latin), foreign, asOld, lost];
+    expect(await Promise.all(all.map((url) => probe(url)))).toEqual([
+      { primary: expect.stringMatching(/^missing: The database \S+ is read-only for the role\. /) },
+      { encoding: expect.stringMatching(/^missing: .* is encoded as LATIN1\. /) },
+      { database: expect.stringMatching(/^missing: .* holds tables of another program \(blog\)\. /) },
+      { version: expect.stringMatching(/^missing: .* runs PostgreSQL 13; settled needs 14 or later\.$/) },
+      { rights: expect.stringMatching(/^missing: No schema of the role's search_path is there\. /) },
     ]);
+    await Promise.all([readOnly, old, lost].map(expectEmpty));
   });
 
-  it('finds functions that do nothing, as locks that lock nothing, and a clock that is wrong', async () => {
-    const [url, late] = await Promise.all([newEmpty(), newEmpty()]);
-    const fake = (name: string, takes: string) =>
-      `CREATE FUNCTION fake.${name}(${takes}) RETURNS void AS $$ SELECT $$ LANGUAGE sql`;
-    await runIn(
-      url,
-      `CREATE SCHEMA fake; ${fake('pg_advisory_xact_lock', 'bigint')}; ${fake('pg_notify', 'text, text')};
-       ${fake('pg_sleep', 'double precision')};
-       ALTER DATABASE "${nameOf(url)}" SET search_path = fake, pg_catalog, public`,
-    );
-    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + 10_000 };
-    expect(await Promise.all([probe(url), probe(late, { clock })])).toEqual([
-      {
-        advisory_locks: 'missing: two at once',
-        listen: 'degraded: nothing was heard',
-        timeouts: 'degraded: not in force: lock, statement',
-      },
-      { clock: expect.stringMatching(/^degraded: (9|10)\d{3} ms apart$/) },
+  it('names the verb that failed, the statement, and what the database said or answered', async () => {
+    const [bare, unknown, wrong, absent, silent] = await Promise.all([
+      newEmpty(),
+      newEmpty(),
+      newEmpty(),
+      newEmpty(),
+      newEmpty(),
     ]);
-  });
-
-  it('finds a server that takes statements for others, and removes what it made there', async () => {
-    const [url, committing] = await Promise.all([newEmpty(), newEmpty()]);
-    const misread = {
-      'FOR UPDATE SKIP LOCKED': 'FOR UPDATE NOWAIT',
-      'FOR NO KEY UPDATE': 'FOR KEY SHARE',
-      'ISOLATION LEVEL READ COMMITTED': 'ISOLATION LEVEL SERIALIZABLE',
-      'REPEATABLE READ READ ONLY': 'READ COMMITTED READ ONLY',
-      'UNIQUE INDEX': 'INDEX',
-      "'on' END": "'off'END",
-      'GENERATED ALWAYS AS IDENTITY PRIMARY KEY': 'DEFAULT -extract(epoch FROM now())*1e6',
-      'CREATE INDEX CONCURRENTLY': 'CREATE INDEX-',
-      'WITH made AS': 'WITH mado AS',
-    };
+    await runIn(bare, 'DROP EXTENSION plpgsql');
+    const misread = (url: string, said: string, read: string) => startMisreading(url, { [said]: read });
     const found = await Promise.all([
-      probe(await startMisreading(url, misread)),
-      probe(await startMisreading(committing, { ROLLBACK: 'COMMIT' })),
+      probe(bare),
+      probe(await misread(unknown, 'SKIP LOCKED', 'SKIP LOCKS')),
+      probe(await misread(wrong, 'ORDER BY number DESC', 'ORDER BY number ASC')),
+      probe(await misread(absent, 'FROM order_word', 'FROM order_wird')),
+      probe(await misread(silent, 'pg_control_system()', 'pg_control_sistem()')),
     ]);
-    expect(found[0]).toEqual({
-      skip_locked: expect.stringMatching(/^missing: could not obtain lock on row/),
-      no_key_update: 'missing: two at once',
-      reading_anew: 'missing: could not serialize access due to concurrent update',
-      one_moment: expect.stringMatching(/^missing: (\d+) rows, then (?!\1)/),
-      partial_unique_index: expect.stringMatching(/^missing: there is no unique/),
-      synchronous_commit: 'missing: off becomes off',
-      identity: expect.stringMatching(/^missing: -\d+, -\d+/),
-      index_concurrently: expect.stringMatching(/^degraded: syntax/),
-      writable_cte: 'missing: relation "made" does not exist',
-    });
-    expect(found[1]).toMatchObject({ schema_changes: 'missing: kept' });
-    await Promise.all([url, committing].map(expectNothingLeft));
+    expect(found).toEqual([
+      { opening: expect.stringMatching(/^missing: language "plpgsql" does not exist/) },
+      { claimOpenings: expect.stringMatching(/^missing: syntax error at or near "LOCKS": .*SKIP LOCKED/) },
+      { recordAction: 'missing: the answer was [1,2] and should be [2,1]' },
+      { listOrders: expect.stringMatching(/^missing: relation "order_wird" does not exist: .*FROM order_word/) },
+      { server: 'missing: function pg_control_sistem() does not exist' },
+    ]);
+    await Promise.all(
+      [bare, unknown, wrong, absent, silent].flatMap((url) => [expectNothingLeft(url), expectEmpty(url)]),
+    );
   });
 
   it('finds that nothing answers', async () => {
@@ -168,34 +145,24 @@ describe('the probe of a store on PostgreSQL', () => {
 });
 
 describe('a pooler in transaction mode that loses prepared statements', () => {
-  const TIMEOUTS = 'idle_in_transaction_session_timeout, lock_timeout, statement_timeout';
-
-  it('is found, and what a direct address gives beside it', async () => {
+  it('is found, and a direct address that leads elsewhere or to a pooler too', async () => {
     const url = await newEmpty();
-    const lost = {
-      sessions: 'degraded: lent for one transaction',
-      session_settings: `degraded: no ${TIMEOUTS}`,
-      prepared_statements: expect.stringMatching(/^missing: prepared statement "\w+" already exists$/),
-    };
-    const session = 'degraded: no session is kept';
-    const alone = { direct: 'degraded: not given', listen: session, index_concurrently: session };
-    const elsewhere = postgresAddress(await newEmpty());
+    const sessions = expect.stringMatching(/^degraded: A pooler in transaction mode .* SETTLED_STORE_DIRECT: /);
+    const opening = expect.stringMatching(/^missing: A pooler before .* loses prepared statements .*already exists/);
+    const direct = 'degraded: SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.';
     const twice = postgresAddress(await startTransactionPooler(url));
     const found = await Promise.all(
-      [null, postgresAddress(url), elsewhere, twice].map(async (direct) =>
-        probe(await startTransactionPooler(url), { direct }),
-      ),
+      [null, postgresAddress(url), twice].map(async (direct) => probe(await startTransactionPooler(url), { direct })),
     );
     expect(found).toEqual([
-      { ...lost, ...alone },
-      lost,
-      expect.objectContaining({ ...lost, direct: 'missing: another database' }),
-      { ...lost, ...alone, direct: 'degraded: a pooler too' },
+      { sessions, opening },
+      { sessions, opening },
+      { sessions, opening, direct },
     ]);
-    for (const timeout of TIMEOUTS.split(', ')) {
-      await runIn(url, `ALTER DATABASE "${nameOf(url)}" SET ${timeout} = '4s'`);
-    }
-    expect(await probe(await startTransactionPooler(url))).not.toHaveProperty('session_settings');
+    const elsewhere = postgresAddress(await newEmpty());
+    expect(await probe(url, { direct: elsewhere })).toEqual({
+      opening: expect.stringMatching(/^missing: SETTLED_STORE_DIRECT leads to another database/),
+    });
     await expectNothingLeft(url);
   });
 
