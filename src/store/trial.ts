@@ -24,6 +24,19 @@ export type TrialOptions = {
   signal: AbortSignal;
 };
 
+/** What settled can do without, in words for people. */
+export class DegradedError extends Error {}
+
+/** Finds out about one thing. An error says what is wrong with it. */
+export function findOut(capability: string, find: () => string): Probed {
+  try {
+    return { capability, verdict: 'ok', found: find() };
+  } catch (error) {
+    const verdict = error instanceof DegradedError ? 'degraded' : 'missing';
+    return { capability, verdict, found: (error as Error).message };
+  }
+}
+
 /** A trial takes a second or two. A server that waits for a lock that nobody gives back would never answer. */
 const WITHIN_MS = 60_000;
 
@@ -46,7 +59,7 @@ export async function tryStore(
   const cancel = clock.after(WITHIN_MS, () => over.reject(new Error(`no answer within ${WITHIN_MS / 1000} s`)));
   const opening = open();
   const probed: Probed[] = [];
-  let trying: Step | undefined = ['opening', 'every migration was applied'];
+  let trying: Step | undefined = ['opening', 'all migrations are applied'];
   try {
     const { store } = await Promise.race([opening, over.promise]);
     const steps = callVerbs(store, clock.nowMs(), newId);
@@ -75,22 +88,22 @@ async function* callVerbs(store: Store, nowMs: number, newId: () => string): Asy
   const { intent, delivery, job, author } = inputsAt(nowMs, newId);
   const { reference, token } = intent;
 
-  yield ['openIntent', 'an order is opened once'];
+  yield ['openIntent', 'opened once'];
   const opened = await twice(() => store.openIntent(intent));
   expectSame(opened.map(({ outcome }) => outcome).sort(), ['created', 'same']);
   const linkKey = opened[0]?.outcome === 'conflict' ? 0 : (opened[0]?.linkKey ?? 0);
 
-  yield ['claimOpenings', 'one replica opens its link'];
+  yield ['claimOpenings', 'one replica opens the link'];
   const openings = (await twice(() => store.claimOpenings(claim))).flat();
   expectSame(
     openings.map((opening) => opening.linkKey),
     [linkKey],
   );
 
-  yield ['findCredentials', 'the link is found by its token'];
+  yield ['findCredentials', 'found by its token'];
   expectSame((await store.findCredentials({ token }))?.linkKey, linkKey);
 
-  yield ['recordDelivery', 'an event that comes twice is recorded once'];
+  yield ['recordDelivery', 'a repeated event, once'];
   const recorded = await twice(() => store.recordDelivery({ ...delivery, linkKey }));
   recorded.push(await store.recordDelivery({ ...delivery, linkKey, eventId: 'another' }));
   expectSame(recorded.map(({ outcome }) => outcome).sort(), ['duplicate', 'recorded', 'recorded']);
@@ -99,32 +112,32 @@ async function* callVerbs(store: Store, nowMs: number, newId: () => string): Asy
   const events = (await twice(() => store.claimEvents(claim))).flat();
   expectSame(new Set(events.map(({ eventKey }) => eventKey)).size, 2);
 
-  yield ['settle', 'two events at once pay the order once'];
+  yield ['settle', 'paid once'];
   const settled = await Promise.all(events.map(({ eventKey, attempt }) => store.settle({ ...job, eventKey, attempt })));
   expectSame(settled.map(({ outcome }) => outcome).sort(), ['already_applied', 'applied']);
 
-  yield ['claimNotices', 'the shop is told once'];
+  yield ['claimNotices', 'the shop hears it once'];
   expectSame((await twice(() => store.claimNotices({ ...claim, tried: false }))).flat().length, 1);
 
-  yield ['readFeed', 'the feed has the notice'];
+  yield ['readFeed', 'the feed has it'];
   await store.findFeedEnd();
   expectSame((await store.readFeed({ after: 0, limit: 10, bytesMax: 100_000 })).notices.length, 1);
 
-  yield ['listOrders', 'the order is found by words'];
+  yield ['listOrders', 'found by words'];
   const { rows } = await store.listOrders({ limit: 10, search: readSearch('sao joao') });
   expectSame(
     rows.map(({ value }) => value.reference),
     [reference],
   );
 
-  yield ['takeBudget', 'replicas share one budget of requests'];
+  yield ['takeBudget', 'replicas share one budget'];
   const ask = { class: 'confirm', slots: 1, deadlineMs: 10_000, nowMs } as const;
   expectSame((await twice(() => store.takeBudget(ask))).map(({ outcome }) => outcome === 'taken').sort(), [
     false,
     true,
   ]);
 
-  yield ['recordAction', 'rows of the audit follow each other'];
+  yield ['recordAction', 'the audit has no gap'];
   const change = { action: 'check_order', subject: reference } as const;
   await twice(() => store.recordAction({ by: author, change, atMs: nowMs }));
   const audit = await store.listAudit({ limit: 10, after: null, actor: null, subject: reference });
@@ -133,7 +146,7 @@ async function* callVerbs(store: Store, nowMs: number, newId: () => string): Asy
     [2, 1],
   );
 
-  yield ['heartbeat', 'a replica shows that it is alive'];
+  yield ['heartbeat', 'seen to be alive'];
   await store.heartbeat(nowMs);
   await Promise.all([store.stats(nowMs), store.storeState(nowMs)]);
   return undefined;

@@ -42,7 +42,7 @@ describe('cli: doctor --store', () => {
     expect(said.data.capabilities).toHaveLength(20);
     expect(said.data.capabilities[3]).toEqual({ capability: 'fsync', verdict: 'ok', found: 'on' });
     expect(said.text).toMatch(/^VERDICT +CHECK +FOUND\nok +primary +postgres/);
-    expect(said.text).toMatch(/^ok +recordDelivery +an event that comes twice is recorded once$/m);
+    expect(said.text).toMatch(/^ok +recordDelivery +a repeated event, once$/m);
     expect(said.text).toMatch(/\n20 checks of postgres:\/\/localhost:5432\/test_\S+: 0 missing, 0 degraded\.\n$/);
   });
 
@@ -57,7 +57,7 @@ describe('cli: doctor --store', () => {
     const inMemory = { file_system: expect.stringMatching(/^degraded: The folder is on tmpfs, lost at a restart\. /) };
     expect([{}, inMemory]).toContainEqual(notOk(said));
     expect(said.data.capabilities).toHaveLength(16);
-    expect(said.text).toMatch(/^ok +settle +two events at once pay the order once$/m);
+    expect(said.text).toMatch(/^ok +settle +paid once$/m);
     expect(readdirSync(dirname(app.storePath))).toEqual(before);
   });
 

@@ -103,7 +103,7 @@ export const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
 const VERSION_MIN = 140_000;
 
-export type Answered = {
+export type ServerAnswer = {
   fsync: string | null;
   version: number;
   encoding: string;
@@ -144,7 +144,7 @@ export async function inspect(
   { acceptsStandby = false, trustsStorage = false }: Durability & { acceptsStandby?: boolean } = {},
 ): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
-  const found = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
+  const found = (await client.query<ServerAnswer>(INSPECT)).rows[0] as ServerAnswer;
   const refusals = refusalsOf(found, name, trustsStorage);
   const [refusal] = [
     acceptsStandby ? null : refusals.primary,
@@ -168,7 +168,7 @@ export async function inspect(
 
 /** Why settled does not use a server, by what is wrong with it; null if it is right. */
 export function refusalsOf(
-  { isStandby, version, encoding, fsync }: Answered,
+  { isStandby, version, encoding, fsync }: ServerAnswer,
   name: string,
   trustsStorage: boolean,
 ): Record<'primary' | 'version' | 'encoding' | 'fsync', Fault | null> {
@@ -212,7 +212,7 @@ export function ask(server: ServerAddress, durability: Durability): Promise<Insp
  */
 export function markReplaced(server: ServerAddress, timeline: number): Promise<void> {
   return onConnection(server, async (client) => {
-    const { cluster } = (await client.query<Pick<Answered, 'cluster'>>(CLUSTER)).rows[0] as Answered;
+    const { cluster } = (await client.query<Pick<ServerAnswer, 'cluster'>>(CLUSTER)).rows[0] as ServerAnswer;
     await client.query(setMark(`'settled: replaced by timeline ${timeline} of cluster ${cluster}'`));
     await client.query(END_OTHERS);
   });

@@ -77,7 +77,7 @@ export class Database {
     return this.#options.servers.trustsStorage;
   }
 
-  /** See `Place`. */
+  /** See `Schema`. */
   get schema(): string | undefined {
     return this.#options.servers.schema;
   }

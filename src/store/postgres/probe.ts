@@ -1,8 +1,7 @@
 import { DatabaseError } from 'pg';
-import type { Fault } from '../../fault.ts';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
-import { openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
-import { type Answered, INSPECT, refusalsOf, ServerConnection } from './connection.ts';
+import { DegradedError, findOut, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { INSPECT, refusalsOf, type ServerAnswer, ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
 import { refuseOthersTables } from './open.ts';
 import { Servers } from './servers.ts';
@@ -40,7 +39,8 @@ export async function probePostgres(options: Options): Promise<Probed[]> {
 async function tryIn(direct: ServerAddress, options: Options): Promise<Probed[]> {
   const { address, clock, newId, trustsStorage } = options;
   const schema = `settled_probe_${Math.floor(clock.nowMs())}_${newId().slice(-12)}`;
-  const identity = { replica: schema, version: 'trial', settings: () => ({}), newId, random: Math.random };
+  const random = () => Number.parseInt(newId().slice(-12), 16) / 2 ** 48;
+  const identity = { replica: schema, version: 'trial', settings: () => ({}), newId, random };
   const place = { servers: address.servers, name: address.name, direct: options.direct, trustsStorage, schema };
   const open = () => openPostgresStore({ ...openingOf(options), ...identity, ...place });
   try {
@@ -82,7 +82,7 @@ const RIGHTS = `SELECT current_user AS role, current_database() AS database, cur
 
 /** What the server says of itself, of the database and of the role. */
 async function look(client: ServerConnection, name: string, trustsStorage: boolean): Promise<Probed[]> {
-  const said = (await client.query<Answered>(INSPECT)).rows[0] as Answered;
+  const said = (await client.query<ServerAnswer>(INSPECT)).rows[0] as ServerAnswer;
   const rights = (await client.query<Rights>(RIGHTS)).rows[0] as Rights;
   const { primary, ...others } = refusalsOf(said, name, trustsStorage);
   const found = {
@@ -93,23 +93,21 @@ async function look(client: ServerConnection, name: string, trustsStorage: boole
     rights: `${rights.role} may create tables`,
     database: rights.tables.includes('migration') ? "settled's" : 'empty',
   };
-  const wrong = {
-    primary: primary ?? readOnly(rights),
-    ...others,
-    rights: lacking(rights),
-    database: foreign(rights, name),
-  };
-  return (Object.keys(found) as (keyof typeof found)[]).map((capability) => {
-    const fault = wrong[capability];
-    return fault === null
-      ? { capability, verdict: 'ok', found: found[capability] }
-      : { capability, verdict: 'missing', found: fault.message };
-  });
+  const wrong = { ...others, primary: primary ?? readOnly(rights), rights: lacking(rights), database: null };
+  return (Object.keys(found) as (keyof typeof found)[]).map((capability) =>
+    findOut(capability, () => {
+      if (capability === 'database') refuseOthersTables(name, rights.tables);
+      if (wrong[capability] !== null) throw wrong[capability];
+      return found[capability];
+    }),
+  );
 }
 
 function readOnly({ isReadOnly, database }: Rights): Error | null {
-  const remedy = `Set default_transaction_read_only = off for the role or the database, or name the primary.`;
-  return isReadOnly ? new Error(`The database ${database} is read-only for the role. ${remedy}`) : null;
+  if (!isReadOnly) return null;
+  return new Error(
+    `The database ${database} is read-only for the role. Set default_transaction_read_only = off for the role or the database.`,
+  );
 }
 
 function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Rights): Error | null {
@@ -125,15 +123,6 @@ function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Righ
     `The role ${role} may create no schema, in which this command tries settled's statements. settled itself needs none. For ` +
       `the trial: GRANT CREATE ON DATABASE ${database} TO ${role}`,
   );
-}
-
-function foreign({ tables }: Rights, name: string): Error | null {
-  try {
-    refuseOthersTables(name, tables);
-    return null;
-  } catch (error) {
-    return error as Fault;
-  }
 }
 
 /**
@@ -152,13 +141,15 @@ async function sessions(capability: 'sessions' | 'direct', server: ServerAddress
       return before === after;
     }),
   );
-  if (isKept) return { capability, verdict: 'ok', found: 'kept from one transaction to the next' };
-  const found =
-    capability === 'direct'
-      ? 'SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.'
-      : 'A pooler in transaction mode gives each transaction another session. Set the timeouts for the role, and name the ' +
-        'server in SETTLED_STORE_DIRECT: see A pooler in docs/postgres.md.';
-  return { capability, verdict: 'degraded', found };
+  return findOut(capability, () => {
+    if (isKept) return 'kept between transactions';
+    throw capability === 'direct'
+      ? new DegradedError('SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.')
+      : new DegradedError(
+          'A pooler in transaction mode gives each transaction another session. Set the timeouts for the role, and name the ' +
+            'server in SETTLED_STORE_DIRECT: see A pooler in docs/postgres.md.',
+        );
+  });
 }
 
 /** The words of the fault, and the line of the statement that failed. */

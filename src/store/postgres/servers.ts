@@ -7,7 +7,7 @@ import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
 import { type Inspected, inspect, isSameServer, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault } from './faults.ts';
 import { noPrimaryFault, replacedFault, splitFault } from './server_faults.ts';
-import type { Durability, Place } from './transaction.ts';
+import type { Durability, Schema } from './transaction.ts';
 
 /**
  * The servers of one database, one of which is the primary. New connections go to the primary found last. After a
@@ -19,7 +19,7 @@ import type { Durability, Place } from './transaction.ts';
  */
 
 export type ServersOptions = Durability &
-  Place & {
+  Schema & {
     /** In order of preference. */
     servers: readonly ServerAddress[];
     /** All servers, in words for people. */
@@ -40,7 +40,7 @@ export class Servers {
   readonly name: string;
   /** See `Durability`. */
   readonly trustsStorage: boolean;
-  /** See `Place`. */
+  /** See `Schema`. */
   readonly schema: string | undefined;
   readonly #options: ServersOptions;
   /** The server of new connections. */

@@ -29,18 +29,18 @@ export type Durability = {
 };
 
 /** Where the tables are. */
-export type Place = {
+export type Schema = {
   /** The schema of a trial (`settled doctor --store`). Otherwise the role's own settings say it. */
   schema?: string | undefined;
 };
 
 /** Begins a transaction whose commit is durable when it is answered. */
-export function beginDurable({ trustsStorage = false, schema }: Durability & Place): string {
+export function beginDurable({ trustsStorage = false, schema }: Durability & Schema): string {
   return `${trustsStorage ? BEGIN_DECLARED : BEGIN_DURABLE}${inSchema(schema)}`;
 }
 
 /** Begins a transaction that reads one snapshot. */
-export function beginReading({ schema }: Place): string {
+export function beginReading({ schema }: Schema): string {
   return `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY${inSchema(schema)}`;
 }
 

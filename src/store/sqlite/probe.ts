@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { DegradedError, findOut, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
 import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
 import { refuseForeign } from './identity.ts';
@@ -26,7 +26,11 @@ export async function probeSqlite(options: TrialOptions & { path: string }): Pro
     throw asOpenFault(error, path);
   }
   try {
-    const probed = [check('database', () => findDatabase(path)), fileSystem(folder), freeSpace(folder)];
+    const probed = [
+      findOut('database', () => findDatabase(path)),
+      findOut('file_system', () => findFileSystem(folder)),
+      findOut('free_space', () => findSpace(folder)),
+    ];
     if (probed.some(({ verdict }) => verdict === 'missing')) return probed;
     const open = () => openSqliteStore({ ...openingOf(options), path: join(folder, 'settled.db') });
     return [...probed, ...(await tryStore(open, options, (error) => (asOpenFault(error, path) as Error).message))];
@@ -49,24 +53,16 @@ function removeLeftovers(beside: string, nowMs: number): void {
   }
 }
 
-function check(capability: string, find: () => string): Probed {
-  try {
-    return { capability, verdict: 'ok', found: find() };
-  } catch (error) {
-    return { capability, verdict: 'missing', found: (error as Error).message };
-  }
-}
-
 /** Looks only at the first bytes: opening the database would take locks. */
 function findDatabase(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return 'settled makes it at its first start';
+  if (stat === undefined) return 'not made so far';
   if (!stat.isFile()) throw new Error(`${path} is not a file. Name the database itself: SETTLED_STORE.`);
   refuseForeign(path);
   return "settled's";
 }
 
-/** Magic numbers of file systems (statfs(2)) whose locks or syncs mean less than they say, or that do not last. */
+/** Magic numbers of file systems (statfs(2)) on which two processes could work at once. */
 const NETWORKS: Readonly<Record<number, string>> = {
   26985: 'NFS',
   20859: 'SMB',
@@ -75,30 +71,28 @@ const NETWORKS: Readonly<Record<number, string>> = {
   12805120: 'Ceph',
   1397113167: 'AFS',
 };
+/** Those that may be a network, or that do not last. */
 const UNSURE: Readonly<Record<number, string>> = {
-  16914839: '9p, which a host shares',
-  1702057286: 'FUSE, which may be a network',
+  16914839: '9p, shared by a host',
+  1702057286: 'FUSE, perhaps a network',
   16914836: 'tmpfs, lost at a restart',
   2240043254: 'ramfs, lost at a restart',
-  2035054128: "a container's own layer, lost with the container",
+  2035054128: "a container's own layer",
 };
 
-function fileSystem(folder: string): Probed {
-  const capability = 'file_system';
+function findFileSystem(folder: string): string {
   const type = process.platform === 'linux' ? statfsSync(folder).type >>> 0 : 0;
-  const remedy = 'Keep the database on a local disk that outlives the machine.';
-  const [network, unsure] = [NETWORKS[type], UNSURE[type]];
-  if (network !== undefined) {
-    return { capability, verdict: 'missing', found: `The folder is on a network (${network}). ${remedy}` };
-  }
-  if (unsure !== undefined) return { capability, verdict: 'degraded', found: `The folder is on ${unsure}. ${remedy}` };
-  return { capability, verdict: 'ok', found: 'no network that we know of' };
+  const name = NETWORKS[type] ?? UNSURE[type];
+  if (name === undefined) return 'no network';
+  const what = new DegradedError(
+    `The folder is on ${name}. Keep the database on a local disk that outlives the machine.`,
+  );
+  throw type in NETWORKS ? new Error(what.message) : what;
 }
 
-function freeSpace(folder: string): Probed {
+function findSpace(folder: string): string {
   const { bavail, bsize } = statfsSync(folder);
   const found = `${Math.floor((bavail * bsize) / 1024 / 1024)} MiB free`;
-  return bavail * bsize >= FREE_BYTES_MIN
-    ? { capability: 'free_space', verdict: 'ok', found }
-    : { capability: 'free_space', verdict: 'missing', found: `${found}. Free some, or no delivery can be recorded.` };
+  if (bavail * bsize >= FREE_BYTES_MIN) return found;
+  throw new Error(`${found}. Free some, or no delivery can be recorded.`);
 }
