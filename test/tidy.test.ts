@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 295,
-  lines: 46_280,
+  files: 290,
+  lines: 45_820,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

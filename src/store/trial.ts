@@ -56,6 +56,7 @@ export async function tryStore(
   over.promise.catch(() => {});
   const stop = () => over.reject(new Error('stopped'));
   signal.addEventListener('abort', stop);
+  if (signal.aborted) stop();
   const cancel = clock.after(WITHIN_MS, () => over.reject(new Error(`no answer within ${WITHIN_MS / 1000} s`)));
   const opening = open();
   const probed: Probed[] = [];

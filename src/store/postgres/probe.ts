@@ -64,6 +64,7 @@ async function onConnection<T>(server: ServerAddress, work: (client: ServerConne
   }
 }
 
+/** Names are quoted as SQL needs it. */
 type Rights = {
   role: string;
   database: string;
@@ -74,7 +75,8 @@ type Rights = {
   tables: string[];
 };
 
-const RIGHTS = `SELECT current_user AS role, current_database() AS database, current_schema() AS schema,
+const RIGHTS = `SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database,
+  quote_ident(current_schema()) AS schema,
   current_setting('default_transaction_read_only')::boolean AS "isReadOnly",
   has_schema_privilege(current_schema(), 'CREATE') AS "mayMakeTables",
   has_database_privilege(current_database(), 'CREATE') AS "mayMakeSchemas",
@@ -174,8 +176,7 @@ async function remove(server: ServerAddress, which: (schema: string) => boolean)
           "SELECT nspname::text AS schema FROM pg_catalog.pg_namespace WHERE nspname LIKE 'settled\\_probe\\_%'";
         const { rows } = await client.query<{ schema: string }>(sql);
         const made = rows.map(({ schema }) => schema).filter(which);
-        for (const schema of made)
-          await client.query(`DROP SCHEMA IF EXISTS ${client.escapeIdentifier(schema)} CASCADE`);
+        for (const one of made) await client.query(`DROP SCHEMA IF EXISTS ${client.escapeIdentifier(one)} CASCADE`);
       });
       return;
     } catch (error) {

@@ -7,7 +7,7 @@ import { ASK_AGAIN_MS, askServers, type Found } from './ask_servers.ts';
 import { type Inspected, inspect, isSameServer, markReplaced, ServerConnection } from './connection.ts';
 import { connectionFault } from './faults.ts';
 import { noPrimaryFault, replacedFault, splitFault } from './server_faults.ts';
-import type { Durability, Schema } from './transaction.ts';
+import type { Durability } from './transaction.ts';
 
 /**
  * The servers of one database, one of which is the primary. New connections go to the primary found last. After a
@@ -18,18 +18,19 @@ import type { Durability, Schema } from './transaction.ts';
  * timeline than it has seen. It marks such a server, so that replicas that see only that one refuse it too.
  */
 
-export type ServersOptions = Durability &
-  Schema & {
-    /** In order of preference. */
-    servers: readonly ServerAddress[];
-    /** All servers, in words for people. */
-    name: string;
-    clock: Pick<Clock, 'monotonicMs' | 'after'>;
-    /** Called when settled uses another server than before. */
-    onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
-    /** Called when a replaced primary accepts writes. */
-    onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
-  };
+export type ServersOptions = Durability & {
+  /** In order of preference. */
+  servers: readonly ServerAddress[];
+  /** All servers, in words for people. */
+  name: string;
+  clock: Pick<Clock, 'monotonicMs' | 'after'>;
+  /** See `Schema`. */
+  schema?: string | undefined;
+  /** Called when settled uses another server than before. */
+  onSwitch?: (moved: { from: string; to: string; timeline: number | null }) => void;
+  /** Called when a replaced primary accepts writes. */
+  onReplaced?: (replaced: { server: string; timeline: number | null }) => void;
+};
 
 /** Also while all is well: a replaced primary may come back. */
 const WATCH_EVERY_MS = 2_000;

@@ -29,7 +29,7 @@ export type Durability = {
 };
 
 /** Where the tables are. */
-export type Schema = {
+type Schema = {
   /** The schema of a trial (`settled doctor --store`). Otherwise the role's own settings say it. */
   schema?: string | undefined;
 };
