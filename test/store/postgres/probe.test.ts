@@ -54,7 +54,7 @@ describe('the probe of a store on PostgreSQL', () => {
     expect(await store.listOrders({ limit: 10 })).toEqual(before);
   });
 
-  it('removes what it made if it is stopped, and what another run left an hour ago, and not what runs now', async () => {
+  it('removes what it made if it is stopped or gets no answer, and what another run left an hour ago, and not what runs now', async () => {
     const url = await newEmpty();
     const nowMs = Date.now();
     const [old, recent] = [`settled_probe_${nowMs - 3_700_000}_a`, `settled_probe_${nowMs - 60_000}_b`];
@@ -62,11 +62,22 @@ describe('the probe of a store on PostgreSQL', () => {
     const stop = new AbortController();
     const client = await connectTo(url);
     const seen = async () => (await client.query(LEFT)).rows.map(({ name }) => name);
-    const probing = probe(url, { signal: stop.signal });
+    // Its migrations wait, as behind a replica that migrates.
+    const turn = "SELECT pg_advisory_lock(x'5e771ed'::int)";
+    await client.query(turn);
+    // The time limit of a whole probe is over at once, and then never.
+    const after = (limitMs: number | null) => (ms: number, run: () => void) =>
+      ms === 60_000 ? (limitMs === null ? () => {} : systemClock.after(limitMs, run)) : systemClock.after(ms, run);
+    const late = await probe(url, { clock: { ...systemClock, after: after(0) } });
+    expect(late).toEqual({ opening: 'missing: no answer within 60 s' });
+    const probing = probe(url, { signal: stop.signal, clock: { ...systemClock, after: after(null) } });
     await expect.poll(seen).toContainEqual(expect.stringMatching(`^settled_probe_(?!${nowMs - 60_000})`));
     stop.abort();
     await expect(probing).rejects.toMatchObject({ code: 'store_stopped' });
-    await expect.poll(seen).toEqual([recent]);
+    expect(await seen()).toEqual([recent]);
+    await client.query("SELECT pg_advisory_unlock(x'5e771ed'::int)");
+    // Given once the migrations, which have no schema any more, have had theirs.
+    await client.query(turn);
     await expectEmpty(url);
   });
 
