@@ -66,11 +66,16 @@ describe('the probe of a store on PostgreSQL', () => {
     const turn = "SELECT pg_advisory_lock(x'5e771ed'::int)";
     await client.query(turn);
     // The time limit of a whole probe is over at once, and then never.
-    const after = (limitMs: number | null) => (ms: number, run: () => void) =>
-      ms === 60_000 ? (limitMs === null ? () => {} : systemClock.after(limitMs, run)) : systemClock.after(ms, run);
-    const late = await probe(url, { clock: { ...systemClock, after: after(0) } });
+    const limited = (limitMs: number | null): typeof systemClock => ({
+      ...systemClock,
+      after(ms, run) {
+        if (ms < 60_000) return systemClock.after(ms, run);
+        return limitMs === null ? () => {} : systemClock.after(limitMs, run);
+      },
+    });
+    const late = await probe(url, { clock: limited(0) });
     expect(late).toEqual({ opening: 'missing: no answer within 60 s' });
-    const probing = probe(url, { signal: stop.signal, clock: { ...systemClock, after: after(null) } });
+    const probing = probe(url, { signal: stop.signal, clock: limited(null) });
     await expect.poll(seen).toContainEqual(expect.stringMatching(`^settled_probe_(?!${nowMs - 60_000})`));
     stop.abort();
     await expect(probing).rejects.toMatchObject({ code: 'store_stopped' });
