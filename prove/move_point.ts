@@ -4,24 +4,21 @@ import pg from 'pg';
 
 /**
  * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is who is killed, from where steps are counted,
- * and at which step: `mover:start:120`, `settled:stop:3`, `postgres:mark:0`. The mover kills itself, the process `MOVE_SETTLED`, or the
- * PostgreSQL server `MOVE_POSTGRES` with all its processes. A step is a statement that it sends to PostgreSQL, or the moment
- * before and after one that writes the SQLite file. `stop` is when the mover begins to wait for the file, `mark` when it
- * marks the file as moved. `count:start:0` kills nothing, and says on standard error how many steps there were from each.
+ * and at which step: `mover:start:120`, `postgres:mark:0`. The mover kills itself, or the PostgreSQL server `MOVE_POSTGRES` with
+ * all its processes. A step is a statement that it sends to PostgreSQL, or the moment before and after one that writes the
+ * SQLite file. `mark` is when the mover marks the file as moved. `count:start:0` kills nothing, and says on standard error how many
+ * steps there were from each.
  */
 
 const [who = '', from = 'start', at = '0'] = (process.env.MOVE_POINT ?? '').split(':');
-const PLACES: Readonly<Record<string, string>> = { stop: 'ANALYZE', mark: 'UPDATE instance SET moved_to' };
+const MARK = 'UPDATE instance SET moved_to';
 const steps: Record<string, number> = { start: 0 };
 
 function step(sql: string): void {
-  for (const [place, text] of Object.entries(PLACES)) {
-    if (sql.startsWith(text)) steps[place] ??= -1;
-  }
+  if (sql.startsWith(MARK)) steps.mark ??= -1;
   for (const place of Object.keys(steps)) (steps[place] as number)++;
   if (steps[from] !== Number(at)) return;
   if (who === 'mover') process.kill(process.pid, 'SIGKILL');
-  if (who === 'settled') killAll([Number(process.env.MOVE_SETTLED)]);
   if (who === 'postgres') killAll(serverAndChildren(Number(process.env.MOVE_POSTGRES)));
 }
 

@@ -1,150 +1,144 @@
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import pg from 'pg';
+import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { compareRows } from '../test/support/moved_rows.ts';
 import type { PostgresServer } from '../test/support/postgres.ts';
-import {
-  keepDelivering,
-  type Link,
-  type MoveEnd,
-  type Place,
-  paid,
-  placeOf,
-  reserve,
-  serveAt,
-  startMove,
-  startShop,
-  waitFor,
-} from './move_stores.ts';
+import { begin, ROOT, type Served, TOKEN } from './settled_process.ts';
 
-/** Kills the mover, the settled that serves the file, or PostgreSQL, at points of a move, and lets the move be completed. */
+/** Kills the mover or PostgreSQL at a point of a move, sees which store could be served, and completes the move. */
 
-export const WHO = ['mover', 'settled', 'postgres'] as const;
-export type Who = (typeof WHO)[number];
+export const WHO = ['mover', 'postgres'] as const;
 /** `from`: where steps are counted from. See move_point.ts. */
-export type Point = { who: Who; from: 'start' | 'stop' | 'mark'; at: number };
+export type Point = { who: (typeof WHO)[number]; from: 'start' | 'mark'; at: number };
 export type Steps = Record<Point['from'], number>;
-
-export const LINKS = 80;
-const DELIVERED_BEFORE = 20;
-const PRELOAD = new URL('move_point.ts', import.meta.url).href;
-const TRIES_MAX = 8;
-
+/** `tries`: how often the move was called again. */
 export type Round = {
   point: Point;
   wasHit: boolean;
-  served: string;
+  served: 'the file' | 'the database' | 'nothing';
   tries: number;
-  toldTwice: number;
   broken: string[];
 };
+
+export type Link = { reference: string; path: string; secret: string };
 type Base = { folder: string; links: readonly Link[]; server: PostgresServer };
+type Environment = Record<string, string>;
+
+export const LINKS = 40;
+const PAID_BEFORE = 20;
+const TRIES_MAX = 8;
+const WAIT_MAX_MS = 60_000;
+
+/** The settings of a settled on a SQLite file, with a shop that counts how often it was told each notice. */
+export async function openPlace(folder: string) {
+  const told = new Map<string, number>();
+  const shop = createServer((asked, answer) => {
+    const id = String(asked.headers['webhook-id']);
+    told.set(id, (told.get(id) ?? 0) + 1);
+    asked.resume().on('end', () => answer.writeHead(204).end());
+  });
+  await new Promise<void>((resolve) => shop.listen(0, '127.0.0.1', resolve));
+  const { port } = shop.address() as AddressInfo;
+  const environment: Environment = {
+    SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
+    SETTLED_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+    SETTLED_OPERATOR_TOKEN: TOKEN,
+    SETTLED_SHOP_URL: `http://127.0.0.1:${port}/told`,
+    SETTLED_SHOP_SECRET: `whsec_${Buffer.alloc(32, 9).toString('base64')}`,
+    SETTLED_SHOP_ALLOW_PRIVATE: 'true',
+    SETTLED_LOG_FORMAT: 'json',
+  };
+  const close = () => {
+    shop.close();
+    shop.closeAllConnections();
+  };
+  return { environment, told, close };
+}
+
+type MoveEnd = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
+
+/** `settled move` as a process. */
+export function move(environment: Environment, to: string, preload: Environment = {}): Promise<MoveEnd> {
+  const child = spawn(process.execPath, [join(ROOT, 'src/cli/main.ts'), 'move', '--to', to, '--json'], {
+    env: { PATH: process.env.PATH ?? '', ...environment, ...preload },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  return new Promise((resolve) => {
+    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
+  });
+}
 
 /** A store with links, of which some are paid and the shop was told. */
-export async function seed(folder: string): Promise<Link[]> {
+export async function seed(folder: string, count = LINKS, paid = PAID_BEFORE): Promise<Link[]> {
   mkdirSync(folder);
-  const shop = await startShop();
-  const place = await placeOf(folder, shop);
-  const begun = serveAt(place);
+  const { environment, told, close } = await openPlace(folder);
   try {
-    const served = await begun.serving;
-    const links: Link[] = [];
-    for (let n = 0; n < LINKS; n++) links.push(await reserve(served, `order-${n}`));
-    const delivering = keepDelivering(links.slice(0, DELIVERED_BEFORE), place.hooksPort);
-    await delivering.done;
-    await paid(served, links.slice(0, DELIVERED_BEFORE));
-    await waitFor(() => shop.told.size === DELIVERED_BEFORE);
-    return links;
+    return await whileServed(environment, async (served) => {
+      const links: Link[] = [];
+      for (let n = 0; n < count; n++) links.push(await reserve(served, `order-${n}`));
+      await pay(served, links.slice(0, paid));
+      await waitFor(async () => told.size === paid);
+      return links;
+    });
   } finally {
-    begun.child.kill('SIGTERM');
-    await begun.ended;
-    shop.close();
+    close();
   }
 }
 
 export async function countSteps(base: Base): Promise<Steps> {
   const folder = `${base.folder}-counted`;
   cpSync(base.folder, folder, { recursive: true });
-  const shop = await startShop();
-  const place = await placeOf(folder, shop);
-  const begun = serveAt(place);
-  try {
-    await begun.serving;
-    const end = await startMove(place, await base.server.create('counted'), preload('count:start:0')).ended;
-    const [, steps] = /steps: (\{.*\})/.exec(end.stderr) ?? [];
-    if (end.code !== 0 || steps === undefined) throw new Error(`the move ended with ${end.code}: ${end.stderr}`);
-    return JSON.parse(steps) as Steps;
-  } finally {
-    begun.child.kill('SIGKILL');
-    shop.close();
-  }
+  const { environment, close } = await openPlace(folder);
+  const { code, stderr } = await move(environment, await base.server.create('counted'), preload('count:start:0', 0));
+  close();
+  const [, steps] = /steps: (\{.*\})/.exec(stderr) ?? [];
+  if (code !== 0 || steps === undefined) throw new Error(`the move ended with ${code}: ${stderr}`);
+  return JSON.parse(steps) as Steps;
 }
 
-function preload(
-  point: string,
-  pids: { settled?: number | undefined; postgres?: number } = {},
-): Record<string, string> {
-  const { settled = 0, postgres = 0 } = pids;
-  return {
-    NODE_OPTIONS: `--import ${PRELOAD}`,
-    MOVE_POINT: point,
-    MOVE_SETTLED: String(settled),
-    MOVE_POSTGRES: String(postgres),
-  };
+function preload(point: string, postgres: number): Environment {
+  const program = new URL('move_point.ts', import.meta.url).href;
+  return { NODE_OPTIONS: `--import ${program}`, MOVE_POINT: point, MOVE_POSTGRES: String(postgres) };
 }
 
-export async function runRound(base: Base, point: Point, folder: string): Promise<Round> {
-  const { server, links } = base;
-  cpSync(base.folder, folder, { recursive: true });
-  const shop = await startShop();
-  const place = await placeOf(folder, shop);
+export async function runRound({ folder: base, links, server }: Base, point: Point, folder: string): Promise<Round> {
+  cpSync(base, folder, { recursive: true });
+  const { environment, told, close } = await openPlace(folder);
   const database = `round_${folder.split('-').pop()}`;
   const to = await server.create(database);
-  const children: ChildProcess[] = [];
+  const replica = { ...environment, SETTLED_STORE: to };
   const broken: string[] = [];
-  const begin = (at: Place) => {
-    const begun = serveAt(at);
-    begun.serving.catch(() => {});
-    children.push(begun.child);
-    return begun;
-  };
+  const { pid } = server;
   try {
-    let source = begin(place);
-    await source.serving;
-    const delivering = keepDelivering(links.slice(DELIVERED_BEFORE), place.hooksPort);
-    const pids = { settled: source.child.pid, postgres: server.pid };
-    let isOver = false;
-    const revived = revive(server, () => isOver);
-    const first = await startMove(place, to, preload(wordsOf(point).replaceAll(' ', ':'), pids)).ended;
-    isOver = true;
-    await revived;
-    const isKilled = point.who === 'settled' && source.child.signalCode !== null;
-    const replica = { ...place, environment: { ...place.environment, SETTLED_STORE: to } };
-    const before = await stateOf(place, replica, { begin, isKilled, end: first, to });
-    if (before.source !== null) source = before.source;
-    broken.push(...before.broken);
-    const tries = first.code === 0 ? 0 : await completeMove(place, to);
-    if (tries > TRIES_MAX) broken.push('the move was not completed');
-    source.child.kill('SIGTERM');
-    await source.ended;
-    if ((await exitOf(begin(place))) !== 78) broken.push('the file is served after the move');
-    const served = await begin(replica).serving;
-    await delivering.done;
-    await paid(served, links);
-    await waitFor(() => shop.told.size >= links.length - DELIVERED_BEFORE);
+    const first = await move(environment, to, preload(wordsOf(point).replaceAll(' ', ':'), pid));
+    const wasKilled = !isAlive(pid);
+    if (wasKilled) await server.start();
+    const served = await whichServes({ environment, replica, to });
+    if (served === 'both') broken.push('both stores can be served');
+    let tries = 0;
+    for (let { code } = first; code !== 0 && tries < TRIES_MAX; tries++) ({ code } = await move(environment, to));
+    if (tries === TRIES_MAX) broken.push('the move was not completed');
+    if ((await exitOf(environment)) !== 78) broken.push('the file is served after the move');
+    // A replica that has served may have changed rows.
+    if (served !== 'the database') broken.push(...(await compareRows(join(folder, 'settled.db'), to, () => {})));
+    await whileServed(replica, async (serving) => {
+      await pay(serving, links);
+      await waitFor(async () => told.size >= links.length - PAID_BEFORE);
+    });
     broken.push(...(await examine(to, links)));
-    const toldTwice = [...shop.told.values()].filter((times) => times > 1).length;
-    // A process that is killed may have told the shop, and not known that it had.
-    if (toldTwice > 0 && point.who !== 'settled') broken.push(`the shop was told ${toldTwice} notices twice`);
-    const wasHit =
-      point.who === 'mover'
-        ? first.signal === 'SIGKILL'
-        : point.who === 'settled'
-          ? isKilled
-          : server.pid !== pids.postgres;
-    return { point, wasHit, served: before.served, tries, toldTwice, broken };
+    const toldTwice = [...told.values()].filter((times) => times > 1).length;
+    if (toldTwice > 0) broken.push(`the shop was told ${toldTwice} notices twice`);
+    const wasHit = point.who === 'mover' ? first.signal === 'SIGKILL' : wasKilled;
+    return { point, wasHit, served: served === 'both' ? 'nothing' : served, tries, broken };
   } finally {
-    for (const child of children) child.kill('SIGKILL');
-    shop.close();
+    close();
     await server.drop(database);
     rmSync(folder, { recursive: true, force: true });
   }
@@ -152,12 +146,6 @@ export async function runRound(base: Base, point: Point, folder: string): Promis
 
 export function wordsOf({ who, from, at }: Point): string {
   return `${who} ${from} ${at}`;
-}
-
-/** Starts PostgreSQL again when it was killed. */
-async function revive(server: PostgresServer, isOver: () => boolean): Promise<void> {
-  await waitFor(() => isOver() || !isAlive(server.pid));
-  if (!isAlive(server.pid)) await server.start();
 }
 
 function isAlive(pid: number): boolean {
@@ -169,54 +157,14 @@ function isAlive(pid: number): boolean {
   }
 }
 
-type Started = ReturnType<typeof serveAt>;
-type Beginning = { begin: (at: Place) => Started; isKilled: boolean; end: MoveEnd; to: string };
+type Sides = { environment: Environment; replica: Environment; to: string };
 
-/** After the first attempt: who serves, and whether the other is refused. */
-async function stateOf(
-  place: Place,
-  replica: Place,
-  { begin, isKilled, end, to }: Beginning,
-): Promise<{ source: Started | null; served: string; broken: string[] }> {
-  if (end.code === 0) return { source: null, served: 'the database', broken: [] };
-  const broken: string[] = [];
-  const source = isKilled ? begin(place) : null;
-  const isServed =
-    source === null
-      ? await isTaken(place)
-      : await source.serving.then(
-          () => true,
-          () => false,
-        );
-  if (await isClaimed(to)) {
-    const exit = await exitOf(
-      begin({
-        ...replica,
-        environment: {
-          ...replica.environment,
-          SETTLED_HOOKS_LISTEN: '127.0.0.1:0',
-          SETTLED_OPERATOR_LISTEN: '127.0.0.1:0',
-        },
-      }),
-    );
-    if (exit !== 73) broken.push(`a replica on the incomplete database ended with ${exit}`);
-  }
-  return { source, served: isServed ? 'the file' : 'nothing, until the move was completed', broken };
-}
-
-/** Whether the process that served the file does so again; false if it answers 503 for longer than a mover may need. */
-async function isTaken({ environment }: Place): Promise<boolean> {
-  const url = `http://${environment.SETTLED_HOOKS_LISTEN}/readyz`;
-  const untilMs = performance.now() + 15_000;
-  while (performance.now() < untilMs) {
-    const status = await fetch(url).then(
-      (answer) => answer.status,
-      () => 0,
-    );
-    if (status === 200) return true;
-    await new Promise((resume) => setTimeout(resume, 50));
-  }
-  return false;
+/** Starts settled on both stores, one after the other. A database that the mover had not claimed yet is empty. */
+async function whichServes({ environment, replica, to }: Sides): Promise<Round['served'] | 'both'> {
+  const isFile = (await exitOf(environment)) === 0;
+  const isDatabase = (await isClaimed(to)) && (await exitOf(replica)) === 0;
+  if (isFile && isDatabase) return 'both';
+  return isFile ? 'the file' : isDatabase ? 'the database' : 'nothing';
 }
 
 async function isClaimed(to: string): Promise<boolean> {
@@ -224,25 +172,61 @@ async function isClaimed(to: string): Promise<boolean> {
   await client.connect();
   try {
     const { rows } = await client.query("SELECT to_regclass('instance') IS NOT NULL AS made");
-    if (rows[0].made !== true) return false;
-    return (await client.query('SELECT 1 FROM instance')).rowCount === 1;
+    return rows[0].made === true && (await client.query('SELECT 1 FROM instance')).rowCount === 1;
   } finally {
     await client.end();
   }
 }
 
-/** Gives the command again until it is done. Returns how often. */
-async function completeMove(place: Place, to: string): Promise<number> {
-  for (let tries = 1; tries <= TRIES_MAX; tries++) {
-    const { code } = await startMove(place, to).ended;
-    if (code === 0) return tries;
-  }
-  return TRIES_MAX + 1;
+/** Serves until it serves, and stops it: 0. Otherwise the exit code. */
+async function exitOf(environment: Environment): Promise<number | null> {
+  const { child, serving, ended } = begin(environment, '');
+  serving.then(
+    () => child.kill('SIGTERM'),
+    () => {},
+  );
+  await ended;
+  return child.exitCode;
 }
 
-async function exitOf(begun: Started): Promise<number | null> {
-  await begun.ended;
-  return begun.child.exitCode;
+async function whileServed<T>(environment: Environment, work: (served: Served) => Promise<T>): Promise<T> {
+  const begun: { child: ChildProcess; serving: Promise<Served>; ended: Promise<unknown> } = begin(environment, '');
+  try {
+    return await work(await begun.serving);
+  } finally {
+    begun.child.kill('SIGTERM');
+    await begun.ended;
+  }
+}
+
+async function reserve(served: Served, reference: string): Promise<Link> {
+  const answer = await served.api('/v1/links', { reference, amount: '100.00' });
+  if (answer?.status !== 201) throw new Error(`no link for ${reference}: ${JSON.stringify(answer)}`);
+  const { webhookUrl, webhookSecret } = answer.body.link;
+  return { reference, path: new URL(webhookUrl).pathname, secret: webhookSecret };
+}
+
+/** Delivers that these links were paid, some of them once more, and waits until their orders are paid. */
+async function pay(served: Served, links: readonly Link[]): Promise<void> {
+  for (const { reference, path, secret } of links) {
+    const money = { linkId: `pl_${reference}`, amount: '100.00' };
+    const body = paymentEvent({ id: `evt_${reference}`, paymentId: `pay_${reference}`, ...money });
+    const url = `http://127.0.0.1:${served.hooksPort}${path}`;
+    const { status } = await fetch(url, { method: 'POST', headers: signedHeaders(secret, body), body });
+    if (status !== 200) throw new Error(`the payment of ${reference} was answered ${status}`);
+  }
+  for (const { reference } of links) {
+    await waitFor(async () => (await served.api(`/v1/orders/${reference}`))?.body?.order?.state === 'paid');
+  }
+}
+
+/** Looks again and again, a minute at most. */
+async function waitFor(look: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + WAIT_MAX_MS;
+  while (!(await look())) {
+    if (performance.now() > untilMs) throw new Error(`waited for a minute: ${look}`);
+    await new Promise((resume) => setTimeout(resume, 20));
+  }
 }
 
 /** Every order was paid once, by the one event that was acknowledged. */

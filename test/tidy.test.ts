@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 290,
-  lines: 45_820,
+  files: 284,
+  lines: 45_130,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -39,7 +39,7 @@ const LIMITS = {
 const SLACK = 0.05;
 
 /** Short for a good reason: each is all that there is to say about what its name says. */
-const SHORT_FILES = ['src/release.ts', 'src/cli/main.ts', 'src/api/shared_loads.ts', 'src/api/move.ts'];
+const SHORT_FILES = ['src/release.ts', 'src/cli/main.ts', 'src/api/shared_loads.ts'];
 
 /** Who makes the clock of this machine, or starts what needs it. */
 const MAY_USE_SYSTEM_CLOCK = ['src/app/', 'src/cli/', 'src/work/clock.ts', 'src/store/sqlite/thread.ts'];

@@ -160,10 +160,6 @@ export const PROBLEM_WORDS: Readonly<Record<ProblemCode, { meaning: string; reme
     meaning: 'the store is PostgreSQL, which settled does not copy',
     remedy: "use `pg_dump`, or your provider's backups: Backup in operations.md",
   },
-  store_not_movable: {
-    meaning: 'the store is already in PostgreSQL, and `settled move` moves SQLite stores',
-    remedy: "use PostgreSQL's own tools to move a database",
-  },
   not_cancellable: {
     meaning: 'the order is paid, being paid, held, refunded or disputed: settled asked the service',
     remedy: 'the sentence says what you can do instead; `settled why ORDER` explains the state',

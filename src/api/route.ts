@@ -280,8 +280,6 @@ export type ApiOptions = CountedNowAndThen & {
   replica: string | null;
   /** Where the secrets key is kept, in words for a person. */
   secretsKeyPlace: string;
-  /** Lets this process let go of its SQLite file. */
-  onLetGo: () => void;
   rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted' | 'serviceAheadMs'>;
   /** Works on what people start for all rows of a filter. */

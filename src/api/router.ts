@@ -14,7 +14,6 @@ import { readFeed, tail } from './feed_and_tail.ts';
 import { refuseMethod, requireAccess } from './guard.ts';
 import { showInstallation } from './installation.ts';
 import { adoptLink, registerLink } from './links.ts';
-import { letGo } from './move.ts';
 import { listNotices, resendNotice, showNotice } from './notices.ts';
 import { describeApi, type OpenApi } from './openapi.ts';
 import { openOrder } from './opening.ts';
@@ -69,7 +68,6 @@ export const ROUTES: readonly Route[] = [
   route('GET /v1/stats', 'Operation', VIEWER, { showStats }),
   route('POST /v1/admin/backup', 'Operation', ADMIN, { makeBackup }),
   route('POST /v1/admin/rotate-key', 'Operation', ADMIN, { rotateKey }),
-  route('POST /v1/admin/let-go', 'Operation', ADMIN, { letGo }),
   route('POST /v1/admin/reconcile', 'Operation', OPERATOR, { reconcile }),
   route('GET /v1/admin/doctor', 'Operation', VIEWER, { doctor }),
   route('GET /v1/admin/installation', 'Operation', VIEWER, { showInstallation }),

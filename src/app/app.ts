@@ -17,9 +17,9 @@ import { hooksOf, refuseContinue } from '../receive/route.ts';
 import { returnRoutes } from '../reconcile/customer_return.ts';
 import { operatorTokenFile, secretsKeyPlace } from '../secrets/key_files.ts';
 import { storeFile, wholeName } from '../store/address.ts';
+import type { Cancel } from '../work/clock.ts';
 import { type AppOptions, type Context, openContext } from './context.ts';
 import { startHeartbeat } from './health.ts';
-import { type Held, letGo } from './let_go.ts';
 import { type Stages, startStages, stopStages } from './stages.ts';
 import { watchTroubles } from './troubles.ts';
 
@@ -52,15 +52,6 @@ export async function startApp(options: AppOptions) {
       replica,
       /** Rejects when the store fails in a way that must end the process. Never resolves. */
       failed: health.failed,
-      /** Resolves when a mover asks this process to release its file. */
-      letGoAsked: context.letGoAsked.promise,
-      /** Releases the file to a mover; see `letGo`. Afterwards only `close` remains to be called. */
-      letGo: (signal: AbortSignal) => letGo(context, running, signal),
-      /** Closes the listeners of an app that released its file. */
-      close: async () => {
-        for (const server of servers) server.startDraining();
-        await Promise.all(servers.map((server) => server.close()));
-      },
       /** Answers every accepted request, then stops, within 5 s. */
       stop: () => stopApp(context, running),
     };
@@ -162,7 +153,6 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     storeName: wholeName(config.store),
     secretsKeyPlace: secretsKeyPlace(config),
     onRequeued: stages.settler.wake,
-    onLetGo: () => context.letGoAsked.resolve('let go'),
     canTell: config.shopUrl !== null,
     // Its path and query may hold a secret.
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
@@ -185,6 +175,15 @@ function tokensOf({ operatorToken, shopToken, store }: Config): { operator: stri
   if (operator === shopToken) throw new Fault('terminal', 'configuration_invalid', `${SAME_TOKENS}.`);
   return { operator, shop: shopToken };
 }
+
+/** What a running settled must stop before it closes its store. */
+type Held = {
+  servers: readonly HttpServer[];
+  endLive: () => void;
+  rejections: RejectionLog;
+  stages: Stages;
+  watches: readonly Cancel[];
+};
 
 /** Times after the signal to stop. */
 const STOP = {

@@ -109,7 +109,6 @@ export async function openContext(options: AppOptions) {
     metrics,
     activity: openActivity(clock, credentials),
     /** Resolved when a mover asks this process to release its file. */
-    letGoAsked: Promise.withResolvers<'let go'>(),
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     /** Where links deliver to, if not to the public address of now. */

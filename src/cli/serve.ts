@@ -29,11 +29,8 @@ export const serve = defineCommand({
     // The database, its log and its backups hold what customers paid: other users of this machine must not read them.
     process.umask(0o077);
     const stopped = stopAsked();
-    for (;;) {
-      const started = await start(config, { format: json ? 'json' : null, colours: screen.colours }, stopped);
-      const exit = typeof started === 'number' ? started : await untilStopped(started.app, stopped, started.log);
-      if (exit !== 'serve on') return exit;
-    }
+    const started = await start(config, { format: json ? 'json' : null, colours: screen.colours }, stopped);
+    return typeof started === 'number' ? started : untilStopped(started.app, stopped, started.log);
   },
 });
 
@@ -59,7 +56,7 @@ async function start(
   const { openLog } = await import('../observe/log.ts');
   // Faulty settings are logged too, as if no setting was given.
   let log = openLog('info', await asLines(lines));
-  if (logBug === null) process.prependListener('uncaughtException', (fault) => endProcess(logBug?.(fault) ?? EXIT.bug));
+  process.prependListener('uncaughtException', (fault) => endProcess(logBug?.(fault) ?? EXIT.bug));
   logBug = (fault) => logFatal(log, fault, 'settled has a bug and ends; please report it');
   // Waiting for a database alone does not keep a process alive.
   const release = stayAlive();
@@ -130,12 +127,11 @@ function logFatal(log: Log, fault: unknown, what: string): ExitCode {
 }
 
 /** Serves until it is to stop, or the store cannot go on; then answers what can still be answered. */
-async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<ExitCode | 'serve on'> {
-  const end = await Promise.race([stopped, app.letGoAsked, app.failed]).then(
+async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<ExitCode> {
+  const end = await Promise.race([stopped, app.failed]).then(
     (why) => ({ why }),
     (fault: unknown) => ({ fault }),
   );
-  if ('why' in end && end.why === 'let go') return whileMoved(app, stopped, log);
   const isFailed = 'fault' in end;
   const exit = isFailed ? logFatal(log, end.fault, 'the store failed; stopping') : EXIT.ok;
   if (!isFailed) log.info(end, 'stopping');
@@ -143,32 +139,6 @@ async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promi
   await stopInTime(app, log);
   if (!isFailed) log.info('stopped');
   return exit;
-}
-
-/** Answers 503 while a mover has the database, and from then on if it completed the move. */
-async function whileMoved(app: App, stopped: Promise<string>, log: Log): Promise<ExitCode | 'serve on'> {
-  log.info('a move takes the database; everything is answered 503 meanwhile');
-  const release = stayAlive();
-  const stopping = new AbortController();
-  void stopped.then(() => stopping.abort());
-  try {
-    const store = await app.letGo(stopping.signal);
-    if (store !== null) {
-      log.warn(
-        { store },
-        'the store was moved, and this process answers 503 until it is stopped: serve the other one now',
-      );
-    }
-    const why = store === null && !stopping.signal.aborted ? null : await stopped;
-    await app.close();
-    if (why === null) log.warn('the move was not completed; this process serves on');
-    else log.info({ why }, 'stopped');
-    return why === null ? 'serve on' : EXIT.ok;
-  } catch (fault) {
-    return logFatal(log, fault, 'the store failed; stopping');
-  } finally {
-    release();
-  }
 }
 
 /**

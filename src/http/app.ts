@@ -69,14 +69,12 @@ export type Readiness = () => { ready: true; troubles?: readonly string[] } | { 
  * it is not stopping. Only the private listener gives the reason, which may name the store.
  */
 export function healthRoutes(readiness: Readiness): Router {
-  return privateHealthRoutes(() => ({ ready: readiness().ready }));
-}
-
-/** The same for the private listener: `GET /readyz` shows all that `readiness` says. */
-export function privateHealthRoutes(readiness: () => { ready: boolean }): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
   router.get('/livez', showLive);
-  router.get('/readyz', showReadiness(readiness));
+  router.get(
+    '/readyz',
+    showReadiness(() => ({ ready: readiness().ready })),
+  );
   return router;
 }
 

@@ -36,7 +36,6 @@ export const PROBLEM_CODES = [
   'cursor_from_before_restore',
   'key_not_ours_to_change',
   'backup_not_ours_to_make',
-  'store_not_movable',
   'not_cancellable',
   'not_adoptable',
   'reference_taken',

@@ -86,8 +86,7 @@ export async function listen(options: {
   connections: Connections;
   headerBytesMax?: number;
 }) {
-  const { address, clock, connections, headerBytesMax = HEADER_BYTES_MAX.public } = options;
-  let { handler, refuseContinue } = options;
+  const { address, handler, refuseContinue, clock, connections, headerBytesMax = HEADER_BYTES_MAX.public } = options;
   let draining = false;
   const serve: RequestListener = (request, response) => {
     if (draining) response.setHeader('connection', 'close');
@@ -134,11 +133,6 @@ export async function listen(options: {
     /** From now on answers carry `Connection: close`. Requests are still served. */
     startDraining: () => {
       draining = true;
-    },
-    /** Makes another handler answer all later requests. */
-    answerBy: (other: RequestListener) => {
-      handler = other;
-      refuseContinue = () => false;
     },
     /** Stops accepting, and resolves when every request is answered. */
     close: () => closeServer(server, clock),

@@ -42,7 +42,6 @@ const WHO = [
   ['get', '/v1/stats', 'viewer'],
   ['post', '/v1/admin/backup', 'admin'],
   ['post', '/v1/admin/rotate-key', 'admin'],
-  ['post', '/v1/admin/let-go', 'admin'],
   ['post', '/v1/admin/reconcile', 'operator'],
   ['get', '/v1/admin/doctor', 'viewer'],
   ['get', '/v1/admin/installation', 'viewer'],

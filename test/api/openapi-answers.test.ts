@@ -293,7 +293,6 @@ describe('the answers of the document', () => {
     await app.api('/v1/sign-in-links', { body: {} });
     for (const path of ['/v1/tokens', '/v1/audit', '/v1/audit/verification']) await app.api(path);
     for (const path of ['/metrics', '/livez', '/readyz', '/openapi.json', '/docs']) await app.api(path);
-    await app.api('/v1/admin/let-go', { body: {} });
     void app.app.stop();
     await app.api('/readyz');
     const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };
@@ -301,7 +300,6 @@ describe('the answers of the document', () => {
     await ruled.api('/v1/admin/rotate-key', { body: {} });
     const shared = await startTestApp({ engine: 'postgres' });
     await shared.api('/v1/admin/backup', { body: {} });
-    await shared.api('/v1/admin/let-go', { body: {} });
   });
 });
 

@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import Database from 'better-sqlite3';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
-import { newDatabase, sharedServer } from '../store/postgres/opening.ts';
+import { connectTo, newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
+import { compareRows } from '../support/moved_rows.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { onTerminal, runSettled, spawnSettled } from '../support/process.ts';
+import { fatalLine, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
-import { environmentOf, failing, misunderstood } from './settled.ts';
+import { eventuallyAfter } from '../support/timing.ts';
+import { environmentOf, failing, misunderstood, say } from './settled.ts';
 
 const settled = sharedApp();
+const eventually = eventuallyAfter('a process begins its work');
 
 async function emptyDatabase(): Promise<string> {
   const name = `move_${randomUUID()}`;
@@ -22,21 +25,64 @@ async function emptyDatabase(): Promise<string> {
 }
 
 async function tablesOf(url: string): Promise<string[]> {
-  const client = new pg.Client(url);
-  await client.connect();
+  const client = await connectTo(url);
   const { rows } = await client.query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
-  await client.end();
   return rows.map(({ tablename }) => tablename);
 }
 
-async function checksOf(args: readonly string[], environment: Record<string, string>) {
-  const end = await runSettled(['move', ...args, '--check', '--json'], environment);
-  expect(end.stderr).toBe('');
-  const { checks } = JSON.parse(end.stdout) as { checks: { name: string; status: string; detail: string }[] };
-  return { code: end.code, failing: checks.filter(({ status }) => status === 'failing') };
+/** What fails in a target without room for a move. */
+const FOREIGN = 'CREATE TABLE of_another_program (n int)';
+const OTHER_STORE =
+  "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'other', 'k', 0, 0)";
+
+let stopped = '';
+
+/** The settings of a server that is stopped, with a store of its own. */
+function stoppedServer(): Record<string, string> & { path: string } {
+  const folder = testFolder();
+  cpSync(stopped, folder, { recursive: true });
+  const path = join(folder, 'settled.db');
+  return { path, SETTLED_STORE: `sqlite:${path}`, SETTLED_OPERATOR_TOKEN: 'operator-token-of-the-tests' };
+}
+
+async function refusalOf(args: readonly string[], environment: Record<string, string>) {
+  const { code, message, exit } = await failing(['move', ...args], environment);
+  return { code, message, exit };
+}
+
+/** Makes a table do something before a row is written. */
+function broken(table: string, deed: string, when = 'true'): string {
+  return `CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${deed}; RETURN new; END $$;
+    CREATE TRIGGER broken BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW WHEN (${when}) EXECUTE FUNCTION broken()`;
+}
+
+/** How a server ends that is to serve this store, with the secrets of that file. */
+async function endOfServing(store: string, { path, ...environment }: ReturnType<typeof stoppedServer>) {
+  const SETTLED_SECRETS_KEY = readFileSync(`${path}.key`, 'utf8').trim();
+  const end = await runSettled(['serve'], { ...environment, SETTLED_SECRETS_KEY, SETTLED_STORE: store });
+  const { exit, fault } = fatalLine(end);
+  return [exit, fault.code];
+}
+
+function movedTo(path: string): string | null {
+  const db = new Database(path, { readonly: true });
+  try {
+    return db.prepare('SELECT moved_to FROM instance').pluck().get() as string | null;
+  } finally {
+    db.close();
+  }
 }
 
 describe('cli: move', () => {
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
+    const app = await startTestApp({ storePath: join(folder, 'settled.db'), engine: 'sqlite', atEnd: () => {} });
+    await app.reserve('one');
+    await app.app.stop();
+    stopped = folder;
+    return () => rmSync(folder, { recursive: true, force: true });
+  });
+
   it('needs one address, of PostgreSQL', async () => {
     expect(await misunderstood(['move'])).toBe(
       '`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.',
@@ -52,116 +98,177 @@ describe('cli: move', () => {
       SETTLED_STORE: to,
       SETTLED_SECRETS_KEY: Buffer.alloc(32).toString('base64'),
     };
-    expect(await failing(['move', '--to', to], shared)).toMatchObject({
+    expect(await refusalOf(['--to', to], shared)).toMatchObject({
       code: 'configuration_invalid',
       exit: EXIT.configuration,
     });
     const nowhere = { SETTLED_STORE: `sqlite:${join(testFolder(), 'settled.db')}` };
-    expect(await failing(['move', '--to', to], nowhere)).toMatchObject({
-      code: 'store_missing',
-      exit: EXIT.cannotOpen,
-    });
-  });
-
-  it('checks everything at once, and changes nothing', async () => {
-    const app = settled();
-    const to = await emptyDatabase();
-    expect(await checksOf(['--to', to], environmentOf(app))).toEqual({ code: EXIT.ok, failing: [] });
-    expect(await tablesOf(to)).toEqual([]);
-    const wrong = {
-      ...environmentOf(app),
-      SETTLED_SECRETS_KEY: Buffer.alloc(32, 5).toString('base64'),
-      SETTLED_OPERATOR_TOKEN: 'another-operator-token',
-    };
-    const gone = new URL(to);
-    gone.pathname += '_gone';
-    const found = await checksOf(['--to', gone.href], wrong);
-    const target = found.failing.find(({ name }) => name === 'target');
-    expect(target?.detail).toMatch(/does not exist\)\. Check the user, .* in the address given to `settled move`\.$/);
-    expect([found.code, found.failing.map(({ name }) => name)]).toEqual([EXIT.refused, ['source', 'target', 'server']]);
-  });
-
-  it('refuses a database that holds something else, before it stops the server', async () => {
-    const app = settled();
-    const foreign = await emptyDatabase();
-    await runIn(foreign, 'CREATE TABLE of_another_program (n int)');
-    const serving = await newDatabase();
-    await runIn(
-      serving,
-      "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'other', 'k', 0, 0) ON CONFLICT DO NOTHING",
-    );
-    for (const to of [foreign, serving]) {
-      const found = await checksOf(['--to', to], environmentOf(app));
-      expect([found.code, found.failing.map(({ name }) => name)]).toEqual([EXIT.refused, ['target']]);
-      expect(await failing(['move', '--to', to], environmentOf(app))).toMatchObject({
-        code: 'store_foreign',
+    for (const dry of [[], ['--dry-run']]) {
+      expect(await refusalOf(['--to', to, ...dry], nowhere)).toMatchObject({
+        code: 'store_missing',
         exit: EXIT.cannotOpen,
       });
     }
+  });
+
+  it('moves no store that a process serves; a dry run looks at both sides and changes nothing', async () => {
+    const app = settled();
+    const to = await emptyDatabase();
+    const { text, data } = await say(['move', '--to', to, '--dry-run'], environmentOf(app));
+    expect(data).toMatchObject({ isServed: true, holds: 'nothing', bytes: expect.any(Number) });
+    expect(text).toMatch(/A process serves it: stop that first\.\n.* is empty\. It needs about \d.*\n.*takes about \d/);
+    expect(await refusalOf(['--to', to], environmentOf(app))).toEqual({
+      code: 'store_in_use',
+      message: expect.stringMatching(/is in use by another process\. Stop that one first/),
+      exit: EXIT.tryAgain,
+    });
+    expect(await tablesOf(to)).toEqual([]);
     expect((await app.api('/readyz')).status).toBe(200);
   });
 
-  it('shows how far it is, and goes on with a copy of this store alone', async () => {
-    const to = await emptyDatabase();
-    const environment = environmentOf(settled());
-    const plain = await runSettled(['move', '--to', to, '--dry-run'], environment);
-    expect(plain).toMatchObject({ code: 0, stderr: '' });
-    expect(plain.stdout).toMatch(/^copying ahead: \d+ of about \d+ rows, \d+ copied\n/);
-    const terminal = spawnSettled(['move', '--to', to, '--dry-run'], {
-      ...environment,
-      ...onTerminal({ colours: false }),
+  it('refuses, and a dry run says so before, a target that does not suit; the file can be served on', async () => {
+    const environment = stoppedServer();
+    const foreign = await emptyDatabase();
+    await runIn(foreign, FOREIGN);
+    const [serving, halfRestored, forbidden] = [await newDatabase(), await newDatabase(), await emptyDatabase()];
+    await runIn(serving, OTHER_STORE);
+    const incomplete = await newDatabase();
+    await runIn(incomplete, `${OTHER_STORE}; UPDATE instance SET moving = 'copy'`);
+    const order = "'x', 1, 'BRL', 'awaiting_payment', 1, 1";
+    await runIn(
+      halfRestored,
+      `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms) VALUES (${order})`,
+    );
+    const role = `poor_${randomUUID().slice(0, 8)}`;
+    await runIn(forbidden, `CREATE ROLE ${role} LOGIN`);
+    onTestFinished(() => runIn(sharedServer().url('postgres'), `DROP ROLE ${role}`));
+    const gone = new URL(foreign);
+    gone.pathname += '_gone';
+    const poor = new URL(forbidden);
+    poor.username = role;
+    const waiting = await startPostgres({ settings: { synchronous_standby_names: 'absent' } });
+    onTestFinished(() => waiting.dispose());
+    const refusals = [
+      [foreign, 'store_foreign', /tables of another program \(of_another_program\)/],
+      [serving, 'store_foreign', /holds a store already/],
+      [incomplete, 'store_foreign', /holds a store already/],
+      [
+        gone.href,
+        'configuration_invalid',
+        /does not exist\)\. Check the user, .* in the address given to `settled move`\.$/,
+      ],
+      [poor.href, 'store_unwritable', /may create no tables/],
+      [waiting.url('postgres'), 'store_busy', /wait for a standby .*: absent\), and none follows it/],
+    ] as const;
+    for (const [to, code, message] of refusals) {
+      for (const dry of [[], ['--dry-run']]) {
+        expect(await refusalOf(['--to', to, ...dry], environment)).toMatchObject({
+          code,
+          message: expect.stringMatching(message),
+        });
+      }
+    }
+    expect(await refusalOf(['--to', halfRestored], environment)).toMatchObject({ code: 'store_foreign' });
+    const busy = await emptyDatabase();
+    await (await connectTo(busy)).query(`SELECT pg_advisory_lock(${0x5e7710e})`);
+    expect(await refusalOf(['--to', busy], environment)).toMatchObject({
+      code: 'store_in_use',
+      message: expect.stringContaining('Another `settled move` works on'),
     });
+    const wrong = { ...environment, SETTLED_SECRETS_KEY: Buffer.alloc(32, 5).toString('base64') };
+    for (const dry of [[], ['--dry-run']]) {
+      expect(await refusalOf(['--to', foreign, ...dry], wrong)).toMatchObject({ code: 'secrets_key_wrong' });
+    }
+    expect(await tablesOf(foreign)).toEqual(['of_another_program']);
+    expect(movedTo(environment.path)).toBeNull();
+  });
+
+  it('shows how far it is, and moves to one database only', async () => {
+    const [to, other] = [await emptyDatabase(), await emptyDatabase()];
+    const { path, ...environment } = stoppedServer();
+    const moved = await runSettled(['move', '--to', to], environment);
+    expect(moved).toMatchObject({ code: 0, stderr: '' });
+    expect(moved.stdout).toMatch(/^copying: \d+ of about \d+ rows\ncomparing: \d+ of about \d+ rows\n/);
+    expect(moved.stdout).toMatch(/The store was moved to .* each compared .*\n\nNow start settled .*SETTLED_STORE/s);
+    expect(await compareRows(path, to, () => {})).toEqual([]);
+    const again = await runSettled(['move', '--to', to], environment);
+    expect(again.stdout).toMatch(/ already; the move was completed before\.\n\nNow start settled/);
+    for (const dry of [[], ['--dry-run']]) {
+      expect(await refusalOf(['--to', other, ...dry], environment)).toMatchObject({
+        code: 'store_moved',
+        exit: EXIT.configuration,
+      });
+    }
+    // An older copy of the store that was moved there.
+    expect(await refusalOf(['--to', to], stoppedServer())).toMatchObject({ code: 'store_foreign' });
+    await runIn(to, "UPDATE instance SET instance_id = 'another'");
+    expect(await refusalOf(['--to', to], environment)).toMatchObject({ code: 'store_foreign' });
+    const terminal = spawnSettled(['move', '--to', other], { ...stoppedServer(), ...onTerminal({ colours: false }) });
     const { code, stdout } = await terminal.finished;
     expect([code, stdout.split('\r\u001b[K')]).toEqual([
       EXIT.ok,
       expect.arrayContaining([
-        expect.stringMatching(/^\[=* *\] copying ahead: \d+ of about \d+ rows, \d+ copied$/),
+        expect.stringMatching(/^\[=* *\] comparing: \d+ of about \d+ rows$/),
         // The report takes the place of the line that changed.
-        expect.stringMatching(/^Rehearsed:\s/),
+        expect.stringMatching(/^The store was moved/),
       ]),
     ]);
-    await runIn(to, 'UPDATE instance SET moving = NULL');
-    // As if this file were an older copy of the store that was moved there.
-    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
-    await runIn(to, "UPDATE instance SET instance_id = 'another', moving = 'copy'");
-    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_foreign' });
-    expect((await checksOf(['--to', to], environment)).failing.map(({ name }) => name)).toEqual(['target']);
-    expect((await settled().api('/readyz')).status).toBe(200);
   });
 
-  it('begins with no database whose commits wait for a standby that is not there', async () => {
-    const server = await startPostgres({ settings: { synchronous_standby_names: 'absent' } });
-    onTestFinished(() => server.dispose());
-    const to = server.url('postgres');
-    const waits = expect.stringMatching(/^Commits at .* wait for a standby .*: absent\), and none follows it/);
-    const environment = environmentOf(settled());
-    expect((await checksOf(['--to', to], environment)).failing).toMatchObject([{ name: 'target', detail: waits }]);
-    expect(await failing(['move', '--to', to], environment)).toMatchObject({ code: 'store_busy', message: waits });
-    expect((await settled().api('/readyz')).status).toBe(200);
+  it('begins anew after a kill while it copied, and the file could be served meanwhile', async () => {
+    const to = await newDatabase();
+    const { path, ...environment } = stoppedServer();
+    const holder = await connectTo(to);
+    await holder.query('SELECT pg_advisory_lock(7)');
+    await runIn(to, broken('link', 'PERFORM pg_advisory_lock(7)'));
+    const { child, finished } = spawnSettled(['move', '--to', to], environment);
+    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
+    await eventually(async () => expect((await holder.query(waits)).rowCount).toBe(1));
+    expect(await refusalOf(['--to', to], environment)).toMatchObject({ code: 'store_in_use' });
+    child.kill('SIGKILL');
+    await finished;
+    expect(await runSettled(['migrate'], environment)).toMatchObject({ code: EXIT.ok });
+    expect(await endOfServing(to, { path, ...environment })).toEqual([73, 'store_incomplete']);
+    await holder.query('SELECT pg_advisory_unlock(7)');
+    await runIn(to, 'DROP TRIGGER broken ON link');
+    expect(await runSettled(['move', '--to', to], environment)).toMatchObject({ code: EXIT.ok });
+    expect(await compareRows(path, to, () => {})).toEqual([]);
   });
 
-  it('says how it is continued if a person stops it', async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => void silent.close());
-    const asked = once(silent, 'connection');
-    const { port } = silent.address() as AddressInfo;
-    const to = `postgres://settled:password@127.0.0.1:${port}/settled`;
-    const { child, finished } = spawnSettled(['move', '--to', to], environmentOf(settled()));
-    await asked;
-    child.kill('SIGINT');
-    const said = expect.stringContaining('The same command continues it.');
-    expect(await finished).toMatchObject({ code: null, signal: 'SIGINT', stderr: said });
+  it('leaves no store that is served if PostgreSQL fails between the two marks, and then copies anew', async () => {
+    const to = await newDatabase();
+    const { path, ...environment } = stoppedServer();
+    await runIn(to, broken('instance', 'PERFORM pg_terminate_backend(pg_backend_pid())', 'new.moving IS NULL'));
+    expect(await refusalOf(['--to', to], environment)).toMatchObject({
+      code: 'store_unreachable',
+      message: expect.stringContaining('The file is marked as moved, so nothing serves until the same command'),
+    });
+    expect(await endOfServing(`sqlite:${path}`, { path, ...environment })).toEqual([78, 'store_moved']);
+    expect(await endOfServing(to, { path, ...environment })).toEqual([73, 'store_incomplete']);
+    // What a standby may lack that was promoted.
+    await runIn(to, 'DROP TRIGGER broken ON instance; TRUNCATE history, settlement');
+    expect((await say(['move', '--to', to, '--dry-run'], environment)).data).toMatchObject({ holds: 'copy' });
+    expect(await runSettled(['move', '--to', to], environment)).toMatchObject({ code: EXIT.ok });
+    expect(await compareRows(path, to, () => {})).toEqual([]);
   });
 
-  it('asks only the server that serves the file, before it copies anything', async () => {
-    const to = await emptyDatabase();
-    const other = environmentOf(await startTestApp());
-    const { SETTLED_OPERATOR_LISTEN = '' } = other;
-    const environment = { ...environmentOf(settled()), SETTLED_OPERATOR_LISTEN };
-    const error = await failing(['move', '--to', to], environment);
-    expect(error).toMatchObject({ code: 'configuration_invalid', exit: EXIT.configuration });
-    expect(error.message).toContain('SETTLED_OPERATOR_LISTEN');
-    expect(await tablesOf(to)).toEqual([]);
+  it.each([
+    ['another value', 'orders', "new.reference := 'another'"],
+    [
+      'a row more',
+      'shop_failure',
+      `INSERT INTO shop_failure (one, attempts, since_ms, last_at_ms, fault_code, fault_message, raised)
+       VALUES (1, 3, 5, 7, 'shop_refused', '', false) ON CONFLICT DO NOTHING`,
+    ],
+  ])('marks nothing if the database has %s than was copied', async (_what, table, deed) => {
+    const to = await newDatabase();
+    const { path, ...environment } = stoppedServer();
+    await runIn(to, broken('orders', deed));
+    expect(await refusalOf(['--to', to], environment)).toMatchObject({
+      code: 'store_failed',
+      message: expect.stringContaining(`of the table ${table} is not what was copied there`),
+    });
+    expect(movedTo(path)).toBeNull();
+    expect(await endOfServing(to, { path, ...environment })).toEqual([73, 'store_incomplete']);
   });
 });

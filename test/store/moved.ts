@@ -54,11 +54,8 @@ async function moveCopy(file: string): Promise<{ path: string; url: string; move
     path,
     to: postgresAddress(url),
     keyIds: [KEY],
-    isRehearsal: false,
     clock: systemClock,
-    checkServer: noServer,
-    askToLetGo: noServer,
-    onProgress: () => {},
+    onProgress: async () => {},
   });
   return { path, url, moved };
 }
@@ -75,10 +72,6 @@ function addOddRows(path: string): void {
      VALUES (1, 3, 5, 7, 'shop_refused', ?, 500, ?, 0)`,
   ).run(ODD, '\\N');
   db.close();
-}
-
-async function noServer(): Promise<void> {
-  throw new Error('no process serves this file');
 }
 
 function countRows(path: string): Record<string, number> {

@@ -16,29 +16,30 @@ export function sourceColumns(db: Database): SourceColumn[] {
   return db.prepare(COLUMNS).all() as SourceColumn[];
 }
 
-/** A SQLite store, read by ranges of its tables. Each call sees one snapshot and leaves no transaction open. */
+/** A SQLite store that nobody writes, read by ranges of its tables. */
 export type Source = ReturnType<typeof openSource>;
 
 export function openSource(db: Database) {
   const read = new Map<string, (number: number) => Lines>();
+  const range = (table: MovedTable, number: number): Lines => {
+    const reading = read.get(table.name) ?? rangeReader(db, table);
+    read.set(table.name, reading);
+    return reading(number);
+  };
   return {
-    /** The numbers of the first and last range; null if the table is empty. */
-    rangesOf: ({ name, lead, width }: MovedTable): { first: number; last: number } | null => {
-      if (lead === null) return { first: 0, last: 0 };
-      const ends = db.prepare(`SELECT min(${lead}) AS low, max(${lead}) AS high FROM ${name}`).get() as {
-        low: number | null;
-        high: number | null;
-      };
-      if (ends.low === null || ends.high === null) return null;
-      return { first: Math.floor(ends.low / width), last: Math.floor(ends.high / width) };
-    },
-    range: (table: MovedTable, number: number): Lines => {
-      const reading = read.get(table.name) ?? rangeReader(db, table);
-      read.set(table.name, reading);
-      return reading(number);
+    /** The rows of a table, range by range. */
+    *ranges(table: MovedTable): Generator<{ number: number; lines: Lines }> {
+      const { low, high } = ends(db, table);
+      if (low === null || high === null) return;
+      for (let number = Math.floor(low / table.width); number <= Math.floor(high / table.width); number++) {
+        yield { number, lines: range(table, number) };
+      }
     },
     /** The approximate number of rows, for a person who waits. */
-    estimateRows: (table: MovedTable): number => estimate(db, table),
+    estimateRows: (table: MovedTable): number => {
+      const { low, high } = ends(db, table);
+      return low === null || high === null ? 0 : high - low + 1;
+    },
     /** The highest key that a table with a sequence has ever given. */
     highestKey: ({ name, lead }: MovedTable): number => {
       const { high } = db
@@ -50,6 +51,14 @@ export function openSource(db: Database) {
       return high;
     },
   };
+}
+
+type Ends = { low: number | null; high: number | null };
+
+/** The lowest and the highest key. A table without one is a single range. */
+function ends(db: Database, { name, lead }: MovedTable): Ends {
+  if (lead === null) return { low: 0, high: 0 };
+  return db.prepare(`SELECT min(${lead}) AS low, max(${lead}) AS high FROM ${name}`).get() as Ends;
 }
 
 function rangeReader(db: Database, { name, lead, width, columns, keyColumns }: MovedTable): (number: number) => Lines {
@@ -92,11 +101,6 @@ const ESCAPES = [
 /** PostgreSQL cannot store U+0000 in a text. U+FFFD stands for it, as in settled's own writes there. */
 function withoutNul(bytes: Buffer): Buffer {
   return bytes.includes(0) ? Buffer.from(bytes.toString('utf8').replaceAll('\0', '\ufffd')) : bytes;
-}
-
-function estimate(db: Database, { name, lead }: MovedTable): number {
-  const of = lead === null ? 'count(*)' : `coalesce(max(${lead}) - min(${lead}) + 1, 0)`;
-  return (db.prepare(`SELECT ${of} AS n FROM ${name}`).get() as { n: number }).n;
 }
 
 function digestOf(bytes: Buffer): Buffer {

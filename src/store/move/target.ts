@@ -1,4 +1,5 @@
-import type pg from 'pg';
+import { createHash } from 'node:crypto';
+import pg, { DatabaseError } from 'pg';
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
@@ -6,11 +7,9 @@ import type { ServerConnection } from '../postgres/connection.ts';
 import { isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
 import { Servers } from '../postgres/servers.ts';
 import { beginDurable } from '../postgres/transaction.ts';
-import { copyIn, copyOut } from './copying.ts';
-import type { Lines } from './source.ts';
 import type { MovedTable, TargetColumn } from './tables.ts';
 
-/** The target of a move: a PostgreSQL database that settled has migrated and no replica serves yet. */
+/** The target of a move: a PostgreSQL database that no replica serves. */
 export type Destination = {
   client: pg.Client;
   name: string;
@@ -29,15 +28,12 @@ export type MovedInstance = {
   restored_from_ms: number | null;
 };
 
-/** The advisory lock of the one mover (`settled move`). */
-const MOVER = 0x5e7710e;
-
 /** A move may be slow and silent, and compares text. Settings of a role or a database could get in the way. */
 const SET_SESSION = `SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('statement_timeout', 'lock_timeout',
     'idle_in_transaction_session_timeout', 'idle_session_timeout', 'transaction_timeout');
   SET bytea_output = hex; SET quote_all_identifiers = off`;
 
-/** Connects for as long as a move takes. Faults: those of `inspect`, `store_busy`. */
+/** Connects for as long as a move takes. Faults: those of `inspect`, `store_busy`, `store_unwritable`. */
 export async function connectTarget({ to, clock }: { to: PostgresAddress; clock: Clock }): Promise<Destination> {
   const { name } = to;
   const warnings: Notice[] = [];
@@ -45,7 +41,7 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
   try {
     client = await new Servers({ ...to, clock }).connect({ query_timeout: 0 });
     client.on('notice', (notice) => void (isWarning(notice) && warnings.push(notice)));
-    await refuseWithoutStandby(client, name);
+    await refuseUnfit(client, name);
     await client.query(SET_SESSION);
     return { client, name, warnings };
   } catch (error) {
@@ -55,13 +51,22 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
 }
 
 /** Roles without rights to statistics see only how many standbys there are. */
-const STANDBYS = `SELECT nullif(current_setting('synchronous_standby_names', true), '') AS names,
-  (SELECT count(*)::int FROM pg_stat_replication) AS followers`;
+const FITNESS = `SELECT nullif(current_setting('synchronous_standby_names', true), '') AS names,
+  (SELECT count(*)::int FROM pg_stat_replication) AS followers,
+  has_schema_privilege(current_schema(), 'CREATE') AS "mayCreate"`;
 
-/** No timeout ends a commit that waits for a standby, so a move would hang silently. */
-async function refuseWithoutStandby(client: pg.Client, name: string): Promise<void> {
-  const { names, followers } = (await client.query(STANDBYS)).rows[0] as { names: string | null; followers: number };
+async function refuseUnfit(client: pg.Client, name: string): Promise<void> {
+  const { rows } = await client.query<{ names: string | null; followers: number; mayCreate: boolean }>(FITNESS);
+  const [{ names, followers, mayCreate }] = rows as [(typeof rows)[0]];
+  if (!mayCreate) {
+    throw new Fault(
+      'terminal',
+      'store_unwritable',
+      `The role may create no tables in ${name}. Let it own the database, as docs/postgres.md says.`,
+    );
+  }
   if (names === null || followers > 0) return;
+  // No timeout ends a commit that waits for a standby, so a move would hang silently.
   throw new Fault(
     'transient',
     'store_busy',
@@ -74,22 +79,29 @@ async function refuseWithoutStandby(client: pg.Client, name: string): Promise<vo
 function ofTarget(fault: unknown): unknown {
   if (!(fault instanceof Fault)) return fault;
   const { kind, code, message, cause } = fault;
-  return new Fault(kind, code, message.replaceAll('in SETTLED_STORE', 'in the address given to `settled move`'), {
-    cause,
-  });
+  const said = message.replaceAll('in SETTLED_STORE', 'in the address given to `settled move`');
+  return new Fault(kind, code, said, { cause });
 }
 
-/** Takes the mover's lock, until the connection ends; false if another mover has it. */
-export async function takeTurn({ client }: Destination): Promise<boolean> {
-  const { rows } = await client.query<{ isMine: boolean }>(`SELECT pg_try_advisory_lock(${MOVER}) AS "isMine"`);
-  return rows[0]?.isMine === true;
+/** The advisory lock of the one mover (`settled move`), and how long the server may need to notice that one was killed. */
+const TURN = { lock: 0x5e7710e, waitMs: 5_000 } as const;
+
+/** Keeps other movers out of the target until the connection ends. */
+export async function takeTurn({ client, name }: Destination): Promise<void> {
+  try {
+    await client.query(
+      `SET lock_timeout = ${TURN.waitMs}; SELECT pg_advisory_lock(${TURN.lock}); SET lock_timeout = 0`,
+    );
+  } catch (error) {
+    if (!(error instanceof DatabaseError) || error.code !== '55P03') throw error;
+    throw new Fault('terminal', 'store_in_use', `Another \`settled move\` works on ${name}. Wait for it, or stop it.`, {
+      cause: error,
+    });
+  }
 }
 
 /** `tables`: of any program. `instance`: null if settled has never used the database. */
-export type DestinationState = {
-  tables: string[];
-  instance: { instanceId: string; moving: 'copy' | 'rehearsal' | null } | null;
-};
+export type DestinationState = { tables: string[]; instance: { instanceId: string; moving: string | null } | null };
 
 export async function lookAtTarget({ client }: Destination): Promise<DestinationState> {
   const { rows } = await client.query<{ tablename: string }>(
@@ -97,32 +109,24 @@ export async function lookAtTarget({ client }: Destination): Promise<Destination
   );
   const tables = rows.map(({ tablename }) => tablename);
   if (!tables.includes('instance')) return { tables, instance: null };
-  const found = await client.query<{ instanceId: string; moving: 'copy' | 'rehearsal' | null }>(
+  const found = await client.query<{ instanceId: string; moving: string | null }>(
     `SELECT instance_id AS "instanceId", to_jsonb(instance) ->> 'moving' AS moving FROM instance`,
   );
   return { tables, instance: found.rows[0] ?? null };
 }
 
-/** Marks the target as a copy in progress, so that no replica serves it, and adds a table for its ranges. */
-export async function claimTarget(
-  target: Destination,
-  instanceId: string,
-  moving: 'copy' | 'rehearsal',
-): Promise<void> {
+/** Marks the target as an incomplete copy, so that no replica serves it. */
+export async function claimTarget(target: Destination, instanceId: string): Promise<void> {
   await inTransaction(target, async ({ client }) => {
     // Names no key that a program holds, so a program that does not know the mark refuses the database.
     const { rowCount } = await client.query(
       `INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms, moving)
-       VALUES (1, $1, '', 0, 0, $2) ON CONFLICT (one) DO UPDATE SET moving = excluded.moving
+       SELECT 1, $1, '', 0, 0, 'copy' WHERE EXISTS (SELECT FROM instance) OR NOT EXISTS (SELECT FROM orders)
+       ON CONFLICT (one) DO UPDATE SET moving = excluded.moving
          WHERE instance.moving IS NOT NULL AND instance.instance_id = excluded.instance_id`,
-      [instanceId, moving],
+      [instanceId],
     );
     if (rowCount === 0) throw notEmpty(target.name);
-    await client.query(
-      `CREATE TABLE IF NOT EXISTS move_range (
-         table_name TEXT NOT NULL, number BIGINT NOT NULL, rows BIGINT NOT NULL, digest BYTEA NOT NULL,
-         PRIMARY KEY (table_name, number))`,
-    );
   });
 }
 
@@ -144,23 +148,6 @@ export async function targetColumns({ client }: Destination): Promise<TargetColu
   return rows;
 }
 
-/** What is stored about a range that is equal in source and target. */
-export type RangeDigest = Pick<Lines, 'rows' | 'digest'>;
-
-/** The ranges of the copy, by table and number. */
-export type Copied = Map<string, Map<number, RangeDigest>>;
-
-export async function copiedRanges({ client }: Destination): Promise<Copied> {
-  const { rows } = await client.query<{ table_name: string; number: number; rows: number; digest: Buffer }>(
-    'SELECT table_name, number, rows, digest FROM move_range',
-  );
-  const copied: Copied = new Map();
-  for (const { table_name, number, ...range } of rows) {
-    copied.set(table_name, (copied.get(table_name) ?? new Map()).set(number, range));
-  }
-  return copied;
-}
-
 /** Runs `work` in one durable transaction. A commit that a required standby did not confirm counts as failed. */
 export async function inTransaction<T>(target: Destination, work: (target: Destination) => Promise<T>): Promise<T> {
   const { client, name } = target;
@@ -174,68 +161,57 @@ export async function inTransaction<T>(target: Destination, work: (target: Desti
     return value;
   } catch (error) {
     await client.query('ROLLBACK').catch(() => {});
-    throw storeFault(error, name);
+    throw error;
   }
 }
 
-const FOREIGN_KEYS = `SELECT conrelid::regclass::text AS "table", conname AS name FROM pg_constraint
-  WHERE contype = 'f' AND NOT condeferrable AND connamespace = current_schema()::regnamespace`;
-
-/**
- * Defers foreign keys within the transaction, so that rows can be replaced that others refer to. The schema is as
- * before when the transaction commits.
- */
-export async function withKeysDeferred<T>({ client }: Destination, work: () => Promise<T>): Promise<T> {
-  const { rows } = await client.query<{ table: string; name: string }>(FOREIGN_KEYS);
-  const alter = (how: string) =>
-    rows.map(({ table, name }) => `ALTER TABLE ${table} ALTER CONSTRAINT ${name} ${how}`).join('; ');
-  await client.query(alter('DEFERRABLE INITIALLY DEFERRED'));
-  const value = await work();
-  await client.query('SET CONSTRAINTS ALL IMMEDIATE');
-  await client.query(alter('NOT DEFERRABLE'));
-  return value;
+/** Removes what an earlier move left, and checks references at the end of each statement, which bounds the server's memory. */
+export async function emptyTables({ client }: Destination, tables: readonly MovedTable[]): Promise<void> {
+  await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}; SET CONSTRAINTS ALL IMMEDIATE`);
 }
 
-/** The rows of a range in the target. */
-export function targetRange({ client }: Destination, table: MovedTable, number: number): Promise<Lines> {
+/** The parts of `pg`'s connection that carry COPY: https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-COPY */
+type Wire = { sendCopyFromChunk(bytes: Buffer): void; endCopyFrom(): void };
+type Handlers = { handleCopyInResponse?: (wire: Wire) => void; handleCopyData?: (message: { chunk: Buffer }) => void };
+
+function copy(client: pg.Client, sql: string, handlers: Handlers): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const query = new pg.Query(sql, (error: Error | undefined) => (error ? reject(error) : resolve()));
+    client.query(Object.assign(query, handlers) as unknown as pg.Submittable);
+  });
+}
+
+/** The most bytes in one message. */
+const MESSAGE_BYTES = 1024 * 1024;
+
+export function addRows({ client }: Destination, table: MovedTable, bytes: Buffer): Promise<void> {
+  return copy(client, `COPY ${table.name} (${listed(table)}) FROM STDIN`, {
+    handleCopyInResponse: (wire) => {
+      for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
+        wire.sendCopyFromChunk(bytes.subarray(at, at + MESSAGE_BYTES));
+      wire.endCopyFrom();
+    },
+  });
+}
+
+/** The SHA-256 of the rows of a range in the target, in the form in which the source gives them. */
+export async function digestRange({ client }: Destination, table: MovedTable, number: number): Promise<Buffer> {
   const { name, lead, width, keyColumns } = table;
   const within = lead === null ? '' : `WHERE ${lead} >= ${number * width} AND ${lead} < ${(number + 1) * width}`;
   const order = keyColumns.map(({ name: key, type }) => (type === 'text' ? `${key} COLLATE "C"` : key)).join(', ');
-  return copyOut(client, `COPY (SELECT ${listed(table)} FROM ${name} ${within} ORDER BY ${order}) TO STDOUT`);
+  const hash = createHash('sha256');
+  await copy(client, `COPY (SELECT ${listed(table)} FROM ${name} ${within} ORDER BY ${order}) TO STDOUT`, {
+    handleCopyData: ({ chunk }) => void hash.update(chunk),
+  });
+  return hash.digest();
 }
 
-export function addRows({ client }: Destination, table: MovedTable, bytes: Buffer): Promise<void> {
-  return copyIn(client, `COPY ${table.name} (${listed(table)}) FROM STDIN`, bytes);
-}
-
-/** Removes the rows whose keys begin with one of these values, given in COPY's form. */
-export async function removeRows({ client }: Destination, table: MovedTable, leads: readonly string[]): Promise<void> {
-  const { name, type } = table.keyColumns[0] as MovedTable['keyColumns'][number];
-  const values = leads.map((lead) => lead.replaceAll('\\\\', '\\'));
-  await client.query(`DELETE FROM ${table.name} WHERE ${name} = ANY($1::${type}[])`, [values]);
+export async function countRows({ client }: Destination, { name }: MovedTable): Promise<number> {
+  return (await client.query<{ n: number }>(`SELECT count(*) AS n FROM ${name}`)).rows[0]?.n ?? 0;
 }
 
 function listed({ columns }: MovedTable): string {
   return columns.map(({ name }) => name).join(', ');
-}
-
-/** Records that a range is equal in source and target. */
-export async function noteCopied(
-  { client }: Destination,
-  table: MovedTable,
-  number: number,
-  compared: RangeDigest,
-): Promise<void> {
-  await client.query(
-    `INSERT INTO move_range (table_name, number, rows, digest) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (table_name, number) DO UPDATE SET rows = excluded.rows, digest = excluded.digest`,
-    [table.name, number, compared.rows, compared.digest],
-  );
-}
-
-/** Deletes that record, so that the range is compared again. */
-export async function forgetCopied({ client }: Destination, table: string, number: number): Promise<void> {
-  await client.query('DELETE FROM move_range WHERE table_name = $1 AND number = $2', [table, number]);
 }
 
 /** Makes new rows continue after the source's highest keys, and counts the rows. */
@@ -245,18 +221,15 @@ export async function continueNumbers(
   highestKey: (table: MovedTable) => number,
 ): Promise<void> {
   for (const table of tables.filter(({ hasSequence }) => hasSequence)) {
+    const { name, lead } = table;
     const high = highestKey(table);
-    await client.query(`SELECT setval(pg_get_serial_sequence($1, $2), $3, $4)`, [
-      table.name,
-      table.lead,
-      Math.max(1, high),
-      high > 0,
-    ]);
+    const values = [name, lead, Math.max(1, high), high > 0];
+    await client.query('SELECT setval(pg_get_serial_sequence($1, $2), $3, $4)', values);
   }
   for (const table of ['inbox', 'outbox']) {
     await client.query(
-      `UPDATE counted SET to_key = (SELECT coalesce(max(key), 0) FROM ${table}),
-         n = (SELECT coalesce(sum(rows), 0) FROM move_range WHERE table_name = name) WHERE name = $1`,
+      `UPDATE counted SET to_key = (SELECT coalesce(max(key), 0) FROM ${table}), n = (SELECT count(*) FROM ${table})
+       WHERE name = $1`,
       [table],
     );
   }
@@ -267,12 +240,9 @@ export async function openTarget(target: Destination, instance: MovedInstance): 
   const columns = Object.keys(instance);
   await inTransaction(target, async ({ client }) => {
     await client.query(
-      `UPDATE instance SET ${columns.map((column, at) => `${column} = $${at + 1}`).join(', ')}, moving = NULL
-       WHERE moving IS NOT NULL`,
+      `UPDATE instance SET ${columns.map((column, at) => `${column} = $${at + 1}`).join(', ')}, moving = NULL`,
       Object.values(instance),
     );
     await client.query('DROP TABLE IF EXISTS move_range');
-    // Writes something each time, so that after an unconfirmed commit a second one waits for the standby as well.
-    await client.query('UPDATE instance SET one = one');
   });
 }

@@ -168,7 +168,7 @@ function incomplete(name: string, moving: string): Fault {
     'terminal',
     'store_incomplete',
     `${name} is a ${moving} that \`settled move\` made of a SQLite store, and is not complete. Serve the SQLite store, or give ` +
-      '`settled move` again, without --dry-run: it completes the move.',
+      '`settled move` again: it completes the move.',
   );
 }
 
