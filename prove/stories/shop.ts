@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
-import type { ShopRecord } from './examiner.ts';
+import { type ShopRecord, TOO_LATE } from './examiner.ts';
 
 /** The shop of a story: it opens and cancels orders, and takes signed notices, each in its own way. */
 
@@ -63,7 +63,8 @@ export class Shop {
     for (const untilMs = Date.now() + OPEN_MS_MAX; Date.now() < untilMs; await after(AGAIN_MS)) {
       const answer = await this.#call('/v1/orders', { ...order, title: 'An order' });
       if (answer === null) continue;
-      this.record.opened.set(order.reference, answer);
+      const isTooLate = answer.status === 422 && Date.parse(order.expiresAt ?? '') < Date.now();
+      this.record.opened.set(order.reference, isTooLate ? { ...answer, code: TOO_LATE } : answer);
       if (answer.status === 200 || answer.status === 201) return true;
       if (answer.status !== 202 && answer.status < 500) return false;
     }

@@ -5,6 +5,7 @@ import {
   examineWithoutApi,
   type LedgerOrder,
   type Said,
+  TOO_LATE,
 } from '../../prove/stories/examiner.ts';
 import { KINDS, planOf } from '../../prove/stories/plan.ts';
 
@@ -234,6 +235,14 @@ describe('what service, shop and settled say of the same orders', () => {
       'a notice that names money of a currency that did not arrive',
       ({ evidence }) => evidence.shop.told.push({ ...firstOf(evidence), currency: 'USD' }),
       /msg_1 names 10000 cents of USD, and 0 arrived/,
+    ],
+    [
+      'an order that was opened too late, and paid',
+      ({ evidence }) => {
+        evidence.settled.clear();
+        evidence.shop.opened.set('order-1', { status: 422, code: TOO_LATE });
+      },
+      /settled has no such order/,
     ],
     ['an order that settled does not have', ({ evidence }) => evidence.settled.clear(), /settled has no such order/],
     [
