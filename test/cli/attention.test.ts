@@ -64,8 +64,12 @@ describe('cli: what needs a person', () => {
       expect((await runSettled([...args, ...narrowed], environmentOf(app))).code).toBe(EXIT.needsPerson);
     }
     expect((await runSettled([...args, '--state', 'paid'], environmentOf(app))).code).toBe(0);
+    // Of more than three of a kind it lists none.
+    for (const reference of ['c', 'd']) await heldOrder(app, reference);
+    await eventually(async () => expect((await app.order('d')).state).toBe('held'));
+    expect(await runSettled(args, environmentOf(app))).toMatchObject({ code: EXIT.needsPerson });
     const accept = { decision: 'accept', reason: 'seen' };
-    for (const reference of ['a', 'b']) await app.api(`/v1/orders/${reference}/resolve`, { body: accept });
+    for (const reference of ['a', 'b', 'c', 'd']) await app.api(`/v1/orders/${reference}/resolve`, { body: accept });
     expect((await runSettled(args, environmentOf(app))).code).toBe(0);
     const { text } = await say(['orders', 'list'], environmentOf(app));
     expect(text).toMatch(/^a +paid +100\.00 BRL +60\.00 BRL +2\S+Z +2\S+Z +underpaid$/m);

@@ -185,6 +185,20 @@ export function listsContract({ fresh }: Worlds): void {
       expect(await references({ isOverpaid: true, states: ['paid'] })).toEqual(['a']);
     });
 
+    it('compares what is left with what an order asks in its own currency alone', async () => {
+      const [more, less] = (await newOrders('more', 'less')) as [Link, Link];
+      await world.settle(more, [said('completed', { paymentId: 'pay_more' })]);
+      await world.settle(less, [said('completed', { paymentId: 'pay_less', linkMoney: stated('60.00') })]);
+      const decision = { by: null, reference: 'less', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
+      await world.store.resolveOrder(decision);
+      for (const link of [more, less]) {
+        const dollars = { paymentId: `pay_usd_${link.reference}`, linkMoney: stated('50.00', 'USD') };
+        await world.settle(link, [said('completed', dollars)]);
+      }
+      expect(await references({ isOverpaid: true })).toEqual([]);
+      expect(await references({ flag: 'underpaid' })).toEqual(['less']);
+    });
+
     it('lets times of payment and money through', async () => {
       const atMs: Record<string, number> = {};
       for (const [name, amountMinor, currency] of [
