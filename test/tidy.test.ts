@@ -30,7 +30,7 @@ const LIMITS = {
   linesOfTests: 74_200,
   linesOfProofs: 11_850,
   linesOfSandbox: 6_300,
-  linesOfDocs: 9_000,
+  linesOfDocs: 8_450,
   filesToAPaidOrder: 16,
   placesOfAnAttentionKind: 6,
 };

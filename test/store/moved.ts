@@ -25,7 +25,8 @@ export function movedStore(pathOfFile: () => string): void {
       expect(await compareRows(path, url, () => {})).toEqual([]);
       const [here, there] = [
         openWithoutThreads(`${path}.served`),
-        (await openTestPostgres(url, { secretsKeyId: KEY })).store,
+        // It answers hundreds of questions at once, which takes more than 10 s on a busy machine.
+        (await openTestPostgres(url, { secretsKeyId: KEY, callTimeoutMs: 120_000 })).store,
       ];
       onTestFinished(async () => void (await Promise.all([here.close(), there.close()])));
       const links = linksOf(path);
