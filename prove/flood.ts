@@ -12,10 +12,10 @@ import { type Installed, type Link, reserve, startAsInstalled, TOKEN } from './s
 /**
  * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
  * of the listeners, and beside each asks the private one, as a probe and as a shop. settled must acknowledge all
- * deliveries within 1 s, answer every question, in less than 400 MB, with fewer than 200 log lines.
+ * deliveries within 3 s, within 1 s if the private listener is attacked, answer every question, in less than 400 MB, with fewer than 200 log lines.
  */
 const DELIVERIES = 40;
-const MUST = { slowestMs: 1_000, rssMb: 400, logLines: 200 } as const;
+const MUST = { slowestMs: 3_000, slowestPrivateMs: 1_000, rssMb: 400, logLines: 200 } as const;
 /** How long the attack runs before the first delivery. */
 const HEAD_START_MS = 200;
 
@@ -119,19 +119,21 @@ function peakMb({ child }: Installed): number {
   return Math.round(Number(peak?.[1]) / 1024);
 }
 
-function holds({ acknowledged, slowestMs, asked, rssMb, logLines }: Result): boolean {
+function holds(attack: Attack, { acknowledged, slowestMs, asked, rssMb, logLines }: Result): boolean {
   const all = acknowledged === DELIVERIES && asked === DELIVERIES;
-  return all && slowestMs < MUST.slowestMs && rssMb < MUST.rssMb && logLines < MUST.logLines;
+  const { isPrivate }: AttackPlan = ATTACKS[attack];
+  const slowestMax = isPrivate ? MUST.slowestPrivateMs : MUST.slowestMs;
+  return all && slowestMs < slowestMax && rssMb < MUST.rssMb && logLines < MUST.logLines;
 }
 
 const named = process.argv.slice(2) as Attack[];
 let failed = 0;
 for (const attack of named.length > 0 ? named : (Object.keys(ATTACKS) as Attack[])) {
   const result = await run(attack);
-  if (!holds(result)) failed++;
+  if (!holds(attack, result)) failed++;
   const { acknowledged, slowestMs, asked, slowestAskMs, rssMb, logLines } = result;
   const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${asked} asked, slowest ${slowestAskMs} ms, ${rssMb} MB, ${logLines} log lines`;
-  process.stdout.write(`${holds(result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}\n`);
+  process.stdout.write(`${holds(attack, result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}\n`);
   process.stdout.write(`     ${JSON.stringify(result.attack)}\n`);
 }
 process.exitCode = failed === 0 ? 0 : 1;
