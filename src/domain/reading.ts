@@ -50,7 +50,7 @@ export function whileUnconfirmed(
 }
 
 /** Why a row was not understood (null if it was), and when settled asks the service. */
-type Understood = { notUnderstood: string | null; policy: Pick<SettlementPolicy, 'asks'> };
+type Understood = { notUnderstood: string | null; policy: SettlementPolicy };
 
 /** The fault to store with a row that is done and was not understood; null if it was understood. */
 export function unreadNote({ notUnderstood }: Understood): FaultNote | null {

@@ -23,7 +23,7 @@ export type Settler = ReturnType<typeof startSettler>;
 export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
   store: Pick<Store, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
-  policy: Pick<SettlementPolicy, 'asks'>;
+  policy: SettlementPolicy;
   clock: Clock;
   random: () => number;
   log: Log;

@@ -150,7 +150,7 @@ const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WH
 /**
  * Counts the quotes in a row that disagree with links whose own money agrees, and from the third on keeps one matter
  * about all of them. The order is held in any case: a doubt about what settled reads never pays an order.
- * @param quote.before the count when the row's settlement began; only a count above 0 must be reset
+ * `before`: the count when the row's settlement began; only a count above 0 must be reset.
  */
 export function* noteMismatches(
   tx: Transaction,

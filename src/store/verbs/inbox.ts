@@ -35,8 +35,7 @@ export type SettleJob = ClaimRef & {
   expiresAtMs: number | null;
   /** The link as a reading shows it; null for an event. */
   link: ServiceLink | null;
-  /** When settled asks the service. Whether quotes are doubtful is in the store. */
-  policy: Pick<SettlementPolicy, 'asks'>;
+  policy: SettlementPolicy;
   nowMs: number;
 };
 
