@@ -3,7 +3,7 @@ import type { Decision, Effect } from '../domain/decision.ts';
 import { completedPayments, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { capturedWords as amountWords, inMoney, words } from './glossary.ts';
+import { capturedWords, inMoney, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
 
@@ -47,7 +47,7 @@ function effectSentence(effect: Effect, before: Order): string[] {
     case 'end_holds':
       return [`${before.holds.length === 1 ? 'Its hold ends' : `Its ${before.holds.length} holds end`}.`];
     case 'settle':
-      return [`settled settles it with what was captured: ${capturedWords(before)}. The ledger does not change.`];
+      return [`settled settles it with what was captured: ${whatWasCaptured(before)}. The ledger does not change.`];
     case 'entry':
       return [`The ledger gets an entry: ${effect.entry.kind} ${inMoney(effect.entry)}.`];
     case 'flag':
@@ -67,8 +67,8 @@ function effectSentence(effect: Effect, before: Order): string[] {
   }
 }
 
-function capturedWords(order: Order): string {
-  const captured = completedPayments(order).map(amountWords);
+function whatWasCaptured(order: Order): string {
+  const captured = completedPayments(order).map(capturedWords);
   return captured.length === 0 ? 'nothing so far' : captured.join(', ');
 }
 
@@ -84,10 +84,10 @@ export function explainHold(order: Order, reported: Reported | null = null): str
   const captured =
     counted.length > PAYMENTS_LISTED_MAX
       ? inSum(counted)
-      : counted.map((payment) => `${amountWords(payment)}${GONE[payment.status]}`).join(' and ');
+      : counted.map((payment) => `${capturedWords(payment)}${GONE[payment.status]}`).join(' and ');
   const isNamed = counted.length === 0 || (counted.length === 1 && mismatch !== null && reasons.has(mismatch));
   const came = isNamed ? '' : ` Reported as paid: ${captured}.`;
-  const said = reported === null ? '' : ` The webhook said that ${amountWords(reported)} was paid.`;
+  const said = reported === null ? '' : ` The webhook said that ${capturedWords(reported)} was paid.`;
   const held = `Order ${order.reference} (${inMoney(order.amount)}) is held`;
   return `${held}: ${[...reasons].join('; and ')}.${said}${came} A person must decide.`;
 }
