@@ -1,6 +1,6 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
-import { isReadable, payments, sumWords } from '../domain/ledger.ts';
+import { isReadable, payments } from '../domain/ledger.ts';
 import { amountIn, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -48,9 +48,9 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
 
 function moneyWords(order: Order, fact: PaymentFact): string {
   const { captured } = agreement(order, fact);
-  if (!isReadable(captured)) return `an amount that is ${sumWords(null, unreadable(order, fact))}`;
-  const sum = fact.kind === 'refunded' || fact.kind === 'disputed' ? statedSum(order, fact) : null;
-  return sum === null ? inMoney(captured) : amountIn(sum);
+  const isBack = fact.kind === 'refunded' || fact.kind === 'disputed';
+  const sum = isBack && isReadable(captured) ? statedSum(order, fact) : null;
+  return sum === null ? capturedWords({ captured, stated: unreadable(order, fact) }) : amountIn(sum);
 }
 
 function speaksOfMoney({ kind }: PaymentFact): boolean {
