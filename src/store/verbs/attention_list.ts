@@ -128,10 +128,10 @@ function wantsHolds({ kind, state }: Filter): boolean {
 const MONEY_ATTENTION = `('${MONEY_KINDS.filter((kind) => kind !== 'hold').join("', '")}')`;
 /** The service fixes a link's amount, so a payment of a held order that is more than the order asks was misread. */
 const IS_MISREAD = "o.state = 'held' AND g.currency = o.currency AND abs(g.amount_minor) > o.amount_minor";
-// `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
 /** A payment without any money that settled could read. */
 const IS_UNREAD = `g.amount_minor = 0 AND NOT EXISTS (SELECT 1 FROM ledger e
   WHERE e.order_key = ANY(ARRAY[g.order_key]) AND e.payment_key = g.payment_key AND e.amount_minor <> 0)`;
+// `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
 const SUMS = inAnyState(
   (condition) =>
     `WITH found AS (
