@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { hasRole, type PersonRole } from '../domain/access.ts';
-import { parseAmount } from '../domain/money.ts';
+import { inMoney, parseAmount } from '../domain/money.ts';
 import { linkDocument, orderDocument } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
-import { adoptCommand, inMoney } from '../explain/glossary.ts';
+import { adoptCommand } from '../explain/glossary.ts';
 import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../paylink/service.ts';
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered } from '../store/verbs/links.ts';

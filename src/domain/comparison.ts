@@ -1,6 +1,6 @@
 import type { PaymentFact } from './fact.ts';
 import { isReadable, isWorth, type Payment, type Stated } from './ledger.ts';
-import { formatAmount, isCurrency, type Money, parseAmount, type StatedMoney, shownAmount } from './money.ts';
+import { inDecimal, isCurrency, type Money, parseAmount, type StatedMoney, shownAmount } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
 
 /**
@@ -58,7 +58,7 @@ export function statedSum(order: Order, { quoteMoney, linkMoney }: PaymentFact):
   if (named === null || named.amount === null) return null;
   const currency = named.currency ?? quoteMoney?.currency ?? linkMoney?.currency ?? order.amount.currency;
   const read = parseAmount(named.amount, currency);
-  const stated = { amount: read.ok ? formatAmount({ ...read, currency }) : shownAmount(named.amount), currency };
+  const stated = read.ok ? inDecimal({ ...read, currency }) : { amount: shownAmount(named.amount), currency };
   return named === linkMoney && isWorth(order.amount, stated) ? null : stated;
 }
 
@@ -130,7 +130,7 @@ function compare(claim: Money, stated: StatedMoney | null, impliedCurrency: stri
     return { verdict: 'amount_mismatch', money: nothing, said: null };
   }
   const money = { amountMinor: amount.amountMinor, currency };
-  const said = { amount: formatAmount(money), currency };
+  const said = inDecimal(money);
   if (currency !== claim.currency) return { verdict: 'currency_mismatch', money, said };
   if (amount.amountMinor === claim.amountMinor) return { verdict: 'equal', money, said };
   return { verdict: amount.amountMinor > claim.amountMinor ? 'more' : 'amount_mismatch', money, said };

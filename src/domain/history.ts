@@ -2,7 +2,7 @@ import { statedSum } from './comparison.ts';
 import type { Decision, Effect } from './decision.ts';
 import { MONEY_CAME, type PaymentFact } from './fact.ts';
 import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, statedWords, sumWords } from './ledger.ts';
-import { amountIn, formatAmount } from './money.ts';
+import { amountIn, inMoney } from './money.ts';
 import type { Order } from './order.ts';
 
 /** Why an order changed. `id` is the event's key, the reading's number, or the person's reason. */
@@ -42,13 +42,13 @@ function describe(effect: Effect): string {
 }
 
 function describeEntry(entry: LedgerEntry): string {
-  const { kind, currency, paymentKey, isAssumed, customerPaid, stated } = entry;
+  const { kind, paymentKey, isAssumed, customerPaid, stated } = entry;
   const isCapture = kind === 'captured';
   const isUnread = isCapture && !isReadable(entry) && (stated !== null || (isAssumed && customerPaid === null));
   const assumed = isAssumed && !isUnread ? '; assumed, as the service did not name it' : '';
   const paid = customerPaid === null ? '' : `; the customer paid ${amountIn(customerPaid)}`;
   // A reversal of zero only names a sum, or takes back what was not readable.
-  const sum = isCapture || isReadable(entry) ? `${kind} ${amountIn({ amount: formatAmount(entry), currency })}` : kind;
+  const sum = isCapture || isReadable(entry) ? `${kind} ${inMoney(entry)}` : kind;
   const money = isUnread ? `${kind}, ${sumWords(null, stated)}` : sumWords(sum, isCapture ? null : stated);
   return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
@@ -89,9 +89,7 @@ function inWords(order: Order): string {
   const counted =
     all.length > PAYMENTS_LISTED_MAX
       ? [inSum(all)]
-      : all.map(({ captured, balance, stated }) =>
-          sumWords(isReadable(captured) ? amountIn({ amount: formatAmount(balance), ...balance }) : null, stated),
-        );
+      : all.map(({ captured, balance, stated }) => sumWords(isReadable(captured) ? inMoney(balance) : null, stated));
   return [order.state, ...(counted.length === 0 ? ['nothing counted'] : counted)].join(', ');
 }
 

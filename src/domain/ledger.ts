@@ -1,5 +1,5 @@
 import type { Money } from './money.ts';
-import { amountIn, assertAmountMinor, formatAmount, parseAmount } from './money.ts';
+import { amountIn, assertAmountMinor, formatAmount, inMoney, parseAmount } from './money.ts';
 
 type EntryKind = 'captured' | 'refunded' | 'disputed';
 
@@ -149,9 +149,7 @@ export function sums(counted: readonly Payment[], first: string): Sum[] {
 
 /** The number of payments and their sums, in words. */
 export function inSum(counted: readonly Payment[]): string {
-  const brought = sums(counted, '').map(({ captured, currency }) =>
-    amountIn({ amount: formatAmount({ amountMinor: captured, currency }), currency }),
-  );
+  const brought = sums(counted, '').map(({ captured, currency }) => inMoney({ amountMinor: captured, currency }));
   const said = brought.slice(0, CURRENCIES_SAID).join(' and ') || 'nothing readable';
   return `${counted.length} payments of ${said}${brought.length > CURRENCIES_SAID ? ' and others' : ''} in all`;
 }

@@ -89,6 +89,16 @@ export function amountIn({ amount, currency }: { amount: string; currency: strin
   return `${amount} ${CODE.test(currency) ? currency : `"${currency}"`}`;
 }
 
+/** Money with its amount as a decimal number, as the service and people name it. */
+export function inDecimal(money: { amountMinor: number | bigint; currency: string }) {
+  return { amount: formatAmount(money), currency: money.currency };
+}
+
+/** Money in words: `100.00 BRL`. */
+export function inMoney(money: { amountMinor: number | bigint; currency: string }): string {
+  return amountIn(inDecimal(money));
+}
+
 export function isSameMoney(one: Money, other: Money): boolean {
   return one.amountMinor === other.amountMinor && one.currency === other.currency;
 }

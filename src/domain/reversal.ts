@@ -18,7 +18,7 @@ import {
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { covers, isAllOf, isReadable, isWorth, type Payment, payments, type Stated } from './ledger.ts';
-import { formatAmount } from './money.ts';
+import { inDecimal } from './money.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 
 type ReversalKind = 'refunded' | 'disputed';
@@ -71,7 +71,7 @@ function unexpectedSum(order: Order, fact: PaymentFact): Stated | null {
 function newSum(order: Order, fact: PaymentFact, { captured, customerPaid, stated, status }: Payment): Stated | null {
   const sum = statedSum(order, fact);
   if (sum === null) return null;
-  const counted = isReadable(captured) ? { amount: formatAmount(captured), currency: captured.currency } : stated;
+  const counted = isReadable(captured) ? inDecimal(captured) : stated;
   const isCounted = isSame(counted, sum) || isSame(customerPaid, sum);
   if (stated === null || counted === stated) return isCounted ? null : sum;
   const isKnown = status === fact.kind && (fact.authority.by !== 'reading' || isSame(stated, sum));
@@ -97,8 +97,7 @@ function reverse(order: Order, fact: PaymentFact, policy: SettlementPolicy): Dec
 /** A capture that only a reversal told of names its sum; see `LedgerEntry`. */
 function markPart(effect: Effect): Effect {
   if (effect.do !== 'entry' || effect.entry.kind !== 'captured' || !isReadable(effect.entry)) return effect;
-  const { currency } = effect.entry;
-  return { ...effect, entry: { ...effect.entry, stated: { amount: formatAmount(effect.entry), currency } } };
+  return { ...effect, entry: { ...effect.entry, stated: inDecimal(effect.entry) } };
 }
 
 function whichPayment(order: Order, fact: PaymentFact, policy: SettlementPolicy): Decision {

@@ -1,11 +1,12 @@
 import { type AttentionKind, type AttentionParams, isWholeSentence, type UnreadableList } from '../domain/matter.ts';
+import { inMoney } from '../domain/money.ts';
 import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary } from '../store/verbs/attention.ts';
 import type { ListedMatter } from '../store/verbs/attention_list.ts';
 import { decisionWords, explainHold } from './decision.ts';
-import { adoptCommand, inMoney, inPanel, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
+import { adoptCommand, inPanel, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
 import { refundWords, returnAdvice, returnWords } from './returns.ts';
 import { explainChangedAddress, explainOutage } from './service_status.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';

@@ -1,7 +1,8 @@
 import { concernOf, type MatterGroup } from '../domain/matter.ts';
+import { inMoney } from '../domain/money.ts';
 import type { Matters } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
-import { inMoney, inNumber, total } from './glossary.ts';
+import { inNumber, total } from './glossary.ts';
 import { ASKING_STOPS } from './service_status.ts';
 
 /** What a person reads about all matters together: how many, how old, and the money of their orders. */

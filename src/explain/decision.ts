@@ -1,9 +1,10 @@
 import type { Reported } from '../domain/comparison.ts';
 import type { Decision, Effect } from '../domain/decision.ts';
 import { completedPayments, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import { inMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { capturedWords, inMoney, words } from './glossary.ts';
+import { capturedWords, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
 

@@ -1,5 +1,5 @@
 import { listed, payments, type Stated } from '../domain/ledger.ts';
-import { amountIn, formatAmount, isSameMoney } from '../domain/money.ts';
+import { amountIn, inDecimal, inMoney, isSameMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
@@ -7,7 +7,7 @@ import type { Timeline } from '../store/verbs/timeline.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { explainHold } from './decision.ts';
-import { capturedWords, inDeliveries, inMoney, inTimes, iso, sentence, total, words } from './glossary.ts';
+import { capturedWords, inDeliveries, inTimes, iso, sentence, total, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,
@@ -93,7 +93,7 @@ function paidWords(order: Order): string {
 /** The sums that refunds and disputes name if they are not what was counted: no status says how much went back. */
 function otherSums(order: Order): string[] {
   return listed(payments(order)).flatMap(({ id: paymentId, status: kind, captured: counted, stated, isBeside }) => {
-    const sum = stated ?? (isBeside ? { amount: formatAmount(counted), currency: counted.currency } : null);
+    const sum = stated ?? (isBeside ? inDecimal(counted) : null);
     return kind === 'completed' || sum === null ? [] : [returnWords({ kind, paymentId, ...sum, counted, isBeside })];
   });
 }

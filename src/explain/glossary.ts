@@ -2,7 +2,7 @@ import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
 import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
 import type { AttentionKind, NamedPayment, PaymentList } from '../domain/matter.ts';
-import { amountIn, formatAmount, type Money } from '../domain/money.ts';
+import { inMoney } from '../domain/money.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
@@ -172,11 +172,6 @@ function lookUp(table: Readonly<Record<string, string>>, name: string): string {
 /** Epoch milliseconds as ISO 8601 in UTC. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-/** `100.00 BRL`. */
-export function inMoney(money: Money | { amountMinor: bigint; currency: string }): string {
-  return amountIn({ amount: formatAmount(money), currency: money.currency });
 }
 
 /** An amount that was captured or reported; if it is not readable, what stands in its place. */

@@ -1,8 +1,8 @@
 import { type Payment, payments } from '../domain/ledger.ts';
-import { amountIn } from '../domain/money.ts';
+import { amountIn, inMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import { customerWords, detailsOf, type PaymentDetails, TOTAL_CURRENCY } from '../domain/payment_details.ts';
-import { inMoney, inNumber, iso } from './glossary.ts';
+import { inNumber, iso } from './glossary.ts';
 
 /** Payments that an explanation names the payer of; the order's document has them all. */
 const PAYERS_MAX = 3;

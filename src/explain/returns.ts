@@ -1,8 +1,8 @@
 import type { SaidReturn } from '../domain/decision.ts';
 import { isReadable, readSum, statedWords } from '../domain/ledger.ts';
 import type { NamedPayment, PaymentList } from '../domain/matter.ts';
-import type { Money } from '../domain/money.ts';
-import { capturedWords, inMoney, inPanel, paymentName } from './glossary.ts';
+import { inMoney, type Money } from '../domain/money.ts';
+import { capturedWords, inPanel, paymentName } from './glossary.ts';
 
 /** Sentences about money that went back or is owed back. The service has no word for a part of a payment. */
 

@@ -1,11 +1,11 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
 import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { isReadable, payments } from '../domain/ledger.ts';
-import { amountIn, isSameMoney } from '../domain/money.ts';
+import { amountIn, inMoney, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
-import { capturedWords, inMoney, words } from './glossary.ts';
+import { capturedWords, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
 
