@@ -34,9 +34,6 @@ export const serve = defineCommand({
   },
 });
 
-/** Logs what an exception that nothing caught does to this process. */
-let logBug: ((fault: unknown) => ExitCode) | null = null;
-
 /** Resolves with what asks this process to stop. Asking again, as process groups and npm do, changes nothing. */
 function stopAsked(): Promise<string> {
   return new Promise((resolve) => {
@@ -56,8 +53,8 @@ async function start(
   const { openLog } = await import('../observe/log.ts');
   // Faulty settings are logged too, as if no setting was given.
   let log = openLog('info', await asLines(lines));
-  process.prependListener('uncaughtException', (fault) => endProcess(logBug?.(fault) ?? EXIT.bug));
-  logBug = (fault) => logFatal(log, fault, 'settled has a bug and ends; please report it');
+  const what = 'settled has a bug and ends; please report it';
+  process.prependListener('uncaughtException', (fault) => endProcess(logFatal(log, fault, what)));
   // Waiting for a database alone does not keep a process alive.
   const release = stayAlive();
   try {
