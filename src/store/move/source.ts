@@ -20,19 +20,14 @@ export function sourceColumns(db: Database): SourceColumn[] {
 export type Source = ReturnType<typeof openSource>;
 
 export function openSource(db: Database) {
-  const read = new Map<string, (number: number) => Lines>();
-  const range = (table: MovedTable, number: number): Lines => {
-    const reading = read.get(table.name) ?? rangeReader(db, table);
-    read.set(table.name, reading);
-    return reading(number);
-  };
   return {
     /** The rows of a table, range by range. */
     *ranges(table: MovedTable): Generator<{ number: number; lines: Lines }> {
       const { low, high } = ends(db, table);
       if (low === null || high === null) return;
+      const read = rangeReader(db, table);
       for (let number = Math.floor(low / table.width); number <= Math.floor(high / table.width); number++) {
-        yield { number, lines: range(table, number) };
+        yield { number, lines: read(number) };
       }
     },
     /** The approximate number of rows, for a person who waits. */
