@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
 import { DegradedError, findOut, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
-import { INSPECT, refusalsOf, type ServerAnswer, ServerConnection } from './connection.ts';
+import { INSPECT, onConnection, refusalsOf, type ServerAnswer, type ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
 import { refuseOthersTables } from './open.ts';
 import { Servers } from './servers.ts';
@@ -24,7 +24,7 @@ export async function probePostgres(options: Options): Promise<Probed[]> {
   const direct = options.direct === null ? server : await reach(options.direct);
   const probed: Probed[] = [];
   try {
-    probed.push(...(await onConnection(server, (client) => look(client, server.name, trustsStorage))));
+    probed.push(...(await onServer(server, (client) => look(client, server.name, trustsStorage))));
     probed.push(await sessions('sessions', server));
     if (direct !== server) probed.push(await sessions('direct', direct));
     if (probed.every(({ verdict }) => verdict !== 'missing')) probed.push(...(await tryIn(direct, options)));
@@ -45,23 +45,18 @@ async function tryIn(direct: ServerAddress, options: Options): Promise<Probed[]>
   const open = () => openPostgresStore({ ...openingOf(options), ...identity, ...place });
   try {
     await remove(direct, (made) => isLeft(made, clock.nowMs()));
-    await onConnection(direct, (client) => client.query(`CREATE SCHEMA ${schema}`));
+    await onServer(direct, (client) => client.query(`CREATE SCHEMA ${schema}`));
     return await tryStore(open, options, (error) => whyOf(error, address.name));
   } finally {
     await remove(direct, (made) => made === schema);
   }
 }
 
-async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
-  const client = new ServerConnection(server);
-  try {
-    await client.connect();
-    return await work(client);
-  } catch (error) {
+/** `onConnection`, with faults for errors. */
+function onServer<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
+  return onConnection(server, work).catch((error) => {
     throw storeFault(connectionFault(error, server), server.name);
-  } finally {
-    client.end().catch(() => {});
-  }
+  });
 }
 
 /** Names are quoted as SQL needs it. */
@@ -134,8 +129,8 @@ function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Righ
 async function sessions(capability: 'sessions' | 'direct', server: ServerAddress): Promise<Probed> {
   const backend = async (client: ServerConnection) =>
     (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
-  const isKept = await onConnection(server, (mine) =>
-    onConnection(server, async (others) => {
+  const isKept = await onServer(server, (mine) =>
+    onServer(server, async (others) => {
       const before = await backend(mine);
       await others.query('BEGIN');
       const after = await backend(mine);
@@ -171,7 +166,7 @@ function isLeft(schema: string, nowMs: number): boolean {
 async function remove(server: ServerAddress, which: (schema: string) => boolean): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      await onConnection(server, async (client) => {
+      await onServer(server, async (client) => {
         const sql =
           "SELECT nspname::text AS schema FROM pg_catalog.pg_namespace WHERE nspname LIKE 'settled\\_probe\\_%'";
         const { rows } = await client.query<{ schema: string }>(sql);
