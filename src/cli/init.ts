@@ -3,6 +3,7 @@ import type { Finding } from '../api/doctor_store.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { Fault } from '../fault.ts';
+import { secretsKeyPath, storeFile } from '../store/address.ts';
 import { stayAlive } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import { connect } from './connection.ts';
@@ -112,10 +113,7 @@ async function consultDoctor(config: Config): Promise<Finding[]> {
 function nextSteps({ settings }: InitPlan, config: Config, isFailing: boolean): string[] {
   const file = (name: string) => settings[`${name}_FILE`] ?? name;
   const { host, port } = config.operatorListen;
-  const key =
-    config.store.engine === 'sqlite' && config.secretsKey === null
-      ? `${config.store.path}.key`
-      : file('SETTLED_SECRETS_KEY');
+  const key = config.secretsKey === null ? secretsKeyPath(storeFile(config.store)) : file('SETTLED_SECRETS_KEY');
   const notices =
     config.shopUrl === null
       ? 'It reads what happened to its orders from the feed, GET /v1/feed.'

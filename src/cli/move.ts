@@ -1,7 +1,14 @@
 import type { Config } from '../config/config.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { isPostgresUrl, operatorTokenPath, type PostgresAddress, postgresAddress } from '../store/address.ts';
+import {
+  isPostgresUrl,
+  operatorTokenPath,
+  type PostgresAddress,
+  postgresAddress,
+  secretsKeyPath,
+  storeFile,
+} from '../store/address.ts';
 import type { MoveCheck, Moved, MoveOptions, MoveProgress } from '../store/move/move.ts';
 import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
@@ -120,15 +127,15 @@ function reportOf({ wasMoved, tables }: Moved, to: PostgresAddress, settings: Co
 
 /** Replicas share no files, so they need what was kept next to the database. */
 function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
-  const key = `${store.name}.key`;
-  const path = store.engine === 'sqlite' ? operatorTokenPath(store.path) : '';
+  const file = storeFile(store);
+  const [key, token] = [secretsKeyPath(file), operatorTokenPath(file)];
   return [
     'Now start settled with the same settings but these:',
     '  SETTLED_STORE or SETTLED_STORE_FILE: the address of the database',
     ...(secretsKey === null
       ? [`  SETTLED_SECRETS_KEY_FILE: a file with what ${key} holds. Without it no secret can be opened`]
       : []),
-    ...(operatorToken === null ? [`  SETTLED_OPERATOR_TOKEN_FILE: a file with what ${path} holds`] : []),
+    ...(operatorToken === null ? [`  SETTLED_OPERATOR_TOKEN_FILE: a file with what ${token} holds`] : []),
     'docs/postgres.md has the settings of several replicas. Keep the SQLite file: no settled serves it any more.',
   ];
 }

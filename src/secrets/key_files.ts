@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
-import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
+import { operatorTokenPath, type StoreAddress, secretsKeyPath, storeFile } from '../store/address.ts';
 import type { KeysRead } from '../store/engine.ts';
 import { asOpenFault } from '../store/sqlite/faults.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/file.ts';
@@ -88,10 +88,6 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
     `The secrets key of ${storePath} is missing: put its file back at ${path}, or set SETTLED_SECRETS_KEY. If the key is ` +
       'lost: settled migrate --new-key',
   );
-}
-
-function secretsKeyPath(storePath: string): string {
-  return `${storePath}.key`;
 }
 
 /** The file of a replaced key, which older backups need. */

@@ -29,6 +29,11 @@ export function storeFile(store: StoreAddress): string {
   throw new Error(`nothing is kept in files beside ${store.name}`);
 }
 
+/** The file of the secrets key, if the configuration gives none. */
+export function secretsKeyPath(storePath: string): string {
+  return `${storePath}.key`;
+}
+
 /** The file of the operator's token, if the configuration gives none. */
 export function operatorTokenPath(storePath: string): string {
   return `${storePath}.operator-token`;

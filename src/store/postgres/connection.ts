@@ -229,7 +229,10 @@ function setMark(mark: string): string {
 }
 
 /** Runs `work` on a separate connection, and does not wait for that to close. */
-export async function onConnection<T>(server: ServerAddress, work: (client: ServerConnection) => Promise<T>): Promise<T> {
+export async function onConnection<T>(
+  server: ServerAddress,
+  work: (client: ServerConnection) => Promise<T>,
+): Promise<T> {
   const client = new ServerConnection(server);
   try {
     await client.connect();
