@@ -50,10 +50,14 @@ export type KeysGiven = {
 /** Key ids as an instance row has them: the first, and the others separated by spaces. */
 export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
 
+export function keyIdsOf({ secretsKeyId, otherKeyIds }: KeysNoted): [string, ...string[]] {
+  return [secretsKeyId, ...otherKeyIds.split(' ').filter((id) => id !== '')];
+}
+
 /** The keys that secrets are or will be sealed under, older ones first. Throws if one of them is not given. */
 export function keysInUse(given: KeysGiven, noted: KeysNoted): string[] {
   const ids = [given.secretsKeyId, ...(given.olderKeyIds ?? [])];
-  const needed = [noted.secretsKeyId, ...noted.otherKeyIds.split(' ').filter((id) => id !== '')];
+  const needed = keyIdsOf(noted);
   const missing = needed.filter((id) => !ids.includes(id));
   if (missing.length > 0 && given.adoptsKey !== true) throw wrongKey(given, needed, missing);
   return [...new Set([...needed.filter((id) => ids.includes(id)), given.secretsKeyId])];

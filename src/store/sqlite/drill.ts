@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import type { OrderState } from '../../domain/order.ts';
 import type { RowStatus } from '../../domain/retry.ts';
-import type { KeysNoted } from '../engine.ts';
+import { type KeysNoted, keyIdsOf } from '../engine.ts';
 import { auditQueries } from '../verbs/audit.ts';
 import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { catchUpAtOnce } from '../verbs/sweep.ts';
@@ -54,7 +54,7 @@ export type Drilled = {
  */
 export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   const { keys, isCopy, migrated } = prepare(path);
-  const [secretsKeyId, ...olderKeyIds] = keys as [string, ...string[]];
+  const [secretsKeyId, ...olderKeyIds] = keys;
   const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs });
   try {
     const tx = new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' }));
@@ -75,7 +75,7 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   }
 }
 
-type Prepared = { keys: string[]; isCopy: boolean; migrated: string[] };
+type Prepared = { keys: [string, ...string[]]; isCopy: boolean; migrated: string[] };
 
 /** Checks a file before opening it as a database of settled, and migrates it: an older one may not name its keys. */
 function prepare(path: string): Prepared {
@@ -88,8 +88,7 @@ function prepare(path: string): Prepared {
       const migrated = migrate(db, path);
       const row = db.prepare(INSTANCE).get() as (KeysNoted & { isCopy: number }) | undefined;
       if (row === undefined) throw corrupt(path, 'its instance row is missing');
-      const keys = [row.secretsKeyId, ...row.otherKeyIds.split(' ').filter((id) => id !== '')];
-      return { keys, isCopy: row.isCopy === 1, migrated };
+      return { keys: keyIdsOf(row), isCopy: row.isCopy === 1, migrated };
     } finally {
       db.close();
     }
