@@ -145,14 +145,9 @@ export async function inspect(
 ): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
   const found = (await client.query<ServerAnswer>(INSPECT)).rows[0] as ServerAnswer;
-  const refusals = refusalsOf(found, name, trustsStorage);
-  const [refusal] = [
-    acceptsStandby ? null : refusals.primary,
-    refusals.version,
-    refusals.encoding,
-    refusals.fsync,
-  ].filter((fault) => fault !== null);
-  if (refusal !== undefined) throw refusal;
+  const { primary, version, encoding, fsync } = refusalsOf(found, name, trustsStorage);
+  const refusal = (acceptsStandby ? null : primary) ?? version ?? encoding ?? fsync;
+  if (refusal !== null) throw refusal;
   const { isStandby, cluster, startedAt, timeline, logEnd, supersededBy, standbys } = found;
   return {
     isStandby,
