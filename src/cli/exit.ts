@@ -9,7 +9,7 @@ const ENDINGS = {
   usage: [64, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
   notFound: [66, 'there is no such order, event, notice, matter, token or session'],
-  unreachable: [69, 'server, service or PostgreSQL cannot be reached, or no suitable Node is installed'],
+  unreachable: [69, 'server or PostgreSQL cannot be reached, or no suitable Node is installed'],
   bug: [70, 'a bug in settled, here or in the server'],
   cannotOpen: [73, 'the database cannot be opened, or is lost'],
   diskFailed: [74, 'the disk failed or is full'],
