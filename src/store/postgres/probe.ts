@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
-import { DegradedError, findOut, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
 import { INSPECT, onConnection, refusalsOf, type ServerAnswer, type ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
 import { refuseOthersTables } from './open.ts';
@@ -9,8 +9,6 @@ import { openPostgresStore } from './store.ts';
 
 type Options = TrialOptions & { address: PostgresAddress; direct: PostgresAddress | null };
 
-/** Schemas of runs that were killed are removed after this time. Newer ones may belong to a run that has not ended. */
-const LEFT_MS = 3_600_000;
 const REMOVE_TRIES = 3;
 
 /**

@@ -1,14 +1,12 @@
 import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { DegradedError, findOut, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
 import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
 import { refuseForeign } from './identity.ts';
 
 /** The beginning of the names of folders of trials. */
 const NAME = 'settled_probe_';
-/** Older folders are of a run that was killed. */
-const LEFT_MS = 3_600_000;
 const FREE_BYTES_MIN = 16 * 1024 * 1024;
 
 /**
