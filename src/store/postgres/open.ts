@@ -99,12 +99,14 @@ export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>)
     );
     await opened.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
     await opened.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
-    const run = (sql: string, values?: readonly unknown[]) =>
-      opened.query(sql, values as unknown[]).catch((error) => {
+    const value = await work(async (sql, values) => {
+      try {
+        return (await opened.query(sql, values as unknown[])).rows;
+      } catch (error) {
         noteStatement(error, sql);
         throw error;
-      });
-    const value = await work(async (sql, values) => (await run(sql, values)).rows);
+      }
+    });
     await opened.query('COMMIT');
     return value;
   } catch (error) {
