@@ -7,8 +7,7 @@ import { secretsKeyPath, storeFile } from '../store/address.ts';
 import { stayAlive } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import { connect } from './connection.ts';
-import { check, checkLines } from './doctor.ts';
-import { EXIT } from './exit.ts';
+import { check, checkLines, exitOfChecks } from './doctor.ts';
 import type { InitOptions } from './init_answers.ts';
 import type { InitPlan } from './init_files.ts';
 import { startHere } from './serve.ts';
@@ -85,7 +84,7 @@ async function setUp(options: InitOptions): Promise<Report> {
       'Next:',
       ...next.map((step, at) => `  ${at + 1}. ${step}`),
     ],
-    exit: isFailing ? EXIT.refused : EXIT.ok,
+    exit: exitOfChecks(checks),
   };
 }
 
