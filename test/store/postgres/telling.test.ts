@@ -57,6 +57,20 @@ describe('two replicas that tell one shop', () => {
     replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null, nowMs: world.nowMs });
   const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ by: null, id, nowMs: world.nowMs });
 
+  /** Ends a notice while a settlement that has locked the order writes the next one of it, whose turn has not come. */
+  async function endWhileWritten<End>({ reference }: Link, type: string, end: () => Promise<End>): Promise<End> {
+    const settling = await holding(url, 'SELECT 1 FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [reference]);
+    await settling.query(
+      `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
+       SELECT 'next', key, $2, 3, '{}', $3 FROM orders WHERE reference = $1`,
+      [reference, type, world.nowMs],
+    );
+    const ending = end();
+    await untilBehind(settling);
+    await settling.query('COMMIT');
+    return ending;
+  }
+
   describe('claims', () => {
     it('give each notice to one of them', async () => {
       for (let n = 0; n < 30; n++) await pay(await world.newLink());
@@ -141,21 +155,7 @@ describe('two replicas that tell one shop', () => {
   it('a notice that is written while the one before it ends has its turn', async () => {
     const { link } = await told(1);
     const claimed = await claimOne(one);
-    const settling = await connectTo(url);
-    await settling.query('BEGIN');
-    const found = await settling.query('SELECT key FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [
-      link.reference,
-    ]);
-    // What a settlement writes while another notice is owed: its turn has not come.
-    await settling.query(
-      `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
-       VALUES ('next', $1, 'payment.duplicate', 3, '{}', $2)`,
-      [found.rows[0]?.key, world.nowMs],
-    );
-    const ending = finish(one, claimed);
-    await untilBehind(settling);
-    await settling.query('COMMIT');
-    expect(await ending).toBe('done');
+    expect(await endWhileWritten(link, 'payment.duplicate', () => finish(one, claimed))).toBe('done');
     expect(await claim(other)).toMatchObject([{ type: 'payment.duplicate' }]);
   });
 
@@ -181,20 +181,7 @@ describe('two replicas that tell one shop', () => {
     it('gives its turn to news about money that is written while the refusal is', async () => {
       const link = await owing(said('pending'));
       const claimed = await claimOne(one);
-      const settling = await connectTo(url);
-      await settling.query('BEGIN');
-      const found = await settling.query('SELECT key FROM orders WHERE reference = $1 FOR NO KEY UPDATE', [
-        link.reference,
-      ]);
-      await settling.query(
-        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
-         VALUES ('next', $1, 'order.paid', 3, '{}', $2)`,
-        [found.rows[0]?.key, world.nowMs],
-      );
-      const ending = refused(one, claimed);
-      await untilBehind(settling);
-      await settling.query('COMMIT');
-      expect(await ending).toBe('pending');
+      expect(await endWhileWritten(link, 'order.paid', () => refused(one, claimed))).toBe('pending');
       expect(await seen(link)).toEqual(['order.payment_pending pending', 'order.paid pending due']);
       await finish(other, await claimOne(other));
       expect(await seen(link)).toEqual(['order.payment_pending superseded', 'order.paid done']);
