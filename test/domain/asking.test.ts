@@ -11,6 +11,7 @@ import {
   instruction,
   orderAfter,
   orderIn,
+  read,
   reading,
   stated,
   step,
@@ -18,7 +19,6 @@ import {
 
 const OPEN = ['awaiting_payment', 'payment_pending', 'expired'] as const;
 const other = (states: readonly OrderState[]) => ORDER_STATES.filter((state) => !states.includes(state));
-const read = (kind: Parameters<typeof aFact>[0], over = {}) => aFact(kind, { authority: reading(2), ...over });
 const UNCONFIRMED = read('unconfirmed', { authority: reading(1), paymentId: null });
 const unconfirmed = () => orderAfter(anOrder(), UNCONFIRMED);
 

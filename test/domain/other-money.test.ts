@@ -12,14 +12,12 @@ import {
   instruction,
   orderAfter,
   orderIn,
-  reading,
+  read,
+  second,
   stated,
   step,
 } from '../support/orders.ts';
 
-const second = (kind: Parameters<typeof aFact>[0] = 'completed', over = {}) =>
-  aFact(kind, { paymentId: 'pay_2', ...over });
-const read = (kind: Parameters<typeof aFact>[0], over = {}) => aFact(kind, { authority: reading(2), ...over });
 const saidOf = (order: Order, fact: Parameters<typeof step>[1]) =>
   step(order, fact).made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect] : []));
 

@@ -12,6 +12,7 @@ import {
   orderAfter,
   orderIn,
   reading,
+  second,
   stated,
   step,
 } from '../support/orders.ts';
@@ -20,8 +21,6 @@ import {
  * Money that is owed back, and what the service names as gone back: shapes × sums × debts. The oracle: nothing that is
  * owed ends before all of it is known to be back, whatever came first.
  */
-
-const second = (kind: 'completed' | 'refunded') => aFact(kind, { paymentId: 'pay_2' });
 
 /** Orders that owe 100.00 BRL of `payment` under the flag of their name, and one that owes nothing. */
 const DEBTS = {

@@ -14,6 +14,7 @@ import {
   orderAfter,
   orderIn,
   reading,
+  second,
   stated,
   step,
   TOO_LITTLE,
@@ -21,8 +22,6 @@ import {
 
 const OPEN = ['awaiting_payment', 'payment_pending', 'expired'] as const;
 const other = (states: readonly OrderState[]) => ORDER_STATES.filter((state) => !states.includes(state));
-const second = (kind: Parameters<typeof aFact>[0] = 'completed', over = {}) =>
-  aFact(kind, { paymentId: 'pay_2', ...over });
 const unnamed = (kind: Parameters<typeof aFact>[0] = 'completed') => aFact(kind, { paymentId: null });
 const noMoney = (over = {}) => aFact('completed', { linkMoney: null, ...over });
 const balanceOf = (order: Order) => balances(order.entries);

@@ -5,14 +5,13 @@ import type { DecidedAttention, Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
 import { troubleSentence } from '../../src/explain/service_status.ts';
 import { SAMPLE_MATTERS } from '../support/matters.ts';
-import { aFact, instruction, orderAfter, orderIn, reading, stated } from '../support/orders.ts';
+import { aFact, instruction, orderAfter, orderIn, reading, second, stated } from '../support/orders.ts';
 
 /** What a person reads of a matter that a decision raised. */
 function decided(kind: DecidedAttention, order: Order): string {
   return attentionSentence(kind, order.reference, decidedParams(kind, order), { key: 7, canAsk: true });
 }
 
-const second = (kind: 'completed' | 'refunded' = 'completed') => aFact(kind, { paymentId: 'pay_2' });
 const lost = orderAfter(orderIn('paid'), second(), aFact('disputed'));
 
 describe('what settled advises about a matter that a decision raised', () => {

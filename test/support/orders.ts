@@ -59,6 +59,16 @@ export function aFact(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentF
   };
 }
 
+/** The same about another payment. */
+export function second(kind: FactKind = 'completed', over: Partial<PaymentFact> = {}): PaymentFact {
+  return aFact(kind, { paymentId: 'pay_2', ...over });
+}
+
+/** The same as an answer of the service. */
+export function read(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
+  return aFact(kind, { authority: reading(2), ...over });
+}
+
 /** What the document of a payment has in places of what the service did not say. */
 export const UNSAID = {
   stated: null,
