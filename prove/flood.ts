@@ -12,7 +12,8 @@ import { type Installed, type Link, reserve, startAsInstalled, TOKEN } from './s
 /**
  * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
  * of the listeners, and beside each asks the private one, as a probe and as a shop. settled must acknowledge all
- * deliveries within 3 s, within 1 s if the private listener is attacked, answer every question, in less than 400 MB, with fewer than 200 log lines.
+ * deliveries within 3 s, within 1 s if the private listener is attacked, answer every question, in less than 400 MB,
+ * with fewer than 200 log lines.
  */
 const DELIVERIES = 40;
 const MUST = { slowestMs: 3_000, slowestPrivateMs: 1_000, rssMb: 400, logLines: 200 } as const;

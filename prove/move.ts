@@ -7,8 +7,8 @@ import { proveMillion } from './move_million.ts';
 import { countSteps, LINKS, type Point, type Round, runRound, type Steps, seed, WHO, wordsOf } from './move_round.ts';
 
 /**
- * `npm run prove:move`: kills the mover and PostgreSQL at points of a move, and lets it be completed; then moves a store with a
- * million events, and compares every row.
+ * `npm run prove:move`: kills the mover and PostgreSQL at points of a move, and lets it be completed; then moves a
+ * store with a million events, and compares every row.
  */
 
 const HELP = `npm run prove:move -- [options]

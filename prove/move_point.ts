@@ -3,11 +3,11 @@ import Database from 'better-sqlite3';
 import pg from 'pg';
 
 /**
- * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is who is killed, from where steps are counted,
- * and at which step: `mover:start:120`, `postgres:mark:0`. The mover kills itself, or the PostgreSQL server `MOVE_POSTGRES` with
- * all its processes. A step is a statement that it sends to PostgreSQL, or the moment before and after one that writes the
- * SQLite file. `mark` is when the mover marks the file as moved. `count:start:0` kills nothing, and says on standard error how many
- * steps there were from each.
+ * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is who is killed, from where steps are
+ * counted, and at which step: `mover:start:120`, `postgres:mark:0`. The mover kills itself, or the PostgreSQL server
+ * `MOVE_POSTGRES` with all its processes. A step is a statement that it sends to PostgreSQL, or the moment before and
+ * after one that writes the SQLite file. `mark` is when the mover marks the file as moved. `count:start:0` kills
+ * nothing, and says on standard error how many steps there were from each.
  */
 
 const [who = '', from = 'start', at = '0'] = (process.env.MOVE_POINT ?? '').split(':');

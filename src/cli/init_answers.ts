@@ -14,7 +14,7 @@ import { printable } from './output.ts';
 type Asked = { known: Environment; mayBePrivate: () => Promise<boolean> };
 
 /**
- * `usual`: what Enter alone means, and what is taken if nobody is asked. `take`: the setting's text, or throws a sentence
+ * `usual`: what Enter alone means, and what is taken if no person is asked. `take`: the setting's text, or throws a sentence
  * without a subject.
  */
 type Question = {
@@ -80,7 +80,7 @@ export type InitOptions = { readonly [Name in AnswerName]?: string } & {
   readonly yes?: true;
 };
 
-/** `terminal`: null if nobody can be asked. */
+/** `terminal`: null if no person can be asked. */
 type Source = { options: InitOptions; inherited: Environment; terminal: Terminal | null };
 
 /**
@@ -165,7 +165,7 @@ function reachedFrom(serviceUrl: string | null, address: string): string {
   throw new Error('is no address to which the service can deliver: give an https address that the internet reaches');
 }
 
-/** Undefined if nobody can be asked, or Enter alone was typed. */
+/** Undefined if no person can be asked, or if Enter alone was typed. */
 async function ask(name: AnswerName, terminal: Terminal | null): Promise<string | undefined> {
   if (terminal === null) return undefined;
   const { lines, usual } = questionOf(name);

@@ -67,7 +67,7 @@ export function unreadable(order: Order, fact: PaymentFact): Stated | null {
   return isReadable(agreement(order, fact).captured) ? null : statedSum(order, fact);
 }
 
-/** Money that somebody reported; `stated` is what stands in the place of an amount that is not readable. */
+/** Money that was reported; `stated` is what stands in the place of an amount that is not readable. */
 export type Reported = Pick<Payment, 'captured' | 'stated'>;
 
 /** What a fact reports as paid; null if it reports no completed payment, or names no money. */

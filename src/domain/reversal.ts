@@ -193,7 +193,7 @@ function debtsAfter(order: Order, state: OrderState, known: Payment, back: Effec
   const isNew = isLeft && !known.mayBeLeft && known.status !== 'completed';
   const isAllBack = counted.every(({ status, mayBeLeft }) => status === 'refunded' && !mayBeLeft);
   const isRejected = state === 'cancelled' && order.resolution === 'reject';
-  // Nobody has decided which payment of a held order is kept.
+  // No person has decided yet which payment of a held order is kept.
   const isOwed = state === 'held' ? stillThere(after).length > 1 : owedBack(after).owed.length > 0;
   const has = (flag: 'refund_due' | 'duplicate_payment') => order.flags.includes(flag);
   return [

@@ -22,7 +22,7 @@ export function whoPaid(order: Order): string[] {
     return said === null ? [] : [`The service says that ${said}`];
   }
   const pays = (payment: Payment) => Number(payment.key === order.settlement?.paymentKey);
-  // Nobody may have paid what is listed beside as refunded: it may be a part of another payment.
+  // What is listed beside as refunded may be no payment of its own, but a part of another payment.
   const paid = counted.filter(({ isBeside }) => !isBeside);
   const first = paid.toSorted((one, other) => pays(other) - pays(one)).slice(0, PAYERS_MAX);
   return first.flatMap((payment) => {

@@ -41,7 +41,8 @@ export type ConnectionsOptions = {
  * Manages the connections of a listener by two rules. A connection has one request under way until its answer has
  * ended; later requests are not even parsed before, because one read of 64 KiB can hold thousands. When connections run
  * out, those of strangers make room: idle ones first, longest idle first; then those with requests that still arrive.
- * Those that had a genuine request are closed last, again idle ones first. A new connection, as of a probe, is therefore always let in.
+ * Those that had a genuine request are closed last, again idle ones first. So a new connection, as of a probe, is always
+ * let in.
  */
 export function openConnections({ clock, max, spare, onUnreadable }: ConnectionsOptions) {
   const open = new Map<Socket, Connection>();
@@ -175,7 +176,7 @@ function whoMakesRoom(all: Connection[], nowMs: number): { why: 'idle' | 'slow';
   if (strangers.length > 0) return { why: 'idle', closable: strangers };
   const slow = all.filter((one) => !one.isKnown && mayLose(one));
   if (slow.length > 0) return { why: 'slow', closable: slow };
-  // Having once named a link must not hold a connection for ever: of those, too, the slow make room.
+  // A connection that once named a link must not stay open without limit: of those, too, the slow make room.
   return idle.length > 0 ? { why: 'idle', closable: idle } : { why: 'slow', closable: all.filter(mayLose) };
 }
 

@@ -123,7 +123,7 @@ export function rejectionLog(options: {
   };
 }
 
-/** Within this time settled diagnoses one delivery of a link and reason, and so many in all. */
+/** Within this time settled diagnoses one delivery of a link and reason, and `DIAGNOSED_MAX` in all. */
 const DIAGNOSED_WITHIN_MS = 10_000;
 const DIAGNOSED_MAX = 40;
 

@@ -40,7 +40,7 @@ export function findOut(capability: string, find: () => string): Probed {
 /** What a trial left that was killed is removed after this time. Newer ones may belong to a trial that has not ended. */
 export const LEFT_MS = 3_600_000;
 
-/** A trial takes a second or two. A server that waits for a lock that nobody gives back would never answer. */
+/** A trial takes a second or two. A server that waits for a lock that is never released would never answer. */
 const WITHIN_MS = 60_000;
 
 /** What the opening of either engine needs of a trial. */

@@ -11,7 +11,7 @@ const SECRET = 'c2VjcmV0IG9mIHRoZSB0ZXN0cyE=';
 const TIMESTAMP = '1760000000000';
 const BODY = '{"id":"evt_1","amount":100.00,\n "name":"São"}\n';
 
-/** What came and what was signed, where they differ from the above. */
+/** What came and what was signed, if they differ from the above. */
 type Case = {
   came?: { body?: string; secret?: string };
   signed?: { body?: string; secret?: string | Buffer; before?: string };

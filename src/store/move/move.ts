@@ -108,7 +108,7 @@ export async function checkMove(options: MoveOptions): Promise<MoveCheck> {
   }
 }
 
-/** Refuses a path where no database is: `store_missing`, `configuration_invalid`. */
+/** Refuses a path that has no database: `store_missing`, `configuration_invalid`. */
 export function refuseMissing(path: string): void {
   refuseFolder(path);
   if (!isFirstStart(path)) return;

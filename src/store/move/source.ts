@@ -16,7 +16,7 @@ export function sourceColumns(db: Database): SourceColumn[] {
   return db.prepare(COLUMNS).all() as SourceColumn[];
 }
 
-/** A SQLite store that nobody writes, read by ranges of its tables. */
+/** A SQLite store that no process writes, read by ranges of its tables. */
 export type Source = ReturnType<typeof openSource>;
 
 export function openSource(db: Database) {

@@ -57,7 +57,7 @@ const RESEAL_KEY = statement(`
   UPDATE audit_head SET sealed_key = @sealed, secrets_key_id = @keyId WHERE sealed_key = @was`);
 
 export type SealedKey = { sealed: Uint8Array; keyId: string };
-/** The stored key of the audit chain; null if somebody removed it. */
+/** The stored key of the audit chain; null if it was removed. */
 export type KeptKey = SealedKey | { sealed: null; keyId: string | null };
 
 export const auditVerbs = {
@@ -72,7 +72,7 @@ export const auditVerbs = {
   },
   /**
    * Replaces the sealed key `was`, which cannot be opened, by a new one. Earlier rows can no longer be verified, so the
-   * first row under the new key carries their end: nobody can move that unnoticed. Nothing if `was` is there no more.
+   * first row under the new key carries their end, which cannot be moved unnoticed. Nothing if `was` is no longer there.
    */
   *restartAudit(
     tx: Transaction,

@@ -68,7 +68,7 @@ export const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<Bulk
   *accept_orders(tx, { itemKey, by, filter, reason, nowMs: atMs }) {
     lockOrder(tx, itemKey);
     const { order } = yield* loadOrder.byKey(tx, itemKey);
-    // Whoever accepts many orders has one reason of holds in mind, and no money that cannot be right.
+    // A person who accepts many orders has one reason of holds in mind, and no money that cannot be right.
     if (order.holds.length > 1) return skipped('several_holds');
     // Since the run was started, the order may have been decided about, and be held for something else.
     const { hold } = JSON.parse(filter) as OrderFilter;

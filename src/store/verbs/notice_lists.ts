@@ -30,7 +30,7 @@ export type NoticeSummary = {
   type: string;
   version: number;
   status: RowStatus;
-  /** Of a dead notice: whether the shop took a later one that makes it needless, so that nobody need look. */
+  /** Of a dead notice: whether the shop took a later one that makes it needless, so that it needs no attention. */
   isSuperseded: boolean;
   attempt: number;
   createdAtMs: number;

@@ -98,7 +98,7 @@ export function settlementContract({ shared }: Worlds): void {
     it.each([
       ['nobody began to pay', []],
       ['a payment was begun', [said('pending')]],
-    ])('tells once that the link expired where %s, however often the service says so', async (_, facts) => {
+    ])('tells once that the link expired if %s, however often the service says so', async (_, facts) => {
       const expired = said('expired', { paymentId: null });
       const opened = await world.openNew();
       await world.settle(opened, facts);

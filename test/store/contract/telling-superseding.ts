@@ -141,7 +141,7 @@ export function supersedingContract({ fresh }: Worlds): void {
       expect([await counted(), await listed(), await kinds()]).toEqual([1, 1, ['notices_dead']]);
     });
 
-    it('is left out when all that are dead are sent again, and is sent where a person names its type', async () => {
+    it('is left out when all that are dead are sent again, and is sent if a person names its type', async () => {
       await superseded();
       const keys = async (filter: object) => {
         return (await world.store.findBulkKeys({ action: 'resend_notices', filter, limit: 9 })).keys;

@@ -202,7 +202,7 @@ describe('two replicas that tell one shop', () => {
       expect((await Promise.all(claims)).flat()).toEqual([]);
     });
 
-    it('is sent once more where a replica of the release before gave it the turn again, and then no more', async () => {
+    it('is sent once more if a replica of the release before gave it the turn again, and then no more', async () => {
       const link = await owing(said('pending'), said('completed'));
       await refused(one, await claimOne(one));
       const paid = await claimOne(one);
