@@ -1,9 +1,8 @@
 import type { EventDocument } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument } from '../api/notices.ts';
-import { sumWords } from '../domain/ledger.ts';
 import { amountIn } from '../domain/money.ts';
-import type { OrderDocument } from '../domain/notice.ts';
+import { type OrderDocument, unreadWords } from '../domain/notice.ts';
 import { countWords, inNumber } from '../explain/glossary.ts';
 import { type Command, defineCommand, type Report, wholeNumber } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
@@ -149,6 +148,5 @@ export function capturedWords({ payments, paymentsTotal }: Pick<OrderDocument, '
     ({ captured, balance, currency }) =>
       `${amountIn({ amount: captured, currency })}${captured === balance ? '' : ` (${balance} left)`}`,
   );
-  const unread = payments.filter(({ amount }) => amount === null);
-  return [...sums, ...unread.map(({ stated }) => sumWords(null, stated))].join(', ');
+  return [...sums, ...unreadWords(payments)].join(', ');
 }

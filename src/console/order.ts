@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { listNotices } from '../api/notices.ts';
 import { showTimeline } from '../api/timeline.ts';
 import { readSum, sumWords } from '../domain/ledger.ts';
-import type { OrderDocument } from '../domain/notice.ts';
+import { type OrderDocument, unreadWords } from '../domain/notice.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
@@ -93,9 +93,8 @@ const DECIDED = { accept: 'accepted', reject: 'rejected' } as const;
 
 function settledSide(view: View, order: OrderDocument, decided: TimelineDocument['decided']): Html {
   const { payments, paymentsTotal, state, hold, paidAt, learnedBy } = order;
-  const unread = payments.filter(({ amount }) => amount === null).map(({ stated }) => sumWords(null, stated));
   const each = (which: 'captured' | 'balance') =>
-    [...paymentsTotal.sums.map((sum) => money(view, sum[which], sum.currency)), ...unread].map(
+    [...paymentsTotal.sums.map((sum) => money(view, sum[which], sum.currency)), ...unreadWords(payments)].map(
       (one, at) => html`${at === 0 ? null : ' + '}${one}`,
     );
   const isBack = paymentsTotal.sums.some(({ captured, balance }) => captured !== balance);

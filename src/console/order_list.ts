@@ -1,8 +1,8 @@
 import type { Request } from 'express';
 import type { ListedOrderDocument } from '../api/order.ts';
 import { listOrders } from '../api/orders.ts';
-import { sumWords } from '../domain/ledger.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
+import { unreadWords } from '../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { readSearch } from '../domain/search.ts';
 import { type HtmlValue, html } from '../http/app.ts';
@@ -160,8 +160,7 @@ function capturedOf(view: View, { payments, paymentsTotal }: ListedOrderDocument
         captured === balance ? null : html`<br><span class="soft">${money(view, balance, currency)} left</span>`
       }`,
   );
-  const unread = payments.filter(({ amount }) => amount === null);
-  const said = unread.map(({ stated }) => html`<span class="soft">${sumWords(null, stated)}</span>`);
+  const said = unreadWords(payments).map((words) => html`<span class="soft">${words}</span>`);
   return [...sums, ...said].map((one, at) => html`${at === 0 ? null : html`<br>`}${one}`);
 }
 

@@ -1,6 +1,6 @@
 import { parseJsonText } from '../json.ts';
 import type { NoticeType } from './decision.ts';
-import { isReadable, listed, type Payment, payments, type Sum, sums } from './ledger.ts';
+import { isReadable, listed, type Payment, payments, type Sum, sums, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 import { type Customer, detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
@@ -103,6 +103,11 @@ function paymentDocument(order: Order, payment: Payment): PaymentDocument {
     completedAt: timeOrNull(said.completedAtMs),
     availableAt: timeOrNull(said.availableAtMs),
   };
+}
+
+/** What stands in the place of each amount that is not readable, in words: no sum has it. */
+export function unreadWords(payments: readonly Pick<PaymentDocument, 'amount' | 'stated'>[]): string[] {
+  return payments.filter(({ amount }) => amount === null).map(({ stated }) => sumWords(null, stated));
 }
 
 /** A link as JSON-ready data. */
