@@ -11,14 +11,14 @@ const LOOK_EVERY_MS = 2_000;
  * and the public address. The store keeps matters, so each replica says the same of them, also one that has just started.
  */
 export function watchTroubles(context: Context): Cancel {
-  const { store, isShared, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;
+  const { store, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;
   let known: ReadonlyMap<string, string> = new Map();
 
   async function look(): Promise<void> {
     const [open, addresses, servers] = await Promise.all([
       store.openTroubles(),
       otherAddresses.get(),
-      isShared ? store.storeState(clock.nowMs()).then((state) => state.servers) : [],
+      store.serverStates(),
     ]);
     if (health.draining) return;
     const matters = open.map((trouble): Told => [`${trouble.kind} ${trouble.subject}`, troubleSentence(trouble)]);

@@ -46,6 +46,8 @@ export type EngineVerbs = {
   stats(nowMs: number): Promise<Stats>;
   /** The database, the replicas that use it, and the number of expired leases that no replica has taken over. */
   storeState(nowMs: number): Promise<StoreState>;
+  /** Only the servers of `storeState`, without a statement to the database. */
+  serverStates(): Promise<readonly ServerState[]>;
   /**
    * A text that changes once any process commits anything. Heartbeats alone do not change it. Other processes cannot
    * compare it with their own.

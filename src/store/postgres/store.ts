@@ -110,6 +110,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
         ]);
         return { ...state, servers: states };
       }),
+    serverStates: () => gate.enter(() => servers.states()),
     stats: (nowMs) =>
       gate.enter(async () => {
         const counted = await census.get();

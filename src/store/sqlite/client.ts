@@ -105,6 +105,7 @@ export function storeVerbs({
     ...called(read, (name, _verb, args) => reader.call(name, args)),
     // One process uses the database, so it knows of every change.
     changeMark: async () => String(changes),
+    serverStates: async () => [],
   };
 
   /** A failed call may still be carried out, so it counts. A claim that got no rows changed nothing. */

@@ -131,6 +131,7 @@ describe('servers of one database', () => {
     onTestFinished(() => store.close());
     const state = await store.storeState(Date.now());
     expect(state.servers).toMatchObject([{ role: 'primary' }, { role: 'primary' }]);
+    expect(await store.serverStates()).toEqual(state.servers);
   });
 
   it('a standby that is promoted while another server is silent is found, though it said that it is one', async () => {
