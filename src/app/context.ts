@@ -108,7 +108,6 @@ export async function openContext(options: AppOptions) {
     health,
     metrics,
     activity: openActivity(clock, credentials),
-    /** Resolved when a mover asks this process to release its file. */
     /** Logs deliveries that were refused or not recorded. */
     refusals: countRefusals({ clock, log }),
     /** Where links deliver to, if not to the public address of now. */
