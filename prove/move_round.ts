@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,7 +7,7 @@ import pg from 'pg';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
 import { compareRows } from '../test/support/moved_rows.ts';
 import type { PostgresServer } from '../test/support/postgres.ts';
-import { begin, ROOT, type Served, TOKEN } from './settled_process.ts';
+import { begin, type Link, ROOT, type Served, TOKEN } from './settled_process.ts';
 
 /** Kills the mover or PostgreSQL at a point of a move, sees which store could be served, and completes the move. */
 
@@ -24,7 +24,6 @@ export type Round = {
   broken: string[];
 };
 
-export type Link = { reference: string; path: string; secret: string };
 type Base = { folder: string; links: readonly Link[]; server: PostgresServer };
 type Environment = Record<string, string>;
 
@@ -190,12 +189,12 @@ async function exitOf(environment: Environment): Promise<number | null> {
 }
 
 async function whileServed<T>(environment: Environment, work: (served: Served) => Promise<T>): Promise<T> {
-  const begun: { child: ChildProcess; serving: Promise<Served>; ended: Promise<unknown> } = begin(environment, '');
+  const { child, serving, ended } = begin(environment, '');
   try {
-    return await work(await begun.serving);
+    return await work(await serving);
   } finally {
-    begun.child.kill('SIGTERM');
-    await begun.ended;
+    child.kill('SIGTERM');
+    await ended;
   }
 }
 
