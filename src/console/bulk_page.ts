@@ -3,7 +3,7 @@ import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
-import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK_CHANGED, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -95,10 +95,6 @@ export function bulkForm(view: View, { action, filter }: { action: BulkAction; f
 
 function implied(action: BulkAction): QueryValues {
   return Object.fromEntries(Object.entries(WORDS[action].implied).map(([name, value]) => [`filter.${name}`, value]));
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The second step: the API's answer to the first form, or the address of the started run. */

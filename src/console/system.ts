@@ -3,7 +3,7 @@ import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { type InstallationDocument, showInstallation } from '../api/installation.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
-import { inNumber } from '../explain/glossary.ts';
+import { capital, inNumber } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, type Column, definitions, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -208,10 +208,6 @@ const ROLE_WORDS = {
   operator: 'also decide about money, settle and send again, ask the service and cancel',
   admin: 'also make and revoke tokens, sign browsers out, back up and change keys',
 } as const;
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
 
 const LASTS = {
   '90d': '90 days',

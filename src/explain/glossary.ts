@@ -231,6 +231,11 @@ export function inTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }
 
+/** A text that begins with a capital letter. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 /** The first line of a fault's message, with a full stop if it has none. */
 export function sentence(text: string): string {
   const line = firstLine(text).trim();

@@ -3,7 +3,7 @@ import type { AttentionKind, AttentionParams } from '../domain/matter.ts';
 import type { Trouble } from '../store/verbs/attention_list.ts';
 import type { OtherAddress } from '../store/verbs/sweep.ts';
 import { inWords } from '../work/clock.ts';
-import { inNumber, iso, words } from './glossary.ts';
+import { capital, inNumber, iso, words } from './glossary.ts';
 
 /** Whether settled can ask the service, in the same words on every surface. */
 
@@ -77,5 +77,5 @@ export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
   const meaning = words.attention(kind);
   // When attempts began to fail is earlier than when that became a matter.
   const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
-  return `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)} (since ${iso(sinceMs)}).`;
+  return `${capital(meaning)} (since ${iso(sinceMs)}).`;
 }
