@@ -120,6 +120,11 @@ export function completedPayments(books: Books): Payment[] {
   return payments(books).filter(({ status }) => status === 'completed');
 }
 
+/** Whether payments were counted, and the money of all of them has gone back: a held order then cannot be accepted. */
+export function hasNothingLeft(books: Books): boolean {
+  return payments(books).length > 0 && completedPayments(books).length === 0;
+}
+
 /** The most payments that a document or a sentence lists. An order may have any number. */
 export const PAYMENTS_LISTED_MAX = 20;
 

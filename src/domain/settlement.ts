@@ -13,7 +13,7 @@ import {
   settleOnce,
 } from './decision.ts';
 import type { FactKind, PaymentFact } from './fact.ts';
-import { completedPayments, mayBeThere, payments } from './ledger.ts';
+import { completedPayments, hasNothingLeft, mayBeThere, payments } from './ledger.ts';
 import { isOpen, mayBeUnconfirmed, ORDER_STATES, type Order, type OrderState } from './order.ts';
 import { reversed } from './reversal.ts';
 
@@ -116,7 +116,7 @@ function cancel(order: Order): Decision {
 function accept(order: Order, fact: PaymentFact): Decision {
   if (order.state !== 'held') return notHeld(order, 'accept');
   const left = completedPayments(order);
-  if (left.length === 0 && payments(order).length > 0) return decision(order, 'ignored', 'nothing_left_to_accept');
+  if (hasNothingLeft(order)) return decision(order, 'ignored', 'nothing_left_to_accept');
   return decision(order, 'applied', 'hold_accepted', {
     state: 'paid',
     effects: [

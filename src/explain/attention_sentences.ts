@@ -5,7 +5,7 @@ import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary } from '../store/verbs/attention.ts';
 import type { ListedMatter } from '../store/verbs/attention_list.ts';
-import { decisionWords, explainHold } from './decision.ts';
+import { decisionAdvice, explainHold } from './decision.ts';
 import { adoptCommand, inPanel, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
 import { refundWords, returnAdvice, returnWords } from './returns.ts';
 import { explainChangedAddress, explainOutage } from './service_status.ts';
@@ -21,13 +21,8 @@ export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
   const { kind, key, order, reported } = matter;
   if (kind !== 'hold') return explainAttention(matter, { key, canAsk });
   if (order === null) return '';
-  const word = shellWord(order.reference);
-  const resolve = `settled orders resolve ${word}`;
-  const { accept, reject } = decisionWords(order);
-  return (
-    `${explainHold(order, reported)} To see why: settled why ${word}. ${accept}: ${resolve} --accept --reason TEXT. ` +
-    `${reject}: ${resolve} --reject --reason TEXT`
-  );
+  const why = `To see why: settled why ${shellWord(order.reference)}`;
+  return `${explainHold(order, reported)} ${[why, ...decisionAdvice(order)].join('. ')}`;
 }
 
 /**

@@ -1,10 +1,10 @@
 import type { Reported } from '../domain/comparison.ts';
 import type { Decision, Effect } from '../domain/decision.ts';
-import { completedPayments, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import { completedPayments, hasNothingLeft, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
 import { inMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { capturedWords, words } from './glossary.ts';
+import { capturedWords, shellWord, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
 
@@ -28,13 +28,17 @@ export function warnOfDecision(before: Order, made: Decision): string | null {
   );
 }
 
-/** What to do in each case of a held order, as the beginning of a sentence that a command ends. */
-export function decisionWords(order: Order): { accept: string; reject: string } {
+/** What a person can do about a held order, each in words that end with its command. */
+export function decisionAdvice(order: Order): string[] {
+  const resolve = `settled orders resolve ${shellWord(order.reference)}`;
   const accept =
     payments(order).length > 0
       ? 'To accept the money and mark the order paid'
       : 'To mark the order paid, although settled counted no payment for it';
-  return { accept, reject: "To cancel the order, and refund any money in the service's panel" };
+  return [
+    ...(hasNothingLeft(order) ? [] : [`${accept}: ${resolve} --accept --reason TEXT`]),
+    `To cancel the order, and refund any money in the service's panel: ${resolve} --reject --reason TEXT`,
+  ];
 }
 
 function stateSentence(before: Order, after: Order): string {

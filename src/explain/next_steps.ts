@@ -6,7 +6,7 @@ import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
 import { waitInWords } from '../work/clock.ts';
 import { isNotUnderstood } from './chronicle.ts';
-import { decisionWords } from './decision.ts';
+import { decisionAdvice } from './decision.ts';
 import { adoptCommand, firstLine, iso, shellWord, words } from './glossary.ts';
 import { nextOfRefused } from './refused_deliveries.ts';
 import { refundWords, returnAdvice } from './returns.ts';
@@ -245,15 +245,12 @@ function nextOfPayment(timeline: Timeline, { nowMs, canAsk }: Means): string[] {
 
 function nextOfHeld(order: Order, canAsk: boolean): string[] {
   const { reference } = order;
-  const resolve = `settled orders resolve ${shellWord(reference)}`;
-  const { accept, reject } = decisionWords(order);
   const check = canAsk ? `, or ask the service again: settled orders check ${shellWord(reference)}` : '.';
   return [
     ...(isHeldUnconfirmed(order)
       ? [`The service did not confirm the payment. Look for it in the service's panel${check}`]
       : []),
-    `${accept}: ${resolve} --accept --reason TEXT`,
-    `${reject}: ${resolve} --reject --reason TEXT`,
+    ...decisionAdvice(order),
   ];
 }
 

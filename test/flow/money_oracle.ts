@@ -212,7 +212,10 @@ export const RULES: Readonly<Record<string, Rule>> = {
     const says = said.page.includes('id="accept"><p><strong>Accept the money:</strong> not possible');
     const { sentences = [], warning = null, raised = [], flags = [] } = accept.body.preview ?? {};
     const captured = sentences.flatMap((line: string) => /what was captured: (.*)\. The ledger/.exec(line)?.[1] ?? []);
+    const advice = [...said.timeline.next, ...said.matters.map(({ detail }) => detail)];
+    const offers = advice.some((line: string) => / --accept --reason TEXT/.test(line));
     return [
+      offers !== (accept.status === 200) && 'the advice says otherwise',
       differs('the answer', String(accept.status), there.length > 0 ? '200' : '409'),
       says !== (accept.status === 409) && 'the page says otherwise',
       captured.length > 0 && differs('captured', list(captured[0].split(', ')), list(there.map(money))),
