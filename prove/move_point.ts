@@ -1,6 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import pg from 'pg';
+import { signalAll } from '../test/support/postgres.ts';
 
 /**
  * Loaded into `settled move` before its own code (`--import`). `MOVE_POINT` is who is killed, from where steps are
@@ -19,26 +19,7 @@ function step(sql: string): void {
   for (const place of Object.keys(steps)) (steps[place] as number)++;
   if (steps[from] !== Number(at)) return;
   if (who === 'mover') process.kill(process.pid, 'SIGKILL');
-  if (who === 'postgres') killAll(serverAndChildren(Number(process.env.MOVE_POSTGRES)));
-}
-
-function killAll(pids: readonly number[]): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, 'SIGKILL');
-    } catch {
-      // It has ended.
-    }
-  }
-}
-
-/** Backends are children of the server. */
-function serverAndChildren(pid: number): number[] {
-  const threads = readdirSync(`/proc/${pid}/task`);
-  const children = threads.flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' '),
-  );
-  return [pid, ...children.filter((child) => child !== '').map(Number)];
+  if (who === 'postgres') signalAll({ pid: Number(process.env.MOVE_POSTGRES) }, 'SIGKILL');
 }
 
 type Query = (...given: unknown[]) => unknown;

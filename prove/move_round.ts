@@ -24,7 +24,8 @@ export type Round = {
   broken: string[];
 };
 
-type Base = { folder: string; links: readonly Link[]; server: PostgresServer };
+/** A store that is copied for each round. `events`: of orders that were added to those of the links. */
+type Base = { folder: string; links: readonly Link[]; events: number; server: PostgresServer };
 type Environment = Record<string, string>;
 
 export const LINKS = 40;
@@ -33,7 +34,7 @@ const TRIES_MAX = 8;
 const WAIT_MAX_MS = 60_000;
 
 /** The settings of a settled on a SQLite file, with a shop that counts how often it was told each notice. */
-export async function openPlace(folder: string) {
+async function openPlace(folder: string) {
   const told = new Map<string, number>();
   const shop = createServer((asked, answer) => {
     const id = String(asked.headers['webhook-id']);
@@ -61,7 +62,7 @@ export async function openPlace(folder: string) {
 type MoveEnd = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
 /** `settled move` as a process. */
-export function move(environment: Environment, to: string, preload: Environment = {}): Promise<MoveEnd> {
+function move(environment: Environment, to: string, preload: Environment = {}): Promise<MoveEnd> {
   const child = spawn(process.execPath, [join(ROOT, 'src/cli/main.ts'), 'move', '--to', to, '--json'], {
     env: { PATH: process.env.PATH ?? '', ...environment, ...preload },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -75,15 +76,15 @@ export function move(environment: Environment, to: string, preload: Environment 
 }
 
 /** A store with links, of which some are paid and the shop was told. */
-export async function seed(folder: string, count = LINKS, paid = PAID_BEFORE): Promise<Link[]> {
+export async function seed(folder: string): Promise<Link[]> {
   mkdirSync(folder);
   const { environment, told, close } = await openPlace(folder);
   try {
     return await whileServed(environment, async (served) => {
       const links: Link[] = [];
-      for (let n = 0; n < count; n++) links.push(await reserve(served, `order-${n}`));
-      await pay(served, links.slice(0, paid));
-      await waitFor(async () => told.size === paid);
+      for (let n = 0; n < LINKS; n++) links.push(await reserve(served, `order-${n}`));
+      await pay(served, links.slice(0, PAID_BEFORE));
+      await waitFor(async () => told.size === PAID_BEFORE);
       return links;
     });
   } finally {
@@ -91,15 +92,25 @@ export async function seed(folder: string, count = LINKS, paid = PAID_BEFORE): P
   }
 }
 
-export async function countSteps(base: Base): Promise<Steps> {
-  const folder = `${base.folder}-counted`;
-  cpSync(base.folder, folder, { recursive: true });
+/** A move in which nothing is killed: its steps, how long it takes, and what differs afterwards. */
+export async function moveOnce({ folder: base, server }: Base) {
+  const folder = `${base}-once`;
+  cpSync(base, folder, { recursive: true });
   const { environment, close } = await openPlace(folder);
-  const { code, stderr } = await move(environment, await base.server.create('counted'), preload('count:start:0', 0));
+  const to = await server.create('once');
+  const startedMs = performance.now();
+  const { code, stdout, stderr } = await move(environment, to, preload('count:start:0', 0));
+  const seconds = (performance.now() - startedMs) / 1000;
   close();
   const [, steps] = /steps: (\{.*\})/.exec(stderr) ?? [];
   if (code !== 0 || steps === undefined) throw new Error(`the move ended with ${code}: ${stderr}`);
-  return JSON.parse(steps) as Steps;
+  let compared = 0;
+  const broken = await compareRows(join(folder, 'settled.db'), to, (_table, rows) => (compared += rows));
+  const { rows } = JSON.parse(stdout) as { rows: number };
+  if (rows !== compared) broken.push(`${rows} rows were moved, and ${compared} compared`);
+  await server.drop('once');
+  rmSync(folder, { recursive: true, force: true });
+  return { rows, seconds, steps: JSON.parse(steps) as Steps, broken };
 }
 
 function preload(point: string, postgres: number): Environment {
@@ -107,7 +118,11 @@ function preload(point: string, postgres: number): Environment {
   return { NODE_OPTIONS: `--import ${program}`, MOVE_POINT: point, MOVE_POSTGRES: String(postgres) };
 }
 
-export async function runRound({ folder: base, links, server }: Base, point: Point, folder: string): Promise<Round> {
+export async function runRound(
+  { folder: base, links, events, server }: Base,
+  point: Point,
+  folder: string,
+): Promise<Round> {
   cpSync(base, folder, { recursive: true });
   const { environment, told, close } = await openPlace(folder);
   const database = `round_${folder.split('-').pop()}`;
@@ -131,7 +146,7 @@ export async function runRound({ folder: base, links, server }: Base, point: Poi
       await pay(serving, links);
       await waitFor(async () => told.size >= links.length - PAID_BEFORE);
     });
-    broken.push(...(await examine(to, links)));
+    broken.push(...(await examine(to, links.length + events)));
     const toldTwice = [...told.values()].filter((times) => times > 1).length;
     if (toldTwice > 0) broken.push(`the shop was told ${toldTwice} notices twice`);
     const wasHit = point.who === 'mover' ? first.signal === 'SIGKILL' : wasKilled;
@@ -229,7 +244,7 @@ async function waitFor(look: () => Promise<boolean>): Promise<void> {
 }
 
 /** Every order was paid once, by the one event that was acknowledged. */
-async function examine(to: string, links: readonly Link[]): Promise<string[]> {
+async function examine(to: string, orders: number): Promise<string[]> {
   const client = new pg.Client(to);
   await client.connect();
   try {
@@ -239,7 +254,7 @@ async function examine(to: string, links: readonly Link[]): Promise<string[]> {
       (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key) AS notices FROM orders o`);
     const wrong = rows.filter(({ settlements, events, notices }) => settlements !== 1 || events !== 1 || notices !== 1);
     return [
-      ...(rows.length === links.length ? [] : [`there are ${rows.length} orders of ${links.length}`]),
+      ...(rows.length === orders ? [] : [`there are ${rows.length} orders of ${orders}`]),
       ...wrong.map((row) => JSON.stringify(row)),
     ];
   } finally {

@@ -10,12 +10,11 @@ import {
   storeFile,
 } from '../store/address.ts';
 import type { MoveCheck, Moved, MoveOptions, MoveProgress } from '../store/move/move.ts';
-import { type Clock, inWords, stayAlive, systemClock } from '../work/clock.ts';
+import { inWords, stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report, readGivenFile } from './command.ts';
 import { UsageError } from './exit.ts';
 import { inBytes } from './output.ts';
-import { openProgress } from './progress.ts';
-import type { Screen } from './screen.ts';
+import { openProgress, type Progress } from './progress.ts';
 
 export const moveStoreCommand = defineCommand({
   usage: 'move',
@@ -51,35 +50,44 @@ export const moveStoreCommand = defineCommand({
     const move: MoveOptions = { path: store.path, to, keyIds, clock: systemClock };
     if (options['dry-run']) return reportOfCheck(await checkMove(move), move);
     const release = stayAlive();
-    const progress = showSteps(print, screen, systemClock);
+    const line = openProgress(print, screen, systemClock);
+    let startMs: number | null = null;
+    const onProgress = (progress: MoveProgress) => {
+      startMs ??= systemClock.monotonicMs();
+      if (!json) void line.show(shown(progress, systemClock.monotonicMs() - startMs));
+    };
     try {
-      const onProgress = json ? async () => {} : progress.onProgress;
       return reportOf(await moveStore({ ...move, onProgress }), to, settings);
     } finally {
-      await progress.end();
+      await line.end();
       release();
     }
   },
 });
 
+/** Before this, the time that a move takes cannot be foreseen. */
+const FORESEEN_AFTER_MS = 1_000;
+
+function shown({ step, table, done, all }: MoveProgress, tookMs: number): Progress {
+  const leftMs = tookMs < FORESEEN_AFTER_MS ? null : (tookMs / done) * (all - done);
+  return { done, all, words: `${step} ${table}: ${Math.floor((100 * done) / all)} % of the move`, leftMs };
+}
+
 function targetOf(given: string | undefined, file: string | undefined): PostgresAddress {
   if ((given === undefined) === (file === undefined)) {
     throw new UsageError('`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.');
   }
-  const [name, text] =
-    given === undefined
-      ? [
-          'to-file',
-          readGivenFile('to-file', file ?? '')
-            .toString()
-            .trim(),
-        ]
-      : ['to', given];
-  if (!isPostgresUrl(text)) throw new UsageError(`--${name} is not an address: write postgres://user@host/database.`);
+  const name = file === undefined ? '--to' : '--to-file';
+  const text =
+    given ??
+    readGivenFile('to-file', file ?? '')
+      .toString()
+      .trim();
+  if (!isPostgresUrl(text)) throw new UsageError(`${name} is not an address: write postgres://user@host/database.`);
   try {
     return postgresAddress(text);
   } catch (error) {
-    throw new UsageError(`--${name} ${(error as Error).message}.`);
+    throw new UsageError(`${name} ${(error as Error).message}.`);
   }
 }
 
@@ -138,24 +146,4 @@ function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
     ...(operatorToken === null ? [`  SETTLED_OPERATOR_TOKEN_FILE: a file with what ${token} holds`] : []),
     'docs/postgres.md has the settings of several replicas. Keep the SQLite file: no settled serves it any more.',
   ];
-}
-
-/** Before this, the time that a step takes cannot be foreseen. */
-const FORESEEN_AFTER_MS = 1_000;
-
-/** Shows how far a move is: each step counts its rows from the beginning. */
-function showSteps(print: (text: string) => Promise<boolean>, screen: Screen, clock: Clock) {
-  const line = openProgress(print, screen, clock);
-  let [last, sinceMs] = ['', 0];
-  const onProgress = async ({ step, rows, rowsMax }: MoveProgress): Promise<void> => {
-    const nowMs = clock.monotonicMs();
-    if (step !== last) {
-      [last, sinceMs] = [step, nowMs];
-      await line.end();
-    }
-    const isForeseen = rows > 0 && nowMs - sinceMs >= FORESEEN_AFTER_MS;
-    const leftMs = isForeseen ? ((nowMs - sinceMs) / rows) * (rowsMax - rows) : null;
-    await line.show({ done: rows, all: rowsMax, words: `${step}: ${rows} of about ${rowsMax} rows`, leftMs });
-  };
-  return { onProgress, end: line.end };
 }

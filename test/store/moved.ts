@@ -56,7 +56,7 @@ async function moveCopy(file: string): Promise<{ path: string; url: string; move
     to: postgresAddress(url),
     keyIds: [KEY],
     clock: systemClock,
-    onProgress: async () => {},
+    onProgress: () => {},
   });
   return { path, url, moved };
 }

@@ -230,8 +230,8 @@ async function whenEnded(server: ChildProcess): Promise<void> {
   if (server.exitCode === null && server.signalCode === null) await once(server, 'exit');
 }
 
-/** Backends are children of the server, each in its own process group. */
-function signalAll(server: ChildProcess, signal: NodeJS.Signals): void {
+/** Signals a server and its backends: they are its children, each in its own process group. */
+export function signalAll(server: { readonly pid?: number | undefined }, signal: NodeJS.Signals): void {
   const pid = server.pid as number;
   let children: string[] = [];
   try {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { existsSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
@@ -7,29 +6,23 @@ import type { PostgresAddress } from '../address.ts';
 import { keysInUse } from '../engine.ts';
 import { newer, readMigrations } from '../migrate.ts';
 import { storeFault } from '../postgres/faults.ts';
-import { migrate, refuseOthersTables } from '../postgres/open.ts';
+import { migrate } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
 import { isFirstStart, openForReading, refuseFolder } from '../sqlite/file.ts';
-import { moved, refuseForeign } from '../sqlite/identity.ts';
-import { type Lock, lockStore, openForWriting, tryLockStore } from '../sqlite/open.ts';
-import { openSource, type Source, sourceColumns } from './source.ts';
+import { keysGiven, moved, refuseForeign } from '../sqlite/identity.ts';
+import { lockStore, openForWriting, tryLockStore } from '../sqlite/open.ts';
+import { type Copied, copyTable, digestTable } from './copy.ts';
 import { type MovedTable, movedTables } from './tables.ts';
 import {
-  addRows,
   claimTarget,
   connectTarget,
-  continueNumbers,
-  countRows,
   type Destination,
-  digestRange,
-  emptyTables,
+  type Holds,
   inTransaction,
-  lookAtTarget,
-  type MovedInstance,
+  lookInto,
   notEmpty,
   openTarget,
   takeTurn,
-  targetColumns,
 } from './target.ts';
 
 /** What to move, where to, and the secrets keys given. */
@@ -42,70 +35,55 @@ export type MoveOptions = {
   clock: Clock;
 };
 
-/** The progress of a move, for a person who waits. */
-export type MoveProgress = { step: 'copying' | 'comparing'; rows: number; rowsMax: number };
-type Shown = { onProgress: (progress: MoveProgress) => Promise<void> };
+/** The progress of a move, for a person who waits: each row is copied and then compared. */
+export type MoveProgress = { step: 'copying' | 'comparing'; table: string; done: number; all: number };
 
-export type Moved = {
-  /** Whether an earlier move had completed already. */
-  wasMoved: boolean;
-  tables: { table: string; rows: number; sha256: string }[];
-};
+/** `wasMoved`: an earlier move had completed already. */
+export type Moved = { wasMoved: boolean; tables: Copied[] };
 
 /**
  * Moves a SQLite store that no process serves into an empty PostgreSQL database. A move that was interrupted begins
  * anew. The file is marked as moved before the database is opened to replicas, so that never both are served. Faults:
  * those of both engines, `store_foreign`, `store_moved`, `store_in_use`.
  */
-export async function moveStore(options: MoveOptions & Shown): Promise<Moved> {
-  const { path, to, clock } = options;
+export async function moveStore(
+  options: MoveOptions & { onProgress: (progress: MoveProgress) => void },
+): Promise<Moved> {
+  const { path, to, keyIds, clock, onProgress } = options;
   const lock = lockStore(path);
-  let db: Database | null = null;
-  let target: Destination | null = null;
   try {
-    db = openLocked(options, lock);
-    const source = readSource(db, options);
-    target = await connectTarget(options);
-    await takeTurn(target);
-    if ((await lookInto(target, source)) === 'store') return { wasMoved: true, tables: [] };
-    await migrate(new Servers({ ...to, clock }));
-    await claimTarget(target, source.instance.instance_id);
-    const tables = await copyStore(options, db, target);
-    db.prepare('UPDATE instance SET moved_to = ?').run(to.name);
-    await openMarked(target, source);
-    return { wasMoved: false, tables };
-  } catch (error) {
-    throw storeFault(error, to.name);
+    // As a start would: migrates it, and returns the leases of a killed process.
+    const opening = { path, ...keyNames(keyIds), newInstanceId: '', movesTo: to.name, nowMs: clock.nowMs() };
+    const { db } = openForWriting(opening, lock);
+    return await betweenBoth(options, db, async (target, { instanceId, holds }) => {
+      if (holds === 'store') return { wasMoved: true, tables: [] };
+      await migrate(new Servers({ ...to, clock }));
+      await claimTarget(target, instanceId);
+      const tables = await copyStore(db, target, onProgress);
+      db.prepare('UPDATE instance SET moved_to = ?').run(to.name);
+      await openMarked(db, target);
+      return { wasMoved: false, tables };
+    });
   } finally {
-    db?.close();
     lock.close();
-    await target?.client.end().catch(() => {});
   }
 }
 
 /** What can be known about a move beforehand. `bytes`: of the file and its log. `holds`: what the database has. */
-export type MoveCheck = { isServed: boolean; bytes: number; holds: 'nothing' | 'copy' | 'store' };
+export type MoveCheck = { isServed: boolean; bytes: number; holds: Holds['what'] };
 
-/** Examines both sides, and changes neither. The file may be served. Faults: those that a move would end with. */
+/** Examines both sides, and changes neither. The file may be served. Faults: those that a move would begin with. */
 export async function checkMove(options: MoveOptions): Promise<MoveCheck> {
-  const { path, to } = options;
+  const { path } = options;
   const lock = tryLockStore(path);
   lock?.close();
-  let db: Database | null = null;
-  let target: Destination | null = null;
-  try {
-    refuseForeign(path);
-    db = openForReading(path);
-    const source = readSource(db, options);
-    const bytes = statSync(path).size + (existsSync(`${path}-wal`) ? statSync(`${path}-wal`).size : 0);
-    target = await connectTarget(options);
-    return { isServed: lock === null, bytes, holds: await lookInto(target, source) };
-  } catch (error) {
-    throw storeFault(error, to.name);
-  } finally {
-    db?.close();
-    await target?.client.end().catch(() => {});
-  }
+  refuseForeign(path);
+  const bytes = statSync(path).size + (existsSync(`${path}-wal`) ? statSync(`${path}-wal`).size : 0);
+  return betweenBoth(options, openForReading(path), async (_target, { holds }) => ({
+    isServed: lock === null,
+    bytes,
+    holds,
+  }));
 }
 
 /** Refuses a path that has no database: `store_missing`, `configuration_invalid`. */
@@ -120,114 +98,127 @@ export function refuseMissing(path: string): void {
   );
 }
 
-/** Opens the file as a start would: migrates it, and returns the leases of a killed process. */
-function openLocked({ path, keyIds, to, clock }: MoveOptions, lock: Lock): Database {
-  const [secretsKeyId = '', ...olderKeyIds] = keyIds;
-  const names = { path, secretsKeyId, olderKeyIds, newInstanceId: '', movesTo: to.name };
-  return openForWriting({ ...names, nowMs: clock.nowMs() }, lock).db;
+function keyNames([secretsKeyId = '', ...olderKeyIds]: readonly string[]) {
+  return { secretsKeyId, olderKeyIds };
 }
 
-type FileState = { instance: MovedInstance; movedTo: string | null };
+/** `holds`: what the target has; `store`: this one, moved already. */
+type Sides = { instanceId: string; holds: Holds['what'] };
+
+/** Connects to the target, with no other mover there, and refuses what cannot be moved there. Closes both sides at the end. */
+async function betweenBoth<T>(
+  options: MoveOptions,
+  db: Database,
+  work: (target: Destination, sides: Sides) => Promise<T>,
+): Promise<T> {
+  let target: Destination | null = null;
+  try {
+    const { instanceId, movedTo } = readSource(db, options);
+    target = await connectTarget(options);
+    await takeTurn(target);
+    const { what: holds, instanceId: there } = await lookInto(target);
+    const isThis = there === instanceId && (holds === 'copy' || movedTo !== null);
+    if (holds !== 'nothing' && !isThis) throw notEmpty(target.name);
+    return await work(target, { instanceId, holds });
+  } catch (error) {
+    throw storeFault(error, options.to.name);
+  } finally {
+    db.close();
+    await target?.client.end().catch(() => {});
+  }
+}
+
+type InstanceRow = {
+  instance_id: string;
+  secrets_key_id: string;
+  // A file of an earlier settled lacks these until it is opened for the move.
+  secrets_key_others?: string;
+  moved_to?: string | null;
+};
 
 /** What the file says about itself. Refuses one that cannot be moved there: `store_newer`, `store_moved`, `secrets_key_wrong`. */
-function readSource(db: Database, { path, to, keyIds }: MoveOptions): FileState {
+function readSource(db: Database, { path, to, keyIds }: MoveOptions): { instanceId: string; movedTo: string | null } {
   const version = Number(db.pragma('user_version', { simple: true }));
   if (version > readMigrations('sqlite').length) throw newer(path, `has version ${version}, made by a newer settled`);
-  const row = db.prepare('SELECT * FROM instance').get() as MovedInstance & { moved_to: string | null };
-  // A file of an earlier settled lacks columns until it is opened for the move.
+  const row = db.prepare('SELECT * FROM instance').get() as InstanceRow;
   const { instance_id, secrets_key_id, secrets_key_others = '', moved_to: movedTo = null } = row;
   if (movedTo !== null && movedTo !== to.name) throw moved(path, movedTo);
-  const [secretsKeyId = '', ...olderKeyIds] = keyIds;
-  const keyPlaces = { current: `SETTLED_SECRETS_KEY, or the file ${path}.key`, older: `the file ${path}.key.ID` };
-  const given = { name: path, secretsKeyId, olderKeyIds, keyPlaces };
-  keysInUse(given, { secretsKeyId: secrets_key_id, otherKeyIds: secrets_key_others });
-  const { created_at_ms, alive_at_ms, generation, restored_from_ms } = row;
-  const times = { created_at_ms, alive_at_ms, generation, restored_from_ms };
-  return { instance: { instance_id, secrets_key_id, secrets_key_others, ...times }, movedTo };
+  const noted = { secretsKeyId: secrets_key_id, otherKeyIds: secrets_key_others };
+  keysInUse(keysGiven({ path, ...keyNames(keyIds) }), noted);
+  return { instanceId: instance_id, movedTo };
 }
 
-/** What the target has; `store`: this one, moved already. Refuses another store, and tables of another program. */
-async function lookInto(target: Destination, { instance, movedTo }: FileState): Promise<MoveCheck['holds']> {
-  const { tables, instance: found } = await lookAtTarget(target);
-  if (found === null) {
-    refuseOthersTables(target.name, tables);
-    return 'nothing';
-  }
-  if (found.instanceId !== instance.instance_id) throw notEmpty(target.name);
-  if (found.moving !== null) return 'copy';
-  if (movedTo === null) throw notEmpty(target.name);
-  return 'store';
-}
-
-/** Copies all rows in one transaction, then compares them as both sides read them. */
-async function copyStore({ onProgress }: Shown, db: Database, target: Destination): Promise<Moved['tables']> {
-  const source = openSource(db);
-  const tables = movedTables(sourceColumns(db), await targetColumns(target));
-  const estimated = tables.reduce((sum, table) => sum + source.estimateRows(table), 0);
-  let done = 0;
-  const show = (step: MoveProgress['step'], rows: number) => {
-    done += rows;
-    return onProgress({ step, rows: done, rowsMax: Math.max(done, estimated) });
-  };
-  await inTransaction(target, async () => {
-    await emptyTables(target, tables);
-    for (const table of tables) {
-      for (const { lines } of source.ranges(table)) {
-        await addRows(target, table, lines.bytes);
-        await show('copying', lines.rows);
-      }
-    }
-    await continueNumbers(target, tables, source.highestKey);
-  });
-  await target.client.query('ANALYZE');
-  done = 0;
-  const compared: Moved['tables'] = [];
-  for (const table of tables) {
-    compared.push(await compareTable(source, target, table, (rows) => show('comparing', rows)));
-  }
-  return compared;
-}
-
-/** The digest of a table is one over the digests of its ranges. */
-async function compareTable(
-  source: Source,
+/** Copies all rows in one transaction, then compares what the database has with what was sent. */
+async function copyStore(
+  db: Database,
   target: Destination,
-  table: MovedTable,
-  show: (rows: number) => Promise<void>,
-): Promise<Moved['tables'][number]> {
-  const hash = createHash('sha256');
-  let rows = 0;
-  for (const { number, lines } of source.ranges(table)) {
-    if (!lines.digest.equals(await digestRange(target, table, number))) throw unequal(target, table);
-    hash.update(lines.digest);
-    rows += lines.rows;
-    await show(lines.rows);
+  onProgress: (progress: MoveProgress) => void,
+): Promise<Copied[]> {
+  const { client } = target;
+  const tables = await movedTables(db, client);
+  const rowsOf = ({ name }: MovedTable) => db.prepare(`SELECT count(*) FROM ${name}`).pluck().get() as number;
+  const all = 2 * tables.reduce((sum, table) => sum + rowsOf(table), 0);
+  let done = 0;
+  const counted =
+    (step: MoveProgress['step'], { name: table }: MovedTable) =>
+    (rows: number) => {
+      done += rows;
+      onProgress({ step, table, done, all });
+    };
+  const copied = await inTransaction(target, async () => {
+    // Removes what an earlier move left, and checks references at the end of each statement, which bounds the server's memory.
+    await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}; SET CONSTRAINTS ALL IMMEDIATE`);
+    const each: Copied[] = [];
+    for (const table of tables) each.push(await copyTable(db, client, table, counted('copying', table)));
+    await continueNumbers(db, target, tables);
+    return each;
+  });
+  await client.query('ANALYZE');
+  for (const [at, table] of tables.entries()) {
+    if ((await digestTable(client, table, counted('comparing', table))) === copied[at]?.sha256) continue;
+    throw new Fault(
+      'terminal',
+      'store_failed',
+      `What ${target.name} holds of the table ${table.name} is not what was copied there. Nothing is lost: the SQLite store ` +
+        'is as it was. See that nothing else writes to that database, and give the command again.',
+    );
   }
-  if ((await countRows(target, table)) !== rows) throw unequal(target, table);
-  return { table: table.name, rows, sha256: hash.digest('hex') };
+  return copied;
 }
 
-function unequal({ name }: Destination, { name: table }: MovedTable): Fault {
-  return new Fault(
-    'terminal',
-    'store_failed',
-    `What ${name} holds of the table ${table} is not what was copied there. Nothing is lost: the SQLite store is as it ` +
-      'was. See that nothing else writes to that database, and give the command again.',
-  );
+/** Makes new rows continue after the highest keys that the file has ever given, and counts the rows. */
+async function continueNumbers(db: Database, { client }: Destination, tables: readonly MovedTable[]): Promise<void> {
+  for (const { name, numbered } of tables) {
+    if (numbered === null) continue;
+    const given = `SELECT max(${numbered}) AS key FROM ${name} UNION SELECT seq FROM sqlite_sequence WHERE name = '${name}'`;
+    const high = db.prepare(`SELECT coalesce(max(key), 0) FROM (${given})`).pluck().get() as number;
+    const values = [name, numbered, Math.max(1, high), high > 0];
+    await client.query('SELECT setval(pg_get_serial_sequence($1, $2), $3, $4)', values);
+  }
+  for (const table of ['inbox', 'outbox']) {
+    await client.query(
+      `UPDATE counted SET to_key = (SELECT coalesce(max(key), 0) FROM ${table}), n = (SELECT count(*) FROM ${table})
+       WHERE name = $1`,
+      [table],
+    );
+  }
 }
+
+const INSTANCE = `
+  SELECT instance_id, secrets_key_id, secrets_key_others, created_at_ms, alive_at_ms, generation, restored_from_ms
+  FROM instance`;
 
 /** The file is marked as moved, so nothing serves until this is done: a failure says so. */
-async function openMarked(target: Destination, { instance }: FileState): Promise<void> {
+async function openMarked(db: Database, target: Destination): Promise<void> {
   try {
-    await openTarget(target, instance);
+    await openTarget(target, db.prepare(INSTANCE).get() as object);
   } catch (error) {
     const fault = storeFault(error, target.name);
     if (!(fault instanceof Fault)) throw fault;
-    const { kind, code, message } = fault;
     throw new Fault(
-      kind,
-      code,
-      `${message} The file is marked as moved, so nothing serves until the same command has completed the move.`,
+      fault.kind,
+      fault.code,
+      `${fault.message} The file is marked as moved, so nothing serves until the same command has completed the move.`,
       { cause: error },
     );
   }

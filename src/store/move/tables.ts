@@ -1,51 +1,7 @@
-/**
- * The tables that a move copies, each after those that it refers to. A range of a table has the rows whose keys lie
- * between two multiples of its width.
- */
+import type { Database } from 'better-sqlite3';
+import type pg from 'pg';
 
-/** Rows of a range. Fewer for rows that hold deliveries of up to 256 KiB. */
-const WIDTH = { rows: 10_000, bodies: 1_000, runs: 1 } as const;
-
-type Layout = {
-  /** The first column of the primary key, an integer; null if the table is small and has none: it is one range then. */
-  lead: string | null;
-  width: number;
-};
-
-const rows = (lead: string): Layout => ({ lead, width: WIDTH.rows });
-
-const LAYOUTS: Readonly<Record<string, Layout>> = {
-  orders: rows('key'),
-  order_customer: rows('order_key'),
-  order_word: rows('order_key'),
-  link: rows('key'),
-  settlement: rows('order_key'),
-  ledger: rows('order_key'),
-  hold: rows('order_key'),
-  history: rows('key'),
-  payment: rows('order_key'),
-  reported_payment: rows('order_key'),
-  inbox: rows('key'),
-  inbox_body: { lead: 'inbox_key', width: WIDTH.bodies },
-  hint: { lead: 'key', width: WIDTH.bodies },
-  rejection: rows('key'),
-  outbox: rows('key'),
-  attention: rows('key'),
-  drift: rows('key'),
-  link_check: rows('link_key'),
-  check_reason: rows('link_key'),
-  opening: rows('link_key'),
-  api_request: rows('number'),
-  api_state: rows('one'),
-  shop_failure: rows('one'),
-  access_token: rows('key'),
-  session: rows('key'),
-  sign_in_link: { lead: null, width: 1 },
-  audit: rows('number'),
-  audit_head: rows('one'),
-  bulk_run: rows('key'),
-  bulk_item: { lead: 'run_key', width: WIDTH.runs },
-};
+/** The tables that a move copies: all that both engines have, but for those named here. */
 
 /** Tables whose rows are not copied: `openTarget` and triggers of the target make them. `move_range`: of moves by 0.3.0 and before. */
 export const NOT_MOVED = {
@@ -56,66 +12,69 @@ export const NOT_MOVED = {
 /** Columns that only PostgreSQL has, and the source's column for each: SQLite's keys are the feed's positions. */
 const MADE_OF: Readonly<Record<string, string>> = { 'outbox.position': 'key' };
 /** Columns that only PostgreSQL has, and that its triggers fill. */
-const FILLED_BY_TARGET = new Set(
-  ['reason_after', 'heard_after', 'again_reason', 'again_rank'].map((column) => `link_check.${column}`),
+const FILLED_BY_TARGET = ['reason_after', 'heard_after', 'again_reason', 'again_rank'].map(
+  (name) => `link_check.${name}`,
 );
 
-/** A column in both engines' terms. `keyPlace`: its place in the primary key, from 1; 0 if it is not part of it. */
-export type SourceColumn = { table: string; name: string; keyPlace: number };
-export type TargetColumn = { table: string; name: string; type: string; isIdentity: boolean };
-
-type Column = { name: string; type: string; sourceName: string };
-
-export type MovedTable = Layout & {
+export type MovedTable = {
   name: string;
-  /** The columns of the primary key come first. */
-  columns: readonly Column[];
-  keyColumns: readonly Column[];
-  /** Whether the target numbers new rows by a sequence. */
-  hasSequence: boolean;
+  /** `sourceName`: the source's column that it is made of. */
+  columns: readonly { name: string; type: string; sourceName: string }[];
+  /** The columns of the primary key, in its order. */
+  key: readonly string[];
+  /** The column that the target numbers by a sequence; null if there is none. */
+  numbered: string | null;
 };
 
-/** The tables to move. Throws if the schema has a table or a column that this file does not know. */
-export function movedTables(source: readonly SourceColumn[], target: readonly TargetColumn[]): MovedTable[] {
+/** `keyPlace`: its place in the primary key, from 1; 0 if it is not part of it. */
+type SourceColumn = { table: string; name: string; keyPlace: number };
+type TargetColumn = { table: string; name: string; type: string; isIdentity: boolean };
+
+const SOURCE_COLUMNS = `
+  SELECT t.name AS "table", c.name, c.pk AS keyPlace FROM sqlite_schema t JOIN pragma_table_info(t.name) c
+  WHERE t.type = 'table' ORDER BY t.name, c.cid`;
+const TARGET_COLUMNS = `
+  SELECT table_name::text AS "table", column_name::text AS name, data_type::text AS type, is_identity = 'YES' AS "isIdentity"
+  FROM information_schema.columns WHERE table_schema = current_schema() ORDER BY table_name, ordinal_position`;
+
+/** The tables to move, each after those that it refers to. Throws if one engine has what the other cannot keep or fill. */
+export async function movedTables(db: Database, client: pg.Client): Promise<MovedTable[]> {
+  const source = (db.prepare(SOURCE_COLUMNS).all() as SourceColumn[]).filter(without(NOT_MOVED.sqlite));
+  const target = (await client.query<TargetColumn>(TARGET_COLUMNS)).rows.filter(without(NOT_MOVED.postgres));
+  const sourceName = ({ table, name }: TargetColumn) =>
+    source.some((one) => one.table === table && one.name === name) ? name : MADE_OF[`${table}.${name}`];
+  const filled = target.filter(({ table, name }) => !FILLED_BY_TARGET.includes(`${table}.${name}`));
   const unknown = [
-    ...unknownTables(source, NOT_MOVED.sqlite),
-    ...unknownTables(target, NOT_MOVED.postgres),
-    ...source.filter(
-      ({ table, name }) => table in LAYOUTS && !target.some((one) => one.table === table && one.name === name),
-    ),
+    ...source.filter(({ table, name }) => !target.some((one) => one.table === table && one.name === name)),
+    ...filled.filter((column) => sourceName(column) === undefined),
   ];
-  if (unknown.length > 0)
+  if (unknown.length > 0) {
     throw new Error(`a move does not know ${unknown.map(({ table, name }) => `${table}.${name}`)}`);
-  return Object.entries(LAYOUTS).map(([name, layout]) => {
-    const mine = source.filter(({ table }) => table === name);
-    const keys = mine.filter(({ keyPlace }) => keyPlace > 0).sort((a, b) => a.keyPlace - b.keyPlace);
-    const place = (column: string) => keys.findIndex((key) => key.name === column);
-    const columns = target
-      .filter((column) => column.table === name && !FILLED_BY_TARGET.has(`${name}.${column.name}`))
-      .map((column) => ({ ...column, sourceName: sourceName(column, mine) }))
-      .sort((a, b) => order(place(a.name)) - order(place(b.name)));
+  }
+  return inOrder(db, source).map((name) => {
+    const columns = filled.filter(({ table }) => table === name);
+    const keys = source.filter(({ table, keyPlace }) => table === name && keyPlace > 0);
     return {
-      ...layout,
       name,
-      columns,
-      keyColumns: columns.slice(0, keys.length),
-      hasSequence: columns.some(({ isIdentity }) => isIdentity),
+      columns: columns.map((column) => ({ ...column, sourceName: sourceName(column) as string })),
+      key: keys.sort((a, b) => a.keyPlace - b.keyPlace).map((column) => column.name),
+      numbered: columns.find(({ isIdentity }) => isIdentity)?.name ?? null,
     };
   });
 }
 
-function unknownTables<C extends { table: string }>(columns: readonly C[], notMoved: readonly string[]): C[] {
-  return columns.filter(({ table }) => !(table in LAYOUTS) && !notMoved.includes(table));
+function without(tables: readonly string[]) {
+  return ({ table }: { table: string }) => !tables.includes(table);
 }
 
-function sourceName({ table, name }: TargetColumn, source: readonly SourceColumn[]): string {
-  if (source.some((column) => column.name === name)) return name;
-  const made = MADE_OF[`${table}.${name}`];
-  if (made === undefined) throw new Error(`a move does not know how to fill ${table}.${name}`);
-  return made;
-}
-
-/** Other columns come after the key. */
-function order(place: number): number {
-  return place < 0 ? Number.MAX_SAFE_INTEGER : place;
+/** The names of the tables, each after those that it refers to. */
+function inOrder(db: Database, columns: readonly SourceColumn[]): string[] {
+  const ordered = new Set<string>();
+  const add = (name: string): void => {
+    if (ordered.has(name)) return;
+    for (const { table } of db.pragma(`foreign_key_list(${name})`) as { table: string }[]) add(table);
+    ordered.add(name);
+  };
+  for (const { table } of columns) add(table);
+  return [...ordered];
 }

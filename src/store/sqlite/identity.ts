@@ -81,7 +81,8 @@ export function moved(path: string, to: string): Fault {
   );
 }
 
-function keysGiven({ path, ...options }: InstanceOptions): KeysGiven {
+/** The keys that are given for a file, with the places in which they may be. */
+export function keysGiven({ path, ...options }: Omit<InstanceOptions, 'nowMs'>): KeysGiven {
   const keyPlaces = {
     current: `SETTLED_SECRETS_KEY, or the file ${path}.key`,
     older: `SETTLED_SECRETS_KEY_PREVIOUS, or the file ${path}.key.ID`,
