@@ -42,7 +42,7 @@ ${events(link)}
 <div class="log-head"><h3 id="log-title">Log</h3><p class="hint">Kept in this browser only.</p>
 <button type="button" class="button quiet small" data-clear-log>Clear the log</button></div>
 <p class="unseen" role="status" data-announce></p>
-<ol class="log" data-log aria-labelledby="log-title"></ol>
+<ol class="log" tabindex="0" data-log aria-labelledby="log-title"></ol>
 <p class="hint" data-log-empty>Nothing yet.</p>
 ${linkData(link)}
 </section>`;

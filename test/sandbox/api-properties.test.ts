@@ -111,6 +111,7 @@ describe('the rate limit', () => {
           const nowMs = sandbox.clock.nowMs();
           for (let request = 0; request < requests; request++) {
             const { status, headers } = await sandbox.call('/merchant/profile');
+            expect(headers.get('x-ratelimit-limit')).toBe('60');
             const lastMinute = acceptedMs.filter((atMs) => nowMs - atMs < 60_000);
             if (status === 200) {
               expect(lastMinute.length).toBeLessThan(60);

@@ -10,8 +10,20 @@ const LINKS = '/payment-links';
 /** A clock that stands still unless it is turned. */
 const STILL = 1e-9;
 
+/** [method, path, body, status of a request that is right], of a link's address. */
+function everyEndpoint(link: string): [string, string, object | undefined, number][] {
+  return [
+    ['GET', PROFILE, undefined, 200],
+    ['POST', LINKS, BARE, 201],
+    ['GET', LINKS, undefined, 200],
+    ['GET', link, undefined, 200],
+  ];
+}
+
 describe('the API key', () => {
   it.each([
+    ['one header with the key', { 'x-api-key': 'key' }, 200],
+    ['the other header with the key', { authorization: 'Bearer key' }, 200],
     ['both headers with the key', { 'x-api-key': 'key', authorization: 'Bearer key' }, 200],
     ['a scheme in small letters', { authorization: 'bearer key' }, 200],
     ['two headers that disagree', { 'x-api-key': 'key', authorization: 'Bearer other' }, 401],
@@ -19,6 +31,7 @@ describe('the API key', () => {
     ['another scheme beside the key', { 'x-api-key': 'key', authorization: 'Basic a2V5' }, 401],
     ['the key without a scheme', { authorization: 'key' }, 401],
     ['an empty key', { 'x-api-key': '' }, 401],
+    ['another key', { authorization: 'Bearer wrong' }, 401],
     ['the start of the key', { 'x-api-key': 'ke' }, 401],
     ['no header', {}, 401],
   ])('%s', async (_what, headers: Record<string, string>, status) => {
@@ -27,6 +40,31 @@ describe('the API key', () => {
     expect(response.status).toBe(status);
     expect(response.headers.get('www-authenticate')).toBe(status === 401 ? 'Bearer' : null);
     expect(response.headers.has('x-ratelimit-limit')).toBe(status === 200);
+  });
+
+  it.each(['production', 'sandbox'] as const)(
+    'opens every endpoint in %s, and another answers 401',
+    async (environment) => {
+      const sandbox = await startTestSandbox({ environment });
+      const link = `${LINKS}/${(await create(sandbox, BARE)).id}`;
+      for (const [method, path, body, status] of everyEndpoint(link)) {
+        const answer = await sandbox.call(path, { method, body });
+        expect([path, answer.status]).toEqual([
+          path,
+          environment === 'sandbox' && path === LINKS && !body ? 403 : status,
+        ]);
+        const wrong = await sandbox.call(path, { method, body, headers: { 'x-api-key': 'wrong' } });
+        expect(wrong.status).toBe(401);
+      }
+    },
+  );
+
+  it('of an inactive merchant opens no endpoint', async () => {
+    const sandbox = await startTestSandbox({ merchantInactive: true });
+    for (const [method, path, body] of everyEndpoint(`${LINKS}/pl_1`)) {
+      const answer = await sandbox.call(path, { method, body });
+      expect(answer).toMatchObject({ status: 403, body: { error: { code: 'merchant_inactive' } } });
+    }
   });
 
   it('must be right in both headers if it is in both', async () => {
@@ -65,6 +103,15 @@ describe('the rate limit', () => {
     await sandbox.call(`${LINKS}/unknown`);
     await sandbox.call(PROFILE, { method: 'DELETE' });
     expect((await sandbox.call(PROFILE)).headers.get('x-ratelimit-remaining')).toBe('56');
+  });
+
+  it('holds for every endpoint', async () => {
+    const sandbox = await startTestSandbox({ rateLimit: 1 });
+    expect((await sandbox.call(PROFILE)).status).toBe(200);
+    for (const [method, path, body] of everyEndpoint(`${LINKS}/pl_1`)) {
+      const { status, headers } = await sandbox.call(path, { method, body });
+      expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true]);
+    }
   });
 
   it('sends no headers if it is off', async () => {
@@ -107,11 +154,32 @@ describe('a creation', () => {
     ['amount', [undefined, null, '30', '30.00', 25, 0, -30, 30.001, 1e13, true, [30]]],
     ['externalReference', ['', 7, {}]],
     ['description', [7, []]],
-    ['expiresAt', ['', 'tomorrow', '2099-01-01', '2099-01-01T00:00:00', '2099-02-30T00:00:00Z', 4_102_444_800_000]],
+    [
+      'expiresAt',
+      [
+        '',
+        'tomorrow',
+        '2099-01-01',
+        '2099-01-01T00:00:00',
+        '2099-02-30T00:00:00Z',
+        '2020-01-01T00:00:00Z',
+        4_102_444_800_000,
+      ],
+    ],
     ['metadata', ['{}', [], 7]],
     [
       'webhookUrl',
-      ['', 'x', 'ftp://shop.example', 'http://', 'http://a b', 'http://a:99999', 'javascript:alert(1)', 7],
+      [
+        '',
+        'x',
+        'ftp://shop.example',
+        'mailto:a@b.example',
+        'http://',
+        'http://a b',
+        'http://a:99999',
+        'javascript:alert(1)',
+        7,
+      ],
     ],
     ['webhookSecret', ['', 7]],
     ['callbackUrl', ['', 'javascript:alert(1)', 'data:text/html,x', 7]],
@@ -139,6 +207,14 @@ describe('a creation', () => {
     const link = await create(sandbox, { ...BARE, currency: 'USD', isMultiUse: true, status: 'EXPIRED', x: 1 });
     expect(link).toMatchObject({ currency: 'BRL', isMultiUse: false, status: 'ACTIVE' });
     expect(link).not.toHaveProperty('x');
+  });
+
+  it('with an externalReference that exists is 409, and creates nothing', async () => {
+    const sandbox = await startTestSandbox();
+    await create(sandbox, { ...BARE, externalReference: 'order-1' });
+    const { status, body } = await sandbox.call(LINKS, { body: { ...RICH, externalReference: 'order-1' } });
+    expect([status, body.error.field]).toEqual([409, 'externalReference']);
+    expect((await sandbox.call(LINKS)).body.pagination.total).toBe(1);
   });
 
   it('takes null as a field that is not given', async () => {
@@ -170,6 +246,12 @@ describe('a creation', () => {
 });
 
 describe('a request for an unknown address', () => {
+  it('names no link: 404 with the right key', async () => {
+    const sandbox = await startTestSandbox();
+    expect((await sandbox.call(`${LINKS}/pl_unknown`)).status).toBe(404);
+    expect((await sandbox.call(`${LINKS}/%E0%A4%A`)).status).toBe(404);
+  });
+
   it.each(['', '/', '/unknown', `${LINKS}/`, `${LINKS}/a/b`, '/Payment-Links'])('%j is 404', async (path) => {
     const sandbox = await startTestSandbox();
     const answer = await sandbox.call(path, { headers: { 'x-api-key': 'wrong' } });

@@ -1,6 +1,4 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { TestSandbox } from '../support/sandbox.ts';
 
 /** A creation with every field, and one with no more than it needs. */
@@ -42,19 +40,4 @@ export async function paymentStatusesTold(sandbox: TestSandbox, id: string): Pro
   const { events } = (await sandbox.control(`/events?link=${id}`)).body;
   const told = events.filter(({ kind }: { kind: string }) => kind === 'payment_link.payment_status_changed');
   return told.map(({ body }: { body: string }) => JSON.parse(body).data.paymentStatus);
-}
-
-/** Takes deliveries, and answers all of them with one status. */
-export async function startReceiver(status = 200): Promise<{ url: string; received: string[] }> {
-  const received: string[] = [];
-  const server = createServer(async (request, response) => {
-    received.push(Buffer.concat(await request.toArray()).toString());
-    response.writeHead(status).end();
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, received };
 }

@@ -19,30 +19,6 @@ describe('control: deliveries', () => {
     ]);
   });
 
-  it('sends what a reorder holds back when every plan is removed', async () => {
-    const { webhookUrl, received } = await startReceiver();
-    const sandbox = await startTestSandbox();
-    await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 9 } } });
-    await createLink(sandbox, { webhookUrl });
-    await sandbox.control('/idle', { method: 'POST' });
-    expect(received).toEqual([]);
-    await sandbox.control('/faults', { method: 'DELETE' });
-    await sandbox.control('/idle', { method: 'POST' });
-    expect(received).toHaveLength(1);
-  });
-
-  it('counts deliveries from the moment when a retry was held back', async () => {
-    const { webhookUrl } = await startReceiver(500);
-    const sandbox = await startTestSandbox();
-    await sandbox.control('/faults', { body: { fault: 'reorder', match: { attempt: 2 }, with: { by: 2 } } });
-    await createLink(sandbox, { webhookUrl });
-    await sandbox.control('/idle', { method: 'POST' });
-    await sandbox.control('/links/order-1/pay', { method: 'POST' });
-    await sandbox.control('/clock', { body: { advance: '1m' } });
-    const [created] = (await sandbox.control('/deliveries')).body.deliveries;
-    expect(created).toMatchObject({ attempts: 1, held: { fault: 'reorder', left: 2 } });
-  });
-
   it('shows what holds a delivery back, and how many more it waits for', async () => {
     const { webhookUrl } = await startReceiver();
     const sandbox = await startTestSandbox();

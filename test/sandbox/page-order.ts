@@ -68,3 +68,12 @@ export function saying(text: string) {
     response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html><p>${text}</p>`);
   };
 }
+
+/** Calls what a button of the panel calls. */
+export function panelCall(url: string, action: string, value: string, more: object = {}): Promise<Response> {
+  return fetch(`${url}/panel/${action}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ value, ...more }),
+  });
+}

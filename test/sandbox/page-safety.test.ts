@@ -1,26 +1,21 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { useBrowser } from '../support/browser.ts';
-import { createLink, details, sharedSandbox, startSite } from './page-order.ts';
-import { foreignTo, PAYLOADS } from './page-payloads.ts';
+import { createLink, details, sharedSandbox } from './page-order.ts';
+import { PAYLOADS } from './page-payloads.ts';
 
-const open = useBrowser();
 const production = sharedSandbox('production');
 const simulated = sharedSandbox('sandbox');
 
 describe('what a link carries', () => {
-  it('is shown as text and never runs', async () => {
+  it('stands nowhere in the page as it was given, if it could run', async () => {
     const sandbox = simulated();
-    const tab = await open();
     expect(PAYLOADS.length).toBeGreaterThanOrEqual(50);
     for (const [at, payload] of PAYLOADS.entries()) {
       const link = await createLink(sandbox, carrying(payload, at));
-      await tab.goto(link.url);
-      const texts = `[...document.querySelectorAll('h1, .description')].map((place) => place.textContent)`;
-      const [shown, foreign] = await tab.evaluate<unknown[]>(`[${texts}, ${FOREIGN}]`);
-      expect(shown, payload).toEqual([asShown(payload), asShown(payload)]);
-      expect(foreign, payload).toEqual([]);
-      expect(tab.wrongs, payload).toEqual([]);
+      const text = await (await fetch(link.url)).text();
+      if (/[<>"'`]/.test(payload)) expect(text, payload).not.toContain(payload.replaceAll('\0', ''));
+      const shown = payload.replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
+      expect(text.split(`<bdi>${shown}</bdi>`).length, payload).toBeGreaterThan(2);
     }
   });
 
@@ -29,22 +24,6 @@ describe('what a link carries', () => {
     const link = await createLink(sandbox, { title: `&<>"'\`` });
     const text = await (await fetch(link.url)).text();
     expect(text).toContain('<bdi>&#38;&#60;&#62;&#34;&#39;&#96;</bdi>');
-  });
-
-  it('never runs on the way through a payment either', async () => {
-    const sandbox = production();
-    const tab = await open();
-    const all = PAYLOADS.join(' ');
-    const link = await createLink(sandbox, { ...carrying(all, 0), callbackUrl: null });
-    await tab.goto(link.url);
-    for (const name of ['Get the PIX code', 'I have paid']) {
-      expect(await tab.locator('h1').textContent()).toBe(asShown(all));
-      expect(await tab.evaluate(FOREIGN)).toEqual([]);
-      await tab.getByRole('button', { name }).click();
-    }
-    await tab.getByRole('heading', { name: 'Payment complete' }).waitFor();
-    expect(await tab.evaluate(FOREIGN)).toEqual([]);
-    expect(tab.wrongs).toEqual([]);
   });
 
   it('is escaped after the payment too, when the browser follows the callbackUrl', async () => {
@@ -88,26 +67,6 @@ describe('the callbackUrl in the environment sandbox', () => {
 });
 
 describe('a page of another site', () => {
-  it('cannot pay, neither by form nor by script', async () => {
-    const sandbox = production();
-    const link = await createLink(sandbox);
-    const other = await startSite((_request, response) => {
-      const form = `<form method=post action="${link.url}/payments"><input name=method value=PIX><button>Win</button></form>`;
-      response.writeHead(200, { 'content-type': 'text/html' }).end(`<!doctype html>${form}`);
-    });
-    const tab = await open();
-    await tab.goto(other.url);
-    const byScript = `fetch('${link.url}/payments', { method: 'POST', mode: 'no-cors', body: new URLSearchParams('method=PIX') }).then(() => 'sent')`;
-    expect(await tab.evaluate(byScript)).toBe('sent');
-    const [answer] = await Promise.all([
-      tab.waitForResponse((response) => response.request().method() === 'POST'),
-      tab.getByRole('button', { name: 'Win' }).click(),
-    ]);
-    expect(answer.status()).toBe(403);
-    await tab.getByText('may not use the sandbox').waitFor();
-    expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
-  });
-
   it.each([
     ['another origin', { origin: 'https://evil.example' }],
     ['another port of the same machine', { origin: 'http://127.0.0.1:1' }],
@@ -164,8 +123,6 @@ describe('the headers of a page', () => {
   });
 });
 
-const FOREIGN = foreignTo('/assets/page.js');
-
 function carrying(payload: string, at: number): Record<string, unknown> {
   const inAddress = payload.replace(/\s/g, '');
   return {
@@ -176,11 +133,6 @@ function carrying(payload: string, at: number): Record<string, unknown> {
     callbackUrl: `https://shop.example/${inAddress}`,
     webhookUrl: `https://shop.example/?${inAddress}`,
   };
-}
-
-/** The text of a page knows no carriage return and no NUL. */
-function asShown(payload: string): string {
-  return payload.replaceAll('\u0000', '').replaceAll('\r\n', '\n').replaceAll('\r', '\n');
 }
 
 type Posted = { status: number | undefined; headers: Record<string, unknown> };
