@@ -1,15 +1,11 @@
-import { createHmac } from 'node:crypto';
-
 /**
- * Deliveries as a service may send them that documents neither the payload of its events nor the spelling of its
- * signatures. All but those named otherwise say the same, and it is true: the order's 100.00 BRL were paid.
+ * Deliveries as a service may send them that does not document the payload of its events.
+ * All but those named otherwise say the same, and it is true: the order's 100.00 BRL were paid.
  */
 export type Shape = {
   name: string;
   /** What is sent for an order and its link. */
   body: (about: About) => string | Buffer;
-  /** How it is signed; as hex in the two headers unless told otherwise. */
-  headers?: Signer;
   /** Where it ends if no API can be asked. */
   ends: End;
 };
@@ -20,13 +16,9 @@ export type End =
   | { is: 'held'; reason: string }
   | { is: 'unread'; why: RegExp }
   | { is: 'attention'; kind: string }
-  | { is: 'refused'; reason: string; status?: number }
-  | { is: 'stale' }
   | { is: 'understood'; type: string };
 
 export type About = { reference: string; linkId: string };
-type Signing = { secret: string; prefix: string; body: Buffer; nowMs: number };
-type Signer = (signing: Signing) => Record<string, string>;
 
 const PAID: End = { is: 'paid' };
 const UNNAMED: End = { is: 'paid', flags: ['money_unnamed'] };
@@ -373,109 +365,6 @@ const encodings: Shape[] = [
   bytes('nothing', () => '', NO_JSON),
 ];
 
-type Mac = { mac: Buffer; timestamp: string };
-
-/** The two headers, by the test's own signer. */
-export function signedAs(spell: (made: Mac) => string, timestamp: (nowMs: number) => string = String): Signer {
-  return ({ secret, prefix, body, nowMs }) => {
-    const at = timestamp(nowMs);
-    const mac = createHmac('sha256', secret)
-      .update(Buffer.concat([Buffer.from(`${at}.`), body]))
-      .digest();
-    return { [`${prefix}-signature`]: spell({ mac, timestamp: at }), [`${prefix}-timestamp`]: at };
-  };
-}
-
-const hex = ({ mac }: Mac) => mac.toString('hex');
-const base64 = ({ mac }: Mac) => mac.toString('base64');
-const signed = (name: string, headers: Signer, ends: End = PAID): Shape => ({
-  name: `signed: ${name}`,
-  body: json(eventOf),
-  headers,
-  ends,
-});
-const spelling = (name: string, spell: (made: Mac) => string, ends?: End) => signed(name, signedAs(spell), ends);
-const refused = (reason: string, status = 401): End => ({ is: 'refused', reason, status });
-
-/** Signatures and the names of their headers. */
-const signatures: Shape[] = [
-  spelling('hex', hex),
-  spelling('hex in capitals', (made) => hex(made).toUpperCase()),
-  spelling('base64', base64),
-  spelling('base64 without padding', (made) => base64(made).replace('=', '')),
-  spelling('base64url', ({ mac }) => mac.toString('base64url')),
-  spelling('base64url with padding', ({ mac }) => `${mac.toString('base64url')}=`),
-  ...['sha256=', 'SHA256=', 'Sha256=', 'hmac-sha256=', 'HMAC-SHA256=', 'sha256:', 'SHA256:', 'v1=', 'V1='].map(
-    (prefix) => spelling(`${prefix}hex`, (made) => prefix + hex(made)),
-  ),
-  spelling('sha256=base64', (made) => `sha256=${base64(made)}`),
-  spelling('hmac-sha256=base64 without padding', (made) => `hmac-sha256=${base64(made).replace('=', '')}`),
-  spelling('v1,base64', (made) => `v1,${base64(made)}`),
-  spelling('t=,v1=', (made) => `t=${made.timestamp},v1=${hex(made)}`),
-  spelling('t=, v1=base64', (made) => `t=${made.timestamp}, v1=${base64(made)}`),
-  spelling('beside one of an older secret', (made) => `${'0'.repeat(64)} ${hex(made)}`),
-  spelling(
-    't= of another time',
-    (made) => `t=${Number(made.timestamp) - 1},v1=${hex(made)}`,
-    refused('signature_malformed'),
-  ),
-  spelling('an unknown scheme', (made) => `sha512=${hex(made)}`, refused('signature_malformed')),
-  spelling('an unknown element', (made) => `${hex(made)},v9=x`, refused('signature_malformed')),
-  spelling('a digit short', (made) => hex(made).slice(1), refused('signature_malformed')),
-  spelling('empty', () => '', refused('signature_malformed')),
-  spelling('of another body', () => '0'.repeat(64), refused('signature_wrong')),
-  signed(
-    'with another secret',
-    (signing) => signedAs(hex)({ ...signing, secret: 'another secret of 32 bytes here!' }),
-    refused('signature_wrong'),
-  ),
-  signed(
-    'over the body alone',
-    ({ secret, prefix, body, nowMs }) => ({
-      [`${prefix}-signature`]: createHmac('sha256', secret).update(body).digest('hex'),
-      [`${prefix}-timestamp`]: String(nowMs),
-    }),
-    refused('signature_wrong'),
-  ),
-  signed('names in capitals', (signing) =>
-    Object.fromEntries(Object.entries(signedAs(hex)(signing)).map(([name, value]) => [name.toUpperCase(), value])),
-  ),
-  signed(
-    'under the names of another brand',
-    (signing) => signedAs(hex)({ ...signing, prefix: 'x-other' }),
-    refused('signature_missing'),
-  ),
-  signed('not at all', () => ({}), refused('signature_missing')),
-  signed(
-    'without a timestamp',
-    (signing) => {
-      const { [`${signing.prefix}-timestamp`]: _, ...rest } = signedAs(hex)(signing);
-      return rest;
-    },
-    refused('timestamp_missing'),
-  ),
-  signed(
-    'in seconds',
-    signedAs(hex, (nowMs) => String(Math.floor(nowMs / 1000))),
-    refused('timestamp_malformed'),
-  ),
-  signed(
-    'an ISO 8601 time',
-    signedAs(hex, (nowMs) => new Date(nowMs).toISOString()),
-    refused('timestamp_malformed'),
-  ),
-  signed(
-    'an hour ago',
-    signedAs(hex, (nowMs) => String(nowMs - 3_600_000)),
-    { is: 'stale' },
-  ),
-  signed(
-    'an hour ahead',
-    signedAs(hex, (nowMs) => String(nowMs + 3_600_000)),
-    { is: 'stale' },
-  ),
-];
-
 /** Understood, and about no payment: these alone may pass without a word, and `why` names them. */
 const NO_NEWS = [
   ['payment_link.created', (a: About) => ({ paymentLink: linkOf(a) })],
@@ -498,6 +387,5 @@ export const SHAPES: readonly Shape[] = [
   ...named,
   ...unread,
   ...encodings,
-  ...signatures,
   ...silent,
 ];
