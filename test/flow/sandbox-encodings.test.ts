@@ -1,86 +1,82 @@
 import { describe, expect, it } from 'vitest';
-import { SWITCHES } from '../../sandbox/options.ts';
+import { sign } from '../../sandbox/dispatch/signing.ts';
+import { type EventContent, eventBody } from '../../sandbox/events.ts';
+import { DEFAULT_SWITCHES, SWITCHES } from '../../sandbox/options.ts';
+import { parseBodyExactly } from '../../src/json.ts';
+import { readEvent } from '../../src/paylink/events.ts';
+import { verify } from '../../src/receive/verify.ts';
 import { look } from '../support/rows.ts';
 import { act, deliveriesOf, MINUTE_MS, plan, turn } from '../support/sandbox.ts';
 import { allSettled, expectPaid, pass, passUntil, payLink, type Shop, sell, startShop } from '../support/shop.ts';
-import { eventually, times } from '../support/timing.ts';
-
-/** Spellings that differ from others by a prefix or padding alone: one delivery each is enough. */
-const VARIANTS = ['base64-unpadded', 'SHA256=hex', 'sha256:hex', 'hmac-sha256=hex', 't=,v1=hex'];
-const SIGNATURES = SWITCHES.signature.values.filter((value) => !VARIANTS.includes(value));
-
-/**
- * The envelopes that a signature is tried in with a kind of retry: all in a proof. In the test command every second one, and
- * the others with the other kind, so that each pair of the three is tried.
- */
-function envelopesFor(signature: (typeof SIGNATURES)[number], retries: number): readonly string[] {
-  const first = SIGNATURES.indexOf(signature) + retries;
-  return SWITCHES.envelope.values.filter((_, at) => (first + at) % times(2, 1) === 0);
-}
-
-const TYPE_NAMES = SWITCHES['type-name'].values;
+import { eventually } from '../support/timing.ts';
 
 async function set({ sandbox }: Shop, silences: Record<string, string>): Promise<void> {
   expect((await sandbox.control('/silences', { body: silences })).status).toBe(200);
 }
 
-describe('settled with the sandbox, for every reading of what the spec leaves open', () => {
-  it.each(SIGNATURES)(
-    'is paid if the signature is %s: in every envelope, by the first attempt and by either kind of retry',
-    async (signature) => {
-      const shop = await startShop({ api: false });
-      await set(shop, { signature });
-      const paid: string[] = [];
-      for (const [kind, retries] of SWITCHES.retries.values.entries()) {
-        const envelopes = envelopesFor(signature, kind);
-        for (const [at, envelope] of envelopes.entries()) {
-          await set(shop, { retries, envelope, 'type-name': TYPE_NAMES[at % TYPE_NAMES.length] as string });
-          const reference = `${envelope}, at once, ${retries}`;
-          await payLink(shop, await sell(shop, reference));
-          paid.push(reference);
-        }
-        await plan(shop.sandbox, { fault: 'drop', match: { attempt: 1 }, count: null, with: { forGood: false } });
-        const links = [];
-        for (const envelope of envelopes) {
-          await set(shop, { envelope });
-          const reference = `${envelope}, by a retry, ${retries}`;
-          const link = await sell(shop, reference);
-          await payLink(shop, link);
-          expect((await shop.settled.order(reference)).state).toBe('awaiting_payment');
-          links.push(link);
-          paid.push(reference);
-        }
-        await turn(shop.sandbox, MINUTE_MS);
-        for (const link of links) {
-          const attempts = (await deliveriesOf(shop.sandbox, link)).map(({ status, attempts }) => [status, attempts]);
-          expect(attempts).toEqual(Array(4).fill(['acknowledged', 2]));
-        }
-        await shop.sandbox.control('/faults', { method: 'DELETE' });
-      }
-      expect(paid).toHaveLength(2 * times(1, 2) * SWITCHES.envelope.values.length);
-      for (const reference of paid) {
-        // Where the event names no money, the order's own is counted, and settled says so.
-        await expectPaid(shop, reference, { flags: reference.startsWith('ids,') ? ['money_unnamed'] : [] });
-      }
-      expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
-      const { attention } = (await shop.settled.api('/v1/attention?limit=200')).body;
-      const told = attention.map(({ reference, kind }: Record<string, unknown>) => [reference, kind]);
-      const unnamed = paid.filter((reference) => reference.startsWith('ids,'));
-      expect(told.sort()).toEqual(unnamed.map((reference) => [reference, 'money_unnamed']).sort());
+/** What a link says whose payment is completed. */
+const AT_MS = 1_760_000_000_000;
+const COMPLETED: EventContent = {
+  ...{ id: 'evt_1', kind: 'payment_link.payment_status_changed', nowMs: AT_MS },
+  link: {
+    ...{ number: 1, id: 'pl_1', short: 'a', externalReference: 'order-1', title: 'A chair', description: null },
+    ...{ amount: 100, currency: 'BRL', status: 'INACTIVE', expiresAtMs: null, metadata: null, callbackUrl: null },
+    ...{ webhookUrl: null, webhookSecret: '', createdAtMs: AT_MS },
+  },
+  payments: [
+    {
+      ...{ number: 1, id: 'pay_1', linkNumber: 1, status: 'COMPLETED', createdAtMs: AT_MS, completedAtMs: AT_MS },
+      ...{ availableAtMs: AT_MS, customer: null, method: 'PIX', installments: 1 },
+      ...{ amount: 100, currency: 'BRL', totalBRL: 100 },
     },
-  );
+  ],
+};
 
-  it('is paid with anything before or after the code, by the first attempt and by a retry', async () => {
-    const shop = await startShop({ api: false, switches: ['retries=signed-once'] });
-    for (const signature of VARIANTS) {
-      await set(shop, { signature });
-      await payLink(shop, await sell(shop, signature));
-      await plan(shop.sandbox, { fault: 'drop', count: null, with: { forGood: false } });
-      await payLink(shop, await sell(shop, `${signature}, by a retry`));
+describe('settled with the sandbox, for every reading of what the spec leaves open', () => {
+  it('verifies and reads every one: each signature with each envelope and each name of the type', () => {
+    const names = { signature: 'x-service-signature', timestamp: 'x-service-timestamp' };
+    const [secret, timestamp] = ['a secret of this very test', '1760000000000'];
+    for (const signature of SWITCHES.signature.values) {
+      for (const envelope of SWITCHES.envelope.values) {
+        for (const typeName of SWITCHES['type-name'].values) {
+          const switches = { ...DEFAULT_SWITCHES, signature, envelope, 'type-name': typeName };
+          const body = eventBody(COMPLETED, { url: 'http://127.0.0.1', switches });
+          const signed = sign({ secret, timestamp, body, encoding: signature });
+          const verified = verify({
+            rawHeaders: [names.signature, signed, names.timestamp, timestamp],
+            headerNames: names,
+            body: Buffer.from(body),
+            credentials: { secret },
+          });
+          const { facts, linkIds, unsure } = readEvent(parseBodyExactly(Buffer.from(body)));
+          expect([signature, envelope, typeName, verified.ok, unsure, linkIds, facts]).toMatchObject([
+            ...[signature, envelope, typeName, true, false, ['pl_1']],
+            [{ kind: 'completed', paymentId: 'pay_1', linkMoney: envelope === 'ids' ? null : { amount: '100' } }],
+          ]);
+        }
+      }
+    }
+  });
+
+  it.each(SWITCHES.retries.values)('is paid by the first attempt and by a retry that is %s', async (retries) => {
+    const shop = await startShop({ api: false, switches: [`retries=${retries}`] });
+    const envelopes = SWITCHES.envelope.values;
+    const paid: string[] = [];
+    for (const [at, signature] of SWITCHES.signature.values.entries()) {
+      await set(shop, { signature, envelope: envelopes[at % envelopes.length] as string });
+      const [first, again] = [`${signature}, at once`, `${signature}, by a retry`];
+      await payLink(shop, await sell(shop, first));
+      await plan(shop.sandbox, { fault: 'drop', match: { attempt: 1 }, count: null, with: { forGood: false } });
+      await payLink(shop, await sell(shop, again));
+      expect((await shop.settled.order(again)).state).toBe('awaiting_payment');
       await shop.sandbox.control('/faults', { method: 'DELETE' });
-      await turn(shop.sandbox, MINUTE_MS);
-      await expectPaid(shop, signature);
-      await expectPaid(shop, `${signature}, by a retry`);
+      paid.push(first, again);
+    }
+    await turn(shop.sandbox, MINUTE_MS);
+    for (const [at, reference] of paid.entries()) {
+      // Where the event names no money, the order's own is counted, and settled says so.
+      const isUnnamed = envelopes[Math.floor(at / 2) % envelopes.length] === 'ids';
+      await expectPaid(shop, reference, { flags: isUnnamed ? ['money_unnamed'] : [] });
     }
     expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
   });

@@ -2,8 +2,9 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { startTestApp, type TestApp } from '../support/app.ts';
+import type { TestApp } from '../support/app.ts';
 import { runSandbox, spawnSandbox } from '../support/process.ts';
+import { sharedApp } from '../support/shared.ts';
 
 type Played = {
   code: number | null;
@@ -25,9 +26,11 @@ async function playAt(scenario: string, receiver: Receiver): Promise<Played> {
   return { code: end.code, ...JSON.parse(end.stdout) };
 }
 
+const theApp = sharedApp();
+
 /** Plays a scenario at settled, which must pass it, with an order for the money of the link. */
 async function playAtSettled(scenario: string): Promise<Played & { settled: TestApp; reference: string }> {
-  const settled = await startTestApp();
+  const settled = theApp();
   const reserved = await settled.reserve(`order ${scenario}`);
   const played = await playAt(scenario, reserved);
   expect(played.verdict.filter(({ holds }) => !holds)).toEqual([]);
@@ -119,7 +122,7 @@ describe('sandbox: scenarios played at settled', () => {
   it.for(Object.entries(PLAYS))('%s comes out right', ([, play]) => play());
 
   it('plays the same scenario twice for two orders, and both are paid', async () => {
-    const settled = await startTestApp();
+    const settled = theApp();
     for (const reference of ['one', 'two']) {
       expect((await playAt('happy', await settled.reserve(reference))).code).toBe(0);
       await becomesPaid({ settled, reference });
@@ -127,13 +130,21 @@ describe('sandbox: scenarios played at settled', () => {
   });
 
   it('shows a person what happened, and the verdict', async () => {
-    const { webhookUrl, webhookSecret } = await (await startTestApp()).reserve('play-happy', '149.90');
+    const { webhookUrl, webhookSecret } = await theApp().reserve('shown', '149.90');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret];
-    const { code, stdout } = await runSandbox(['play', 'happy', '--amount', '149.90', ...receiver]);
+    const { code, stdout } = await runSandbox([
+      'play',
+      'happy',
+      '--amount',
+      '149.90',
+      '--reference',
+      'shown',
+      ...receiver,
+    ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/SANDBOX TIME +EVENT +FAULTS +RESPONSE/);
     expect(stdout).toMatch(/payment_status_changed COMPLETED, attempt 1 +- +200/);
-    expect(stdout).toMatch(/^PASSED\nThis judges the answers only. Look at the order "play-happy"/m);
+    expect(stdout).toMatch(/^PASSED\nThis judges the answers only. Look at the order "shown"/m);
   });
 
   it('has new ids in each run, and the same ones from the seed that it prints', async () => {
@@ -167,7 +178,7 @@ describe('sandbox: scenarios played at receivers that are wrong', () => {
   });
 
   it('asks for the secret if everything is answered 401', async () => {
-    const settled = await startTestApp();
+    const settled = theApp();
     const { webhookUrl } = await settled.reserve('play-happy');
     const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', 'not the secret of it'];
     const { code, stdout } = await runSandbox(['play', 'happy', ...receiver]);
