@@ -8,7 +8,7 @@ import type { Probed } from '../store/trial.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand, type Report } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, type ExitCode, exitOfFault } from './exit.ts';
+import { EXIT, type ExitCode, exitOfFault, onStopSignal } from './exit.ts';
 import type { Block } from './output.ts';
 import { table } from './table.ts';
 
@@ -87,14 +87,11 @@ function faultOf(error: unknown): Fault {
   throw error;
 }
 
-const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /** Ends early, and removes what it made, if it is asked to stop. */
 async function probe({ store, storeDirect, storeDurability }: Config): Promise<Report> {
   const { probeStore } = await import('../store/open.ts');
   const stop = new AbortController();
-  const end = () => stop.abort();
-  for (const signal of STOPPING) process.on(signal, end);
+  const ignore = onStopSignal(() => stop.abort());
   const release = stayAlive();
   try {
     const probed = await probeStore({
@@ -108,7 +105,7 @@ async function probe({ store, storeDirect, storeDurability }: Config): Promise<R
     return probeReport(store.name, probed);
   } finally {
     release();
-    for (const signal of STOPPING) process.off(signal, end);
+    ignore();
   }
 }
 

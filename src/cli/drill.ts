@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import type { StatsDocument } from '../api/admin.ts';
 import type { InstallationDocument } from '../api/installation.ts';
 import type { Config } from '../config/config.ts';
-import { Fault, type FaultCode } from '../fault.ts';
+import { Fault } from '../fault.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { type DrilledWithKeys, drillReport, type Living } from './drill_report.ts';
-import { Refusal, UsageError } from './exit.ts';
+import type { DrilledWithKeys, Living } from './drill_report.ts';
+import { onStopSignal, Refusal, UsageError } from './exit.ts';
 import { inBytes } from './output.ts';
 
 /** `settled drill`: what a restore from a backup would give, found out on a copy of it in a folder that is removed again. */
@@ -35,23 +35,22 @@ export const drill = defineCommand({
     const { store } = settings;
     if (store.engine === 'postgres') throw notOurs(store.name);
     refuseUnfit(backup, store.path);
+    const { drillReport } = await import('./drill_report.ts');
     const folder = makeFolder();
-    const stopped = removeIfStopped(folder);
+    const remove = () => rmSync(folder, { recursive: true, force: true });
+    // Customers' names must not stay behind if a person stops the drill.
+    const ignore = onStopSignal((signal) => {
+      remove();
+      ignore();
+      process.kill(process.pid, signal);
+    });
     try {
       const nowMs = systemClock.nowMs();
       const drilled = await drillBackup({ backup, folder, settings, nowMs });
-      const living = await findLiving(server());
-      return drillReport({
-        backup,
-        drilled,
-        living,
-        hasApi: settings.apiUrl !== null,
-        slots: settings.apiSlots,
-        nowMs,
-      });
+      return drillReport({ backup, drilled, living: await findLiving(server()), nowMs });
     } finally {
-      rmSync(folder, { recursive: true, force: true });
-      stopped.ignore();
+      remove();
+      ignore();
     }
   },
 });
@@ -85,22 +84,6 @@ function refuseUnfit(backup: string, storePath: string): void {
   throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-/** Customers' names must not stay behind if a person stops the drill. */
-function removeIfStopped(folder: string): { ignore(): void } {
-  const remove = (signal: NodeJS.Signals) => {
-    rmSync(folder, { recursive: true, force: true });
-    ignore();
-    process.kill(process.pid, signal);
-  };
-  const ignore = () => {
-    for (const signal of SIGNALS) process.off(signal, remove);
-  };
-  for (const signal of SIGNALS) process.on(signal, remove);
-  return { ignore };
-}
-
 type Drill = { backup: string; folder: string; settings: Config; nowMs: number };
 
 async function drillBackup({ backup, folder, settings, nowMs }: Drill): Promise<DrilledWithKeys> {
@@ -130,18 +113,12 @@ function opens(open: () => unknown): boolean {
   }
 }
 
-const IN_ITS_PLACE = 'Drill an older backup, and make a new one now: settled backup';
-
 /** What a fault of the copy means for the backup. */
-const MEANINGS: Readonly<Partial<Record<FaultCode, (backup: string, why: string) => string>>> = {
-  store_corrupt: (backup, why) => `${backup} is damaged (${why}): a restore from it would fail. ${IN_ITS_PLACE}`,
-  store_foreign: (backup) => `${backup} is no database of settled's: a restore from it would fail. ${IN_ITS_PLACE}`,
-};
-
 function ofBackup({ kind, code, message, cause }: Fault, path: string, backup: string): Fault {
-  const [, why = ''] = /\((.*)\)\. Put it aside/.exec(message) ?? [];
-  const said = MEANINGS[code]?.(backup, why) ?? message.replaceAll(path, backup);
-  return new Fault(kind, code, said, { cause });
+  const isBroken = code === 'store_corrupt' || code === 'store_foreign';
+  const advice = 'A restore from it would fail. Drill an older backup, and make a new one now: settled backup';
+  const said = isBroken ? `${message.split('. ')[0]}. ${advice}` : message;
+  return new Fault(kind, code, said.replaceAll(path, backup), { cause });
 }
 
 /** Copies a backup with its log, if it has one; returns the size of both. Faults: `store_full`, `store_failed`. */
@@ -151,11 +128,10 @@ function copyStore(from: string, to: string): number {
   if (odd !== undefined) throw new UsageError(`${from}${odd} is no file: look what it is, and remove it.`);
   const bytes = parts.reduce((sum, suffix) => sum + statSync(from + suffix).size, 0);
   const { bavail, bsize } = statfsSync(tmpdir());
-  const full = (cause?: unknown) => {
+  if (bavail * bsize < bytes) {
     const what = `A copy of ${from} needs ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}`;
-    return new Fault('transient', 'store_full', `${what}. Free some, or ${REMEDY}`, { cause });
-  };
-  if (bavail * bsize < bytes) throw full();
+    throw new Fault('transient', 'store_full', `${what}. Free some, or ${REMEDY}`);
+  }
   try {
     for (const suffix of parts) {
       copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
@@ -163,9 +139,8 @@ function copyStore(from: string, to: string): number {
       chmodSync(to + suffix, 0o600);
     }
   } catch (cause) {
-    const { code = '' } = cause as NodeJS.ErrnoException;
-    if (code === 'ENOSPC' || code === 'EDQUOT') throw full(cause);
-    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at its disk.`;
+    const { code } = cause as NodeJS.ErrnoException;
+    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at both disks.`;
     throw new Fault('terminal', 'store_failed', what, { cause });
   }
   return bytes;

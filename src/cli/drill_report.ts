@@ -1,5 +1,4 @@
 import type { Finding } from '../api/doctor_store.ts';
-import { slotsFor } from '../domain/budget.ts';
 import type { OrderState } from '../domain/order.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import type { Drilled, Standing } from '../store/sqlite/drill.ts';
@@ -22,15 +21,7 @@ export type DrilledWithKeys = Drilled & {
 /** The living store. `standing`: null if no server answers. */
 export type Living = { place: string; standing: Standing | null };
 
-export type DrillFound = {
-  backup: string;
-  drilled: DrilledWithKeys;
-  living: Living;
-  /** Whether the service's API is configured, and how many requests a minute settled may send. */
-  hasApi: boolean;
-  slots: number;
-  nowMs: number;
-};
+export type DrillFound = { backup: string; drilled: DrilledWithKeys; living: Living; nowMs: number };
 
 /** What a person reads, and what a program. */
 export function drillReport(found: DrillFound): Report {
@@ -39,7 +30,6 @@ export function drillReport(found: DrillFound): Report {
   const isFit = checks.every(({ status }) => status !== 'failing');
   const lost =
     living.standing === null || !isOfSameStore(found) ? null : lostBetween(drilled.standing, living.standing);
-  const asking = askingOf(found);
   const age = inWords(Math.max(0, nowMs - drilled.copiedAtMs));
   const from = `It is a copy of ${iso(drilled.copiedAtMs)}, ${age} old.`;
   const data = {
@@ -51,7 +41,6 @@ export function drillReport(found: DrillFound): Report {
     copy: drilled.standing,
     living: living.standing,
     lost,
-    asking: { links: asking.links, seconds: asking.seconds },
   };
   const verdict = isFit ? `${backup} can be put to use.` : `${backup} cannot be put to use as it is.`;
   const lines = [
@@ -62,7 +51,6 @@ export function drillReport(found: DrillFound): Report {
     ...comparison(found, lost),
     '',
     `${lossOf(lost, age)} What settled finds again, and what it cannot: Restore in docs/operations.md.`,
-    asking.line,
   ];
   return { data, lines, exit: exitOf(checks) };
 }
@@ -79,21 +67,24 @@ function checksOf(found: DrillFound): Finding[] {
   const { bytes, migrated, saysThatItIsACopy } = drilled;
   const schema = migrated.length === 0 ? 'the newest' : `a restore brings it forward: ${migrated.join(', ')}`;
   const origin = saysThatItIsACopy
-    ? 'settled wrote it: a start knows that it is a copy'
-    : 'it does not say that it is a copy: after the restore, and before the start, run `settled migrate --restored`';
+    ? ok('origin', 'settled wrote it: a start knows that it is a copy')
+    : warning(
+        'origin',
+        'it does not say that it is a copy: after the restore, and before the start, run `settled migrate --restored`',
+      );
   return [
     ok('file', `${inBytes(bytes)}; every page and every index is whole`),
     ok('schema', schema),
-    saysThatItIsACopy ? ok('origin', origin) : { name: 'origin', status: 'warning', detail: origin },
+    origin,
     checkKey(drilled),
     checkLinks(drilled),
     checkStore(found),
   ];
 }
 
-function ok(name: string, detail: string): Finding {
-  return { name, status: 'ok', detail };
-}
+const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail });
+const warning = (name: string, detail: string): Finding => ({ name, status: 'warning', detail });
+const failing = (name: string, detail: string): Finding => ({ name, status: 'failing', detail });
 
 function checkKey({ keysNeeded, keysKnown }: DrilledWithKeys): Finding {
   const missing = keysNeeded.filter((id) => !keysKnown.includes(id));
@@ -102,7 +93,7 @@ function checkKey({ keysNeeded, keysKnown }: DrilledWithKeys): Finding {
   const detail =
     `its secrets are encrypted under the key ${keysNeeded.join(' and ')}, and ${there}: settled would refuse to start. Look for ` +
     "the key's file where you keep it apart from the backups, and drill again with it: see Keys in docs/operations.md";
-  return { name: KEY, status: 'failing', detail };
+  return failing(KEY, detail);
 }
 
 function checkLinks({ links, keysKnown }: DrilledWithKeys): Finding {
@@ -113,7 +104,7 @@ function checkLinks({ links, keysKnown }: DrilledWithKeys): Finding {
     (keysKnown.length === 0
       ? ''
       : ': settled would answer their deliveries with 503, and learn of their payments by asking');
-  return { name, status: 'failing', detail };
+  return failing(name, detail);
 }
 
 function isOfSameStore({ drilled, living }: DrillFound): boolean {
@@ -125,20 +116,20 @@ function checkStore(found: DrillFound): Finding {
   const { drilled, living } = found;
   const name = 'store';
   if (living.standing === null) {
-    return { name, status: 'warning', detail: `there is nothing to compare with: ${living.place} does not answer` };
+    return warning(name, `there is nothing to compare with: ${living.place} does not answer`);
   }
   if (!isOfSameStore(found)) {
     const detail =
       `it is a copy of another store than ${living.place}: ${drilled.standing.instanceId}, not ` +
       `${living.standing.instanceId}. With it you would have the orders of another shop`;
-    return { name, status: 'failing', detail };
+    return failing(name, detail);
   }
   const lost = lostBetween(drilled.standing, living.standing);
   if (COUNTED.every((what) => lost[what] >= 0)) return ok(name, `compared with ${living.place}`);
   const detail =
     `compared with ${living.place}, which has less than the copy: it was itself restored from an older one, and what the two ` +
     'have since then differs';
-  return { name, status: 'warning', detail };
+  return warning(name, detail);
 }
 
 const COUNTED = ['orders', 'paid', 'events', 'notices', 'auditRows'] as const;
@@ -185,17 +176,4 @@ function lossOf(lost: Lost | null, age: string): string {
   if (more.some((n) => n < 0)) return 'The two have parted, so counts do not say what a restore would lose.';
   if (more.every((n) => n === 0)) return 'A restore would lose nothing that is counted above.';
   return `A restore would lose what happened in the ${age} since, which the column MORE counts.`;
-}
-
-/** What a start on the copy would ask of the service. */
-function askingOf({ drilled, hasApi, slots }: DrillFound): { links: number; seconds: number | null; line: string } {
-  const { payable } = drilled;
-  const links = `${inNumber(payable, 'link')} of the copy that can still be paid`;
-  if (!hasApi) {
-    const line = `No API is configured, so settled could not ask about the ${links}: look in the service's panel.`;
-    return { links: payable, seconds: null, line };
-  }
-  const ms = Math.ceil(payable / slotsFor('janitor', slots)) * 60_000;
-  const within = payable === 0 ? '' : `, within ${inWords(ms)}`;
-  return { links: payable, seconds: ms / 1000, line: `The start would ask the service about ${links}${within}.` };
 }

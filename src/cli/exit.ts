@@ -153,3 +153,13 @@ export function endProcess(exit: ExitCode): never {
   });
   process.exit(exit);
 }
+
+const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Calls `end` when this process is asked to stop, instead of ending it. Returns what takes that back. */
+export function onStopSignal(end: (signal: NodeJS.Signals) => void): () => void {
+  for (const signal of STOPPING) process.on(signal, end);
+  return () => {
+    for (const signal of STOPPING) process.off(signal, end);
+  };
+}

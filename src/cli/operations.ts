@@ -4,7 +4,7 @@ import { Fault } from '../fault.ts';
 import { inWords } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT } from './exit.ts';
+import { EXIT, onStopSignal } from './exit.ts';
 import { inBytes, jsonLine, padded, printable, width, wrap } from './output.ts';
 import { hereTime, paint, type Screen, toneOf } from './screen.ts';
 import { record } from './table.ts';
@@ -61,7 +61,7 @@ export const tail = defineCommand({
   options: { order: { value: 'REFERENCE', about: 'only what happens to this order' } },
   async run({ options, json, server, screen, print }) {
     const stop = new AbortController();
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
+    onStopSignal(() => stop.abort());
     const connection = server();
     const show = json ? jsonLine : columns(screen);
     for await (const line of connection.followObjects<Line>('/v1/tail', { reference: options.order }, stop.signal)) {

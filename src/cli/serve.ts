@@ -11,7 +11,7 @@ import type { Migrated } from '../store/engine.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';
-import { EXIT, type ExitCode, endProcess, failure } from './exit.ts';
+import { EXIT, type ExitCode, endProcess, failure, onStopSignal } from './exit.ts';
 import { failureText } from './output.ts';
 
 /** A stop takes 5 s at most, whatever the disk does. */
@@ -37,7 +37,7 @@ export const serve = defineCommand({
 /** Resolves with what asks this process to stop. Asking again, as process groups and npm do, changes nothing. */
 function stopAsked(): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve(signal));
+    onStopSignal(resolve);
     // The launcher that started this process is gone, killed perhaps.
     process.once('disconnect', () => resolve('the launcher is gone'));
     if (process.connected === false) resolve('the launcher is gone');

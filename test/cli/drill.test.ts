@@ -119,7 +119,6 @@ describe('cli: drill', () => {
       copy: { orders: { paid: 1, awaiting_payment: 1 }, events: { done: 1 } },
       living: { orders: { paid: 3, awaiting_payment: 1 }, events: { done: 3 } },
       lost: { orders: 2, paid: 2, events: 2 },
-      asking: { links: 1 },
     });
     // The two links: the operator reserved them.
     expect(data.lost.auditRows).toBe(2);
@@ -175,7 +174,7 @@ describe('cli: drill', () => {
     writeFileSync(backup, bytes);
     const error = await failing(['drill', backup], environmentOf(app));
     expect(error).toMatchObject({ code: 'store_corrupt', exit: EXIT.cannotOpen });
-    expect(error.message).toContain(`${backup} is damaged (`);
+    expect(error.message).toContain(`${backup} is damaged or not a database (`);
     expect(error.message).toContain('settled backup');
     expect(error.message).not.toContain(temporary);
   });

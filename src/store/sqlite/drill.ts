@@ -4,7 +4,6 @@ import type { RowStatus } from '../../domain/retry.ts';
 import { type KeysNoted, keyIdsOf } from '../engine.ts';
 import { auditQueries } from '../verbs/audit.ts';
 import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
-import { catchUpAtOnce } from '../verbs/sweep.ts';
 import { asOpenFault, corrupt } from './faults.ts';
 import { refuseForeign } from './identity.ts';
 import { migrate, openForWriting } from './open.ts';
@@ -43,8 +42,6 @@ export type Drilled = {
   keysNeeded: string[];
   /** The number of links with a secret, and of those whose secret no known key opens. */
   links: { all: number; unopenable: number };
-  /** Links that can still be paid. A start asks the service about each. */
-  payable: number;
 };
 
 /**
@@ -65,7 +62,6 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
       migrated,
       keysNeeded: keys,
       links: tryLinks(tx, canOpen),
-      payable: finish(catchUpAtOnce(tx, { dryRun: true, nowMs })).links,
     };
   } catch (error) {
     throw asOpenFault(error, path);
