@@ -5,7 +5,7 @@ import { iso } from '../explain/glossary.ts';
 import type { SessionSummary, TokenSummary } from '../store/verbs/access.ts';
 import type { Author } from '../store/verbs/audit.ts';
 import * as field from './fields.ts';
-import { AT, readKey, text, withTimes } from './fields.ts';
+import { readKey, text, withTimes } from './fields.ts';
 import { noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
@@ -26,13 +26,12 @@ const tokenName = text(64)
   .meta({ description: 'Name of the person or program with the token; the audit shows it.', examples: ['ana'] });
 
 const token = {
-  name: z.string(),
+  name: z.string().meta({ examples: ['ana'] }),
   role,
   createdAt: field.time,
   expiresAt: field.timeOrNull,
   revokedAt: field.timeOrNull,
 };
-const TOKEN = { name: 'ana', role: 'operator', createdAt: AT, expiresAt: '2030-05-01T12:00:00.000Z', revokedAt: null };
 
 const tokenSchema = field.component('AccessToken', 'A named token. settled keeps only its SHA-256.', token);
 
@@ -40,7 +39,7 @@ export type TokenDocument = z.infer<typeof tokenSchema>;
 
 export const listTokens = operation({
   summary: 'List named tokens',
-  answers: ok('All tokens, revoked ones last.', { tokens: z.array(tokenSchema) }, { tokens: [TOKEN] }),
+  answers: ok('All tokens, revoked ones last.', { tokens: z.array(tokenSchema) }),
   answer: async ({ store }) => ({ tokens: (await store.listTokens()).map(tokenDocument) }),
 });
 
@@ -57,13 +56,9 @@ export const addToken = operation({
       .meta({ description: 'The number of days until it expires. Without this, it never expires.', examples: ['90d'] }),
   }),
   answers: {
-    201: answer(
-      'The token is valid now.',
-      {
-        token: z.strictObject({ ...token, secret: z.string().describe('Send it as `Authorization: Bearer SECRET`.') }),
-      },
-      { token: { ...TOKEN, secret: 'r6Zz5mQm2b8Jx1v0nYc7dKf3tHs9uLwPqEoAiXgBkVM' } },
-    ),
+    201: answer('The token is valid now.', {
+      token: z.strictObject({ ...token, secret: z.string().describe('Send it as `Authorization: Bearer SECRET`.') }),
+    }),
   },
   problems: { 409: ['token_name_taken'] },
   example: { body: { name: 'ana', role: 'operator', expires: '90d' } },
@@ -87,7 +82,7 @@ export const revokeToken = operation({
   summary: 'Revoke a named token',
   description: 'The token, and every session that it signed in, end at once on every replica.',
   pathId: field.anyText("The token's name.", 'ana'),
-  answers: ok('It is revoked.', { token: tokenSchema }, { token: { ...TOKEN, revokedAt: AT } }),
+  answers: ok('It is revoked.', { token: tokenSchema }),
   answer: async ({ store, clock, log }, { id: name, by }) => {
     const revoked = await store.revokeToken({ name, by: person(by), atMs: clock.nowMs() });
     if (revoked === null) throw problem(404, 'not_found', `There is no token named ${name}, or it was revoked before.`);
@@ -108,17 +103,12 @@ const session = field.component('Session', 'A browser that signed in.', {
   usedAt: field.time.describe('It is noted every few minutes.'),
   endedAt: field.timeOrNull,
 });
-const SESSION = { id: '17', name: 'ana', role: 'operator', createdAt: AT, usedAt: AT, endedAt: null };
 
 export type SessionDocument = z.infer<typeof session>;
 
 export const listSessions = operation({
   summary: 'List signed-in browsers',
-  answers: ok(
-    'Sessions that have not ended, the newest first.',
-    { sessions: z.array(session) },
-    { sessions: [SESSION] },
-  ),
+  answers: ok('Sessions that have not ended, the newest first.', { sessions: z.array(session) }),
   answer: async ({ store, clock, access: { bootstrapSha256 } }) => {
     const sessions = await store.listSessions({ bootstrapSha256, nowMs: clock.nowMs() });
     return { sessions: sessions.map(sessionDocument) };
@@ -128,7 +118,7 @@ export const listSessions = operation({
 export const endSession = operation({
   summary: 'Sign a browser out',
   pathId: field.rowId,
-  answers: ok('The session has ended on every replica.', { session }, { session: { ...SESSION, endedAt: AT } }),
+  answers: ok('The session has ended on every replica.', { session }),
   answer: async ({ store, clock, log }, { id, by }) => {
     const key = readKey(id);
     const ended = key === null ? null : await store.endSession({ key, by: person(by), atMs: clock.nowMs() });
@@ -142,16 +132,12 @@ function sessionDocument({ key, ...row }: SessionSummary): object {
   return { id: String(key), ...withTimes(row) };
 }
 
-const LINK = { url: 'http://127.0.0.1:8788/sign-in?link=Q3mD0', expiresAt: '2030-01-31T12:01:00.000Z' };
-
 export const addSignInLink = operation({
   summary: 'Create a link that signs a browser in once',
   description:
     'For who has a token in a terminal: the browser that opens the link within 60 s shows a button, and is signed in as the ' +
     "token's owner when it is pressed. `settled console` prints such a link.",
-  answers: {
-    201: answer('The link.', { link: z.strictObject({ url: z.string(), expiresAt: field.time }) }, { link: LINK }),
-  },
+  answers: { 201: answer('The link.', { link: z.strictObject({ url: z.string(), expiresAt: field.time }) }) },
   problems: { 409: ['token_needed'] },
   answer: async ({ store, clock, access }, { caller, by }, response) => {
     const { tokenSha256, name } = caller;

@@ -7,7 +7,7 @@ import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import type { Stats } from '../store/verbs/stats.ts';
-import { AT, count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
+import { count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
 import { found, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation, recordAction } from './route.ts';
@@ -49,35 +49,9 @@ const stats = z
 
 export type StatsDocument = z.infer<typeof stats>;
 
-const STATS = {
-  orders: {
-    ...none(ORDER_STATES),
-    awaiting_payment: 3,
-    payment_pending: 1,
-    paid: 240,
-    held: 1,
-    expired: 17,
-    cancelled: 2,
-    refunded: 1,
-  },
-  events: { ...none(ROW_STATUSES), done: 981 },
-  notices: { ...none(ROW_STATUSES), done: 302 },
-  matters: [{ kind: 'hold', reason: 'amount_mismatch', count: 1, oldestAt: AT }],
-  checks: 0,
-  checksByClass: none(CHECK_CLASSES),
-  checksLagSeconds: none(CHECK_CLASSES),
-  openings: none(OPENING_STATUSES),
-  drift: 2,
-  api: { slots: 50, slotsInUse: 4, pausedUntil: null },
-  rejections: 0,
-  lagSeconds: 0,
-  noticesLagSeconds: 0,
-  feedPosition: 302,
-};
-
 export const showStats = operation({
   summary: 'Counts of everything',
-  answers: ok('The counts.', { stats }, { stats: STATS }),
+  answers: ok('The counts.', { stats }),
   answer: async (options) => {
     const { store, clock } = options;
     return { stats: statsDocument(options, await store.stats(clock.nowMs())) };
@@ -129,7 +103,7 @@ const backup = z.strictObject({
 export const makeBackup = operation({
   summary: 'Back up the database, while settled keeps running',
   description: 'One at a time. For PostgreSQL use `pg_dump`: settled does not copy it.',
-  answers: { 201: answer('The copy is on the disk.', { backup }, { backup: BACKUP }) },
+  answers: { 201: answer('The copy is on the disk.', { backup }) },
   problems: { 409: ['backup_not_ours_to_make'] },
   answer: async (options, { by }, response) => {
     const { storeAddress, secretsKeyPlace } = options;
@@ -215,7 +189,7 @@ export const rotateKey = operation({
     'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
     '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when the new key encrypts every secret; requests that come ' +
     'meanwhile get the same answer.',
-  answers: ok('The key `keyId` encrypts all secrets.', { rotation }, { rotation: ROTATION }),
+  answers: ok('The key `keyId` encrypts all secrets.', { rotation }),
   problems: { 409: ['key_not_ours_to_change'] },
   answer: async (options, { by }) => {
     const { rotation } = options;
@@ -247,16 +221,12 @@ export const reconcile = operation({
     reference: givenReference.optional().describe('Only the link of this order, and now.'),
     dryRun: z.boolean().optional().describe('Only count.'),
   }),
-  answers: ok(
-    'What it costs.',
-    {
-      dryRun: z.boolean().describe('As in the request: if true, settled did nothing.'),
-      links: count.describe('Links that can still be paid.'),
-      requests: count.describe("What asking about them costs of the API's limit."),
-      etaSeconds: z.number().min(0).describe('How long it takes at most; 0 for one order.'),
-    },
-    { dryRun: true, links: 4, requests: 4, etaSeconds: 60 },
-  ),
+  answers: ok('What it costs.', {
+    dryRun: z.boolean().describe('As in the request: if true, settled did nothing.'),
+    links: count.describe('Links that can still be paid.'),
+    requests: count.describe("What asking about them costs of the API's limit."),
+    etaSeconds: z.number().min(0).describe('How long it takes at most; 0 for one order.'),
+  }),
   problems: { ...ASKING, 404: ['not_found'] },
   example: { body: { dryRun: true } },
   answer: async (options, { body: { reference, dryRun = false }, by }) => {

@@ -16,8 +16,8 @@ import { summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/verbs/attention_list.ts';
 import * as field from './fields.ts';
-import { AT, cutPage, names, readKey, readPlace } from './fields.ts';
-import { HELD, holdReason, order, PAID } from './order.ts';
+import { cutPage, names, readKey, readPlace } from './fields.ts';
+import { holdReason, order } from './order.ts';
 import { problem } from './problem.ts';
 import { ok, operation } from './route.ts';
 
@@ -104,36 +104,6 @@ const matter = field.component('Matter', 'Something that needs attention.', {
 export type GroupDocument = z.infer<typeof group>;
 export type MatterDocument = z.infer<typeof matter>;
 
-/** What the held order asks, and what came. */
-const HELD_SUM = { currency: 'BRL', asked: '100.00', balance: '60.00', reported: '0.00' };
-const HELD_KIND = { kind: 'hold', reason: 'amount_mismatch', concern: 'money', count: 1 } as const;
-
-const SAMPLE = {
-  summary: {
-    sentence: '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL.',
-    matters: 1,
-    oldestAt: AT,
-    money: { orders: 1, withBalance: 1, sums: [HELD_SUM], isWhole: true, hasMisread: false, hasUnreadable: false },
-  },
-  groups: [{ ...HELD_KIND, meaning: words.holdReason(HELD_KIND.reason), oldestAt: AT, sums: [HELD_SUM] }],
-  attention: [
-    {
-      id: null,
-      ...HELD_KIND,
-      subject: PAID.reference,
-      reference: PAID.reference,
-      detail:
-        'Order order-8001 (100.00 BRL) is held: 60.00 BRL came, 40.00 BRL less than it asks for ' +
-        '(amount_mismatch). A person must decide. To see why: settled why order-8001. To accept the money and mark the ' +
-        'order paid: settled orders resolve order-8001 --accept --reason TEXT. …',
-      openedAt: AT,
-      lastAt: AT,
-      order: HELD,
-    },
-  ],
-  nextCursor: null,
-};
-
 export const listAttention = operation({
   summary: 'List what needs attention, money first',
   description:
@@ -145,16 +115,12 @@ export const listAttention = operation({
     reason: z.enum(HOLD_REASONS).optional().describe('Only held orders whose oldest hold is for this reason.'),
     state: z.enum(ORDER_STATES).optional().describe('Only those of orders in this state.'),
   }),
-  answers: ok(
-    'The summary, all groups, and a page of matters.',
-    {
-      summary,
-      groups: z.array(group).describe('All that match the filters, money first.'),
-      attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
-      nextCursor: field.nextCursor,
-    },
-    SAMPLE,
-  ),
+  answers: ok('The summary, all groups, and a page of matters.', {
+    summary,
+    groups: z.array(group).describe('All that match the filters, money first.'),
+    attention: z.array(matter).describe('A page of them: money first, then the oldest first.'),
+    nextCursor: field.nextCursor,
+  }),
   example: { query: 'kind=hold' },
   answer: async ({ store, clock, asking, unlisted }, { query }) => {
     const { kind: ofKind = null, reason = null, state = null, limit } = query;
@@ -232,11 +198,7 @@ export const endAttention = operation({
   description: 'If its cause comes again, settled raises the matter again.',
   pathId: field.rowId,
   body: z.strictObject({ reason: field.givenReason }),
-  answers: ok(
-    'The matter has ended.',
-    { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) },
-    { attention: { id: '17', endedAt: AT } },
-  ),
+  answers: ok('The matter has ended.', { attention: z.strictObject({ id: field.rowId, endedAt: field.time }) }),
   example: { body: { reason: "refunded in the service's panel" } },
   answer: async ({ store, clock, log }, { id, body, by }) => {
     const atMs = clock.nowMs();

@@ -2,10 +2,12 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, ORIGINS } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { AT, cutPage, text } from './fields.ts';
+import { cutPage, text } from './fields.ts';
 import { ok, operation } from './route.ts';
 
 /** What people and named tokens did, and whether the chain of it is whole. */
+
+const MAC = 'a3f1'.repeat(16);
 
 const auditRow = field.component('AuditRow', 'One change that a person or a named token made.', {
   number: z.int().min(1).describe('The ids increase by 1. A gap means that a row was removed.'),
@@ -19,23 +21,8 @@ const auditRow = field.component('AuditRow', 'One change that a person or a name
   reason: z.string().nullable().describe('The reason that the person gave.'),
   before: z.looseObject({}).nullable(),
   after: z.looseObject({}).nullable(),
-  mac: z.string().describe('HMAC-SHA256 in hexadecimal, over the row and the one before it.'),
+  mac: field.anyText('HMAC-SHA256 in hexadecimal, over the row and the one before it.', MAC),
 });
-
-const ROW = {
-  number: 812,
-  at: AT,
-  actor: 'ana',
-  role: 'operator',
-  origin: 'console',
-  address: '127.0.0.1',
-  action: 'accept_order',
-  subject: 'order-8001',
-  reason: 'the customer wants it after all',
-  before: { state: 'held', flags: [], version: 2 },
-  after: { state: 'paid', flags: [], version: 3 },
-  mac: 'a3f1'.repeat(16),
-} as const;
 
 export type AuditDocument = z.infer<typeof auditRow>;
 
@@ -47,11 +34,7 @@ export const listAudit = operation({
     actor: text(128).optional().describe('Only what they did.'),
     subject: text(128).optional().describe('Only changes of this object: a reference, an id or a name.'),
   }),
-  answers: ok(
-    'A page of the audit.',
-    { audit: z.array(auditRow), nextCursor: field.nextCursor },
-    { audit: [ROW], nextCursor: null },
-  ),
+  answers: ok('A page of the audit.', { audit: z.array(auditRow), nextCursor: field.nextCursor }),
   example: { query: 'subject=order-8001' },
   answer: async ({ store }, { query }) => {
     const { actor = null, subject = null, limit } = query;
@@ -78,7 +61,7 @@ const ROWS_AT_ONCE = 500;
 const head = z
   .string()
   .regex(/^[0-9]{1,15}:[0-9a-f]{0,64}$/, 'must be NUMBER:MAC, as the log has it')
-  .meta({ description: 'A head of the chain that the log has: `NUMBER:MAC`.', examples: [`812:${ROW.mac}`] });
+  .meta({ description: 'A head of the chain that the log has: `NUMBER:MAC`.', examples: [`812:${MAC}`] });
 
 const FAULTS: Readonly<Record<ChainFault['what'], (number: number) => string>> = {
   removed: (number) => `Row ${number} is missing: it was removed.`,
@@ -91,17 +74,13 @@ export const verifyAudit = operation({
     'Computes the MAC of every row anew. Rows that were removed from the end leave a chain that is whole: give the last ' +
     'head that the log has (`head of the audit chain`) to find those as well.',
   query: z.strictObject({ head: head.optional() }),
-  answers: ok(
-    'What was found.',
-    {
-      rows: field.count.describe('That were verified.'),
-      lost: field.count.describe('Rows before these that cannot be verified, because their key was lost or damaged.'),
-      isWhole: z.boolean().describe('Whether every row is verified: never if some are lost.'),
-      detail: z.string().describe('What is wrong, and where; or that the chain is intact.'),
-      head: z.string().describe('`NUMBER:MAC` of the last row. Keep it in another place.'),
-    },
-    { rows: 812, lost: 0, isWhole: true, detail: 'Every row is as settled wrote it.', head: `812:${ROW.mac}` },
-  ),
+  answers: ok('What was found.', {
+    rows: field.count.describe('That were verified.'),
+    lost: field.count.describe('Rows before these that cannot be verified, because their key was lost or damaged.'),
+    isWhole: z.boolean().describe('Whether every row is verified: never if some are lost.'),
+    detail: z.string().describe('What is wrong, and where; or that the chain is intact.'),
+    head: z.string().describe('`NUMBER:MAC` of the last row. Keep it in another place.'),
+  }),
   answer: async ({ store, auditKey }, { query }) => {
     const kept = await store.auditHead();
     const since = await store.auditStart(auditKey);

@@ -4,7 +4,7 @@ import { iso } from '../explain/glossary.ts';
 import type { BulkRun } from '../store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
-import { AT, cutPage, givenMs, givenTime, isoOrNull, names, readKey, readPlace } from './fields.ts';
+import { cutPage, givenMs, givenTime, isoOrNull, names, readKey, readPlace } from './fields.ts';
 import {
   countDocument,
   eventFilters,
@@ -73,25 +73,6 @@ const run = field.component('BulkRun', 'Work on all rows that matched a filter w
 
 export type BulkRunDocument = z.infer<typeof run>;
 
-const RUN = {
-  id: '17',
-  action: 'replay_events',
-  filter: { status: 'dead' },
-  reason: null,
-  by: 'operator',
-  status: 'running',
-  detail: null,
-  total: 200,
-  isMore: false,
-  done: 50,
-  changed: 49,
-  skipped: 1,
-  failed: 0,
-  startedAt: AT,
-  endedAt: null,
-  expectedEndAt: '2030-01-31T12:00:04.000Z',
-};
-
 const preview = z.strictObject({ count: countDocument });
 
 export const startBulk = operation({
@@ -114,12 +95,8 @@ export const startBulk = operation({
     preview: z.boolean().default(false).describe('Only count.'),
   }),
   answers: {
-    200: {
-      when: 'A preview: the number of rows. settled did nothing.',
-      schema: preview,
-      sample: { count: { n: 200, isMore: false } },
-    },
-    202: answer('It was started.', { run }, { run: RUN }),
+    200: { when: 'A preview: the number of rows. settled did nothing.', schema: preview },
+    202: answer('It was started.', { run }),
   },
   problems: { 422: ['invalid_request'], 503: ['api_not_configured'] },
   example: { body: { action: 'replay_events', filter: { status: 'dead' }, preview: true } },
@@ -167,7 +144,7 @@ function readSelection({ currency }: ApiOptions, action: BulkAction, filter: obj
 export const listBulk = operation({
   summary: 'List bulk work, the newest first',
   query: z.strictObject({ ...field.page }),
-  answers: ok('A page of it.', { runs: z.array(run), nextCursor: field.nextCursor }, { runs: [RUN], nextCursor: null }),
+  answers: ok('A page of it.', { runs: z.array(run), nextCursor: field.nextCursor }),
   answer: async ({ store, clock }, { query }) => {
     const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
     const listed = await store.listBulk({ limit: query.limit + 1, after });
@@ -179,7 +156,7 @@ export const listBulk = operation({
 export const showBulk = operation({
   summary: 'Show the progress of bulk work',
   pathId: field.rowId,
-  answers: ok('The run as it is now.', { run }, { run: RUN }),
+  answers: ok('The run as it is now.', { run }),
   answer: async ({ store, clock }, { id }) => {
     const one = found(await store.findBulk(readRunKey(id)), 'run', id);
     return { run: runDocument(one, clock.nowMs()) };
@@ -190,7 +167,7 @@ export const cancelBulk = operation({
   summary: 'Stop bulk work',
   description: 'What it did stays.',
   pathId: field.rowId,
-  answers: ok('It was cancelled.', { run }, { run: { ...RUN, status: 'cancelled', endedAt: AT, expectedEndAt: null } }),
+  answers: ok('It was cancelled.', { run }),
   problems: { 409: ['bulk_ended'] },
   answer: async ({ store, clock }, { id, by }) => {
     const cancelled = found(await store.cancelBulk({ key: readRunKey(id), by, atMs: clock.nowMs() }), 'run', id);

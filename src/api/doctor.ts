@@ -16,27 +16,15 @@ const check = z
   })
   .meta({ id: 'Check' }) satisfies z.ZodType<Finding>;
 
-const FOUND: Finding[] = [
-  { name: 'ready', status: 'ok', detail: 'the store is open and can be written' },
-  {
-    name: 'needs a person',
-    status: 'warning',
-    detail:
-      '1 matter needs attention; the oldest has waited 2 h 10 min. Money: 1 order with a balance of 60.00 BRL. See: settled ' +
-      'attention',
-  },
-];
-
 export const doctor = operation({
   summary: 'Check the installation',
   description:
     'settled sends a signed delivery to itself through the public address, and asks the service which merchant it is. If ' +
     'settled cannot read the database, one check fails and says so, and the checks that need the database are left out.',
-  answers: ok(
-    'What was found.',
-    { store: z.string().describe('The database that this server works on.'), checks: z.array(check) },
-    { store: '/data/settled.db', checks: FOUND },
-  ),
+  answers: ok('What was found.', {
+    store: z.string().describe('The database that this server works on.'),
+    checks: z.array(check),
+  }),
   answersWithoutStore: true,
   query: z.strictObject({
     probe: z

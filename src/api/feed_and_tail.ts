@@ -9,7 +9,7 @@ import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';
 import { AT, count, givenReference, openCursor, reference, time, wholeNumber, writeCursor } from './fields.ts';
-import { NOTICE_ID, noticeId, SAID, saying } from './notices.ts';
+import { noticeId, saying } from './notices.ts';
 import { PAID } from './order.ts';
 import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
@@ -59,15 +59,11 @@ export const readFeed = operation({
     'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty continues from ' +
     'there, and never reads what happened before.',
   query,
-  answers: ok(
-    'The notices after the cursor, if there are any.',
-    {
-      notices: z.array(feedNotice).describe('Oldest first.'),
-      cursor: cursor.describe(KEEP_CURSOR),
-      more: z.boolean().describe('Whether more notices already follow.'),
-    },
-    { notices: [{ cursor: 'ZjEuMTc', id: NOTICE_ID, ...SAID }], cursor: 'ZjEuMTc', more: false },
-  ),
+  answers: ok('The notices after the cursor, if there are any.', {
+    notices: z.array(feedNotice).describe('Oldest first.'),
+    cursor: cursor.describe(KEEP_CURSOR),
+    more: z.boolean().describe('Whether more notices already follow.'),
+  }),
   problems: { 410: ['cursor_from_before_restore'] },
   example: { query: 'limit=100&wait=30' },
   answer: async (options, asked, response) =>

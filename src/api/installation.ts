@@ -55,37 +55,10 @@ const installation = z
 
 export type InstallationDocument = z.infer<typeof installation>;
 
-const NONE = { events: 0, openings: 0, notices: 0 };
-
-const STORE_ID = '5b0c1f9e-6a4d-4c83-9a39-0e0a3c8f2d17';
-
-const INSTALLATION = {
-  version: '0.1.0',
-  node: 'v24.0.0',
-  store: {
-    engine: 'sqlite',
-    server: 'SQLite 3.50.0',
-    name: '/data/settled.db',
-    durabilityDeclared: null,
-    id: STORE_ID,
-  },
-  replica: null,
-  replicas: [],
-  lapsedLeases: NONE,
-  secretsKey: { id: '0f3a5b7c9d1e2f40', place: '/data/settled.db.key' },
-  keepBodiesDays: 90,
-  publicUrl: 'https://pay.example.com',
-  shopUrl: 'https://shop.example.com',
-  hasApi: true,
-  apiSlots: 50,
-  toleranceSeconds: 300,
-  currency: 'BRL',
-};
-
 export const showInstallation = operation({
   summary: 'What is installed, and which replicas share the database',
   description: 'It sends no request and changes nothing. `/v1/admin/doctor` finds out whether all of it works.',
-  answers: ok('What is installed.', { installation }, { installation: INSTALLATION }),
+  answers: ok('What is installed.', { installation }),
   answer: async (options) => {
     const { store, storeAddress, storeName, storeId, clock, keyring, secretsKeyPlace, keepBodiesMs, asking } = options;
     const { server, replicas, lapsed } = await store.storeState(clock.nowMs());

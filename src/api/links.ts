@@ -10,7 +10,7 @@ import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered } from '../store/verbs/links.ts';
 import * as field from './fields.ts';
 import { described, isEnough, NOT_PRINTABLE, PRINTABLE, readMoney, requireEnough } from './fields.ts';
-import { link, OPEN, order } from './order.ts';
+import { link, order } from './order.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, noSuch, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
@@ -53,13 +53,6 @@ const registeredLink = z.strictObject({
   ),
 });
 
-const UNKNOWN_LINK = { id: null, url: null, shortUrl: null, status: null, expiresAt: null };
-const RESERVED = {
-  link: { ...UNKNOWN_LINK, webhookUrl: 'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4Y29ycGdlZ2FycGx5' },
-  order: { ...OPEN, reference: 'order-8101', link: UNKNOWN_LINK },
-};
-const MADE = { ...RESERVED.link, webhookSecret: 'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRlIGZvciB0aGlz' };
-
 export const registerLink = operation({
   summary: 'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
   description:
@@ -70,8 +63,8 @@ export const registerLink = operation({
     'open, corrects the link: admin only.',
   body: registration,
   answers: {
-    201: answer('The order and its link are new.', { link: registeredLink, order }, { ...RESERVED, link: MADE }),
-    200: answer('The order was known: its link as it is now.', { link: registeredLink, order }, RESERVED),
+    201: answer('The order and its link are new.', { link: registeredLink, order }),
+    200: answer('The order was known: its link as it is now.', { link: registeredLink, order }),
   },
   problems: {
     403: ['correction_forbidden'],
@@ -163,11 +156,10 @@ export const adoptLink = operation({
     'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +
     'link and does not list it. The money and the reference of the link must be those of the order.',
   body: z.strictObject({ id: field.linkId }),
-  answers: ok(
-    'The order with its link.',
-    { order, note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks.") },
-    { order: OPEN, note: NOTES.own },
-  ),
+  answers: ok('The order with its link.', {
+    order,
+    note: z.string().describe("Whether the link is settled's own, and what follows for its webhooks."),
+  }),
   problems: { 409: ['not_adoptable'], 503: ['service_unavailable', 'api_key_refused', 'api_not_configured'] },
   example: { body: { id: 'pl_8001' } },
   // settled believes nothing about the link but what the service says of it: its money must agree, and it must be unpaid

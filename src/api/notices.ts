@@ -119,46 +119,10 @@ export type ShopDocument = z.infer<typeof shop>;
 export const NOTICE_ID = 'msg_17_8f14e45fceea167a';
 export const SAID = { type: 'order.paid', timestamp: AT, data: { order: PAID, version: PAID.version } };
 
-const NOTICE = {
-  id: NOTICE_ID,
-  reference: PAID.reference,
-  type: 'order.paid',
-  version: PAID.version,
-  status: 'done',
-  superseded: false,
-  attempt: 1,
-  fault: null,
-  answer: { status: 204, body: '' },
-  createdAt: AT,
-  dueAt: null,
-  endedAt: '2030-01-31T12:00:00.020Z',
-};
-
-const DEAD_NOTICE = {
-  ...NOTICE,
-  status: 'dead',
-  attempt: 173,
-  fault: {
-    code: 'shop_refused',
-    message: "The shop answered 500; only 2xx takes a notice. Look at the shop's own log.",
-  },
-  answer: { status: 500, body: 'the database is down' },
-  endedAt: '2030-02-07T12:00:00.000Z',
-};
-
 export const listNotices = operation({
   summary: 'List notices, the newest first',
   query: z.strictObject({ ...listQuery, ...noticeFilters }),
-  answers: ok(
-    'A page of notices.',
-    { notices: z.array(noticeSummary), ...listAnswer, shop },
-    {
-      notices: [DEAD_NOTICE],
-      nextCursor: null,
-      count: { n: 1, isMore: false },
-      shop: { url: 'https://shop.example.com/settled', failures: null },
-    },
-  ),
+  answers: ok('A page of notices.', { notices: z.array(noticeSummary), ...listAnswer, shop }),
   example: { query: 'status=dead&count=true' },
   answer: async ({ store, shopAddress }, { query }) => {
     const { rows, more } = await readList(query, (at) => store.listNotices({ ...at, ...readNoticeFilter(query) }));
@@ -173,7 +137,7 @@ export const listNotices = operation({
 export const showNotice = operation({
   summary: 'One notice with its body',
   pathId: noticeId,
-  answers: ok('The notice.', { notice: noticeWithBody }, { notice: { ...NOTICE, body: SAID } }),
+  answers: ok('The notice.', { notice: noticeWithBody }),
   answer: async ({ store, shopAddress }, { id }) => {
     const { body, ...rest } = found(await store.findNotice(id), 'notice', id);
     return { notice: { ...noticeDocument(rest, shopAddress), body: JSON.parse(body) } };
@@ -186,13 +150,7 @@ export const resendNotice = operation({
     'For a notice that the shop took, or that settled gave up; one that waits for its next attempt is sent at once. Its id ' +
     'stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',
   pathId: noticeId,
-  answers: {
-    202: answer(
-      'settled sends it again.',
-      { notice: resentNotice },
-      { notice: { id: NOTICE_ID, status: 'pending', dueAt: AT, waitsFor: null } },
-    ),
-  },
+  answers: { 202: answer('settled sends it again.', { notice: resentNotice }) },
   problems: { 409: ['notice_in_work'] },
   answer: async ({ store, clock, onNotices }, { id, by }, response) => {
     const outcome = await store.resendNotice({ id, by, nowMs: clock.nowMs() });

@@ -7,6 +7,7 @@ import { releaseVersion } from '../release.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { PROBLEM_WORDS, problemSchema } from './problem.ts';
 import { GROUPS, orderPath, type Problems, type Route } from './route.ts';
+import { sampleOf } from './sample.ts';
 
 /** An OpenAPI 3.1 document, as far as ours goes. */
 export type OpenApi = ReturnType<typeof describeApi>;
@@ -32,6 +33,7 @@ export type JsonSchema = {
   allOf?: JsonSchema[];
   enum?: readonly unknown[];
   examples?: unknown[];
+  minimum?: number;
   [keyword: string]: unknown;
 };
 
@@ -88,10 +90,11 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
   const parameters = [...pathParameters(route, writer), ...queryParameters(route, writer)];
   const responses: Record<string, ApiResponse | { $ref: string }> = {};
   for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {
+    const written = writer.write(schema, 'output');
     responses[status] = {
       description: when,
       headers: headers(retryAfter ? ['Retry-After'] : []),
-      content: { [type]: { schema: writer.write(schema, 'output'), example: sample } },
+      content: { [type]: { schema: written, example: sample ?? sampleOf(written, writer.named) } },
     };
   }
   for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);

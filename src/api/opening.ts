@@ -5,7 +5,7 @@ import { adoptCommand, firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
 import * as field from './fields.ts';
 import { givenMs, readMoney, requireEnough } from './fields.ts';
-import { OPEN, order } from './order.ts';
+import { order } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
 
@@ -53,11 +53,6 @@ const opening = z.strictObject({
   nextAttemptAt: field.timeOrNull.describe('Null while settled is trying.'),
 });
 
-const OPENING = {
-  detail: 'The service answered 503. settled next tries to open it at 2030-01-31T11:58:25.000Z.',
-  nextAttemptAt: '2030-01-31T11:58:25.000Z',
-};
-
 export const openOrder = operation({
   summary: 'Open a payment link for an order',
   description:
@@ -66,17 +61,12 @@ export const openOrder = operation({
     'Retry until it answers 200 or 201: the same request never makes a second link.',
   body: content,
   answers: {
-    201: answer('The link is open.', { order }, { order: OPEN }),
-    200: answer(
-      'A request with the same content came before: the order as it is now, with its link.',
-      { order },
-      { order: OPEN },
-    ),
+    201: answer('The link is open.', { order }),
+    200: answer('A request with the same content came before: the order as it is now, with its link.', { order }),
     202: {
       ...answer(
         'It takes longer than 10 s, and settled continues in the background. Repeat the request to get the link.',
         { order, opening },
-        { order: { ...OPEN, link: null }, opening: OPENING },
       ),
       retryAfter: true,
     },

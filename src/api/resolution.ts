@@ -8,7 +8,7 @@ import { explainDecision, warnOfDecision } from '../explain/decision.ts';
 import { logChange } from '../observe/log.ts';
 import type { PreviewedDecision } from '../store/verbs/decisions.ts';
 import * as field from './fields.ts';
-import { ACCEPTED, order } from './order.ts';
+import { order } from './order.ts';
 import { fieldProblem, found, noSuch, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
 
@@ -31,19 +31,6 @@ const preview = field.component('DecisionPreview', 'What a decision would do, if
   warning: z.string().nullable().describe('A reason to be careful: settled counted no money. Null if there is none.'),
 });
 
-const PREVIEW = {
-  from: 'held',
-  to: 'paid',
-  rule: 'hold_accepted',
-  flags: ['underpaid'],
-  entries: [],
-  notices: ['order.paid'],
-  raised: [],
-  ended: [],
-  sentences: ['Order order-8001 (100.00 BRL) changes from held to paid.', 'settled tells the shop: order.paid.'],
-  warning: null,
-};
-
 export const resolveOrder = operation({
   summary: 'Accept or reject the money of a held order',
   description:
@@ -57,11 +44,10 @@ export const resolveOrder = operation({
     reason: field.givenReason.optional().describe('Kept, and shown in the timeline. Required unless `dryRun` is true.'),
     dryRun: z.boolean().default(false).describe('Only say what the decision would do.'),
   }),
-  answers: ok(
-    'The order after the decision. With `dryRun`: the order as it is, and what the decision would do.',
-    { order, preview: preview.optional() },
-    { order: ACCEPTED, preview: PREVIEW },
-  ),
+  answers: ok('The order after the decision. With `dryRun`: the order as it is, and what the decision would do.', {
+    order,
+    preview: preview.optional(),
+  }),
   problems: { 409: ['not_held', 'nothing_left_to_accept'], 422: ['invalid_request'] },
   example: { body: { decision: 'accept', reason: 'the customer wants it after all' } },
   answer: async (options, { reference, body, by }) => {

@@ -76,8 +76,8 @@ export type Problems = Readonly<Record<number, readonly ProblemCode[]>>;
 type Answer = {
   when: string;
   schema: z.ZodType;
-  /** What the document and its page show: an object for JSON, else a text. A test holds it against the schema. */
-  sample: object | string;
+  /** What the document shows of an answer that is not JSON; of JSON it shows what `sampleOf` makes of the schema. */
+  sample?: string;
   /** JSON by default. */
   type?: string;
   /** Whether the answer has `Retry-After`. */
@@ -85,13 +85,13 @@ type Answer = {
 };
 
 /** The answers of a route that has one, with 200. */
-export function ok<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>) {
-  return { 200: answer(when, fields, sample) };
+export function ok<F extends z.ZodRawShape>(when: string, fields: F) {
+  return { 200: answer(when, fields) };
 }
 
 /** An answer in JSON that has these fields. */
-export function answer<F extends z.ZodRawShape>(when: string, fields: F, sample: Record<keyof F, unknown>) {
-  return { when, schema: z.strictObject(fields), sample } satisfies Answer;
+export function answer<F extends z.ZodRawShape>(when: string, fields: F) {
+  return { when, schema: z.strictObject(fields) } satisfies Answer;
 }
 
 /** What a handler gets: the names in the path, and query and body as the operation's schemas read them. */

@@ -3,9 +3,8 @@ import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedDrift, QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
-import { AT, cutPage, isoOrNull, readKey, readPlace, withTimes } from './fields.ts';
+import { cutPage, isoOrNull, readKey, readPlace, withTimes } from './fields.ts';
 import { referenceFilter } from './lists.ts';
-import { PAID } from './order.ts';
 import { ok, operation } from './route.ts';
 
 /** What the service said otherwise than settled knew, what came stale, and what settled asks next. */
@@ -24,18 +23,6 @@ const drift = field.component('Drift', 'The service knew something else of an or
 
 export type DriftDocument = z.infer<typeof drift>;
 
-const DRIFT = {
-  id: '3',
-  reference: PAID.reference,
-  at: AT,
-  reading: 812,
-  learnedBy: 'scheduled',
-  ours: 'awaiting_payment',
-  theirs: 'paid BRL 100.00',
-  rule: 'paid',
-  rightSide: 'service',
-};
-
 const orderList = z.strictObject({ ...field.page, reference: referenceFilter });
 type OrderList = z.output<typeof orderList>;
 
@@ -53,11 +40,7 @@ export const listDrift = operation({
   summary: 'Differences that were found between the service and settled',
   description: 'Each was found by an answer of the API that said more, or less, than the webhooks had.',
   query: orderList,
-  answers: ok(
-    'A page of differences.',
-    { drift: z.array(drift), nextCursor: field.nextCursor },
-    { drift: [DRIFT], nextCursor: null },
-  ),
+  answers: ok('A page of differences.', { drift: z.array(drift), nextCursor: field.nextCursor }),
   answer: async ({ store }, { query }) => {
     const { rows, nextCursor } = await readRows(query, (at) => store.listDrift(at));
     return { drift: rows.map(driftDocument), nextCursor };
@@ -80,25 +63,14 @@ const hint = field.component('Hint', 'An authentic delivery whose timestamp was 
 
 export type HintDocument = z.infer<typeof hint>;
 
-const HINT = {
-  id: '4',
-  reference: PAID.reference,
-  eventId: 'evt_8001',
-  timestamp: '1896087600000',
-  count: 2,
-  firstAt: AT,
-  lastAt: AT,
-};
-
 export const listHints = operation({
   summary: 'Authentic deliveries that were stale',
   description: 'They settle nothing: settled asks the service about the link instead.',
   query: orderList,
-  answers: ok(
-    'A page, one row for each delivery that differs from the others of its link.',
-    { hints: z.array(hint), nextCursor: field.nextCursor },
-    { hints: [HINT], nextCursor: null },
-  ),
+  answers: ok('A page, one row for each delivery that differs from the others of its link.', {
+    hints: z.array(hint),
+    nextCursor: field.nextCursor,
+  }),
   answer: async ({ store }, { query }) => {
     const { rows, nextCursor } = await readRows(query, (at) => store.listHints(at));
     return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...withTimes(row) })), nextCursor };
@@ -126,22 +98,6 @@ const opening = z.strictObject({
   dueAt: field.time,
 });
 
-const NEXT = {
-  queue: [
-    {
-      reference: PAID.reference,
-      linkId: 'pl_8001',
-      class: 'confirm',
-      reason: 'doubtful_money',
-      failures: 0,
-      requestedAt: AT,
-      dueAt: AT,
-    },
-  ],
-  schedule: [{ reference: 'order-8002', linkId: 'pl_8002', failures: 0, dueAt: '2030-01-31T12:04:00.000Z' }],
-  openings: [],
-};
-
 const next = z.strictObject({
   queue: z.array(queued).describe('Links that settled will ask about, in this order.'),
   schedule: z
@@ -156,7 +112,7 @@ export const listChecks = operation({
   summary: 'What settled asks the service next, and when',
   description: 'The counts are in `/v1/stats`. Nothing is asked while no API is configured, or while it is paused.',
   query: z.strictObject({ limit: field.page.limit }),
-  answers: ok('The first rows of each kind.', { next }, { next: NEXT }),
+  answers: ok('The first rows of each kind.', { next }),
   answer: async ({ store }, { query: { limit } }) => {
     const { queue, schedule, openings } = await store.nextRequests({ limit });
     return {

@@ -15,7 +15,7 @@ import type { Store } from '../store/contract.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
 import * as field from './fields.ts';
 import { time } from './fields.ts';
-import { order, PAID } from './order.ts';
+import { order } from './order.ts';
 import { found } from './problem.ts';
 import { ok, operation } from './route.ts';
 
@@ -30,81 +30,39 @@ const timelineEntry = field.component('TimelineEntry', 'One thing that happened 
     .describe('The row that it shows or that decided it; null if there is no such row.'),
 });
 
-const TIMELINE = {
-  order: PAID,
-  answer:
-    `Order ${PAID.reference} (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook; settled marked it ` +
-    'paid at 2030-01-31T12:00:00.000Z.',
-  entries: [
-    { at: '2030-01-31T11:58:20.131Z', kind: 'registration', summary: 'link pl_8001 opened', details: [], about: null },
-    {
-      at: '2030-01-31T11:59:59.992Z',
-      kind: 'delivery',
-      summary: 'authentic, payment_link.payment_status_changed: done, applied (rule paid)',
-      details: ["event 17, the service's id evt_8001"],
-      about: { what: 'event', id: '17', status: 'done' },
-    },
-    {
-      at: '2030-01-31T12:00:00.000Z',
-      kind: 'decision',
-      summary: 'awaiting_payment → paid: the payment is completed and matches the order (rule paid)',
-      details: [
-        'by event 17',
-        'ledger: captured 100.00 BRL, payment pay_8001',
-        'became paid; this is written once and never changed',
-        'notice order.paid',
-      ],
-      about: { what: 'event', id: '17', status: null },
-    },
-  ],
-  next: [
-    'settled asks the service at 2030-02-01T12:00:00.000Z, in 1 d, on schedule: the service may send no webhook ' +
-      'for refunds, disputes and second payments.',
-  ],
-  service: {
-    at: '2030-01-31T11:59:59.992Z',
-    event: '17',
-    isReading: false,
-    says: ['the payment is completed (pay_8001): 100.00 BRL'],
-  },
-  decided: null,
-  differences: [],
-};
-
 export const showTimeline = operation({
   summary: "Explain an order's state",
   description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
-  answers: ok(
-    'The order and its story.',
-    {
-      order,
-      answer: z.string().describe('A few sentences: whether the order is paid, and why or why not.'),
-      entries: z
-        .array(timelineEntry)
-        .describe('What settled knows about the order, in order of time: of each kind, at most the newest 500.'),
-      next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
-      service: z
-        .strictObject({
-          at: time,
-          event: field.rowId.describe("The event, or the row that keeps the API's answer."),
-          isReading: z.boolean().describe('True if settled asked; false if a webhook came.'),
-          says: z.array(z.string()),
-        })
-        .nullable()
-        .describe("What the service last said about the order's payment; null if it has said nothing."),
-      decided: z
-        .strictObject({
-          decision: z.enum(['accept', 'reject']),
-          at: time,
-          by: z.string().nullable().describe('The person or the named token; otherwise null.'),
-          reason: z.string().nullable(),
-        })
-        .nullable()
-        .describe('The last decision of a person about held money; null if there was none.'),
-      differences: z.array(z.string()).describe('Where the service, settled and the shop differ; empty if they agree.'),
-    },
-    TIMELINE,
-  ),
+  answers: ok('The order and its story.', {
+    order,
+    answer: field.anyText(
+      'A few sentences: whether the order is paid, and why or why not.',
+      'Order order-8001 (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook.',
+    ),
+    entries: z
+      .array(timelineEntry)
+      .describe('What settled knows about the order, in order of time: of each kind, at most the newest 500.'),
+    next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
+    service: z
+      .strictObject({
+        at: time,
+        event: field.rowId.describe("The event, or the row that keeps the API's answer."),
+        isReading: z.boolean().describe('True if settled asked; false if a webhook came.'),
+        says: z.array(z.string()).meta({ examples: [['the payment is completed (pay_8001): 100.00 BRL']] }),
+      })
+      .nullable()
+      .describe("What the service last said about the order's payment; null if it has said nothing."),
+    decided: z
+      .strictObject({
+        decision: z.enum(['accept', 'reject']),
+        at: time,
+        by: z.string().nullable().describe('The person or the named token; otherwise null.'),
+        reason: z.string().nullable(),
+      })
+      .nullable()
+      .describe('The last decision of a person about held money; null if there was none.'),
+    differences: z.array(z.string()).describe('Where the service, settled and the shop differ; empty if they agree.'),
+  }),
   answer: async ({ store, clock, asking, canTell, headerNames, unlisted }, { reference }) => {
     const timeline = found(await store.timeline(reference), 'order', reference);
     const last = await readLastWord(store, timeline);

@@ -115,8 +115,8 @@ function linkForm(view: View, { back, link }: Asked): Html {
 }
 
 const ADDRESSES = [
-  ['docs', 'the private API, with every field, problem and a sample of every call'],
-  ['openapi.json', 'the same as OpenAPI 3.1, for programs'],
+  ['docs', 'every route of the private API, with a call of it and an answer'],
+  ['openapi.json', 'the same with every field and problem, as OpenAPI 3.1'],
   ['livez', 'whether the process answers'],
   ['readyz', 'whether it should get deliveries, or why not'],
   ['metrics', 'for Prometheus. It needs a token, which a browser does not send'],
