@@ -63,10 +63,11 @@ const byteOrderMark = {
     .describe('`true`: the file begins with a byte order mark, as Excel needs it for letters like ã.'),
 };
 
-type Table<Row> = {
+type Table<Row, Shown> = {
   name: string;
-  columns: Columns<Row>;
+  columns: Columns<Shown>;
   list: (page: RowPage) => Promise<Listed<Row>>;
+  show: (row: Row) => Shown;
   bom: 'true' | 'false' | undefined;
 };
 
@@ -74,9 +75,9 @@ type Table<Row> = {
  * Sends a list as a file. What fails before its first page is answered as a problem; after that the connection is broken
  * off, so that a part is not taken for the whole.
  */
-async function sendTable<Row>(
+async function sendTable<Row, Shown>(
   response: Response,
-  { name, columns, list, bom }: Table<Row>,
+  { name, columns, list, show, bom }: Table<Row, Shown>,
   clock: Clock,
 ): Promise<undefined> {
   let page = await list({ limit: ROWS_OF_PAGE });
@@ -90,7 +91,8 @@ async function sendTable<Row>(
   try {
     await write((bom === 'true' ? BYTE_ORDER_MARK : '') + line(Object.keys(columns)));
     for (;;) {
-      await write(page.rows.map((row) => line(Object.values(columns).map((of) => of(row)))).join(''));
+      const shown = page.rows.map(show);
+      await write(shown.map((row) => line(Object.values(columns).map((of) => of(row)))).join(''));
       if (page.next === null || response.closed) break;
       page = await list({ limit: ROWS_OF_PAGE, after: page.next });
     }
@@ -117,28 +119,32 @@ function taken(response: Response, event: 'drain' | 'finish', clock: Clock): Pro
   });
 }
 
-const CSV = (when: string, sample: string) => ({ 200: { when, schema: z.string(), sample, type: 'text/csv' } });
 const WHOLE =
   'A row for each, the newest first, without pages. What a spreadsheet would take for a formula, at the beginning of a cell ' +
   'or after a separator in it, begins with an apostrophe. If settled fails while it writes, it breaks off the connection.';
 
+const CSV = (when: string, columns: Columns<never>) => ({
+  200: { when, schema: z.string(), sample: line(Object.keys(columns)), type: 'text/csv' },
+});
+
+/** Columns of the same name as a field of the row. */
+function fields<Row>(...names: (keyof Row & string)[]): Columns<Row> {
+  return Object.fromEntries(names.map((name) => [name, (row: Row) => row[name] as Cell]));
+}
+
 type OrderLine = OrderDocument & { attention: readonly string[] };
 
 const ORDER_COLUMNS: Columns<OrderLine> = {
-  reference: ({ reference }) => reference,
-  state: ({ state }) => state,
+  ...fields<OrderLine>('reference', 'state'),
   flags: ({ flags }) => flags.join(' '),
-  amount: ({ amount }) => amount,
-  currency: ({ currency }) => currency,
+  ...fields<OrderLine>('amount', 'currency'),
   captured: ({ paymentsTotal: { sums }, currency }) => decimal(sums.find((sum) => sum.currency === currency)?.captured),
   balance: ({ paymentsTotal: { sums }, currency }) => decimal(sums.find((sum) => sum.currency === currency)?.balance),
   otherCurrencies: ({ paymentsTotal: { sums }, currency }) => {
     const others = sums.filter((sum) => sum.currency !== currency);
     return others.map(({ captured: amount, currency }) => amountIn({ amount, currency })).join(' ') || null;
   },
-  createdAt: ({ createdAt }) => createdAt,
-  paidAt: ({ paidAt }) => paidAt,
-  learnedBy: ({ learnedBy }) => learnedBy,
+  ...fields<OrderLine>('createdAt', 'paidAt', 'learnedBy'),
   paymentId: ({ payment }) => payment?.id ?? null,
   paymentStatus: ({ payment }) => payment?.status ?? null,
   method: ({ payment }) => payment?.method ?? null,
@@ -152,7 +158,7 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   attention: ({ attention }) => attention.join(' '),
   linkId: ({ link }) => link?.id ?? null,
   linkUrl: ({ link }) => link?.url ?? null,
-  title: ({ title }) => title,
+  ...fields<OrderLine>('title'),
   stated: ({ payments }) =>
     payments.flatMap(({ stated }) => (stated === null ? [] : amountIn(stated))).join(' ') || null,
 };
@@ -161,91 +167,53 @@ export const ordersCsv = operation({
   summary: 'Orders as CSV',
   description: WHOLE,
   query: z.strictObject({ ...orderFilters, ...byteOrderMark }),
-  answers: CSV(
-    'The orders that match the filters of the list.',
-    `${Object.keys(ORDER_COLUMNS).join(',')}\r\norder-8001,paid,,100.00,BRL,100.00,100.00,,2030-01-31T11:58:20.131Z,` +
-      '2030-01-31T12:00:00.000Z,webhook,pay_8001,completed,PIX,,,,,,,pl_8001,,A chair,\r\n',
-  ),
+  answers: CSV('The orders that match the filters of the list.', ORDER_COLUMNS),
   problems: { 422: ['invalid_request'] },
   example: { query: 'state=paid&paidSince=2030-01-01T00:00:00Z' },
   answer: async ({ store, currency, clock }, { query: { bom, ...query } }, response) => {
     const filter = readOrderFilter(query, currency);
-    const list = (page: RowPage) =>
-      mapped<ListedOrder, OrderLine>(store.listOrders({ ...page, ...filter }), ({ value, attention }) => {
-        return { ...orderDocument(value), attention };
-      });
-    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list, bom }, clock);
+    const list = (page: RowPage) => store.listOrders({ ...page, ...filter });
+    const show = ({ value, attention }: ListedOrder): OrderLine => ({ ...orderDocument(value), attention });
+    return await sendTable(response, { name: 'orders', columns: ORDER_COLUMNS, list, show, bom }, clock);
   },
 });
 
 const EVENT_COLUMNS: Columns<EventDocument> = {
-  id: ({ id }) => id,
-  eventId: ({ eventId }) => eventId,
-  type: ({ type }) => type,
-  reference: ({ reference }) => reference,
-  linkId: ({ linkId }) => linkId,
-  status: ({ status }) => status,
-  outcome: ({ outcome }) => outcome,
-  rule: ({ rule }) => rule,
-  attempt: ({ attempt }) => attempt,
-  duplicates: ({ duplicates }) => duplicates,
+  ...fields<EventDocument>('id', 'eventId', 'type', 'reference', 'linkId', 'status', 'outcome', 'rule', 'attempt'),
+  ...fields<EventDocument>('duplicates'),
   fault: ({ fault }) => fault?.code ?? null,
-  receivedAt: ({ receivedAt }) => receivedAt,
-  endedAt: ({ endedAt }) => endedAt,
+  ...fields<EventDocument>('receivedAt', 'endedAt'),
 };
 
 export const eventsCsv = operation({
   summary: 'Events as CSV',
   description: WHOLE,
   query: z.strictObject({ ...eventFilters, ...byteOrderMark }),
-  answers: CSV(
-    'The events that match the filters of the list.',
-    `${Object.keys(EVENT_COLUMNS).join(',')}\r\n17,evt_8001,payment_link.payment_status_changed,order-8001,pl_8001,done,` +
-      'applied,paid,1,0,,2030-01-31T11:59:59.992Z,2030-01-31T12:00:00.000Z\r\n',
-  ),
+  answers: CSV('The events that match the filters of the list.', EVENT_COLUMNS),
   example: { query: 'status=dead' },
   answer: async ({ store, clock }, { query: { bom, ...query } }, response) => {
-    const filter = readEventFilter(query);
-    const list = (page: RowPage) =>
-      mapped<EventSummary, EventDocument>(store.listEvents({ ...page, ...filter }), eventDocument);
-    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list, bom }, clock);
+    const list = (page: RowPage) => store.listEvents({ ...page, ...readEventFilter(query) });
+    const show = (row: EventSummary) => eventDocument(row) as EventDocument;
+    return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list, show, bom }, clock);
   },
 });
 
 const NOTICE_COLUMNS: Columns<NoticeDocument> = {
-  id: ({ id }) => id,
-  reference: ({ reference }) => reference,
-  type: ({ type }) => type,
-  version: ({ version }) => version,
-  status: ({ status }) => status,
-  attempt: ({ attempt }) => attempt,
+  ...fields<NoticeDocument>('id', 'reference', 'type', 'version', 'status', 'attempt'),
   fault: ({ fault }) => fault?.code ?? null,
   answerStatus: ({ answer }) => answer?.status ?? null,
-  createdAt: ({ createdAt }) => createdAt,
-  endedAt: ({ endedAt }) => endedAt,
+  ...fields<NoticeDocument>('createdAt', 'endedAt'),
 };
 
 export const noticesCsv = operation({
   summary: 'Notices as CSV',
   description: WHOLE,
   query: z.strictObject({ ...noticeFilters, ...byteOrderMark }),
-  answers: CSV(
-    'The notices that match the filters of the list.',
-    `${Object.keys(NOTICE_COLUMNS).join(',')}\r\nmsg_17_8f14e45fceea167a,order-8001,order.paid,2,done,1,,204,` +
-      '2030-01-31T12:00:00.000Z,2030-01-31T12:00:00.020Z\r\n',
-  ),
+  answers: CSV('The notices that match the filters of the list.', NOTICE_COLUMNS),
   example: { query: 'status=dead' },
   answer: async ({ store, shopAddress, clock }, { query: { bom, ...query } }, response) => {
-    const filter = readNoticeFilter(query);
-    const list = (page: RowPage) =>
-      mapped<NoticeSummary, NoticeDocument>(store.listNotices({ ...page, ...filter }), (row) =>
-        noticeDocument(row, shopAddress),
-      );
-    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list, bom }, clock);
+    const list = (page: RowPage) => store.listNotices({ ...page, ...readNoticeFilter(query) });
+    const show = (row: NoticeSummary) => noticeDocument(row, shopAddress) as NoticeDocument;
+    return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list, show, bom }, clock);
   },
 });
-
-async function mapped<Row, Shown>(listing: Promise<Listed<Row>>, show: (row: Row) => object): Promise<Listed<Shown>> {
-  const { rows, ...more } = await listing;
-  return { rows: rows.map((row) => show(row) as Shown), ...more };
-}

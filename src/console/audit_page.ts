@@ -4,7 +4,7 @@ import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { listPage, typedQuery, withList } from './listing.ts';
+import { listPage, typedQuery } from './listing.ts';
 import { loaded } from './query.ts';
 import { badge, count, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
@@ -25,10 +25,9 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
         of({ name: 'actor', label: 'Who' }),
         of({ name: 'subject', label: 'Changed object', hint: 'A reference, an id or a name' }),
       ],
-      rows: ({ audit: rows }, isFiltered) =>
+      rows: ({ audit: rows }, _typed, isFiltered) =>
         table({
           caption: 'What people did',
-          hidesCaption: true,
           columns: columns(view),
           rows,
           rowId: ({ number }) => String(number),
@@ -39,7 +38,7 @@ export async function showAudit(options: ConsoleOptions, view: View, request: Re
   const body = html`<h1>Audit</h1><p class="soft">Every change by a person or a named token. Changes by the shop's token are in the history of its orders.</p>
 ${listed.list}
 <section><h2>Is the chain intact?</h2>${verifyForm(view, '')}</section>`;
-  return withList({ title: 'Audit', here: '/audit', body }, listed);
+  return { title: 'Audit', here: '/audit', body, status: listed.status };
 }
 
 function columns(view: View): Column<AuditDocument>[] {

@@ -7,7 +7,7 @@ import { BULK_CHANGED, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { listPage, since, withList } from './listing.ts';
+import { listPage, since } from './listing.ts';
 import { badge, count, lasting, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
 
@@ -218,7 +218,6 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
       rows: ({ runs: rows }) =>
         table({
           caption: 'Bulk work',
-          hidesCaption: true,
           columns: [
             {
               head: 'What',
@@ -237,5 +236,5 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
     },
   );
   const body = html`<h1>Bulk work</h1><p class="soft">Actions on all rows of a filter at once. They run in the background.</p>${listed.list}`;
-  return withList({ title: 'Bulk work', here: '/system', body }, listed);
+  return { title: 'Bulk work', here: '/system', body, status: listed.status };
 }

@@ -14,22 +14,22 @@ export type Column<Row> = {
 
 /**
  * A table that scrolls sideways on narrow screens. The first column names the row. `rowId` is unique in the page, so that
- * a refreshed page finds the row again. `empty` is the text if there are no rows.
+ * a refreshed page finds the row again. `empty` is the text if there are no rows, for a table that may have none.
  */
 export function table<Row>(options: {
+  /** For screen readers. */
   caption: string;
-  /** Shows the caption only to screen readers. */
-  hidesCaption?: true;
+  showsCaption?: true;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowId: (row: Row) => string;
-  empty: string;
+  empty?: string;
 }): Html {
-  const { caption, hidesCaption, columns, rows, rowId, empty } = options;
+  const { caption, showsCaption, columns, rows, rowId, empty = '' } = options;
   if (rows.length === 0) return emptyState(empty);
   const [first, ...others] = columns as [Column<Row>, ...Column<Row>[]];
   return html`<div class="table" role="region" aria-label="${caption}" tabindex="0"><table>
-<caption${hidesCaption === true ? html` class="unseen"` : null}>${caption}</caption>
+<caption${showsCaption === true ? null : html` class="unseen"`}>${caption}</caption>
 <thead><tr>${columns.map(({ head, isNumber }) => html`<th scope="col"${numeric(isNumber)}>${head}</th>`)}</tr></thead>
 <tbody>${rows.map(
     (

@@ -8,7 +8,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL } from './listing.ts';
 import { choices } from './query.ts';
 import { replayForm } from './rows.ts';
 import { badge, OUTCOME_WORDS, time, whole } from './values.ts';
@@ -41,10 +41,9 @@ export async function showEvents(options: ConsoleOptions, view: View, request: R
       load: (query) => listEvents.load(options, { query: { ...query, kind: 'event', count: 'true' } }),
       filters: (of) => EVENT_FILTERS.map(of),
       above: (filter) => bulkForm(view, { action: 'replay_events', filter }),
-      rows: ({ events }, isFiltered) =>
+      rows: ({ events }, _typed, isFiltered) =>
         table({
           caption: 'Recorded events',
-          hidesCaption: true,
           columns: eventColumns(view),
           rows: events,
           rowId: ({ id }) => id,
@@ -52,7 +51,7 @@ export async function showEvents(options: ConsoleOptions, view: View, request: R
         }),
     },
   );
-  return withList(partsOf(view, EVENTS, listed.list), listed);
+  return { ...partsOf(view, EVENTS, listed.list), status: listed.status };
 }
 
 /** Columns of recorded events; of readings, if `ofReadings`. */
@@ -113,10 +112,9 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
       noun: { one: 'order and reason', many: 'orders and reasons' },
       load: (query) => listRejections.load(options, { query: { ...query, count: 'true' } }),
       filters: (of) => [of({ name: 'reason', label: 'Reason', options: choices(KEPT_REASONS) }), of(ORDER_FILTER)],
-      rows: ({ rejections: rows }, isFiltered) =>
+      rows: ({ rejections: rows }, _typed, isFiltered) =>
         table({
           caption: 'Rejected deliveries',
-          hidesCaption: true,
           columns,
           rows,
           rowId: ({ id }) => id,
@@ -124,7 +122,7 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
         }),
     },
   );
-  return withList(partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${listed.list}`), listed);
+  return { ...partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${listed.list}`), status: listed.status };
 }
 
 const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that settled rejected, by order and reason. They never change an order, and settled does not keep their bodies.</p>`;
@@ -157,10 +155,9 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
       noun: { one: 'delivery', many: 'deliveries' },
       load: (query) => listHints.load(options, { query }),
       filters: (of) => [of(ORDER_FILTER)],
-      rows: ({ hints: rows }, isFiltered) =>
+      rows: ({ hints: rows }, _typed, isFiltered) =>
         table({
           caption: 'Stale deliveries',
-          hidesCaption: true,
           columns,
           rows,
           rowId: ({ id }) => id,
@@ -168,7 +165,7 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
         }),
     },
   );
-  return withList(partsOf(view, STALE, html`${ABOUT_STALE}${listed.list}`), listed);
+  return { ...partsOf(view, STALE, html`${ABOUT_STALE}${listed.list}`), status: listed.status };
 }
 
 const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp is too old, or in the future. settled does not settle them: it asks the service about the order instead.</p>`;

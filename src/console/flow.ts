@@ -64,7 +64,6 @@ export function showFlow(view: View, flow: Flow, checks: readonly Finding[]): Ht
   return html`<section id="flow"><h2>Flow</h2>
 ${table<Part>({
   caption: 'Flow',
-  hidesCaption: true,
   columns: [
     { head: 'What', cell: ({ name }) => name },
     { head: 'Today', isNumber: true, cell: ({ today }) => today },
@@ -73,7 +72,6 @@ ${table<Part>({
   ],
   rows: partsOf(view, flow),
   rowId: ({ name }) => name,
-  empty: '',
 })}
 ${definitions([
   ['Learned', paid.n === 0 ? null : `${isPaidWhole ? '' : `of the newest ${PAID_READ_MAX} paid today: `}${ways}`],

@@ -2,7 +2,6 @@ import type { Request } from 'express';
 import type { CountDocument } from '../api/lists.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
-import type { PageParts, Shown } from './layout.ts';
 import { dayFilter, loaded, timeAsked } from './query.ts';
 import { age, count, type Noun, STATUS_WORDS, statusBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
@@ -10,66 +9,72 @@ import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
 
 /** Values of a page's address by their names, as they were typed; what was left empty is left out. */
-type Typed = Readonly<Record<string, string>>;
+export type Typed = Readonly<Record<string, string>>;
 
+/** Of a name that is repeated: all its values, with commas between. */
 export function typedQuery(request: Pick<Request, 'url'>): Typed {
   const { searchParams } = new URL(request.url, 'http://settled');
-  return Object.fromEntries(
-    [...searchParams].filter(([name, value]) => name !== DONE && name !== OPEN && value !== ''),
-  );
+  const names = [...new Set(searchParams.keys())].filter((name) => name !== DONE && name !== OPEN);
+  const typed = names.map((name) => [
+    name,
+    searchParams
+      .getAll(name)
+      .filter((value) => value !== '')
+      .join(','),
+  ]);
+  return Object.fromEntries(typed.filter(([, value]) => value !== ''));
 }
 
 /** `count`: of all rows that the filters let through, if the list counts them. */
 type ListDocument = { nextCursor: string | null; count?: CountDocument | undefined };
 
 /** What a filter shows: its value, and what is wrong with it. */
-type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
+export type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
 
-/**
- * Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed.
- *
- * @param above what stands between the filters and the rows, given the query as the API takes it
- */
+type List<Document> = {
+  label: string;
+  /** What the list has, in one and in many. */
+  noun: Noun;
+  /** Of the query as the API takes it. */
+  load: (query: Typed) => Promise<Document>;
+  /** What the API is asked for what was typed. Times are times already. */
+  asked?: (typed: Typed) => Typed;
+  filters: (of: FilterOf) => readonly Filter[];
+  /** Filters that are folded away until one is set. */
+  more?: (of: FilterOf) => readonly Filter[];
+  /** What stands between the filters and the rows, given the query as the API takes it. */
+  above?: (asked: Typed, document: Document) => HtmlValue;
+  rows: (document: Document, typed: Typed, isFiltered: boolean) => HtmlValue | Promise<HtmlValue>;
+};
+
+/** Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed. */
 export async function listPage<Document extends ListDocument>(
   { view, request, path }: { view: View; request: Request; path: string },
-  {
-    label,
-    noun,
-    load,
-    filters,
-    above = () => null,
-    rows,
-  }: {
-    label: string;
-    /** What the list has, in one and in many. */
-    noun: Noun;
-    load: (query: object) => Promise<Document>;
-    filters: (of: FilterOf) => readonly Filter[];
-    above?: (asked: Typed) => HtmlValue;
-    rows: (document: Document, isFiltered: boolean) => Html;
-  },
+  { label, noun, load, asked = (typed) => typed, filters, more = () => [], above = () => null, rows }: List<Document>,
 ): Promise<{ list: Html; document: Document | null; status: number }> {
   const typed = typedQuery(request);
   const { cursor = null, ...query } = typed;
-  const asked = inZone(view, typed);
-  const { document, refused } = await loaded(load(asked));
+  const { limit = null, ...filtering } = query;
+  const wanted = asked(inZone(view, typed));
+  const { document, refused } = await loaded(load(wanted));
   const of: FilterOf = (filter) => {
     const fault = refused?.faultOf(filter.name) ?? null;
-    const isTime = filter.name === 'since' || filter.name === 'until';
     const value = typed[filter.name] ?? '';
-    return { ...filter, value, problem: fault, ...(isTime ? dayFilter(value, fault) : {}) };
+    return { ...filter, value, problem: fault, ...(Object.hasOwn(TIMES, filter.name) ? dayFilter(value, fault) : {}) };
   };
-  const shown = filters(of);
-  const form = shown.length === 0 ? null : filterForm(view, { path, label, filters: shown });
+  const shown = { filters: filters(of), more: more(of) };
+  const all = [...shown.filters, ...shown.more];
+  const form = all.length === 0 ? null : filterForm(view, { path, label, ...shown, kept: { limit } });
   if (refused !== null) {
-    const isNamed = shown.some(({ problem }) => problem !== null && problem !== undefined);
+    const isNamed = all.some(({ problem }) => problem !== null && problem !== undefined);
     const title = isNamed ? 'A filter is not valid' : 'This address is not valid';
     const remedy = html`<a href="${hrefOf(view, path)}">See the whole list</a>`;
-    const detail = refused.detailBeside(shown.map(({ name }) => name));
+    const detail = refused.detailBeside(all.map(({ name }) => name));
     const list = html`${form}${problemPanel({ title, detail, remedy })}`;
     return { list, document, status: refused.status };
   }
-  const list = html`${form}${counted(document, noun)}${above(asked)}${rows(document, Object.keys(query).length > 0)}
+  const isFiltered = Object.keys(filtering).length > 0;
+  const list = html`${form}${counted(document, noun)}${above(wanted, document)}${await rows(document, typed, isFiltered)}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
   return { list, document, status: 200 };
 }
@@ -80,21 +85,22 @@ function counted({ count: counting }: ListDocument, noun: Noun): Html | null {
   return html`<p class="soft" role="status">${count(counting, noun)}</p>`;
 }
 
-/** A page of the console around a list. */
-export function withList(parts: PageParts, { status }: { status: number }): Shown {
-  return { ...parts, status };
-}
+/** Filters by time. A day that was typed begins and ends in the zone of the pages. */
+const TIMES: Readonly<Record<string, 'first' | 'last'>> = {
+  since: 'first',
+  until: 'last',
+  paidSince: 'first',
+  paidUntil: 'last',
+};
 
-/** A day that was typed begins and ends in the zone of the pages. */
 function inZone({ zone }: View, typed: Typed): Typed {
-  const times = { since: 'first', until: 'last' } as const;
-  const given = Object.entries(times).flatMap(([name, end]): [string, string][] =>
-    typed[name] === undefined ? [] : [[name, timeAsked(zone, typed[name], end)]],
-  );
-  return { ...typed, ...Object.fromEntries(given) };
+  const values = Object.entries(typed).map(([name, value]) => {
+    const end = Object.hasOwn(TIMES, name) ? TIMES[name] : undefined;
+    return [name, end === undefined ? value : timeAsked(zone, value, end)];
+  });
+  return Object.fromEntries(values);
 }
 
-/** Filters by time. */
 export const SINCE = { name: 'since', label: 'Since' } as const;
 export const UNTIL = { name: 'until', label: 'Until' } as const;
 

@@ -151,11 +151,9 @@ function payments(view: View, order: OrderDocument): Html | null {
   const hidden = count - order.payments.length;
   return html`<section id="payments"><h2>Payments</h2>${table<Payment>({
     caption: 'Payments',
-    hidesCaption: true,
     columns: paymentColumns(view).filter(({ of }) => order.payments.some((payment) => of(payment) !== null)),
     rows: order.payments,
     rowId: ({ id }) => id ?? 'without an id',
-    empty: '',
   })}${hidden <= 0 ? null : html`<p class="soft">${hidden} more were counted.</p>`}</section>`;
 }
 

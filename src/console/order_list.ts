@@ -7,117 +7,91 @@ import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { readSearch } from '../domain/search.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { type Column, emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
+import { type Column, emptyState, type Filter, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { orderLink } from './listing.ts';
-import { amountAsked, asked, BY_EXAMPLE, choices, dayFilter, given, loaded, timeAsked } from './query.ts';
-import { badge, count, money, stateBadge, time } from './values.ts';
+import { listPage, orderLink, type Typed, typedQuery } from './listing.ts';
+import { amountAsked, BY_EXAMPLE, choices } from './query.ts';
+import { badge, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
 
 const PATH = '/orders';
 const TITLE = 'Orders';
-const NAMES = [
-  'q',
-  'state',
-  'attention',
-  'since',
-  'until',
-  'hold',
-  'flag',
-  'overpaid',
-  'paidSince',
-  'paidUntil',
-  'amountFrom',
-  'amountTo',
-  'currency',
-  'limit',
-  'cursor',
-] as const;
-type Typed = Record<(typeof NAMES)[number], string>;
 
 /** The list of orders. The address contains the search; a single hit leads to its order. */
 export async function showOrders(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const typed = given(request, NAMES);
-  const { cursor, ...query } = typed;
-  const { document, refused } = await loaded(
-    listOrders.load(options, { query: { ...askedOf(view, typed), count: 'true' } }),
+  const { list, document, status } = await listPage(
+    { view, request, path: PATH },
+    {
+      label: 'Filter orders',
+      noun: { one: 'order', many: 'orders' },
+      load: (query) => listOrders.load(options, { query: { ...query, count: 'true' } }),
+      asked: inDecimals,
+      filters: (of) => [
+        of({ name: 'q', label: 'Search', type: 'search' }),
+        of({ name: 'state', label: 'State', options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
+        of({ name: 'attention', label: 'Needs attention', options: choices(MATTER_KINDS) }),
+        of({ name: 'since', label: 'Created since' }),
+        of({ name: 'until', label: 'Created until' }),
+      ],
+      more: (of) => [
+        of({ name: 'hold', label: 'Held because', options: choices(HOLD_REASONS) }),
+        of({ name: 'flag', label: 'Flag', options: choices(FLAGS) }),
+        of({ name: 'overpaid', label: 'Balance', options: { true: 'more than asked' } }),
+        of({ name: 'paidSince', label: 'Paid since' }),
+        of({ name: 'paidUntil', label: 'Paid until' }),
+        amountFilter(of({ name: 'amountFrom', label: 'Amount at least' })),
+        amountFilter(of({ name: 'amountTo', label: 'Asks at most' })),
+        of({ name: 'currency', label: 'Currency' }),
+      ],
+      above: (asked, document) => (isNone(document) ? null : forAll(options, view, asked)),
+      rows: async (document, { q = '', ...filters }) =>
+        isNone(document)
+          ? html`${nothingFound(view, q, filters)}${await nearBy(options, view, q)}`
+          : orderTable(view, document.orders),
+    },
   );
-  const parts = { title: TITLE, here: PATH, search: query.q } as const;
-  const faultOf = (name: string) => refused?.faultOf(name) ?? null;
-  const head = html`<h1>${TITLE}</h1>${filterForm(view, { path: PATH, label: 'Filter orders', ...filtersOf(typed, faultOf), kept: { limit: query.limit } })}`;
-  if (document === null) {
-    const { status } = refused;
-    const detail = refused.detailBeside(NAMES.filter((name) => name !== 'cursor' && name !== 'limit'));
-    return { ...parts, status, body: html`${head}${problemPanel({ title: 'This search is invalid', detail })}` };
-  }
-  const { orders, nextCursor: next, count: counted } = document;
-  const [only] = orders;
+  const { q = '', cursor } = typedQuery(request);
   // An amount names no order: the customer may mean one that is not counted yet.
-  const namesOrder = query.q !== '' && readSearch(query.q).amount === null;
-  if (namesOrder && only !== undefined && orders.length === 1 && next === null && cursor === '') {
+  const namesOrder = q !== '' && cursor === undefined && readSearch(q).amount === null;
+  const [only, ...others] = document?.orders ?? [];
+  if (namesOrder && only !== undefined && others.length === 0 && document?.nextCursor === null) {
     return { goTo: hrefOf(view, orderPath(only.reference)) };
   }
-  const isNone = orders.length === 0 && next === null;
-  const body = html`${head}
-${counted === undefined || isNone ? null : html`<p class="soft">${count(counted, { one: 'order', many: 'orders' })} · <a href="${hrefOf(view, '/v1/orders.csv', { ...csvQuery(view, typed), bom: 'true' })}" download>CSV</a></p>`}
-${isNone || options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter: csvQuery(view, typed) })}
-${isNone || query.hold === '' ? null : bulkForm(view, { action: 'accept_orders', filter: csvQuery(view, typed) })}
-${isNone ? html`${nothingFound(view, query)}${await nearBy(options, view, query.q)}` : orderTable(view, orders)}
-${pagination(view, { path: PATH, query, cursor: cursor === '' ? null : cursor, next })}`;
-  return { ...parts, body };
+  return { title: TITLE, here: PATH, search: q, body: html`<h1>${TITLE}</h1>${list}`, status };
 }
 
-/** The query of the API for what was typed: days as times, and nothing that was left empty. */
-function askedOf({ zone }: View, typed: Typed): Record<string, string> {
-  const times = (['since', 'paidSince'] as const).map((name) => [name, timeAsked(zone, typed[name], 'first')]);
-  const ends = (['until', 'paidUntil'] as const).map((name) => [name, timeAsked(zone, typed[name], 'last')]);
-  const from = amountAsked(typed.amountFrom);
-  const to = amountAsked(typed.amountTo);
-  const currency = typed.currency || from.currency || to.currency || '';
-  const money = { amountFrom: from.amount, amountTo: to.amount, currency: currency.toUpperCase() };
-  return asked({ ...typed, ...Object.fromEntries([...times, ...ends]), ...money });
+function isNone({ orders, nextCursor }: { orders: readonly unknown[]; nextCursor: string | null }): boolean {
+  return orders.length === 0 && nextCursor === null;
 }
 
-/** The filters without the cursor: the CSV of all rows has no pages. */
-function csvQuery(view: View, typed: Typed): Record<string, string> {
-  const { limit: _limit, cursor: _cursor, ...filters } = askedOf(view, typed);
-  return filters;
+/** What can be had or done of all orders that the filters let through, on however many pages. */
+function forAll(options: ConsoleOptions, view: View, { limit: _, cursor: __, ...filter }: Typed): HtmlValue {
+  return html`<p><a href="${hrefOf(view, '/v1/orders.csv', { ...filter, bom: 'true' })}" download>CSV</a></p>
+${options.asking === null ? null : bulkForm(view, { action: 'check_orders', filter })}
+${filter.hold === undefined ? null : bulkForm(view, { action: 'accept_orders', filter })}`;
+}
+
+/** Amounts as decimals, in the currency that was named beside one of them. */
+function inDecimals(typed: Typed): Typed {
+  const amounts = (['amountFrom', 'amountTo'] as const).flatMap((name) => {
+    const value = typed[name];
+    return value === undefined ? [] : [{ name, ...amountAsked(value) }];
+  });
+  const currency = typed.currency ?? amounts.find((one) => one.currency !== null)?.currency ?? null;
+  return {
+    ...typed,
+    ...Object.fromEntries(amounts.map(({ name, amount }) => [name, amount])),
+    ...(currency === null ? {} : { currency: currency.toUpperCase() }),
+  };
+}
+
+function amountFilter(filter: Filter): Filter {
+  const { problem = null } = filter;
+  return { ...filter, problem: problem === null ? null : `${problem}. ${BY_EXAMPLE.amount}` };
 }
 
 /** Choices of states in addition to each single state. */
 const SEVERAL_STATES = { 'awaiting_payment,payment_pending,expired': 'not paid yet' };
-
-type Filters = { filters: Filter[]; more: Filter[] };
-
-function filtersOf(typed: Typed, faultOf: (name: string) => string | null): Filters {
-  const filter = (name: keyof Typed, label: string, more: Partial<Filter> = {}): Filter => {
-    return { name, label, value: typed[name], problem: faultOf(name), ...more };
-  };
-  const amount = (name: keyof Typed, label: string) => {
-    const fault = faultOf(name);
-    return filter(name, label, { problem: fault === null ? null : `${fault}. ${BY_EXAMPLE.amount}` });
-  };
-  const day = (name: keyof Typed, label: string) => filter(name, label, dayFilter(typed[name], faultOf(name)));
-  return {
-    filters: [
-      filter('q', 'Search', { type: 'search' }),
-      filter('state', 'State', { options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
-      filter('attention', 'Needs attention', { options: choices(MATTER_KINDS) }),
-      day('since', 'Created since'),
-      day('until', 'Created until'),
-    ],
-    more: [
-      filter('hold', 'Held because', { options: choices(HOLD_REASONS) }),
-      filter('flag', 'Flag', { options: choices(FLAGS) }),
-      filter('overpaid', 'Balance', { options: { true: 'more than asked' } }),
-      day('paidSince', 'Paid since'),
-      day('paidUntil', 'Paid until'),
-      amount('amountFrom', 'Amount at least'),
-      amount('amountTo', 'Asks at most'),
-      filter('currency', 'Currency'),
-    ],
-  };
-}
 
 function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlValue {
   const columns: Column<ListedOrderDocument>[] = [
@@ -142,14 +116,7 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
     { head: 'Created', cell: ({ createdAt }) => html`${time(view, Date.parse(createdAt))}` },
     { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${time(view, Date.parse(paidAt))}`) },
   ];
-  return table({
-    caption: TITLE,
-    hidesCaption: true,
-    columns,
-    rows: orders,
-    rowId: ({ reference }) => reference,
-    empty: 'No order.',
-  });
+  return table({ caption: TITLE, columns, rows: orders, rowId: ({ reference }) => reference, empty: 'No order.' });
 }
 
 /** What was captured in each currency, and what is left of it if some went back. */
@@ -208,10 +175,10 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
 }
 
 /** The search and the filters in words. */
-function nothingFound(view: View, { q, limit: _, ...filters }: Omit<Typed, 'cursor'>): HtmlValue {
-  const words = Object.entries(filters)
-    .filter(([, value]) => value !== '')
-    .map(([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`);
+function nothingFound(view: View, q: string, { limit: _, cursor: __, ...filters }: Typed): HtmlValue {
+  const words = Object.entries(filters).map(
+    ([name, value]) => `${FILTER_WORDS[name]} ${value.replaceAll('_', ' ').replaceAll(',', ', ')}`,
+  );
   const which = [...(q === '' ? [] : [`matches “${q}”`]), ...(words.length === 0 ? [] : [`is ${words.join(', ')}`])];
   if (which.length === 0) return emptyState('There are no orders yet.', 'A shop opens one with POST /v1/orders.');
   const hint =

@@ -1,25 +1,9 @@
-import type { Request } from 'express';
 import { ProblemError } from '../api/problem.ts';
 import { readSearch } from '../domain/search.ts';
 import type { Problem } from '../http/problem.ts';
 import { endOfDay, momentOf } from './zone.ts';
 
 /** The query of a page that is a list: what was typed, and what the API says of it. */
-
-/** The values of a page's query by their names; empty if one is missing. Of one that is repeated: all, with commas between. */
-export function given<Name extends string>({ query }: Request, names: readonly Name[]): Record<Name, string> {
-  const values = names.map((name): [Name, string] => {
-    const value: unknown = query[name];
-    const texts = (Array.isArray(value) ? value : [value]).filter((one) => typeof one === 'string');
-    return [name, texts.join(',')];
-  });
-  return Object.fromEntries(values) as Record<Name, string>;
-}
-
-/** Without the values that were left empty. */
-export function asked(values: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== ''));
-}
 
 /** Names as choices of a filter, in words. */
 export function choices(names: readonly string[]): Record<string, string> {

@@ -8,7 +8,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { listPage, orderLink, since, withList } from './listing.ts';
+import { listPage, orderLink, since } from './listing.ts';
 import { badge, count, duration, lasting, prose, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
@@ -55,7 +55,6 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
   if (ours.length === 0) return null;
   return html`<section><h2>Needs attention</h2>${table({
     caption: 'Matters about the service',
-    hidesCaption: true,
     columns: [
       {
         head: 'Matter',
@@ -66,7 +65,6 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
     ],
     rows: ours,
     rowId: ({ kind }) => kind,
-    empty: '',
   })}</section>`;
 }
 
@@ -98,6 +96,7 @@ function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
   });
   return table({
     caption: 'Checks by what they are for',
+    showsCaption: true,
     columns: [
       { head: 'What for', isText: true, cell: ({ name }) => CLASS_WORDS[name] ?? name },
       { head: 'Waiting', isNumber: true, cell: ({ waiting }) => whole(waiting) },
@@ -109,13 +108,13 @@ function classes({ checksByClass, checksLagSeconds }: StatsDocument): Html {
     ],
     rows,
     rowId: ({ name }) => `class-${name}`,
-    empty: '',
   });
 }
 
 function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
   return table({
     caption: `The first ${ROWS_MAX} in turn`,
+    showsCaption: true,
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
       { head: 'Why', isText: true, cell: ({ reason }) => words.asked(reason) },
@@ -133,6 +132,7 @@ function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
 function schedule(view: View, { schedule: rows }: NextRequestsDocument): Html {
   return table({
     caption: `The next ${ROWS_MAX}`,
+    showsCaption: true,
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
       {
@@ -152,7 +152,6 @@ function schedule(view: View, { schedule: rows }: NextRequestsDocument): Html {
 function openings(view: View, { openings: rows }: NextRequestsDocument): Html {
   return table({
     caption: 'Links that settled is opening',
-    hidesCaption: true,
     columns: [
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
       { head: 'Status', cell: ({ status }) => OPENING_BADGES[status] },
@@ -202,10 +201,9 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
       noun: { one: 'difference', many: 'differences' },
       load: (query) => listDrift.load(options, { query }),
       filters: (of) => [of({ name: 'reference', label: 'Order' })],
-      rows: ({ drift: rows }, isFiltered) =>
+      rows: ({ drift: rows }, _typed, isFiltered) =>
         table({
           caption: 'Differences between the service and settled',
-          hidesCaption: true,
           columns,
           rows,
           rowId: ({ id }) => id,
@@ -214,7 +212,7 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
     },
   );
   const about = html`<p class="soft">Differences that settled found by asking: the service said more or less than its webhooks.</p>`;
-  return withList(partsOf(view, DRIFT, html`${about}${listed.list}`, stats), listed);
+  return { ...partsOf(view, DRIFT, html`${about}${listed.list}`, stats), status: listed.status };
 }
 
 /** What the service answered when settled asked. */
@@ -227,10 +225,9 @@ export async function showReadings(options: ConsoleOptions, view: View, request:
       noun: { one: 'reading', many: 'readings' },
       load: (query) => listEvents.load(options, { query: { ...query, kind: 'reading', count: 'true' } }),
       filters: (of) => EVENT_FILTERS.filter(({ name }) => name !== 'type').map(of),
-      rows: ({ events }, isFiltered) =>
+      rows: ({ events }, _typed, isFiltered) =>
         table({
           caption: 'Readings',
-          hidesCaption: true,
           columns: eventColumns(view, { ofReadings: true }),
           rows: events,
           rowId: ({ id }) => id,
@@ -238,7 +235,7 @@ export async function showReadings(options: ConsoleOptions, view: View, request:
         }),
     },
   );
-  return withList(partsOf(view, READINGS, listed.list, stats), listed);
+  return { ...partsOf(view, READINGS, listed.list, stats), status: listed.status };
 }
 
 function partsOf(view: View, here: string, content: HtmlValue, { drift }: StatsDocument): PageParts {

@@ -7,7 +7,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL, withList } from './listing.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL } from './listing.ts';
 import { resendForm } from './rows.ts';
 import { count, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
@@ -33,10 +33,9 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
         of(UNTIL),
       ],
       above: (filter) => bulkForm(view, { action: 'resend_notices', filter }),
-      rows: ({ notices }, isFiltered) =>
+      rows: ({ notices }, _typed, isFiltered) =>
         table({
           caption: 'Notices',
-          hidesCaption: true,
           columns: noticeColumns(view),
           rows: notices,
           rowId: ({ id }) => id,
@@ -49,7 +48,7 @@ export async function showShop(options: ConsoleOptions, view: View, request: Req
 ${notTaken(view, stats)}
 ${listed.document === null ? null : facts(view, stats, shop)}
 <section><h2>Notices</h2>${listed.list}</section>`;
-  return withList({ title: 'Shop', here: '/shop', body }, listed);
+  return { title: 'Shop', here: '/shop', body, status: listed.status };
 }
 
 /** What the shop does not know, in a sentence. */

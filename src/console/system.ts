@@ -65,7 +65,6 @@ function leaseWords({ events, openings, notices }: InstallationDocument['lapsedL
 function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
   return table({
     caption: 'Replicas',
-    hidesCaption: true,
     columns: [
       {
         head: 'Replica',
@@ -146,7 +145,7 @@ export async function showDoctor(options: ConsoleOptions, view: View): Promise<S
     { head: 'Found', isText: true, cell: ({ detail }) => prose(view, detail) },
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
-${table({ caption: 'Checks', hidesCaption: true, columns, rows, rowId: ({ name }) => name, empty: '' })}
+${table({ caption: 'Checks', columns, rows, rowId: ({ name }) => name })}
 <p class="actions"><a class="button quiet" href="${hrefOf(view, DOCTOR)}">Check again</a> <span class="soft">settled sends a delivery to itself through the public address, and asks the service which merchant it is.</span></p>`;
   return { ...partsOf(view, DOCTOR, content), isStill: true };
 }
@@ -168,7 +167,6 @@ ${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</sect
 function tokenTable(view: View, tokens: readonly TokenDocument[]): Html {
   return table({
     caption: 'Named tokens',
-    hidesCaption: true,
     columns: [
       { head: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
       { head: 'Role', cell: ({ role }) => role },
@@ -238,7 +236,6 @@ function newToken(view: View): Html {
 function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {
   return table({
     caption: 'Signed-in browsers',
-    hidesCaption: true,
     columns: [
       {
         head: 'Who',

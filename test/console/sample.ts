@@ -85,7 +85,6 @@ ${filterForm(view, {
 <section><h2>Orders</h2>
 ${table({
   caption: 'Orders',
-  hidesCaption: true,
   columns: [
     {
       head: 'Order',
