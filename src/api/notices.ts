@@ -7,9 +7,9 @@ import type { Store } from '../store/contract.ts';
 import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
 import type { Stats } from '../store/verbs/stats.ts';
 import * as field from './fields.ts';
-import { AT, isoOrNull, names, withTimes } from './fields.ts';
+import { isoOrNull, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, noticeFilters, readList, readNoticeFilter } from './lists.ts';
-import { order, PAID } from './order.ts';
+import { order } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
@@ -115,9 +115,6 @@ const shop = z
 export type NoticeDocument = z.infer<typeof noticeSummary>;
 export type NoticeWithBody = z.infer<typeof noticeWithBody>;
 export type ShopDocument = z.infer<typeof shop>;
-
-export const NOTICE_ID = 'msg_17_8f14e45fceea167a';
-export const SAID = { type: 'order.paid', timestamp: AT, data: { order: PAID, version: PAID.version } };
 
 export const listNotices = operation({
   summary: 'List notices, the newest first',

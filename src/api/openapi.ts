@@ -1,13 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
 import { rolesOf } from '../domain/access.ts';
 import type { ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
+import { type JsonSchema, type SchemaWriter, sampleOf, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { PROBLEM_WORDS, problemSchema } from './problem.ts';
 import { GROUPS, orderPath, type Problems, type Route } from './route.ts';
-import { sampleOf } from './sample.ts';
 
 /** An OpenAPI 3.1 document, as far as ours goes. */
 export type OpenApi = ReturnType<typeof describeApi>;
@@ -17,25 +15,8 @@ export type ApiResponse = {
   headers: Record<string, { $ref: string }>;
   content: Record<string, { schema: JsonSchema; example?: unknown }>;
 };
-export type Field = { name: string; required: boolean; description?: string | undefined; schema: JsonSchema };
+type Field = { name: string; required: boolean; description?: string | undefined; schema: JsonSchema };
 type Parameter = Field & { in: 'path' | 'query' | 'header' };
-
-/** JSON Schema 2020-12, as far as zod writes it. */
-export type JsonSchema = {
-  $ref?: string;
-  type?: string | string[];
-  description?: string;
-  properties?: Record<string, JsonSchema>;
-  required?: string[];
-  items?: JsonSchema;
-  anyOf?: JsonSchema[];
-  oneOf?: JsonSchema[];
-  allOf?: JsonSchema[];
-  enum?: readonly unknown[];
-  examples?: unknown[];
-  minimum?: number;
-  [keyword: string]: unknown;
-};
 
 /** The document of the private listener, made of its routes. */
 export function describeApi(routes: readonly Route[]) {
@@ -126,7 +107,7 @@ function queryParameters({ operation: { query } }: Route, writer: SchemaWriter):
 }
 
 /** The fields of an object; a field's description is next to its schema. */
-export function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[] {
+function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[] {
   return Object.entries(properties).map(([name, { description, ...schema }]) => {
     return { name, required: required.includes(name), description, schema };
   });
@@ -198,39 +179,6 @@ function exampleCall({ method, path, allowed, operation }: Route, parameters: re
 /** JSON in one line that a narrow page can break between its fields. */
 function spaced(body: object): string {
   return JSON.stringify(body, null, 1).replace(/\n */g, ' ');
-}
-
-type Direction = 'input' | 'output';
-type SchemaWriter = ReturnType<typeof schemaWriter>;
-
-/** Writes zod's schemas as JSON Schema. A schema that has an id is written once, in `named`. */
-function schemaWriter() {
-  const named = new Map<string, JsonSchema>();
-  const write = (schema: z.ZodType, io: Direction): JsonSchema => {
-    const written = z.toJSONSchema(schema, { io, override: (one) => correct(one, io) });
-    const text = JSON.stringify(written).replaceAll('"#/$defs/', '"#/components/schemas/');
-    const { $schema: _, $defs = {}, ...own } = JSON.parse(text) as JsonSchema;
-    for (const [id, one] of Object.entries($defs as Record<string, JsonSchema>)) {
-      if (!isDeepStrictEqual(named.get(id) ?? one, one)) throw new Error(`two schemas have the id ${id}`);
-      named.set(id, one);
-    }
-    return own;
-  };
-  return { write, named };
-}
-
-/** What zod writes otherwise than a reader should have it. */
-function correct({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: unknown }, io: Direction): void {
-  const json = jsonSchema as JsonSchema;
-  // The format says it, and shorter.
-  if (json.format === 'date-time') delete json.pattern;
-  if (json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
-  // A later version may answer more: readers ignore what they do not know.
-  if (io === 'output' && json.additionalProperties === false) delete json.additionalProperties;
-  // Zod leaves out both for a transformed field of a request: they could be of the result.
-  const { examples } = z.globalRegistry.get(zodSchema) ?? {};
-  if (Array.isArray(examples)) json.examples = examples;
-  if (zodSchema._zod.def.type === 'default') json.default = zodSchema._zod.def.defaultValue;
 }
 
 const BEARER = { type: 'http', scheme: 'bearer' };

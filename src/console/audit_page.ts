@@ -4,8 +4,7 @@ import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, problemPanel, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { listPage, typedQuery } from './listing.ts';
-import { loaded } from './query.ts';
+import { listPage, loaded, typedQuery } from './listing.ts';
 import { badge, count, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 

@@ -6,9 +6,8 @@ import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { actionForm, type Column, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { listPage, orderLink, type Typed } from './listing.ts';
+import { choices, listPage, orderLink, type Typed } from './listing.ts';
 import { nameOfMatter } from './overview.ts';
-import { choices } from './query.ts';
 import { lasting, money, prose, stateBadge } from './values.ts';
 import { type ConsoleOptions, mayDo, type View } from './view.ts';
 

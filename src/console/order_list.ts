@@ -9,8 +9,7 @@ import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, emptyState, type Filter, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { listPage, orderLink, type Typed, typedQuery } from './listing.ts';
-import { amountAsked, BY_EXAMPLE, choices } from './query.ts';
+import { amountAsked, BY_EXAMPLE, choices, listPage, orderLink, type Typed, typedQuery } from './listing.ts';
 import { badge, money, stateBadge, time } from './values.ts';
 import { type ConsoleOptions, hrefOf, orderPath, type View } from './view.ts';
 

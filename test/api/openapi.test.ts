@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { JsonSchema } from '../../src/api/openapi.ts';
+import type { JsonSchema } from '../../src/api/json_schema.ts';
+
 import { PROBLEM_WORDS } from '../../src/api/problem.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { rolesOf } from '../../src/domain/access.ts';

@@ -3,7 +3,8 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
-import type { ApiOperation, ApiResponse, JsonSchema, OpenApi } from '../../src/api/openapi.ts';
+import type { JsonSchema } from '../../src/api/json_schema.ts';
+import type { ApiOperation, ApiResponse, OpenApi } from '../../src/api/openapi.ts';
 import { testFolder } from './app.ts';
 
 /** The client's types as our OpenAPI document has them: `test/client/types.test.ts` holds client/settled.ts to this. */

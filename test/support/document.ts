@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import type { ApiOperation, ApiResponse, JsonSchema } from '../../src/api/openapi.ts';
+import type { JsonSchema } from '../../src/api/json_schema.ts';
+import type { ApiOperation, ApiResponse } from '../../src/api/openapi.ts';
 import { describeRoutes } from '../../src/api/router.ts';
 
 /** The document that `/openapi.json` serves. */
@@ -91,15 +92,6 @@ function faultsOfHeaders({ status, header }: Answered, title: string | undefined
   if (status === 401) wanted.push('www-authenticate');
   if (status === 503 && title !== undefined && !PERMANENT.includes(title)) wanted.push('retry-after');
   return wanted.filter((name) => !header(name)).map((name) => `${name} is missing`);
-}
-
-/** The samples of a route's answers. */
-export function samplesOf(operation: ApiOperation): (object | string)[] {
-  return Object.values(operation.responses).flatMap((response) =>
-    Object.values('$ref' in response ? {} : response.content).flatMap(({ example }) =>
-      example === undefined ? [] : [example as object | string],
-    ),
-  );
 }
 
 /** The documented problems of a route. */
