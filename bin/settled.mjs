@@ -21,13 +21,16 @@ else {
   process.exit(EXIT_NO_SUCH_PROGRAM);
 }
 
-/** The program that is named, with its arguments; `settled help NAME` asks it for its help. Else undefined. */
+/** The program that is named, with its arguments; `settled help NAME` and completion ask it as well. Else undefined. */
 function askedProgram(given) {
   const before = given.findIndex((word) => word !== '--json');
   const json = given.slice(0, Math.max(0, before));
   const [first, second, ...more] = given.slice(json.length);
   if (Object.hasOwn(PROGRAMS, first ?? '')) {
     return { name: first, args: [...given.slice(json.length + 1), ...json] };
+  }
+  if (first === '__complete' && Object.hasOwn(PROGRAMS, second ?? '') && more.length > 0) {
+    return { name: second, args: [first, ...more] };
   }
   if (first !== 'help' || !Object.hasOwn(PROGRAMS, second ?? '')) return undefined;
   return { name: second, args: second === 'demo' ? ['--help', ...more, ...json] : ['help', ...more, ...json] };

@@ -29,7 +29,7 @@ const LIMITS = {
   sentencesInDomainAndStore: 11,
   linesOfTests: 74_100,
   linesOfProofs: 11_850,
-  linesOfSandbox: 6_300,
+  linesOfSandbox: 5_950,
   linesOfDocs: 8_450,
   filesToAPaidOrder: 16,
   placesOfAnAttentionKind: 6,
@@ -74,7 +74,6 @@ const outerImports = new Map(outerFiles.map((file) => [file, importsOf(file).map
 
 /** Short for a good reason: what starts a process, a table of types, and what nothing else would hold. */
 const SHORT_OUTER_FILES = [
-  'sandbox/cli/switches.ts',
   'sandbox/context.ts',
   'sandbox/control/requests.ts',
   'sandbox/main.ts',
@@ -97,8 +96,9 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/paylink/': { code: ['src/domain/', 'src/paylink/'], types: [] },
   'src/work/': { code: ['src/work/'], types: [] },
   'src/observe/': { code: ['src/observe/', 'src/domain/'], types: ['src/store/', 'src/secrets/'] },
+  'src/terminal/': { code: ['src/terminal/'], types: [] },
   'src/config/': {
-    code: ['src/config/', 'src/domain/', 'src/paylink/events.ts', 'src/store/address.ts'],
+    code: ['src/config/', 'src/domain/', 'src/paylink/events.ts', 'src/store/address.ts', 'src/terminal/failure.ts'],
     types: ['src/access/proxy.ts'],
   },
   'src/secrets/': {
@@ -162,6 +162,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     code: [
       'src/cli/',
       'src/config/',
+      'src/terminal/',
       'src/domain/',
       'src/explain/',
       'src/receive/',
@@ -264,11 +265,11 @@ describe('the house', () => {
     expect(crossings).toEqual([]);
   });
 
-  it('keeps product and sandbox apart', () => {
+  it('keeps product and sandbox apart, but for how commands are read and shown', () => {
     expect(imports.filter(({ to }) => to.includes('sandbox/'))).toEqual([]);
     const outside = sandboxFiles
       .flatMap(importsOf)
-      .filter(({ to }) => to.startsWith('..') || /^(src|test|bench|prove|bin)\//.test(to));
+      .filter(({ to }) => to.startsWith('..') || /^(src\/(?!terminal\/)|test|bench|prove|bin)/.test(to));
     expect(outside).toEqual([]);
   });
 

@@ -1,7 +1,8 @@
-import { connect, URL_OPTION } from './client.ts';
-import { defineCommand } from './command.ts';
-import { CommandError, EXIT } from './exit.ts';
-import { printable, record, shorten, table } from './table.ts';
+import { Failure } from '../../src/terminal/failure.ts';
+import { type Block, printable } from '../../src/terminal/output.ts';
+import { type Columns, record, table } from '../../src/terminal/table.ts';
+import { defineCommand } from './client.ts';
+import { EXIT } from './exit.ts';
 
 export type Attempt = {
   attempt: number;
@@ -34,12 +35,10 @@ type EventRow = { id: string; kind: string; paymentStatus: string | null; link: 
 const RESPONSE_LENGTH_MAX = 120;
 
 export const deliveries = defineCommand({
-  name: 'deliveries',
-  positional: '[LINK|DELIVERY]',
+  usage: 'deliveries [LINK|DELIVERY]',
   about: 'list the deliveries of a link, or of all; or show one with the log of its attempts',
-  options: URL_OPTION,
-  run: async ({ first, options }) => {
-    const control = connect(options.url);
+  run: async ({ first, control: connect }) => {
+    const control = connect();
     if (first.startsWith('dlv_')) {
       const delivery: DeliveryRow & { log: Attempt[] } = await control.get(`/deliveries/${encodeURIComponent(first)}`);
       return { data: delivery, lines: [...recordOf(delivery), '', ...logTable(delivery.log)] };
@@ -50,31 +49,27 @@ export const deliveries = defineCommand({
   },
 });
 
+const EVENTS: Columns<EventRow> = { event: 'id', kind: titleOf, link: 'link', 'sandbox time': 'createdAt' };
+
 export const events = defineCommand({
-  name: 'events',
-  positional: '[LINK]',
+  usage: 'events [LINK]',
   about: 'list the events of a link, or of all; --json shows their bodies',
-  options: URL_OPTION,
-  run: async ({ first, options }) => {
+  run: async ({ first, control: connect }) => {
     const path = first === '' ? '/events' : `/events?link=${encodeURIComponent(first)}`;
-    const found: { events: EventRow[] } = await connect(options.url).get(path);
-    const rows = found.events.map((event) => [event.id, titleOf(event), event.link, event.createdAt]);
-    const headings = ['event', 'kind', 'link', 'sandbox time'];
-    return { data: found, lines: table(headings, rows, 'There are no events.') };
+    const found: { events: EventRow[] } = await connect().get(path);
+    return { data: found, lines: table(found.events, EVENTS, { nothing: 'There are no events.' }) };
   },
 });
 
 export const resend = defineCommand({
-  name: 'resend',
-  positional: 'ID',
+  usage: 'resend ID',
   about: 'send an event again, by its id or by the id of a delivery of it',
-  options: URL_OPTION,
-  run: async ({ first, options }) => {
+  run: async ({ first, control: connect }) => {
     if (!/^(evt|dlv)_/.test(first)) {
       const message = `"${first}" is no event and no delivery. \`events\` and \`deliveries\` list them.`;
-      throw new CommandError(EXIT.notFound, 'event_not_found', message);
+      throw new Failure('event_not_found', message, EXIT.notFound);
     }
-    const control = connect(options.url);
+    const control = connect();
     const room = first.startsWith('evt_') ? 'events' : 'deliveries';
     const { id }: DeliveryRow = await control.post(`/${room}/${encodeURIComponent(first)}/resend`);
     await control.post('/idle');
@@ -83,25 +78,25 @@ export const resend = defineCommand({
   },
 });
 
+const DELIVERIES: Columns<DeliveryRow> = {
+  delivery: 'id',
+  kind: titleOf,
+  status: 'status',
+  attempts: 'attempts',
+  sent: 'sent',
+  faults: ({ faults }) => faults.join(', '),
+  'last answer': ({ lastAttempt }) => lastAttempt?.responseStatus ?? lastAttempt?.error ?? null,
+  next: nextOf,
+};
+
 /** A table of deliveries, and a line for each whose last answer is not 2xx. */
-export function deliveryLines(rows: readonly DeliveryRow[]): string[] {
-  const headings = ['delivery', 'kind', 'status', 'attempts', 'sent', 'faults', 'last answer', 'next'];
-  const cells = rows.map((row) => [
-    row.id,
-    titleOf(row),
-    row.status,
-    row.attempts,
-    row.sent,
-    row.faults.join(', '),
-    row.lastAttempt?.responseStatus ?? row.lastAttempt?.error ?? null,
-    nextOf(row),
-  ]);
+export function deliveryLines(rows: readonly DeliveryRow[]): Block[] {
   const refused = rows.flatMap((row) => {
     const { responseStatus, responseBody } = row.lastAttempt ?? {};
     if (typeof responseStatus !== 'number' || (responseStatus >= 200 && responseStatus < 300)) return [];
     return [printable(`${titleOf(row)} was answered ${answerText(responseStatus, responseBody ?? '')}`)];
   });
-  const lines = table(headings, cells, 'There are no deliveries.');
+  const lines = table(rows, DELIVERIES, { nothing: 'There are no deliveries.' });
   return refused.length === 0 ? lines : [...lines, '', ...refused];
 }
 
@@ -112,7 +107,8 @@ export function titleOf({ kind, paymentStatus }: Pick<DeliveryRow, 'kind' | 'pay
 }
 
 export function answerText(status: number, body: string): string {
-  return shorten(`${status} ${body}`.trimEnd(), RESPONSE_LENGTH_MAX);
+  const text = `${status} ${body}`.trimEnd();
+  return text.length <= RESPONSE_LENGTH_MAX ? text : `${text.slice(0, RESPONSE_LENGTH_MAX - 1)}…`;
 }
 
 function nextOf({ dueAt, held, status }: DeliveryRow): string | null {
@@ -122,30 +118,31 @@ function nextOf({ dueAt, held, status }: DeliveryRow): string | null {
   return `held back by a reorder until ${held.left} more of its link ${held.left === 1 ? 'is' : 'are'} sent`;
 }
 
-function recordOf(delivery: DeliveryRow): string[] {
-  return record([
-    ['delivery', delivery.id],
-    ['event', delivery.event],
-    ['kind', titleOf(delivery)],
-    ['link', delivery.link],
-    ['to', delivery.webhookUrl],
-    ['origin', delivery.origin],
-    ['status', delivery.status],
-    ['next', nextOf(delivery)],
-  ]);
+function recordOf(delivery: DeliveryRow): Block[] {
+  return record({
+    delivery: delivery.id,
+    event: delivery.event,
+    kind: titleOf(delivery),
+    link: delivery.link,
+    to: delivery.webhookUrl,
+    origin: delivery.origin,
+    status: delivery.status,
+    next: nextOf(delivery),
+  });
 }
 
-function logTable(log: readonly Attempt[]): string[] {
+function logTable(log: readonly Attempt[]): Block[] {
   const rows = log.map((entry, at) => {
     const copies = log.filter(({ attempt }) => attempt === entry.attempt).length;
     const copy = log.slice(0, at + 1).filter(({ attempt }) => attempt === entry.attempt).length;
-    const { responseStatus, responseBody, error } = entry;
-    return [
-      entry.at,
-      copies === 1 ? entry.attempt : `${entry.attempt}, copy ${copy} of ${copies}`,
-      entry.faults.join(', '),
-      responseStatus === null ? error : answerText(responseStatus, responseBody ?? ''),
-    ];
+    return { ...entry, number: copies === 1 ? entry.attempt : `${entry.attempt}, copy ${copy} of ${copies}` };
   });
-  return table(['sandbox time', 'attempt', 'faults', 'response'], rows, 'No attempt was made yet.');
+  const columns: Columns<(typeof rows)[number]> = {
+    'sandbox time': 'at',
+    attempt: 'number',
+    faults: ({ faults }) => faults.join(', '),
+    response: ({ responseStatus, responseBody, error }) =>
+      responseStatus === null ? error : answerText(responseStatus, responseBody ?? ''),
+  };
+  return table(rows, columns, { nothing: 'No attempt was made yet.' });
 }

@@ -1,19 +1,20 @@
+import { EXIT_BUG, EXIT_USAGE, Failure, failureOf, UsageError } from '../../src/terminal/failure.ts';
 import { Refusal, UnknownName } from '../model.ts';
 
 /** Exit codes of `settled sandbox`, after sysexits.h if it has a fitting one. sandbox/README.md lists them. */
 export const EXIT = {
   ok: 0,
   refused: 1,
-  usage: 64,
+  usage: EXIT_USAGE,
   notFound: 66,
   unreachable: 69,
-  bug: 70,
+  bug: EXIT_BUG,
   cannotOpen: 73,
   inUse: 75,
 } as const;
 
 /** What each exit code means, in a line. */
-export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
+export const EXIT_MEANINGS: Readonly<Record<string, string>> = {
   0: 'done; for `play`: the receiver did everything right',
   1: 'the sandbox refused, in its present state; for `play`: the receiver did something wrong',
   64: 'the command line, a value in it or a fault plan cannot be understood',
@@ -24,35 +25,10 @@ export const EXIT_MEANINGS: Readonly<Record<number, string>> = {
   75: 'the address, or the file named by --data, is in use by another program',
 };
 
-/** The command line cannot be understood. The message says what is known. */
-export class UsageError extends Error {}
-
-/** A command that failed, with the exit code that says why. */
-export class CommandError extends Error {
-  readonly exit: number;
-  readonly code: string;
-  constructor(exit: number, code: string, message: string) {
-    super(message);
-    this.exit = exit;
-    this.code = code;
-  }
-}
-
-export type Failure = { code: string; message: string; exit: number };
-
 /** How the command ends with this error. An unexpected error is a bug. */
 export function failure(error: unknown): Failure {
-  if (error instanceof CommandError) return { code: error.code, message: error.message, exit: error.exit };
-  if (error instanceof Refusal) {
-    const { status, code, message } = error;
-    return { code, message, exit: exitOfRefusal(status, code) };
-  }
-  const { message, stack } = error as Error;
-  if (error instanceof UsageError || error instanceof UnknownName) {
-    return { code: 'usage', message, exit: EXIT.usage };
-  }
-  const report = `This is a bug in the sandbox. Please report it.\n${stack ?? String(error)}`;
-  return { code: 'bug', message: report, exit: EXIT.bug };
+  if (error instanceof Refusal) return new Failure(error.code, error.message, exitOfRefusal(error.status, error.code));
+  return failureOf(error instanceof UnknownName ? new UsageError(error.message) : error, 'the sandbox');
 }
 
 /** Codes of the control API for input that is wrong in any state of the sandbox. */

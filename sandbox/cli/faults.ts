@@ -1,21 +1,19 @@
+import { UsageError } from '../../src/terminal/failure.ts';
+import type { Block } from '../../src/terminal/output.ts';
+import { type Columns, table } from '../../src/terminal/table.ts';
 import type { FaultPlan } from '../fault_plans.ts';
-import { connect, URL_OPTION } from './client.ts';
-import { defineCommand } from './command.ts';
-import { UsageError } from './exit.ts';
-import { table } from './table.ts';
+import { defineCommand } from './client.ts';
 
 type Found = { faults: FaultPlan[]; known: Record<string, { about: string }> };
 
 export const faults = defineCommand({
-  name: 'faults',
-  positional: '[PLAN]',
+  usage: 'faults [PLAN]',
   about: 'list the fault plans and the known faults, or add a plan: \'{"fault": "duplicate"}\'',
   options: {
     remove: { value: 'N', about: 'remove the plan with this number' },
     clear: { about: 'remove every plan, and send what a reorder holds back' },
-    ...URL_OPTION,
   },
-  run: async ({ first, options: { remove, clear, url } }) => {
+  run: async ({ first, options: { remove, clear }, control: connect }) => {
     if ([first !== '', remove !== undefined, clear === true].filter(Boolean).length > 1) {
       throw new UsageError('faults does one thing at a time: add PLAN, --remove N, or --clear.');
     }
@@ -23,7 +21,7 @@ export const faults = defineCommand({
       throw new UsageError(`--remove is "${remove}". Write the number of a plan, as \`faults\` lists it.`);
     }
     const plan = first === '' ? null : readPlanText(first);
-    const control = connect(url);
+    const control = connect();
     if (clear === true) await control.delete('/faults');
     if (remove !== undefined) await control.delete(`/faults/${remove}`);
     if (plan !== null) await control.post('/faults', plan);
@@ -33,21 +31,22 @@ export const faults = defineCommand({
   },
 });
 
-function planTable(found: Found): string[] {
-  const plans = found.faults.map(({ number, fault, match, with: takes, remaining, applied }) => [
-    number,
-    fault,
-    JSON.stringify(match),
-    JSON.stringify(takes),
-    remaining === 0 ? 'spent' : (remaining ?? 'every one'),
-    applied,
-  ]);
-  return table(['plan', 'fault', 'match', 'with', 'still', 'done'], plans, 'There are no fault plans.');
+const PLANS: Columns<FaultPlan> = {
+  plan: 'number',
+  fault: 'fault',
+  match: ({ match }) => JSON.stringify(match),
+  with: ({ with: takes }) => JSON.stringify(takes),
+  still: ({ remaining }) => (remaining === 0 ? 'spent' : (remaining ?? 'every one')),
+  done: 'applied',
+};
+
+function planTable({ faults }: Found): Block[] {
+  return table(faults, PLANS, { nothing: 'There are no fault plans.' });
 }
 
-function knownTable(found: Found): string[] {
-  const known = Object.entries(found.known).map(([name, { about }]) => [name, about]);
-  return table(['known', 'what it does'], known, '');
+function knownTable(found: Found): Block[] {
+  const known = Object.entries(found.known).map(([name, { about }]) => ({ name, about }));
+  return table(known, { known: 'name', 'what it does': 'about' });
 }
 
 /** Reads a fault plan. Throws `UsageError` if it is not a JSON object. */

@@ -1,10 +1,11 @@
+import type { Report } from '../../src/terminal/command.ts';
+import { UsageError } from '../../src/terminal/failure.ts';
+import { type Columns, record, table } from '../../src/terminal/table.ts';
 import { PAYMENT_MONEY } from '../model.ts';
 import { SWITCHES } from '../options.ts';
-import { type Control, connect, URL_OPTION } from './client.ts';
-import { type Command, defineCommand, type Options, type Report } from './command.ts';
+import type { Control } from './client.ts';
+import { defineCommand, type SandboxCommand } from './client.ts';
 import { type DeliveryRow, deliveryLines } from './deliveries.ts';
-import { UsageError } from './exit.ts';
-import { record, table } from './table.ts';
 
 type LinkDetails = {
   id: string;
@@ -20,43 +21,43 @@ type LinkDetails = {
 };
 
 export const links = defineCommand({
-  name: 'links',
-  positional: '[LINK]',
+  usage: 'links [LINK]',
   about: 'list the links, or show one with its payments and deliveries',
-  options: URL_OPTION,
-  run: async ({ first, options }) => {
-    const control = connect(options.url);
+  run: async ({ first, control: connect }) => {
+    const control = connect();
     if (first !== '') return state(control, await control.get(`/links/${encodeURIComponent(first)}`));
     const found: { links: LinkDetails[]; total: number } = await control.get('/links');
-    const rows = found.links.map((link) => [
-      link.id,
-      link.shortUrl.split('/').at(-1) ?? '',
-      link.externalReference,
-      moneyOf(link),
-      link.status,
-      link.paymentStatus,
-    ]);
-    const headings = ['link', 'short code', 'reference', 'amount', 'status', 'payment status'];
-    return { data: found, lines: table(headings, rows, 'There are no links.') };
+    return { data: found, lines: table(found.links, LINKS, { nothing: 'There are no links.' }) };
   },
 });
 
+const LINKS: Columns<LinkDetails> = {
+  link: 'id',
+  'short code': shortCode,
+  reference: 'externalReference',
+  amount: moneyOf,
+  status: 'status',
+  'payment status': 'paymentStatus',
+};
+
+function shortCode({ shortUrl }: LinkDetails): string {
+  return shortUrl.split('/').at(-1) ?? '';
+}
+
 export const pay = defineCommand({
-  name: 'pay',
-  positional: 'LINK',
+  usage: 'pay LINK',
   about: 'pay a link, and show what the receiver answered; a payment that is pending is completed',
   options: {
     method: { value: 'METHOD', about: 'PIX or CREDIT_CARD; default PIX' },
     installments: { value: 'N', about: 'instalments of a card, 1 to 12; default 1' },
     money: { value: 'MONEY', about: `what it names: ${PAYMENT_MONEY.join(', ')}; default asked` },
     pending: { about: 'start the payment and leave it pending' },
-    ...URL_OPTION,
   },
-  run: async ({ first, options: { method, installments, money, pending, url } }) => {
+  run: async ({ first, options: { method, installments, money, pending }, control: connect }) => {
     if (installments !== undefined && !/^\d{1,2}$/.test(installments)) {
       throw new UsageError(`--installments is "${installments}". Write a whole number from 1 to 12.`);
     }
-    const control = connect(url);
+    const control = connect();
     const isChosen = [method, installments, money].some((given) => given !== undefined) || pending === true;
     const link: LinkDetails = await control.get(`/links/${encodeURIComponent(first)}`);
     const hasPending = link.status === 'ACTIVE' && link.payments.some(({ status }) => status === 'PENDING');
@@ -71,18 +72,14 @@ export const pay = defineCommand({
 });
 
 export const refund = defineCommand({
-  name: 'refund',
-  positional: 'LINK',
+  usage: 'refund LINK',
   about: 'refund the payment of a link',
-  options: {
-    amount: { value: 'AMOUNT', about: 'only this part of it, listed as the switch partial-refund has it' },
-    ...URL_OPTION,
-  },
-  run: ({ first, options: { amount, url } }) => {
+  options: { amount: { value: 'AMOUNT', about: 'only this part of it, listed as the switch partial-refund has it' } },
+  run: ({ first, options: { amount }, control }) => {
     if (amount !== undefined && !/^\d{1,12}(\.\d{1,2})?$/.test(amount)) {
       throw new UsageError(`--amount is "${amount}". Write a number with at most two decimals, such as 30.50.`);
     }
-    return change(connect(url), first, 'refund', amount === undefined ? {} : { amount: Number(amount) });
+    return change(control(), first, 'refund', amount === undefined ? {} : { amount: Number(amount) });
   },
 });
 export const complete = changeCommand('complete', 'complete the pending payment of a link');
@@ -95,14 +92,11 @@ export const expire = changeCommand('expire', 'let a link expire now');
 export const disable = changeCommand('disable', 'switch a link off: INACTIVE');
 export const enable = changeCommand('enable', 'switch a link on: ACTIVE, so that it can be paid again');
 
-function changeCommand(name: string, about: string): Command {
-  const options: Options = URL_OPTION;
+function changeCommand(name: string, about: string): SandboxCommand {
   return defineCommand({
-    name,
-    positional: 'LINK',
+    usage: `${name} LINK`,
     about,
-    options,
-    run: ({ first, options }) => change(connect(options.url as string | undefined), first, name, {}),
+    run: ({ first, control }) => change(control(), first, name, {}),
   });
 }
 
@@ -135,16 +129,16 @@ function moneyOf({ amount, currency }: LinkDetails): string {
 async function state(control: Control, link: LinkDetails): Promise<Report> {
   const path = `/deliveries?link=${encodeURIComponent(link.id)}`;
   const { deliveries }: { deliveries: DeliveryRow[] } = await control.get(path);
-  const lines = record([
-    ['link', link.id],
-    ['reference', link.externalReference],
-    ['amount', moneyOf(link)],
-    ['status', link.status],
-    ['payment status', link.paymentStatus],
-    ['payments', link.payments.map(({ id, status }) => `${id} ${status}`).join(', ')],
-    ['page', link.url],
-    ['short code', link.shortUrl.split('/').at(-1) ?? null],
-  ]);
+  const lines = record({
+    link: link.id,
+    reference: link.externalReference,
+    amount: moneyOf(link),
+    status: link.status,
+    'payment status': link.paymentStatus,
+    payments: link.payments.map(({ id, status }) => `${id} ${status}`).join(', '),
+    page: link.url,
+    'short code': shortCode(link),
+  });
   const sent =
     link.webhookUrl === null ? ['The link has no webhookUrl, so its events are not sent.'] : deliveryLines(deliveries);
   return { data: { link, deliveries }, lines: [...lines, '', ...sent] };

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { UnknownName } from '../model.ts';
-import { SCENARIOS } from '../scenarios.ts';
-import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
+import type { Given, Options } from '../../src/terminal/command.ts';
+import { UsageError } from '../../src/terminal/failure.ts';
+import type { Block } from '../../src/terminal/output.ts';
+import { table } from '../../src/terminal/table.ts';
+import { SCENARIOS, type Scenario } from '../scenarios.ts';
+import { defineCommand, HEADER_PREFIX_OPTION, readHeaderPrefix } from './client.ts';
 import { answerText, titleOf } from './deliveries.ts';
-import { EXIT, UsageError } from './exit.ts';
+import { EXIT } from './exit.ts';
 import { answerOf, type Course, type Finding, judge, playScenario, type Receiver } from './scenario.ts';
 import { readSwitchOptions } from './switches.ts';
-import { table } from './table.ts';
 
 const OPTIONS = {
-  'webhook-url': { value: 'URL', about: 'the receiver; required' },
+  'webhook-url': { value: 'URL', needed: true, about: 'the receiver' },
   'webhook-secret': {
     value: 'SECRET',
     about: 'the secret that signs the deliveries, also from SETTLED_SANDBOX_WEBHOOK_SECRET; required',
@@ -22,8 +24,7 @@ const OPTIONS = {
 } as const satisfies Options;
 
 export const play = defineCommand({
-  name: 'play',
-  positional: 'SCENARIO',
+  usage: 'play SCENARIO',
   about: 'play a scenario against a receiver, and judge what it did',
   details: [
     'Scenarios:',
@@ -33,9 +34,10 @@ export const play = defineCommand({
     'only: look at the order at the receiver.',
   ],
   options: OPTIONS,
+  isLocal: true,
+  choices: Object.keys(SCENARIOS),
   run: async ({ first, options }) => {
-    const scenario = Object.hasOwn(SCENARIOS, first) ? SCENARIOS[first] : undefined;
-    if (scenario === undefined) throw new UnknownName('scenario', first, Object.keys(SCENARIOS));
+    const scenario = SCENARIOS[first] as Scenario;
     const receiver = readReceiver(first, options);
     const { seed = randomBytes(8).toString('hex'), set = [] } = options;
     const switches = readSwitchOptions('--set', [...scenario.switches, ...set]);
@@ -62,12 +64,10 @@ export const play = defineCommand({
   },
 });
 
-function readReceiver(scenario: string, options: Call<typeof OPTIONS>['options']): Receiver {
+function readReceiver(scenario: string, options: Given<typeof OPTIONS>): Receiver {
   const { 'webhook-url': webhookUrl, amount = '100' } = options;
   const webhookSecret = options['webhook-secret'] ?? process.env.SETTLED_SANDBOX_WEBHOOK_SECRET ?? '';
-  if (webhookUrl === undefined || webhookSecret === '') {
-    throw new UsageError('play needs a receiver: --webhook-url URL --webhook-secret SECRET');
-  }
+  if (webhookSecret === '') throw new UsageError('play needs the secret of the receiver: --webhook-secret SECRET.');
   if (!/^https?:$/.test(URL.parse(webhookUrl)?.protocol ?? '')) {
     throw new UsageError(`--webhook-url is "${webhookUrl}". Write an http or https address.`);
   }
@@ -81,7 +81,7 @@ function readReceiver(scenario: string, options: Call<typeof OPTIONS>['options']
 type Row = { at: string; what: string; faults: string; response: string };
 
 /** Requests of the API and attempts of deliveries, in the order of their times; repetitions are one row. */
-function courseTable({ attempts, deliveries, api }: Course): string[] {
+function courseTable({ attempts, deliveries, api }: Course): Block[] {
   const titles = new Map(
     deliveries.map((delivery) => {
       const again = delivery.origin === 'resend' ? ' again' : '';
@@ -106,16 +106,12 @@ function courseTable({ attempts, deliveries, api }: Course): string[] {
     if (last !== undefined && isRepeated(last.row, row)) last.times++;
     else runs.push({ row, times: 1 });
   }
-  return table(
-    ['sandbox time', 'event', 'faults', 'response'],
-    runs.map(({ row, times }) => [
-      row.at,
-      times === 1 ? row.what : `${row.what}, ${times} times`,
-      row.faults,
-      row.response,
-    ]),
-    'Nothing happened.',
-  );
+  const played = runs.map(({ row, times }) => ({
+    ...row,
+    what: times === 1 ? row.what : `${row.what}, ${times} times`,
+  }));
+  const columns = { 'sandbox time': 'at', event: 'what', faults: 'faults', response: 'response' } as const;
+  return table(played, columns, { nothing: 'Nothing happened.' });
 }
 
 function isRepeated(one: Row, other: Row): boolean {

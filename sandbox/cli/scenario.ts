@@ -1,8 +1,8 @@
+import { UsageError } from '../../src/terminal/failure.ts';
 import { PRIVATE_SANDBOX, type Switches } from '../options.ts';
 import type { Expectation, Scenario, Step } from '../scenarios.ts';
 import { type Control, connect } from './client.ts';
 import type { Attempt } from './deliveries.ts';
-import { UsageError } from './exit.ts';
 
 export type Receiver = { webhookUrl: string; webhookSecret: string; reference: string; amount: number };
 

@@ -1,13 +1,16 @@
 import { flushCompileCache } from 'node:module';
+import type { Given, Options } from '../../src/terminal/command.ts';
+import { Failure, UsageError } from '../../src/terminal/failure.ts';
+import { type Block, reportText, verbatim } from '../../src/terminal/output.ts';
+import { stopAsked } from '../../src/terminal/process.ts';
+import { record } from '../../src/terminal/table.ts';
 import { durationText } from '../duration.ts';
 import { DEFAULT_LISTEN, DEFAULT_SWITCHES, type SandboxOptions, type Switches } from '../options.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { connect, DEFAULT_URL } from './client.ts';
-import { type Call, defineCommand, HEADER_PREFIX_OPTION, type Options, readHeaderPrefix } from './command.ts';
-import { CommandError, EXIT, UsageError } from './exit.ts';
+import { connect, DEFAULT_URL, defineCommand, HEADER_PREFIX_OPTION, readHeaderPrefix } from './client.ts';
+import { EXIT } from './exit.ts';
 import { readPlanText } from './faults.ts';
 import { readSwitchOptions } from './switches.ts';
-import { record } from './table.ts';
 
 /** A day a second: beyond that retries would run into each other. */
 const TIME_SCALE_MAX = 86_400;
@@ -30,14 +33,13 @@ const OPTIONS = {
   'allow-remote': { about: 'listen on addresses beyond loopback: anyone there can do everything' },
 } as const satisfies Options;
 
-type Given = Call<typeof OPTIONS>['options'];
-
 export const serve = defineCommand({
-  name: 'serve',
-  positional: '',
+  usage: 'serve',
   about: 'start a sandbox that runs until SIGTERM or SIGINT; the default command',
-  options: { ...OPTIONS, json: { about: 'print the addresses as one line of JSON' } },
-  run: async ({ options }) => {
+  details: ['With --json it prints its addresses as one line of JSON.'],
+  options: OPTIONS,
+  isLocal: true,
+  run: async ({ options, json, screen, print }) => {
     const stopped = stopAsked();
     const chosen = readOptions(options);
     const plans = await readPlans(options.fault ?? []);
@@ -46,13 +48,12 @@ export const serve = defineCommand({
     for (const plan of plans) await control.post('/faults', plan);
     const planned = (await control.get('/faults')).faults as { remaining: number | null }[];
     const open = planned.filter(({ remaining }) => remaining !== 0).length;
-    const lines = options.json === true ? [JSON.stringify(addresses(sandbox))] : banner(sandbox, chosen, open);
-    process.stdout.write(`${lines.join('\n')}\n`);
+    await print(reportText({ data: addresses(sandbox), lines: banner(sandbox, chosen, open) }, json, screen));
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();
     await stopped;
     await sandbox.stop();
-    return null;
+    return EXIT.ok;
   },
 });
 
@@ -72,17 +73,7 @@ async function readPlans(texts: readonly string[]): Promise<Record<string, unkno
   return plans;
 }
 
-/** Resolves at the first signal that asks this process to stop. */
-function stopAsked(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => resolve());
-    // The launcher that started this process has ended; perhaps it was killed.
-    process.once('disconnect', () => resolve());
-    if (process.connected === false) resolve();
-  });
-}
-
-function readOptions(given: Given): SandboxOptions {
+function readOptions(given: Given<typeof OPTIONS>): SandboxOptions {
   const environment = given.environment ?? 'production';
   if (environment !== 'production' && environment !== 'sandbox') {
     throw new UsageError(`--environment is "${environment}"; known: production, sandbox`);
@@ -140,22 +131,20 @@ function startError(error: { code?: string; message: string }, { listen, data }:
   const where = `${listen.host}:${listen.port}`;
   const { code = '', message } = error;
   if (code === 'EADDRINUSE') {
-    return new CommandError(
-      EXIT.inUse,
-      'address_in_use',
+    const why =
       `${where} is in use by another program. Choose another: --listen ${listen.host}:0; ` +
-        `or, if that program is a sandbox, use it: --url http://${where}`,
-    );
+      `or, if that program is a sandbox, use it: --url http://${where}`;
+    return new Failure('address_in_use', why, EXIT.inUse);
   }
   if (['EADDRNOTAVAIL', 'EACCES', 'ENOTFOUND'].includes(code)) {
     return new UsageError(`Nothing can listen at ${where} (${code}). Choose another: --listen HOST:PORT`);
   }
   if (code === 'SQLITE_BUSY') {
-    return new CommandError(EXIT.inUse, 'data_in_use', `${data} is in use by another program. Name another file.`);
+    return new Failure('data_in_use', `${data} is in use by another program. Name another file.`, EXIT.inUse);
   }
   const isData = /^SQLITE_|^ERR_INVALID|^SEED_DIFFERS|directory does not exist/.test(code || message);
   if (data === null || !isData) return error;
-  return new CommandError(EXIT.cannotOpen, 'data_unusable', `${data} cannot be opened: ${message}.`);
+  return new Failure('data_unusable', `${data} cannot be opened: ${message}.`, EXIT.cannotOpen);
 }
 
 function addresses({ url, apiKey, seed }: Sandbox) {
@@ -165,25 +154,27 @@ function addresses({ url, apiKey, seed }: Sandbox) {
 const NOTICE = 'No money here is real.';
 
 /** What `serve` prints once it listens. `plans`: how many fault plans are not spent. */
-function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): string[] {
+function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): Block[] {
   const { url, apiKey, seed } = sandbox;
   return [
     '',
-    `  SANDBOX. ${NOTICE.toUpperCase()} No money moves.`,
+    `SANDBOX. ${NOTICE.toUpperCase()} No money moves.`,
     '',
-    ...record([
-      ['API', `${url}/api/v1`],
-      ['API key', apiKey],
-      ['environment', environmentText(options)],
-      ['page and panel', `${url}/pay/LINK`],
-      ['control', `${url}/_control`],
-      ['data', options.data ?? 'in memory, gone when it stops; keep it with --data FILE'],
-      ['seed', seed],
-      ['clock', clockText(sandbox, options)],
-      ...unusual(options, plans),
-    ]),
+    ...record(
+      Object.fromEntries([
+        ['API', `${url}/api/v1`],
+        ['API key', apiKey],
+        ['environment', environmentText(options)],
+        ['page and panel', `${url}/pay/LINK`],
+        ['control', `${url}/_control`],
+        ['data', options.data ?? 'in memory, gone when it stops; keep it with --data FILE'],
+        ['seed', seed],
+        ['clock', clockText(sandbox, options)],
+        ...unusual(options, plans),
+      ]),
+    ),
     '',
-    ...howToGoOn(sandbox, options),
+    ...howToGoOn(sandbox, options).map(verbatim),
     '',
   ];
 }

@@ -1,16 +1,48 @@
+import { UsageError } from '../../src/terminal/failure.ts';
+import { table } from '../../src/terminal/table.ts';
+import { DURATIONS, durationMs, durationText } from '../duration.ts';
 import { readSwitches, SWITCHES, type Switches } from '../options.ts';
-import { connect, URL_OPTION } from './client.ts';
-import { defineCommand } from './command.ts';
-import { UsageError } from './exit.ts';
-import { table } from './table.ts';
+import { defineCommand } from './client.ts';
+
+/** The commands that turn the clock of a running sandbox, and its switches. */
+
+/** A clock that was never turned differs from ours by less. */
+const APART_MS_MIN = 1_000;
+
+type ClockState = { time: string; aheadMs: number; timestamps: string };
+
+export const clock = defineCommand({
+  usage: 'clock [BY]',
+  about: `show the sandbox's time, or turn its clock forward: ${DURATIONS}`,
+  run: async ({ first, control: connect }) => {
+    if (first !== '') assertDuration(first);
+    const control = connect();
+    const state: ClockState =
+      first === '' ? await control.get('/clock') : await control.post('/clock', { advance: first });
+    const now = first === '' ? state.time : `turned by ${first}, now ${state.time}`;
+    return { data: state, lines: [now, ...aheadLines(state)] };
+  },
+});
+
+function assertDuration(by: string): void {
+  if (durationMs(by) === null) throw new UsageError(`BY is "${by}". Write BY as ${DURATIONS}.`);
+}
+
+function aheadLines({ aheadMs, timestamps }: ClockState): string[] {
+  if (aheadMs < APART_MS_MIN) return [];
+  const ahead = `The sandbox is ${durationText(aheadMs)} ahead of real time.`;
+  if (timestamps === 'true') return [`${ahead} Its deliveries are stamped with real time (timestamps=true).`];
+  return [
+    `${ahead} Its deliveries carry that time, so a receiver with its own clock refuses them as`,
+    'stale. To stamp them with real time: settled sandbox silences timestamps=true',
+  ];
+}
 
 export const silences = defineCommand({
-  name: 'silences',
-  positional: '[NAME=VALUE]',
+  usage: 'silences [NAME=VALUE]',
   about: 'list the switches for what the specification leaves open (its silences), or set one until the sandbox stops',
-  options: URL_OPTION,
-  run: async ({ first, options }) => {
-    const control = connect(options.url);
+  run: async ({ first, control: connect }) => {
+    const control = connect();
     if (first !== '') {
       readSwitchOptions('silences', [first]);
       const at = first.indexOf('=');
@@ -18,8 +50,12 @@ export const silences = defineCommand({
       return { data: await control.post('/silences', set), lines: [`${first}, until the sandbox stops`] };
     }
     const found: { silences: Switches } = await control.get('/silences');
-    const rows = Object.entries(found.silences).map(([name, value]) => [name, value, valuesOf(name).join(', ')]);
-    return { data: found, lines: table(['switch', 'now', 'known, the default first'], rows, '') };
+    const rows = Object.entries(found.silences).map(([name, value]) => ({
+      name,
+      value,
+      known: valuesOf(name).join(', '),
+    }));
+    return { data: found, lines: table(rows, { switch: 'name', now: 'value', 'known, the default first': 'known' }) };
   },
 });
 

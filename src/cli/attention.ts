@@ -3,13 +3,12 @@ import { MATTER_KINDS } from '../domain/matter.ts';
 import { amountIn } from '../domain/money.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { total } from '../explain/glossary.ts';
+import type { Block } from '../terminal/output.ts';
+import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
-import { PAGE_OPTIONS } from './filters.ts';
-import type { Block } from './output.ts';
-import { capturedWords, listRows, moreLine } from './rows.ts';
-import { type Columns, table } from './table.ts';
+import { capturedWords, listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 
 /** The commands about attention. */
 

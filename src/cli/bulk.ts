@@ -3,11 +3,22 @@ import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS } from '../domain/order.ts';
 import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
-import { type Command, defineCommand, type Options, type Report } from './command.ts';
-import { UsageError } from './exit.ts';
-import { EVENT_OPTIONS, NOTICE_OPTIONS, ORDER_OPTIONS, PAGE_OPTIONS, queryOf, SINCE, UNTIL } from './filters.ts';
-import { listRows, moreLine, thereAre } from './rows.ts';
-import { type Columns, record, table } from './table.ts';
+import type { Command, Options, Report } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { type Columns, record, table } from '../terminal/table.ts';
+import { defineCommand } from './command.ts';
+import {
+  EVENT_OPTIONS,
+  listRows,
+  moreLine,
+  NOTICE_OPTIONS,
+  ORDER_OPTIONS,
+  PAGE_OPTIONS,
+  queryOf,
+  SINCE,
+  thereAre,
+  UNTIL,
+} from './lists.ts';
 
 /** The commands that start work on all rows of a filter, which the server carries out in the background. */
 

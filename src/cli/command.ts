@@ -1,58 +1,18 @@
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
+import { isAbsolute } from 'node:path';
+import { isLoopback } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
-import { type Environment, nearest } from '../config/environment.ts';
+import { type Environment, TARGET_NAMES } from '../config/environment.ts';
+import { Fault } from '../fault.ts';
+import { type Command, commandOf, type Definition, type Option, type Options } from '../terminal/command.ts';
+import { UsageError, whyUnreadable } from '../terminal/failure.ts';
 import type { Clock } from '../work/clock.ts';
-import type { ServerApi } from './connection.ts';
-import { type ExitCode, Refusal, UsageError, whyUnreadable } from './exit.ts';
-import type { Block } from './output.ts';
-import { COLOUR_CHOICES, type Screen } from './screen.ts';
-import { TARGET_OPTIONS } from './target.ts';
+import type { Elsewhere, ServerApi } from './connection.ts';
 
-/** A command of `settled`. Dispatch, help and the errors about the command line are all made from this. */
-export type Command<O extends Options = Options> = {
-  /** One word or two: `orders list`. */
-  readonly name: string;
-  /** `REFERENCE`, `ID...`, in brackets if it is optional, or empty. */
-  readonly positionals: string;
-  readonly about: string;
-  /** Further lines of help. */
-  readonly details?: readonly string[];
-  /** Command lines for help to show. */
-  readonly examples?: readonly string[];
-  readonly options: O;
-  /** It needs this machine's own configuration and files, so it takes no address of a server elsewhere. */
-  readonly isLocal?: true;
-  /** Returns an exit code alone if the command has printed everything itself. */
-  run(call: Call<O>): Promise<Report | ExitCode>;
-};
+/** What all commands of `settled` have, and the options that say which server they ask. */
 
-export type Options = Readonly<Record<string, Option>>;
-export type Option = {
-  /** What its value is called in help; an option without one is a switch. */
-  readonly value?: string;
-  /** The only values that it takes. */
-  readonly choices?: readonly string[];
-  /** The command needs it; a text says what to do without it. */
-  readonly needed?: true | string;
-  readonly about: string;
-};
-
-/** What a command found: for a program, and the same for a person. */
-export type Report = {
-  readonly data: unknown;
-  readonly lines: readonly Block[];
-  /** `EXIT.ok` if left out. */
-  readonly exit?: ExitCode;
-};
-
-type Call<O extends Options> = {
-  readonly positionals: readonly string[];
-  /** The first positional; the empty text if none was given. */
-  readonly first: string;
-  readonly options: Given<O>;
-  /** Whether a program reads what the command prints. */
-  readonly json: boolean;
+/** What a command of `settled` has besides its arguments and its screen. */
+export type Around = {
   /** In place of the process's own. */
   readonly environment: Environment | undefined;
   /** Reads the configuration. Faults: `configuration_invalid`. */
@@ -61,163 +21,90 @@ type Call<O extends Options> = {
   readonly server: () => ServerApi;
   /** Whether that server is named by --at or SETTLED_AT, so that no configuration of this machine says anything of it. */
   readonly isElsewhere: () => boolean;
-  /** What `print` shows on. */
-  readonly screen: Screen;
   readonly clock: Clock;
-  /** Prints what cannot wait for the report; false if the reader is gone. */
-  readonly print: (text: string) => Promise<boolean>;
 };
 
-/** The options that were given: a text each, or true for a switch. Those that the command needs are there. */
-type Given<O extends Options> = {
-  readonly [Name in keyof O]?: O[Name] extends { readonly value: string } ? string : true;
-} & { readonly [Name in keyof O as O[Name] extends { readonly needed: true | string } ? Name : never]: string };
+export type SettledCommand = Command<Around>;
 
-/** `usage`: the name, and what follows it besides options. One without `options` takes only those of every command. */
-type Definition<O extends Options> = Omit<Command<O>, 'name' | 'positionals' | 'options'> & {
-  usage: string;
-  options?: O;
-};
-
-/** Types `run` by the options of the command, then forgets them, so that all commands fit in one table. */
-export function defineCommand<const O extends Options = Record<never, Option>>(definition: Definition<O>): Command {
-  const { usage, ...rest } = definition as unknown as Definition<Options>;
-  const [, name = '', positionals = ''] = /^([a-z -]*[a-z])(?: (.*))?$/.exec(usage) ?? [];
-  return { options: {}, ...(rest as Omit<Command, 'name' | 'positionals' | 'options'>), name, positionals };
+/** Defines a command of `settled`. One that is `isLocal` needs this machine's own configuration and files. */
+export function defineCommand<const O extends Options = Record<never, Option>>(
+  definition: Definition<O, Around>,
+): SettledCommand {
+  return commandOf(definition);
 }
 
-/** Options that every command takes. */
-const COMMON_OPTIONS = {
-  json: { about: 'print JSON for a program, and errors as JSON on standard error' },
-  color: { value: 'WHEN', choices: COLOUR_CHOICES, about: 'when to use colours; auto asks the terminal and NO_COLOR' },
-  help: { about: 'print how the command is used' },
-} as const satisfies Options;
+/** A server on another machine: its address and the token for it, from options or the environment. */
+export const TARGET_OPTIONS = {
+  at: { value: 'URL', about: 'ask the server at this address, like https://settled.example.com; SETTLED_AT' },
+  'token-file': { value: 'FILE', about: 'with --at: a file that holds the token for it; SETTLED_AT_TOKEN_FILE' },
+  'allow-http': {
+    about:
+      'with --at: permit http to another machine, which shows the token to the network; SETTLED_AT_ALLOW_HTTP=true',
+  },
+} as const;
 
-/** Options that may also stand before the command. */
-export const LEADING_OPTIONS: Options = { ...COMMON_OPTIONS, ...TARGET_OPTIONS };
+export type ElsewhereOptions = { readonly at?: string; readonly 'token-file'?: string; readonly 'allow-http'?: true };
 
-/** The options that a command takes besides its own. */
-export function commonOptionsOf({ isLocal }: Command): Options {
-  return isLocal ? COMMON_OPTIONS : { ...TARGET_OPTIONS, ...COMMON_OPTIONS };
+const [AT, TOKEN_FILE, ALLOW_HTTP] = TARGET_NAMES;
+
+/** Whether a server elsewhere is named. */
+export function hasTarget({ at }: ElsewhereOptions, environment: Environment): boolean {
+  return (at ?? environment[AT] ?? '') !== '';
 }
 
-export function optionsOf(command: Command): Options {
-  return { ...command.options, ...commonOptionsOf(command) };
-}
-
-type Arguments = { positionals: string[]; options: Record<string, string | true> };
-
-/** Reads what follows the command's name. Throws `UsageError`. */
-export function readArguments(command: Command, args: readonly string[]): Arguments {
-  const known = optionsOf(command);
-  const types = Object.entries(known).map(([name, { value }]) => [name, { type: value ? 'string' : 'boolean' }]);
-  const options = { ...Object.fromEntries(types), help: { type: 'boolean', short: 'h' } };
-  const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
-  const read: Arguments = { positionals: [], options: {} };
-  for (const token of tokens) {
-    if (token.kind === 'positional') read.positionals.push(token.value);
-    if (token.kind !== 'option') continue;
-    const option = Object.hasOwn(known, token.name) ? known[token.name] : undefined;
-    if (option === undefined) {
-      const list = Object.keys(known).map((name) => `--${name}`);
-      const guess = didYouMean(token.rawName, list);
-      const advice = guess === '' ? ` It has: ${list.join(', ')}.` : `${guess} See: settled help ${command.name}`;
-      throw new UsageError(`\`settled ${command.name}\` has no option ${token.rawName}.${advice}`);
-    }
-    if (read.options[token.name] !== undefined) throw new UsageError(`--${token.name} is given twice. Give it once.`);
-    read.options[token.name] = readValue(option, token);
-  }
-  if (read.options.help === undefined) {
-    checkPositionals(command, read.positionals);
-    checkNeeded(command, read.options);
-  }
-  return read;
-}
-
-type Token = { name: string; value: string | undefined; inlineValue: boolean | undefined };
-
-function readValue(option: Option, { name, value, inlineValue }: Token): string | true {
-  if (option.value === undefined) {
-    if (value === undefined) return true;
-    throw new UsageError(`--${name} is a switch and takes no value.`);
-  }
-  if (value === undefined) throw new UsageError(`--${name} needs a value: --${name} ${option.value}.`);
-  if (!inlineValue && value.startsWith('-') && value !== '-') {
-    throw new UsageError(
-      `--${name} needs a value, and ${value} looks like an option. Give a value that begins with a dash as ` +
-        `--${name}=${value}.`,
+/**
+ * The server that is named, and the token for it. It is never the token of the configuration: that belongs to the server of
+ * this machine. Throws `UsageError`; faults: `configuration_invalid` for the environment, `not_authorized` for the token.
+ */
+export function readTarget(options: ElsewhereOptions, environment: Environment): Elsewhere {
+  const isGiven = options.at !== undefined;
+  const wrong = (why: string) =>
+    isGiven
+      ? new UsageError(`--at ${why}`)
+      : new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n  - ${AT} ${why}`);
+  const mayUseHttp = options['allow-http'] === true || environment[ALLOW_HTTP] === 'true';
+  const url = readUrl(options.at ?? environment[AT] ?? '', mayUseHttp, wrong);
+  const file = options['token-file'] ?? (environment[TOKEN_FILE] || undefined);
+  if (file === undefined) {
+    throw notAuthorized(
+      `There is no token for ${url}: give --token-file FILE, or set ${TOKEN_FILE}. On the server's machine, ` +
+        '`settled tokens add NAME --role viewer` makes one.',
     );
   }
-  if (option.choices !== undefined && !option.choices.includes(value)) {
-    const guess = didYouMean(value, option.choices);
-    throw new UsageError(`--${name} is "${value}".${guess} Choose one of: ${option.choices.join(', ')}.`);
+  return { url, token: readToken(file, url) };
+}
+
+/** The text is never shown: it may hold a password, or be a token in the wrong place. */
+function readUrl(text: string, mayUseHttp: boolean, wrong: (why: string) => Error): string {
+  const url = URL.parse(text);
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw wrong('is not an address. Write one like https://settled.example.com.');
   }
-  return value;
-}
-
-/** ` Did you mean …?` for an error message; empty if nothing is similar. */
-export function didYouMean(given: string, names: readonly string[]): string {
-  const meant = nearest(given, names);
-  return meant === null ? '' : ` Did you mean ${/[ -]/.test(meant) ? `\`${meant}\`` : meant}?`;
-}
-
-/** What the server says of a field of the request, said of the option or the argument that gave it. */
-export function inWordsOf(command: Command, error: unknown): unknown {
-  if (!(error instanceof Refusal) || error.code !== 'invalid_request') return error;
-  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z]+): /g, (field, before, name: string) => {
-    const option = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    if (Object.hasOwn(command.options, option)) return `${before}--${option} `;
-    return command.positionals === name.toUpperCase() ? `${before}${command.positionals} ` : field;
-  });
-  return new Refusal(error.code, message);
-}
-
-/** How a command is written, with all that it cannot do without. */
-export function usageOf({ name, positionals, options }: Command): string {
-  const needed = Object.entries(options).filter(([, { needed }]) => needed !== undefined);
-  return ['settled', name, positionals, ...needed.map(([option, { value }]) => `--${option} ${value}`)]
-    .filter((word) => word !== '')
-    .join(' ');
-}
-
-function checkPositionals(command: Command, given: readonly string[]): void {
-  const { name, positionals } = command;
-  const isOptional = positionals.startsWith('[');
-  const isMany = /\.\.\.\]?$/.test(positionals);
-  const word = positionals.replace(/[[\].]/g, '');
-  if (given.length === 0 && positionals !== '' && !isOptional) {
-    throw new UsageError(`\`settled ${name}\` needs ${word}. Usage: ${usageOf(command)}`);
+  if (url.search !== '' || url.hash !== '' || url.username + url.password !== '') {
+    throw wrong('must be an origin and perhaps a path, without a query, a fragment or a password.');
   }
-  if (given.includes('')) throw new UsageError(`${word || 'An argument'} must not be empty.`);
-  const most = positionals === '' ? 0 : isMany ? Number.POSITIVE_INFINITY : 1;
-  if (given.length > most) {
-    const takes = most === 0 ? 'takes no argument' : `takes one ${word}`;
-    throw new UsageError(`\`settled ${name}\` ${takes}, so "${given[most]}" is too much. See: settled help ${name}`);
+  if (url.protocol === 'http:' && !isLoopback(url.hostname) && !mayUseHttp) {
+    throw wrong(
+      `is http to another machine, ${url.host}: the network would see the token. Write https://, or come through a tunnel ` +
+        '(ssh -L 8788:127.0.0.1:8788 MACHINE, then --at http://127.0.0.1:8788). If the network is safe, add --allow-http.',
+    );
   }
+  return url.href.replace(/\/+$/, '');
 }
 
-function checkNeeded({ name, options }: Command, given: Arguments['options']): void {
-  const lacking = Object.entries(options).filter(
-    ([option, { needed }]) => needed !== undefined && given[option] === undefined,
-  );
-  if (lacking.length === 0) return;
-  const list = lacking.map(([option, { value }]) => `--${option} ${value}`).join(' and ');
-  const advice = lacking.flatMap(([, { needed }]) => (typeof needed === 'string' ? [` ${needed}`] : []));
-  throw new UsageError(`\`settled ${name}\` needs ${list}.${advice.join('')}`);
-}
-
-/** An option's value as a whole number from `min` on. */
-export function wholeNumber(name: string, text: string, min: number): number {
-  const value = Number(text);
-  if (/^[0-9]{1,15}$/.test(text) && value >= min) return value;
-  throw new UsageError(`--${name} is "${text}". Write a whole number from ${min} on.`);
-}
-
-/** Reads the file that an option names; `-` is standard input. */
-export function readGivenFile(option: string, path: string): Buffer {
+/** What is no path may be the token itself, and is not shown. */
+function readToken(file: string, url: string): string {
+  const shown = isAbsolute(file) || file.startsWith('.') ? file : 'the token file';
+  let token: string;
   try {
-    return readFileSync(path === '-' ? 0 : path);
+    token = readFileSync(file, 'utf8').trim();
   } catch (error) {
-    throw new UsageError(`--${option} ${path} ${whyUnreadable(error)}.`);
+    throw notAuthorized(`There is no token for ${url}: ${shown} ${whyUnreadable(error)}.`);
   }
+  if (/^[\x21-\x7e]{1,512}$/.test(token)) return token;
+  throw notAuthorized(`There is no token in ${shown}: write the token alone into it, on one line.`);
+}
+
+function notAuthorized(message: string): Fault {
+  return new Fault('terminal', 'not_authorized', message);
 }

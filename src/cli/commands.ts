@@ -1,31 +1,33 @@
 import { readConfig } from '../config/config.ts';
-import { type Environment, nearest, targetEnvironment } from '../config/environment.ts';
+import { type Environment, targetEnvironment } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
+import { completionScript, SHELLS } from '../terminal/completion.ts';
+import { helpCommand } from '../terminal/help.ts';
+import { verbatim } from '../terminal/output.ts';
+import { commandsOf, type Program } from '../terminal/program.ts';
+import { runProgram, type Surroundings } from '../terminal/run.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
 import { attention, attentionEnd } from './attention.ts';
 import { bulkAccept, bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
 import {
-  type Command,
+  type Around,
   defineCommand,
-  didYouMean,
-  inWordsOf,
-  LEADING_OPTIONS,
-  type Report,
-  readArguments,
+  type ElsewhereOptions,
+  hasTarget,
+  readTarget,
+  type SettledCommand,
+  TARGET_OPTIONS,
 } from './command.ts';
-import { completionScript, SHELLS } from './completion.ts';
-import { showConfig } from './config.ts';
 import { connect, connectElsewhere } from './connection.ts';
 import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from './deliveries.ts';
 import { doctor } from './doctor.ts';
 import { drill } from './drill.ts';
-import { EXIT, type ExitCode, failure, UsageError } from './exit.ts';
-import { commandHelp, type Groups, groupHelp, overview, PROGRAMS } from './help.ts';
+import { EXIT_MEANINGS, failure, Refusal } from './exit.ts';
 import { init } from './init.ts';
-import { linksAdd, linksReserve } from './links.ts';
+import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
-import { backup, rotateKey, stats, tail } from './operations.ts';
+import { backup, rotateKey, showConfig, stats, tail } from './operations.ts';
 import {
   ordersAdopt,
   ordersCancel,
@@ -36,148 +38,44 @@ import {
   ordersShow,
   why,
 } from './orders.ts';
-import { failureText, reportText, verbatim } from './output.ts';
 import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
-import { reconcile } from './reconcile.ts';
-import { COLOUR_CHOICES, type ColourChoice, PIPE, type Screen, screenOf } from './screen.ts';
 import { migrateDatabase, serve } from './serve.ts';
-import { type ElsewhereOptions, hasTarget, readTarget } from './target.ts';
 
 /**
- * All commands, how the words of a command line find theirs, and the help. To add a command, define it by `defineCommand`
- * in the file of its noun and name it in `GROUPS`: dispatch, options and help follow from its definition.
+ * All commands of `settled`. To add one, define it by `defineCommand` in the file of its noun and name it in `GROUPS`:
+ * dispatch, options, help and completion follow from its definition.
  */
 
-/** What a command has of the process in which it runs. */
-export type Surroundings = {
-  /** Replaces the process's own. */
-  readonly environment?: Environment;
-  /** To standard output. Resolves when all is written; false if the reader is gone. */
-  print(text: string): Promise<boolean>;
-  /** To standard error. */
-  printError(text: string): void;
-  /** What `print` shows on; a pipe if left out. */
-  readonly screen?: Screen;
-  readonly errorScreen?: Screen;
-  /** By which a command waits; the system's if left out. */
-  readonly clock?: Clock;
-};
+/** `environment` and `clock` replace the process's own. */
+type SettledSurroundings = Surroundings & { readonly environment?: Environment; readonly clock?: Clock };
 
 /** Runs the command of these words to its end; never throws. */
-export async function run(args: readonly string[], surroundings: Surroundings): Promise<ExitCode> {
-  const json = isForProgram(args);
-  try {
-    const report = await dispatch(args, surroundings);
-    if (typeof report === 'number') return report;
-    await surroundings.print(reportText(report, json, surroundings.screen));
-    return report.exit ?? EXIT.ok;
-  } catch (error) {
-    const failed = failure(error);
-    surroundings.printError(failureText(failed, json, surroundings.errorScreen));
-    return failed.exit;
-  }
-}
-
-/** Whether a program reads what these words make the command print. */
-export function isForProgram(args: readonly string[]): boolean {
-  return args.includes('--json');
-}
-
-/** The screens of this process, with the colours that these words ask for; what they cannot mean is reported later. */
-export function screensOf(args: readonly string[]): Pick<Required<Surroundings>, 'screen' | 'errorScreen'> {
-  const at = args.findIndex((word) => /^--color(=|$)/.test(word));
-  const given = args[at]?.startsWith('--color=') ? args[at].slice('--color='.length) : args[at + 1];
-  const choice = COLOUR_CHOICES.find((one) => at >= 0 && one === given) ?? ('auto' satisfies ColourChoice);
-  return {
-    screen: screenOf(process.stdout, choice, systemClock),
-    errorScreen: screenOf(process.stderr, choice, systemClock),
+export function run(args: readonly string[], surroundings: SettledSurroundings): Promise<number> {
+  const { environment, clock = systemClock } = surroundings;
+  const around: typeof SETTLED.around = (options, { isLocal }) => {
+    const config = () => readConfig(environment);
+    const named = targetEnvironment(environment);
+    const target = options as ElsewhereOptions;
+    const isElsewhere = () => hasTarget(target, named);
+    const server = () => (isElsewhere() && !isLocal ? connectElsewhere(readTarget(target, named)) : connect(config()));
+    return { environment, config, server, isElsewhere, clock };
   };
-}
-
-/** Finds the command by its one or two words, reads what follows them, and runs it. */
-async function dispatch(all: readonly string[], surroundings: Surroundings): Promise<Report | ExitCode> {
-  const { environment, print, screen = PIPE, clock = systemClock } = surroundings;
-  const { before, words } = splitLeading(all);
-  if (words.length === 0 || words[0] === '--help' || words[0] === '-h') return helpOn([]);
-  if (words[0] === '--version' || words[0] === '-V') return versionReport();
-  const command = findCommand(words);
-  const isSecondWord = words[1] !== undefined && !words[1].startsWith('-');
-  if (command?.positionals === '' && command.name === words[0] && isSecondWord && secondWords(words[0]).length > 0) {
-    throw noSuchCommand(words);
-  }
-  if (command === undefined) {
-    if (words.includes('--help') || words.includes('-h')) return helpOn(words.slice(0, 1));
-    throw noSuchCommand(words);
-  }
-  const name = command.name.split(' ');
-  const { positionals, options } = readArguments(command, [...before, ...words.slice(name.length)]);
-  if (options.help !== undefined) return helpOn(name);
-  const own = Object.entries(options).filter(([option]) => Object.hasOwn(command.options, option));
-  const config = () => readConfig(environment);
-  const around = targetEnvironment(environment);
-  const target = options as ElsewhereOptions;
-  const isElsewhere = () => hasTarget(target, around);
-  const call: Parameters<Command['run']>[0] = {
-    positionals,
-    first: positionals[0] ?? '',
-    // A list makes filters of all that it is given.
-    options: Object.fromEntries(own) as Record<string, never>,
-    json: isForProgram(all),
-    environment,
-    config,
-    isElsewhere,
-    server: () =>
-      isElsewhere() && !command.isLocal ? connectElsewhere(readTarget(target, around)) : connect(config()),
-    screen,
-    clock,
-    print,
-  };
-  try {
-    return await command.run(call);
-  } catch (error) {
-    throw inWordsOf(command, error);
-  }
-}
-
-/** Options that every command takes may also stand before it. `--json` counts wherever it is. */
-function splitLeading(all: readonly string[]): { before: string[]; words: readonly string[] } {
-  let end = 0;
-  for (;;) {
-    const [name = '', value] = (all[end] ?? '').split('=', 2);
-    const option = name.startsWith('--') && name !== '--help' ? LEADING_OPTIONS[name.slice(2)] : undefined;
-    if (option === undefined) break;
-    end += option.value === undefined || value !== undefined ? 1 : 2;
-  }
-  return { before: all.slice(0, end).filter((word) => word !== '--json'), words: all.slice(end) };
-}
-
-function findCommand([first, second]: readonly string[]): Command | undefined {
-  const two = COMMANDS.find(({ name }) => name === `${first} ${second}`);
-  return two ?? COMMANDS.find(({ name }) => name === first);
+  return runProgram({ ...SETTLED, around }, args, surroundings);
 }
 
 const version = defineCommand({
   usage: 'version',
   about: 'say which settled this is, and which Node runs it',
   isLocal: true,
-  run: async () => versionReport(),
-});
-
-function versionReport(): Report {
-  const version = releaseVersion();
-  return { data: { version, node: process.version }, lines: [`settled ${version} (Node ${process.versions.node})`] };
-}
-
-const help = defineCommand({
-  usage: 'help [COMMAND...]',
-  about: 'list the commands, or say how one is used',
-  examples: ['settled help orders', 'settled help events replay'],
-  isLocal: true,
-  run: async ({ positionals }) => helpOn(positionals),
+  async run() {
+    const version = releaseVersion();
+    return { data: { version, node: process.version }, lines: [`settled ${version} (Node ${process.versions.node})`] };
+  },
 });
 
 const completion = defineCommand({
   usage: 'completion SHELL',
+  choices: SHELLS,
   about: 'print what lets your shell complete commands and options: bash, zsh or fish',
   details: [
     'Add a line to the configuration of your shell:',
@@ -188,18 +86,13 @@ const completion = defineCommand({
   examples: ['settled completion bash'],
   isLocal: true,
   async run({ first }) {
-    const shell = SHELLS.find((one) => one === first);
-    if (shell === undefined) {
-      const guess = didYouMean(first, SHELLS);
-      throw new UsageError(`There is no completion for "${first}".${guess} There is one for: ${SHELLS.join(', ')}.`);
-    }
-    const lines = completionScript(shell, { commands: COMMANDS, programs: PROGRAMS });
-    return { data: { shell, script: `${lines.join('\n')}\n` }, lines: lines.map(verbatim) };
+    const lines = completionScript(first as (typeof SHELLS)[number]);
+    return { data: { shell: first, script: `${lines.join('\n')}\n` }, lines: lines.map(verbatim) };
   },
 });
 
 /** Every command, in the order and under the headings in which help shows them. */
-const GROUPS: Groups = {
+const GROUPS: typeof SETTLED.groups = {
   'Run it': [init, serve, migrateDatabase, moveStoreCommand, showConfig, doctor, stats, tail, backup, drill, rotateKey],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
@@ -210,49 +103,41 @@ const GROUPS: Groups = {
   Attention: [attention, attentionEnd],
   'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkAccept, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
-  'The command itself': [help, version, completion],
+  'The command itself': [helpCommand(() => SETTLED), version, completion],
 };
 
-export const COMMANDS: readonly Command[] = Object.values(GROUPS).flat();
-
-/** Help on one command, or on all that begin with the words given. Throws `UsageError` if there is none. */
-export function helpOn(words: readonly string[]): Report {
-  if (words.length === 0) return overview(GROUPS);
-  const asked = words.join(' ');
-  const exact = COMMANDS.find(({ name }) => name === asked);
-  if (exact !== undefined) return commandHelp(exact);
-  const group = COMMANDS.filter(({ name }) => name.startsWith(`${asked} `));
-  if (group.length === 0) throw noSuchCommand(words);
-  return groupHelp(group);
+/** What the server says of a field of the request, said of the option or the argument that gave it. */
+function inWordsOf(command: SettledCommand, error: Refusal): Refusal {
+  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z]+): /g, (field, before, name: string) => {
+    const option = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    if (Object.hasOwn(command.options, option)) return `${before}--${option} `;
+    return command.positionals === name.toUpperCase() ? `${before}${command.positionals} ` : field;
+  });
+  return new Refusal(error.code, message);
 }
 
-/** The error about words that are no command. It names what was probably meant, or what the first word can begin. */
-function noSuchCommand(words: readonly string[]): UsageError {
-  const [first = '', next] = words;
-  const second = next?.startsWith('-') ? undefined : next;
-  const group = COMMANDS.filter(({ name }) => `${name} `.startsWith(`${first} `)).map(({ name }) => name);
-  if (group.length > 0) {
-    const list = group.map((name) => `settled ${name}`).join(', ');
-    if (second === undefined) return new UsageError(`\`settled ${first}\` needs one more word. There are: ${list}.`);
-    const meant = nearest(second, secondWords(first));
-    const guess = meant === null ? '' : ` Did you mean \`settled ${first} ${meant}\`?`;
-    return new UsageError(`There is no command \`settled ${first} ${second}\`.${guess} There are: ${list}.`);
-  }
-  return new UsageError(`There is no command "${first}".${guessOf(first, second)} See: settled help`);
-}
+export const SETTLED: Program<Around> = {
+  name: 'settled',
+  about: 'settled marks the orders of a shop paid: once, durably, and for the right money.',
+  groups: GROUPS,
+  options: TARGET_OPTIONS,
+  // An installation may leave them out.
+  programs: {
+    demo: 'play a tiny shop, settled and a payment-link service together',
+    sandbox: 'run a payment-link service of your own to try settled with',
+  },
+  notes: [
+    '`settled help COMMAND` says more about one command; `settled completion SHELL` lets your shell complete them.',
+    "Settings are in the environment, SETTLED_*: `settled config` shows them. A command needs the server's, or --at.",
+  ],
+  exits: EXIT_MEANINGS,
+  failure: (error, command) => {
+    const isField = error instanceof Refusal && error.code === 'invalid_request';
+    return failure(isField && command !== undefined ? inWordsOf(command, error) : error);
+  },
+  around: () => {
+    throw new Error('only `run` knows the environment');
+  },
+};
 
-/** Of two words perhaps both are nearly right, or in the wrong order; else the first is one that is nearly right. */
-function guessOf(first: string, second: string | undefined): string {
-  const names = [...COMMANDS.map(({ name }) => name), ...Object.keys(PROGRAMS)];
-  const swapped = names.find((name) => name === `${second} ${first}`);
-  if (swapped !== undefined) return ` Did you mean \`settled ${swapped}\`?`;
-  const beginnings = [...new Set(names.map((name) => name.split(' ', 1)[0] as string))];
-  const meant = nearest(first, beginnings);
-  if (meant === null) return '';
-  const rest = second === undefined ? null : nearest(second, secondWords(meant));
-  return ` Did you mean \`settled ${rest === null ? meant : `${meant} ${rest}`}\`?`;
-}
-
-function secondWords(first: string): string[] {
-  return COMMANDS.map(({ name }) => name.split(' ')).flatMap(([one, two]) => (one === first && two ? [two] : []));
-}
+export const COMMANDS: readonly SettledCommand[] = commandsOf(SETTLED);

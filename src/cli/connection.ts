@@ -8,7 +8,6 @@ import { Fault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { Refusal } from './exit.ts';
-import type { Elsewhere } from './target.ts';
 
 /** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
 const { request } = process.getBuiltinModule('node:http');
@@ -53,6 +52,9 @@ function connection(server: Server) {
       follow(server, { path: path + queryText(query), stop }, (line) => objectOf(line) as T | null),
   };
 }
+
+/** A server on another machine. `url`: without a trailing slash. */
+export type Elsewhere = { readonly url: string; readonly token: string };
 
 type Server = {
   /** Where to connect to, and what comes before the path of a request. */

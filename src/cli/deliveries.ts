@@ -2,16 +2,25 @@ import type { EventDocument, EventWithBody } from '../api/events.ts';
 import type { RejectionDocument } from '../api/rejections.ts';
 import { diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
+import { readGivenFile, wholeNumber } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { type Block, verbatim } from '../terminal/output.ts';
+import { type Columns, record, table } from '../terminal/table.ts';
 import { systemClock } from '../work/clock.ts';
-import { defineCommand, readGivenFile, wholeNumber } from './command.ts';
+import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, UsageError } from './exit.ts';
-import { EVENT_OPTIONS, LIST_OPTIONS, REJECTION_OPTIONS } from './filters.ts';
+import { EXIT } from './exit.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
+import {
+  EVENT_OPTIONS,
+  faultWords,
+  LIST_OPTIONS,
+  list,
+  REJECTION_OPTIONS,
+  repeatCommand,
+  statusWords,
+} from './lists.ts';
 import { orderPath } from './orders.ts';
-import { type Block, verbatim } from './output.ts';
-import { faultWords, list, repeatCommand, statusWords } from './rows.ts';
-import { type Columns, record, table } from './table.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
 

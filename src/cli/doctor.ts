@@ -5,12 +5,14 @@ import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
 import type { Probed } from '../store/trial.ts';
+import type { Report } from '../terminal/command.ts';
+import type { Block } from '../terminal/output.ts';
+import { onStopSignal } from '../terminal/process.ts';
+import { table } from '../terminal/table.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
-import { defineCommand, type Report } from './command.ts';
+import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import { EXIT, type ExitCode, exitOfFault, onStopSignal } from './exit.ts';
-import type { Block } from './output.ts';
-import { table } from './table.ts';
+import { EXIT, type ExitCode, exitOfFault } from './exit.ts';
 
 /** The command that checks: a running server, or the store alone. */
 

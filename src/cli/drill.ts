@@ -5,12 +5,14 @@ import type { StatsDocument } from '../api/admin.ts';
 import type { InstallationDocument } from '../api/installation.ts';
 import type { Config } from '../config/config.ts';
 import { Fault } from '../fault.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { inBytes } from '../terminal/output.ts';
+import { onStopSignal } from '../terminal/process.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import type { DrilledWithKeys, Living } from './drill_report.ts';
-import { onStopSignal, Refusal, UsageError } from './exit.ts';
-import { inBytes } from './output.ts';
+import { Refusal } from './exit.ts';
 
 /** `settled drill`: what a restore from a backup would give, found out on a copy of it in a folder that is removed again. */
 

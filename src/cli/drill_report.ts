@@ -2,12 +2,12 @@ import type { Finding } from '../api/doctor_store.ts';
 import type { OrderState } from '../domain/order.ts';
 import { inNumber, iso } from '../explain/glossary.ts';
 import type { Drilled, Standing } from '../store/sqlite/drill.ts';
+import type { Report } from '../terminal/command.ts';
+import { type Block, inBytes } from '../terminal/output.ts';
+import { table } from '../terminal/table.ts';
 import { inWords } from '../work/clock.ts';
-import type { Report } from './command.ts';
 import { checkLines, exitOfChecks } from './doctor.ts';
 import { EXIT, type ExitCode } from './exit.ts';
-import { type Block, inBytes } from './output.ts';
-import { table } from './table.ts';
 
 /** What a drill found, in words. */
 

@@ -4,9 +4,10 @@ import { isLoopback, isPublicAddress } from '../config/addresses.ts';
 import { readSetting } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import { SETTINGS, type Setting } from '../config/settings.ts';
-import { readGivenFile } from './command.ts';
-import { CommandError, UsageError } from './exit.ts';
-import { printable } from './output.ts';
+import { readGivenFile } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { printable } from '../terminal/output.ts';
+import { CommandError } from './exit.ts';
 
 /** The five questions of `settled init`: from where each answer comes, and whether it can be used. */
 

@@ -10,11 +10,12 @@ import {
   storeFile,
 } from '../store/address.ts';
 import type { MoveCheck, Moved, MoveOptions, MoveProgress } from '../store/move/move.ts';
+import { type Report, readGivenFile } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { inBytes } from '../terminal/output.ts';
+import { openProgress, type Progress } from '../terminal/process.ts';
 import { inWords, stayAlive, systemClock } from '../work/clock.ts';
-import { defineCommand, type Report, readGivenFile } from './command.ts';
-import { UsageError } from './exit.ts';
-import { inBytes } from './output.ts';
-import { openProgress, type Progress } from './progress.ts';
+import { defineCommand } from './command.ts';
 
 export const moveStoreCommand = defineCommand({
   usage: 'move',
@@ -70,7 +71,7 @@ const FORESEEN_AFTER_MS = 1_000;
 
 function shown({ step, table, done, all }: MoveProgress, tookMs: number): Progress {
   const leftMs = tookMs < FORESEEN_AFTER_MS ? null : (tookMs / done) * (all - done);
-  return { done, all, words: `${step} ${table}: ${Math.floor((100 * done) / all)} % of the move`, leftMs };
+  return { words: `${step} ${table}: ${Math.floor((100 * done) / all)} % of the move`, leftMs };
 }
 
 function targetOf(given: string | undefined, file: string | undefined): PostgresAddress {

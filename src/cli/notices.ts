@@ -1,12 +1,21 @@
 import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument, NoticeWithBody, ShopDocument } from '../api/notices.ts';
 import { inARow } from '../explain/shop_status.ts';
+import { type Block, printable, verbatim } from '../terminal/output.ts';
+import { type Columns, record, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
-import { LIST_OPTIONS, NOTICE_OPTIONS, queryOf } from './filters.ts';
-import { type Block, printable, verbatim } from './output.ts';
-import { countLine, faultWords, listRows, moreLine, repeatCommand, statusWords } from './rows.ts';
-import { type Columns, record, table } from './table.ts';
+import {
+  countLine,
+  faultWords,
+  LIST_OPTIONS,
+  listRows,
+  moreLine,
+  NOTICE_OPTIONS,
+  queryOf,
+  repeatCommand,
+  statusWords,
+} from './lists.ts';
 
 /** The commands about notices: what settled tells the shop. */
 

@@ -5,12 +5,13 @@ import type { OrderDocument } from '../domain/notice.ts';
 import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
-import { defineCommand, type Report, readGivenFile } from './command.ts';
-import { EXIT, UsageError } from './exit.ts';
-import { LIST_OPTIONS, ORDER_OPTIONS, queryOf } from './filters.ts';
-import { type Block, printable } from './output.ts';
-import { capturedWords, list } from './rows.ts';
-import { type Columns, record, table } from './table.ts';
+import { type Report, readGivenFile } from '../terminal/command.ts';
+import { UsageError } from '../terminal/failure.ts';
+import { type Block, printable } from '../terminal/output.ts';
+import { type Columns, record, table } from '../terminal/table.ts';
+import { defineCommand } from './command.ts';
+import { EXIT } from './exit.ts';
+import { capturedWords, LIST_OPTIONS, list, ORDER_OPTIONS, queryOf } from './lists.ts';
 import { timelineLines } from './timeline.ts';
 
 /** The commands about one order, and the list of orders. */

@@ -1,11 +1,10 @@
 import type { SessionDocument, TokenDocument } from '../api/access.ts';
 import type { AuditDocument } from '../api/audit.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
+import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
-import { PAGE_OPTIONS } from './filters.ts';
-import { listRows, moreLine } from './rows.ts';
-import { type Columns, table } from './table.ts';
+import { listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 
 /** The commands about people: their tokens and sessions, signing in, and what they did. */
 

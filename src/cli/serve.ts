@@ -8,11 +8,12 @@ import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
 import type { Migrated } from '../store/engine.ts';
+import { failureText } from '../terminal/output.ts';
+import { endProcess, stopAsked } from '../terminal/process.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';
-import { EXIT, type ExitCode, endProcess, failure, onStopSignal } from './exit.ts';
-import { failureText } from './output.ts';
+import { EXIT, failure } from './exit.ts';
 
 /** A stop takes 5 s at most, whatever the disk does. */
 const STOP_DEADLINE_MS = 4_800;
@@ -34,22 +35,12 @@ export const serve = defineCommand({
   },
 });
 
-/** Resolves with what asks this process to stop. Asking again, as process groups and npm do, changes nothing. */
-function stopAsked(): Promise<string> {
-  return new Promise((resolve) => {
-    onStopSignal(resolve);
-    // The launcher that started this process is gone, killed perhaps.
-    process.once('disconnect', () => resolve('the launcher is gone'));
-    if (process.connected === false) resolve('the launcher is gone');
-  });
-}
-
 /** The exit code if it cannot serve, or was stopped while it waited for a database on another machine. */
 async function start(
   readConfig: () => Config,
   lines: Lines,
   stopped: Promise<string>,
-): Promise<{ app: App; log: Log } | ExitCode> {
+): Promise<{ app: App; log: Log } | number> {
   const { openLog } = await import('../observe/log.ts');
   // Faulty settings are logged too, as if no setting was given.
   let log = openLog('info', await asLines(lines));
@@ -116,7 +107,7 @@ function describeApp({ hooksAddress, operatorAddress, replica }: App, config: Co
  * Says once what ends the process: in the log, which programs and people read; on standard error only if the log is to
  * say nothing at all. Returns the exit code.
  */
-function logFatal(log: Log, fault: unknown, what: string): ExitCode {
+function logFatal(log: Log, fault: unknown, what: string): number {
   const failed = failure(fault);
   if (log.isLevelEnabled('fatal')) log.fatal({ exit: failed.exit, fault }, what);
   else process.stderr.write(failureText(failed, false));
@@ -124,7 +115,7 @@ function logFatal(log: Log, fault: unknown, what: string): ExitCode {
 }
 
 /** Serves until it is to stop, or the store cannot go on; then answers what can still be answered. */
-async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<ExitCode> {
+async function untilStopped(app: App, stopped: Promise<string>, log: Log): Promise<number> {
   const end = await Promise.race([stopped, app.failed]).then(
     (why) => ({ why }),
     (fault: unknown) => ({ fault }),

@@ -1,68 +1,41 @@
 import type { Explanation } from '../explain/explain.ts';
-import { type Block, padded, printable, prose, wrap } from './output.ts';
-import { paint, type Screen, timeForms } from './screen.ts';
+import { type Block, hanging, padded, printable, prose } from '../terminal/output.ts';
+import { ageOf, paint, type Screen, utcTime } from '../terminal/screen.ts';
 
 /** An order's explanation for a person: the answer, what happened in order of time, and what happens next. */
 export function timelineLines({ answer, entries, next }: Explanation): Block[] {
   return [
-    answerLines(answer),
+    (screen) => hanging(screen, '', printable(answer), 'strong'),
     '',
     heading('What happened:'),
-    (screen) => entryLines(screen, entries.map(printableEntry)),
+    (screen) => entryLines(screen, entries),
     '',
     heading('What happens next:'),
-    ...next.map((line) => prose(line, INDENT)),
+    ...next.map((line) => prose(line, 2)),
   ];
-}
-
-const INDENT = 2;
-/** A summary that is given fewer columns stands below its time. */
-const SUMMARY_COLUMNS_MIN = 40;
-
-function answerLines(answer: string): Block {
-  return (screen) => wrap(printable(answer), screen.columns ?? Number.POSITIVE_INFINITY).map(painted(screen));
 }
 
 function heading(text: string): Block {
   return (screen) => [paint(screen, 'strong', text)];
 }
 
-const painted = (screen: Screen) => (line: string) => paint(screen, 'strong', line);
+/** A narrower terminal does not say how long ago something was. */
+const WIDE_COLUMNS = 100;
 
-type Entry = { at: string; kind: string; summary: string; details: readonly string[] };
-
-/** All of it: what answers may not be settled. */
-function printableEntry({ at, kind, summary, details }: Entry): Entry {
-  return { at: printable(at), kind: printable(kind), summary: printable(summary), details: details.map(printable) };
-}
-
-/** In a pipe the times are exact; on a terminal they are as full as there is room for, and never without UTC. */
-function entryLines(screen: Screen, entries: readonly Entry[]): string[] {
-  const kinds = Math.max(0, ...entries.map(({ kind }) => kind.length));
+/** In a pipe the times are exact. What answers may not be settled, so all of it is made printable. */
+function entryLines(screen: Screen, entries: Explanation['entries']): string[] {
   const { columns } = screen;
-  if (columns === null) {
-    return entries.flatMap(({ at, kind, summary, details }) => [
-      `  ${at}  ${kind.padEnd(kinds)}  ${summary}`,
-      ...details.map((detail) => `${' '.repeat(at.length + kinds + 8)}${detail}`),
-    ]);
-  }
-  const forms = entries.map(({ at }) => [...timeForms(screen, at).slice(0, 2), at.replace(/\.\d+Z$/, 'Z')]);
-  const timesOf = (level: number) => Math.max(0, ...forms.map((form) => (form[level] ?? '').length));
-  const before = (level: number) => INDENT + timesOf(level) + GAP + kinds + GAP;
-  const beside = LEVELS.find((level) => columns - before(level) >= SUMMARY_COLUMNS_MIN);
-  const level = beside ?? LEVELS.find((one) => before(one) <= columns) ?? 2;
-  const indent = beside === undefined ? INDENT * 2 : before(level);
-  const text = (one: string, more: number) =>
-    wrap(one, columns - indent - more).map((line) => ' '.repeat(indent + more) + line);
-  return entries.flatMap(({ kind, summary, details }, at) => {
-    const time = paint(screen, 'quiet', padded(forms[at]?.[level] ?? '', timesOf(level)));
-    const head = `${' '.repeat(INDENT)}${time}${' '.repeat(GAP)}${kind.padEnd(kinds)}`;
-    const [first = '', ...more] = text(summary, 0);
-    const told = details.flatMap((detail) => text(detail, 2));
-    if (beside === undefined) return [head.trimEnd(), first, ...more, ...told];
-    return [`${head}${' '.repeat(GAP)}${first.slice(indent)}`, ...more, ...told];
+  const shown = entries.map(({ at, ...entry }) => {
+    const age = columns !== null && columns >= WIDE_COLUMNS ? `, ${ageOf(screen, at)}` : '';
+    return { ...entry, time: printable(columns === null ? at : utcTime(at)) + age };
+  });
+  const most = (lengths: number[]) => Math.max(0, ...lengths);
+  const times = most(shown.map(({ time }) => time.length));
+  const kinds = most(shown.map(({ kind }) => printable(kind).length));
+  return shown.flatMap(({ time, kind, summary, details }) => {
+    const left = `  ${paint(screen, 'quiet', padded(time, times))}  ${padded(printable(kind), kinds)}  `;
+    const [first = '', ...more] = hanging(screen, left, printable(summary));
+    const indent = first.trimEnd() === left.trimEnd() ? 8 : times + kinds + 8;
+    return [first, ...more, ...details.flatMap((one) => hanging(screen, ' '.repeat(indent), printable(one)))];
   });
 }
-
-const LEVELS = [0, 1, 2] as const;
-const GAP = 2;

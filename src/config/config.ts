@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { Fault } from '../fault.ts';
+import { nearest } from '../terminal/failure.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
-import { type EnvFile, type Environment, nearest, ownNames, processEnvironment } from './environment.ts';
+import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
 import { parseApiKey, Unfit } from './parsers.ts';
 import { SETTINGS, type Setting } from './settings.ts';
 

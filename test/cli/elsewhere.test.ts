@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { COMMANDS, run } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
-import { PIPE } from '../../src/cli/screen.ts';
+import { PIPE } from '../../src/terminal/screen.ts';
 import { OPERATOR_TOKEN, testFolder } from '../support/app.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';

@@ -77,7 +77,7 @@ it('waits until all were asked about, shows how far it is, and says what the ans
   const shown = await waiting(shop, [], 80);
   const [, bar = '', result] = shown.text.split(/(?<=minute\.\n)|(?=The service was asked)/);
   const drawn = bar.split('\r\u001b[K');
-  expect(drawn[1]).toMatch(/^\[ {30}\] asked about 0 of \d links?, about 60 s left$/);
+  expect(drawn[1]).toMatch(/^asked about 0 of \d links?, about 60 s left$/);
   expect([drawn[0], drawn.at(-1)]).toEqual(['', '']);
   expect(result).toMatch(/^The service was asked about \d links? in .* s, which brought nothing new\.\n$/);
 

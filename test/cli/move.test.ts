@@ -208,7 +208,7 @@ describe('cli: move', () => {
     expect([code, stdout.split('\r\u001b[K')]).toEqual([
       EXIT.ok,
       expect.arrayContaining([
-        expect.stringMatching(/^\[=* *\] copying \w+: \d+ % of the move$/),
+        expect.stringMatching(/^copying \w+: \d+ % of the move$/),
         // The report takes the place of the line that changed.
         expect.stringMatching(/^The store was moved/),
       ]),

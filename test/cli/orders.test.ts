@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { helpOn } from '../../src/cli/commands.ts';
-import { shownLines } from '../../src/cli/output.ts';
+import { SETTLED } from '../../src/cli/commands.ts';
+import { helpOn } from '../../src/terminal/help.ts';
+import { shownLines } from '../../src/terminal/output.ts';
 import { testFolder } from '../support/app.ts';
 import { runSettled } from '../support/process.ts';
 import { act, createLink, plan } from '../support/sandbox.ts';
@@ -100,7 +101,7 @@ describe('settled orders open', () => {
 
 describe('settled orders adopt, check and cancel', () => {
   it.each(['open', 'check', 'cancel', 'adopt'])('help of %s says how it ends', (command) => {
-    const { lines } = helpOn(['orders', command]);
+    const { lines } = helpOn(SETTLED, ['orders', command]);
     expect(shownLines(lines).join('\n')).toMatch(/It ends with .*\b75\b.*\b78\b/s);
   });
 

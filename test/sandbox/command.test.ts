@@ -128,7 +128,8 @@ describe('command: what it refuses', () => {
   });
 
   it.for([
-    ['a command', ['frobnicate'], ['serve', 'play', 'refund']],
+    ['a command', ['frobnicate'], ['settled sandbox help']],
+    ['a command that is nearly right', ['clokc'], ['`settled sandbox clock`']],
     ['a flag', ['--frobnicate'], ['--listen', '--environment', '--seed']],
     ['a flag of a command', ['pay', 'x', '--seed', 'y'], ['--method', '--url']],
     ['a scenario', ['play', 'sunshine'], Object.keys(SCENARIOS)],
@@ -141,7 +142,8 @@ describe('command: what it refuses', () => {
     ['a time scale', ['--time-scale', '0'], ['above 0']],
     ['an API key', ['--api-key', 'two words'], ['printable']],
     ['an amount', ['play', 'happy', '--webhook-url', 'http://x/', '--webhook-secret', 's', '--amount', '25'], ['25']],
-    ['a play without receiver', ['play', 'happy'], ['--webhook-url', '--webhook-secret']],
+    ['a play without receiver', ['play', 'happy'], ['--webhook-url']],
+    ['a play without secret', ['play', 'happy', '--webhook-url', 'http://x/'], ['--webhook-secret']],
     ['a payment without link', ['pay'], ['LINK']],
     ['one word too much', ['pay', 'one', 'two'], ['two']],
     ['an option without its value', ['--seed'], ['--seed TEXT']],

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { run } from '../../sandbox/cli/commands.ts';
+import { runSandbox } from '../support/process.ts';
 import { act, createLink, plan, startPair, startTestSandbox } from '../support/sandbox.ts';
 import { BARE, create } from './client.ts';
 import { PAYMENT_STATUS, SECRET } from './genuine.ts';
@@ -76,8 +76,10 @@ describe('what the sandbox writes about money', () => {
 
   it('refunds a part from the command line, and refuses what is no amount', async () => {
     const { sandbox, details, link } = await paid(['partial-refund=beside']);
-    expect(await run(['refund', link.id, '--amount', '30,50', '--url', sandbox.url])).toMatchObject({ code: 64 });
-    await run(['refund', link.id, '--amount', '30.50', '--url', sandbox.url]);
+    expect(await runSandbox(['refund', link.id, '--amount', '30,50', '--url', sandbox.url])).toMatchObject({
+      code: 64,
+    });
+    await runSandbox(['refund', link.id, '--amount', '30.50', '--url', sandbox.url]);
     expect((await details()).payments).toMatchObject([{ status: 'COMPLETED' }, { quote: { amount: 30.5 } }]);
   });
 });

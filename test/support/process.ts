@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/commands.ts';
+import type { Surroundings } from '../../src/terminal/run.ts';
 
 /** `settled` and its sandbox, each bundled (one_file_programs.ts), and the compile cache of both. */
 const PROGRAMS = process.env.SETTLED_TEST_PROGRAMS ?? '';
@@ -119,10 +120,13 @@ export function spawnProgram(
 /** Runs a command to its end: `serve` as a process, every other command in this one. */
 export async function runSettled(args: readonly string[], environment: Record<string, string> = {}): Promise<Finished> {
   if (args[0] === 'serve') return spawnSettled(args, environment).finished;
+  return printedBy((surroundings) => run(args, { environment, ...surroundings }));
+}
+
+async function printedBy(run: (surroundings: Surroundings) => Promise<number>): Promise<Finished> {
   let stdout = '';
   let stderr = '';
-  const code = await run(args, {
-    environment,
+  const code = await run({
     print: async (text) => {
       stdout += text;
       return true;
@@ -145,7 +149,7 @@ export function spawnSandbox(args: readonly string[], environment: Record<string
 export async function runSandbox(args: readonly string[]): Promise<Finished> {
   const [first = 'serve'] = args;
   if (first === 'serve' || first.startsWith('-')) return spawnSandbox(args).finished;
-  return { signal: null, ...(await runOfSandbox(args)) };
+  return printedBy((surroundings) => runOfSandbox(args, surroundings));
 }
 
 /** Makes root obey file modes, as the owner of its files. */

@@ -1,8 +1,9 @@
 import { createRequire } from 'node:module';
+import { stripVTControlCharacters } from 'node:util';
 import type stringWidth from 'string-width';
 import { escapeMarks } from '../json.ts';
-import type { Failure } from './exit.ts';
-import { PIPE, paint, type Screen } from './screen.ts';
+import type { Failure } from './failure.ts';
+import { PIPE, paint, type Screen, type Tone } from './screen.ts';
 
 /** What a command prints, as text: lines for a person, a line of JSON for a program. */
 
@@ -47,12 +48,28 @@ export function verbatim(text: string): Block {
 
 /** A sentence, or several, below `indent` spaces. */
 export function prose(text: string, indent = 0): Exclude<Block, string> {
-  const space = ' '.repeat(indent);
-  return ({ columns }) =>
-    printableLines(text).flatMap((line) =>
-      wrap(line, columns === null ? Number.POSITIVE_INFINITY : columns - indent).map((one) => `${space}${one}`),
-    );
+  return (screen) => printableLines(text).flatMap((line) => hanging(screen, ' '.repeat(indent), line));
 }
+
+/** What stands at the right needs this many columns, or stands below. */
+const RIGHT_COLUMNS_MIN = 30;
+
+/**
+ * A text behind what stands at its left, which may be painted: on a terminal broken into lines that begin at the same
+ * column, or below the left if there is too little room. Both must be `printable`.
+ */
+export function hanging(screen: Screen, left: string, text: string, tone: Tone | null = null): string[] {
+  const start = width(left);
+  const room = (screen.columns ?? Number.POSITIVE_INFINITY) - start;
+  const isBelow = start > BELOW && room < Math.min(RIGHT_COLUMNS_MIN, width(text));
+  const indent = isBelow ? BELOW : start;
+  const lines = wrap(text, isBelow ? room + start - BELOW : room).map((line) => paint(screen, tone, line));
+  const behind = isBelow ? [left, ' '.repeat(indent) + lines[0]] : [left + lines[0]];
+  return [...behind, ...lines.slice(1).map((line) => ' '.repeat(indent) + line)].map((line) => line.trimEnd());
+}
+
+/** Where a text begins that stands below what should be at its left. */
+const BELOW = 6;
 
 /** What stays on one line if it fits on one, for a person who copies it: what is in backquotes, and commands at an end. */
 const UNBROKEN =
@@ -97,12 +114,13 @@ const require = createRequire(import.meta.url);
 let widthOfAny: typeof stringWidth | undefined;
 const ASCII = /^[\x20-\x7e]*$/;
 
-/** The columns that a text takes on a terminal. */
+/** The columns that a text takes on a terminal, painted or not. */
 export function width(text: string): number {
-  if (ASCII.test(text)) return text.length;
+  const shown = text.includes('\u001b') ? stripVTControlCharacters(text) : text;
+  if (ASCII.test(shown)) return shown.length;
   // Loaded when it is needed: that takes 20 ms.
   widthOfAny ??= (require('string-width') as { default: typeof stringWidth }).default;
-  return widthOfAny(text);
+  return widthOfAny(shown);
 }
 
 /** Control characters, which a terminal would obey, and the marks that change the direction of writing. */

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util';
-import type { Clock } from '../work/clock.ts';
 
 /** What a command's output is shown on, a terminal or a pipe, and how colours and times are written there. */
 
@@ -12,7 +11,6 @@ export type Screen = {
 };
 
 export const COLOUR_CHOICES = ['auto', 'always', 'never'] as const;
-export type ColourChoice = (typeof COLOUR_CHOICES)[number];
 
 /** A pipe that takes no colours. */
 export const PIPE: Screen = { columns: null, colours: false, nowMs: () => 0 };
@@ -20,15 +18,23 @@ export const PIPE: Screen = { columns: null, colours: false, nowMs: () => 0 };
 /** Of a terminal that does not say how wide it is. */
 const COLUMNS = 80;
 
+/** The screens of this process, with the colours that these words ask for; what they cannot mean is reported later. */
+export function screensOf(args: readonly string[], nowMs: () => number): { screen: Screen; errorScreen: Screen } {
+  const at = args.findIndex((word) => /^--color(=|$)/.test(word));
+  const given = args[at]?.startsWith('--color=') ? args[at].slice('--color='.length) : args[at + 1];
+  const choice = COLOUR_CHOICES.find((one) => at >= 0 && one === given) ?? 'auto';
+  return { screen: screenOf(process.stdout, choice, nowMs), errorScreen: screenOf(process.stderr, choice, nowMs) };
+}
+
 /** `auto`: colours on a terminal that has them, with Node's rules for NO_COLOR, FORCE_COLOR and TERM. */
-export function screenOf(stream: NodeJS.WriteStream, choice: ColourChoice, clock: Clock): Screen {
+function screenOf(stream: NodeJS.WriteStream, choice: (typeof COLOUR_CHOICES)[number], nowMs: () => number): Screen {
   const { isTTY, columns } = stream;
   // A pipe has no hasColors; styleText knows FORCE_COLOR there.
   const hasColours = () => (isTTY ? stream.hasColors() : styleText('bold', 'x', { stream }) !== 'x');
   return {
     columns: isTTY ? columns || COLUMNS : null,
     colours: choice === 'auto' ? hasColours() : choice === 'always',
-    nowMs: () => clock.nowMs(),
+    nowMs,
   };
 }
 
@@ -70,17 +76,9 @@ export function isTime(text: string): boolean {
   return ISO.test(text);
 }
 
-/**
- * A time for a terminal, from all that is known to the least: UTC, the time on this machine's clock, and how long ago; without
- * this machine's; only how long ago.
- */
-export function timeForms(screen: Screen, iso: string): readonly [string, string, string] {
-  const atMs = Date.parse(iso);
-  const age = ageOf(screen, iso);
-  const utc = iso.replace(/\.\d{3}Z$/, 'Z');
-  const here = hereTime(atMs);
-  const short = `${utc}, ${age}`;
-  return [here === null ? short : `${utc} (${here} here), ${age}`, short, age];
+/** Without the fraction of its second. */
+export function utcTime(iso: string): string {
+  return iso.replace(/\.\d{3}Z$/, 'Z');
 }
 
 /** A time with its milliseconds, and beside it this machine's and how long ago. */
@@ -104,24 +102,16 @@ const STEPS = [
   ['min', 60_000, 60],
   ['h', 3_600_000, 48],
   ['d', 86_400_000, 60],
+  ['months', 2_629_800_000, 24],
+  ['years', 31_557_600_000, Number.POSITIVE_INFINITY],
 ] as const;
-const MONTH_MS = 2_629_800_000;
-const MONTHS_MAX = 24;
 
 /** `just now`, `42 s ago`, `3 min ago`, `5 months ago`: one unit, rounded down. `in 2 h`: to the nearest. */
-function ageOf({ nowMs }: Screen, iso: string): string {
+export function ageOf({ nowMs }: Screen, iso: string): string {
   const sinceMs = nowMs() - Date.parse(iso);
-  const length = sinceMs < 0 ? oneUnit(-sinceMs, Math.round) : oneUnit(sinceMs, Math.floor);
-  if (length === null) return 'just now';
+  const [ms, whole] = [Math.abs(sinceMs), sinceMs < 0 ? Math.round : Math.floor];
+  const step = STEPS.find(([, unitMs, below]) => whole(ms / unitMs) < below);
+  if (step === undefined || ms < 1_000) return 'just now';
+  const length = `${whole(ms / step[1])} ${step[0]}`;
   return sinceMs < 0 ? `in ${length}` : `${length} ago`;
-}
-
-function oneUnit(ms: number, whole: (n: number) => number): string | null {
-  if (ms < 1_000) return null;
-  for (const [unit, unitMs, below] of STEPS) {
-    const n = whole(ms / unitMs);
-    if (n < below) return `${n} ${unit}`;
-  }
-  const months = whole(ms / MONTH_MS);
-  return months < MONTHS_MAX ? `${months} months` : `${whole(months / 12)} years`;
 }

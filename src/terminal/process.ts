@@ -1,0 +1,115 @@
+import { waitInWords } from '../work/clock.ts';
+import { EXIT_BUG, Failure } from './failure.ts';
+import { failureText, printable } from './output.ts';
+import { isForProgram, type Surroundings } from './run.ts';
+import { type Screen, screensOf } from './screen.ts';
+
+/** The process of a command, from its command line to its exit code. */
+
+const EXIT_OUTPUT_FAILED = 74;
+
+type Run = (args: readonly string[], surroundings: Surroundings) => Promise<number>;
+
+/** Runs the command of this process's command line by `run`, and ends the process. `read`: what an error means. */
+export function runProcess(run: Run, read: (error: unknown) => Failure, nowMs: () => number): void {
+  const args = process.argv.slice(2);
+  const screens = screensOf(args, nowMs);
+  const endForBug = (error: unknown): never => {
+    const failed = read(error);
+    printError(failureText(failed, isForProgram(args), screens.errorScreen));
+    endProcess(failed.exit);
+  };
+  process.on('uncaughtException', endForBug);
+  // Each write handles its own error.
+  process.stdout.on('error', () => {});
+  // A process whose event loop runs empty before its command is done must not look successful.
+  process.exitCode = EXIT_BUG;
+  process.once('beforeExit', (code) => {
+    if (code === EXIT_BUG) endForBug(new Error('the command did not finish'));
+  });
+  // Never awaited at the top level: if it did not finish, Node would end with its own code for that.
+  void run(args, { print, printError, ...screens }).then(endProcess);
+}
+
+/** Resolves when all is written; false if the reader has seen enough and is gone, as `head` is, which is no error. */
+function print(text: string): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error?: NodeJS.ErrnoException | null) => {
+      if (!error || error.code === 'EPIPE') return resolve(!error);
+      const why = `The output cannot be written (${error.code}), and is not whole.`;
+      reject(new Failure('output_failed', why, EXIT_OUTPUT_FAILED));
+    });
+  });
+}
+
+function printError(text: string): void {
+  process.stderr.write(text);
+}
+
+const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** Calls `end` when this process is asked to stop, instead of ending it. Returns what takes that back. */
+export function onStopSignal(end: (signal: NodeJS.Signals) => void): () => void {
+  for (const signal of STOPPING) process.on(signal, end);
+  return () => {
+    for (const signal of STOPPING) process.off(signal, end);
+  };
+}
+
+/** Resolves with what asks this process to stop. Asking again, as process groups and npm do, changes nothing. */
+export function stopAsked(): Promise<string> {
+  return new Promise((resolve) => {
+    onStopSignal(resolve);
+    // The launcher that started this process is gone, killed perhaps.
+    process.once('disconnect', () => resolve('the launcher is gone'));
+    if (process.connected === false) resolve('the launcher is gone');
+  });
+}
+
+/** Requests that can hang in a system call on a thread: looking a name up, reading or writing a file. */
+const MAY_HANG = /^(GetAddrInfo|FS)Req/;
+
+/**
+ * Ends this process. `process.exit` waits for threads: one that looks a name up or waits for a disk would delay it for
+ * as long as that takes. In that case the process replaces itself by one that ends with the same code at once.
+ */
+export function endProcess(exit: number): never {
+  // Added last, so that other listeners have written what they write.
+  process.once('exit', (code) => {
+    if (process.platform === 'win32' || !process.getActiveResourcesInfo().some((name) => MAY_HANG.test(name))) return;
+    process.execve?.(process.execPath, [process.execPath, '--eval', `process.exit(${code})`], {});
+  });
+  process.exit(exit);
+}
+
+/** How often the line changes on a terminal, and how often there is a line in a pipe. */
+const EVERY_MS = { terminal: 200, pipe: 15_000 } as const;
+
+/** `words`: how much of it is done. `leftMs`: null if that is not known. */
+export type Progress = { words: string; leftMs: number | null };
+
+/** `show` says how far it is; `end` takes the line away that still changes, and lets the next `show` begin at once. */
+export function openProgress(
+  print: (text: string) => Promise<boolean>,
+  { columns }: Pick<Screen, 'columns'>,
+  clock: { monotonicMs(): number },
+) {
+  const everyMs = columns === null ? EVERY_MS.pipe : EVERY_MS.terminal;
+  let isOpen = false;
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return {
+    async show({ words, leftMs }: Progress): Promise<void> {
+      if (clock.monotonicMs() - lastMs < everyMs) return;
+      lastMs = clock.monotonicMs();
+      const text = printable(leftMs === null ? words : `${words}, about ${waitInWords(leftMs)} left`);
+      isOpen = columns !== null;
+      // The line must not reach the last column: the terminal would begin another one.
+      await print(columns === null ? `${text}\n` : `\r\x1b[K${text.slice(0, columns - 1)}`);
+    },
+    async end(): Promise<void> {
+      lastMs = Number.NEGATIVE_INFINITY;
+      if (isOpen) await print('\r\x1b[K');
+      isOpen = false;
+    },
+  };
+}
