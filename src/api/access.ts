@@ -11,7 +11,8 @@ import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 /** Who may use settled: named tokens and signed-in browsers. */
 
-const ROLE_WORDS = {
+/** What a person in a role does. */
+export const ROLE_WORDS = {
   viewer: 'reads everything but secrets',
   operator: 'also decides, replays, resends, checks, cancels and ends matters',
   admin: 'also manages tokens, sessions, keys and backups',

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, ORIGINS } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { cutPage, text } from './fields.ts';
+import { text } from './fields.ts';
+import { readRows } from './lists.ts';
 import { ok, operation } from './route.ts';
 
 /** What people and named tokens did, and whether the chain of it is whole. */
@@ -37,18 +38,12 @@ export const listAudit = operation({
   answers: ok('A page of the audit.', { audit: z.array(auditRow), nextCursor: field.nextCursor }),
   example: { query: 'subject=order-8001' },
   answer: async ({ store }, { query }) => {
-    const { actor = null, subject = null, limit } = query;
-    const after = field.readPlace(query, parsePlace);
-    const found = await store.listAudit({ actor, subject, after, limit: limit + 1 });
-    const { rows, ...more } = cutPage(query, found, ({ number }) => `a${number}`);
+    const { actor = null, subject = null } = query;
+    const list = (at: { limit: number; after: number | null }) => store.listAudit({ ...at, actor, subject });
+    const { rows, ...more } = await readRows(query, list, ({ number }) => number);
     return { audit: rows.map(auditDocument), ...more };
   },
 });
-
-function parsePlace(place: string): number | null {
-  const match = /^a([1-9][0-9]{0,14})$/.exec(place);
-  return match === null ? null : Number(match[1]);
-}
 
 function auditDocument({ atMs, before, after, mac, number, ...row }: AuditRow): object {
   const read = (json: string | null) => (json === null ? null : JSON.parse(json));

@@ -4,15 +4,15 @@ import { iso } from '../explain/glossary.ts';
 import type { BulkRun } from '../store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
-import { cutPage, givenMs, givenTime, isoOrNull, names, readKey, readPlace } from './fields.ts';
+import { givenMs, givenTime, isoOrNull, names, readKey } from './fields.ts';
 import {
   countDocument,
   eventFilters,
   noticeFilters,
   orderFilters,
-  readEventFilter,
-  readNoticeFilter,
+  readFilter,
   readOrderFilter,
+  readRows,
 } from './lists.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, found, problem } from './problem.ts';
@@ -128,9 +128,9 @@ function readSelection({ currency }: ApiOptions, action: BulkAction, filter: obj
   const given = <F extends z.ZodRawShape>(fields: F) => read(z.strictObject(fields), filter, 'filter');
   switch (action) {
     case 'replay_events':
-      return { action, filter: readEventFilter(given(eventFilters)) };
+      return { action, filter: readFilter(given(eventFilters)) };
     case 'resend_notices':
-      return { action, filter: readNoticeFilter(given(noticeFilters)) };
+      return { action, filter: readFilter(given(noticeFilters)) };
     case 'check_orders':
     case 'accept_orders':
       return { action, filter: readOrderFilter(given(orderFilters), currency) };
@@ -146,9 +146,11 @@ export const listBulk = operation({
   query: z.strictObject({ ...field.page }),
   answers: ok('A page of it.', { runs: z.array(run), nextCursor: field.nextCursor }),
   answer: async ({ store, clock }, { query }) => {
-    const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
-    const listed = await store.listBulk({ limit: query.limit + 1, after });
-    const { rows, ...more } = cutPage(query, listed, ({ key }) => `k${key}`);
+    const { rows, ...more } = await readRows(
+      query,
+      (at) => store.listBulk(at),
+      ({ key }) => key,
+    );
     return { runs: rows.map((one) => runDocument(one, clock.nowMs())), ...more };
   },
 });

@@ -8,14 +8,7 @@ import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
 import type { ListedOrder } from '../store/verbs/orders_list.ts';
 import type { Clock } from '../work/clock.ts';
 import { type EventDocument, eventDocument } from './events.ts';
-import {
-  eventFilters,
-  noticeFilters,
-  orderFilters,
-  readEventFilter,
-  readNoticeFilter,
-  readOrderFilter,
-} from './lists.ts';
+import { eventFilters, noticeFilters, orderFilters, readFilter, readOrderFilter } from './lists.ts';
 import { type NoticeDocument, noticeDocument } from './notices.ts';
 import { operation } from './route.ts';
 
@@ -192,7 +185,7 @@ export const eventsCsv = operation({
   answers: CSV('The events that match the filters of the list.', EVENT_COLUMNS),
   example: { query: 'status=dead' },
   answer: async ({ store, clock }, { query: { bom, ...query } }, response) => {
-    const list = (page: RowPage) => store.listEvents({ ...page, ...readEventFilter(query) });
+    const list = (page: RowPage) => store.listEvents({ ...page, ...readFilter(query) });
     const show = (row: EventSummary) => eventDocument(row) as EventDocument;
     return await sendTable(response, { name: 'events', columns: EVENT_COLUMNS, list, show, bom }, clock);
   },
@@ -212,7 +205,7 @@ export const noticesCsv = operation({
   answers: CSV('The notices that match the filters of the list.', NOTICE_COLUMNS),
   example: { query: 'status=dead' },
   answer: async ({ store, shopAddress, clock }, { query: { bom, ...query } }, response) => {
-    const list = (page: RowPage) => store.listNotices({ ...page, ...readNoticeFilter(query) });
+    const list = (page: RowPage) => store.listNotices({ ...page, ...readFilter(query) });
     const show = (row: NoticeSummary) => noticeDocument(row, shopAddress) as NoticeDocument;
     return await sendTable(response, { name: 'notices', columns: NOTICE_COLUMNS, list, show, bom }, clock);
   },

@@ -5,7 +5,7 @@ import { Fault } from '../fault.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import * as field from './fields.ts';
 import { names, readKey, withTimes } from './fields.ts';
-import { eventFilters, listAnswer, listQuery, readEventFilter, readList } from './lists.ts';
+import { eventFilters, listAnswer, listQuery, readFilter, readList } from './lists.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
@@ -64,7 +64,7 @@ export const listEvents = operation({
   answers: ok('A page of events.', { events: z.array(event), ...listAnswer }),
   example: { query: 'status=dead&count=true' },
   answer: async ({ store }, { query }) => {
-    const { rows, more } = await readList(query, (at) => store.listEvents({ ...at, ...readEventFilter(query) }));
+    const { rows, more } = await readList(query, (at) => store.listEvents({ ...at, ...readFilter(query) }));
     return { events: rows.map(eventDocument), ...more };
   },
 });

@@ -6,10 +6,9 @@ import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/or
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';
 import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
-import type { EventFilter } from '../store/verbs/lists.ts';
-import type { NoticeFilter } from '../store/verbs/notice_lists.ts';
 import type { OrderFilter } from '../store/verbs/orders_list.ts';
 import {
+  cutPage,
   givenMs,
   givenReference,
   givenTime,
@@ -62,10 +61,24 @@ type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };
 
 /** Reads a page of a list, with the cursor of the next one. */
 export async function readList<Row>(query: ListQuery, list: (page: RowPage) => Promise<Listed<Row>>) {
-  const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
+  const after = readPlace(query, readKeyPlace);
   const { rows, next, count: counted } = await list({ limit: query.limit, after, isCounted: query.count === 'true' });
   const nextCursor = next === null ? null : writeCursor(`k${next}`);
   return { rows, more: { nextCursor, ...(counted === null ? {} : { count: counted }) } };
+}
+
+/** Reads a page of rows that are read by their keys alone, and the cursor of the next one. */
+export async function readRows<Row>(
+  query: PageQuery,
+  list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
+  keyOf: (row: Row) => number,
+) {
+  const after = readPlace(query, readKeyPlace);
+  return cutPage(query, await list({ limit: query.limit + 1, after }), (row) => `k${keyOf(row)}`);
+}
+
+function readKeyPlace(place: string): number | null {
+  return place.startsWith('k') ? readKey(place.slice(1)) : null;
 }
 
 export const referenceFilter = givenReference.optional().describe('Only those of this order.');
@@ -87,9 +100,10 @@ export const eventFilters = {
   until,
 };
 
-export function readEventFilter(given: z.output<z.ZodObject<typeof eventFilters>>): EventFilter {
-  const { kind = null, status = null, type = null, outcome = null, reference = null } = given;
-  return { kind, status, type, outcome, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
+/** A filter of events or of notices: what was given, with its times in milliseconds. */
+export function readFilter<Given extends { since?: string | undefined; until?: string | undefined }>(given: Given) {
+  const { since, until, ...others } = given;
+  return { ...others, sinceMs: givenMs(since), untilMs: givenMs(until) };
 }
 
 /** What a list of notices can be narrowed to. */
@@ -100,11 +114,6 @@ export const noticeFilters = {
   since,
   until,
 };
-
-export function readNoticeFilter(given: z.output<z.ZodObject<typeof noticeFilters>>): NoticeFilter {
-  const { status = null, type = null, reference = null } = given;
-  return { status, type, reference, sinceMs: givenMs(given.since), untilMs: givenMs(given.until) };
-}
 
 const STATE = `(${ORDER_STATES.join('|')})`;
 const ONE_OF = `must be one of ${ORDER_STATES.join(', ')}, or several with commas between`;

@@ -8,7 +8,7 @@ import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
 import type { Stats } from '../store/verbs/stats.ts';
 import * as field from './fields.ts';
 import { isoOrNull, names, withTimes } from './fields.ts';
-import { listAnswer, listQuery, noticeFilters, readList, readNoticeFilter } from './lists.ts';
+import { listAnswer, listQuery, noticeFilters, readFilter, readList } from './lists.ts';
 import { order } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
@@ -122,7 +122,7 @@ export const listNotices = operation({
   answers: ok('A page of notices.', { notices: z.array(noticeSummary), ...listAnswer, shop }),
   example: { query: 'status=dead&count=true' },
   answer: async ({ store, shopAddress }, { query }) => {
-    const { rows, more } = await readList(query, (at) => store.listNotices({ ...at, ...readNoticeFilter(query) }));
+    const { rows, more } = await readList(query, (at) => store.listNotices({ ...at, ...readFilter(query) }));
     return {
       notices: rows.map((row) => noticeDocument(row, shopAddress)),
       ...more,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { rolesOf } from '../domain/access.ts';
 import type { ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
+import { ROLE_WORDS } from './access.ts';
 import { type JsonSchema, type SchemaWriter, sampleOf, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { PROBLEM_WORDS, problemSchema } from './problem.ts';
@@ -183,12 +184,9 @@ function spaced(body: object): string {
 
 const BEARER = { type: 'http', scheme: 'bearer' };
 const SCHEMES = {
-  viewer: { ...BEARER, description: 'A named token that may read everything but secrets: `settled tokens add`.' },
-  operator: { ...BEARER, description: 'A named token that may also decide, replay, resend, check, cancel and end.' },
-  admin: {
-    ...BEARER,
-    description: '`SETTLED_OPERATOR_TOKEN`, or a named token: may also manage tokens, keys and backups.',
-  },
+  viewer: { ...BEARER, description: `A named token that ${ROLE_WORDS.viewer}: \`settled tokens add\`.` },
+  operator: { ...BEARER, description: `A named token that ${ROLE_WORDS.operator}.` },
+  admin: { ...BEARER, description: `\`SETTLED_OPERATOR_TOKEN\`, or a named token that ${ROLE_WORDS.admin}.` },
   shop: { ...BEARER, description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.' },
 } as const;
 

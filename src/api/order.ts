@@ -10,7 +10,7 @@ import { AT, described, names } from './fields.ts';
 
 /** The order as every answer shows it, and the orders of the samples. */
 
-const STATES: Readonly<Record<OrderState, string>> = {
+export const STATE_WORDS: Readonly<Record<OrderState, string>> = {
   awaiting_payment: 'the customer has not begun to pay',
   payment_pending: 'the customer has begun to pay',
   paid: 'its money is captured: deliver',
@@ -147,7 +147,7 @@ export const PAID = {
 export const order = z
   .strictObject({
     reference: field.reference,
-    state: names('OrderState', ORDER_STATES, (name) => STATES[name]),
+    state: names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]),
     flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know in addition to the state.'),
     amount: field.amount.describe('What the order asks for.'),
     currency: described(

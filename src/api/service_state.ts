@@ -3,8 +3,8 @@ import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedDrift, QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
-import { cutPage, isoOrNull, readKey, readPlace, withTimes } from './fields.ts';
-import { referenceFilter } from './lists.ts';
+import { isoOrNull, withTimes } from './fields.ts';
+import { readRows, referenceFilter } from './lists.ts';
 import { ok, operation } from './route.ts';
 
 /** What the service said otherwise than settled knew, what came stale, and what settled asks next. */
@@ -24,25 +24,15 @@ const drift = field.component('Drift', 'The service knew something else of an or
 export type DriftDocument = z.infer<typeof drift>;
 
 const orderList = z.strictObject({ ...field.page, reference: referenceFilter });
-type OrderList = z.output<typeof orderList>;
-
-/** Reads a page of rows by their keys, perhaps those of one order. */
-async function readRows<Row extends { key: number }>(
-  query: OrderList,
-  list: (page: { limit: number; after: number | null; reference: string | null }) => Promise<Row[]>,
-) {
-  const { limit, reference = null } = query;
-  const after = readPlace(query, (place) => (place.startsWith('k') ? readKey(place.slice(1)) : null));
-  return cutPage(query, await list({ limit: limit + 1, after, reference }), ({ key }) => `k${key}`);
-}
+const keyOf = ({ key }: { key: number }) => key;
 
 export const listDrift = operation({
   summary: 'Differences that were found between the service and settled',
   description: 'Each was found by an answer of the API that said more, or less, than the webhooks had.',
   query: orderList,
   answers: ok('A page of differences.', { drift: z.array(drift), nextCursor: field.nextCursor }),
-  answer: async ({ store }, { query }) => {
-    const { rows, nextCursor } = await readRows(query, (at) => store.listDrift(at));
+  answer: async ({ store }, { query: { reference = null, ...query } }) => {
+    const { rows, nextCursor } = await readRows(query, (at) => store.listDrift({ ...at, reference }), keyOf);
     return { drift: rows.map(driftDocument), nextCursor };
   },
 });
@@ -71,8 +61,8 @@ export const listHints = operation({
     hints: z.array(hint),
     nextCursor: field.nextCursor,
   }),
-  answer: async ({ store }, { query }) => {
-    const { rows, nextCursor } = await readRows(query, (at) => store.listHints(at));
+  answer: async ({ store }, { query: { reference = null, ...query } }) => {
+    const { rows, nextCursor } = await readRows(query, (at) => store.listHints({ ...at, reference }), keyOf);
     return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...withTimes(row) })), nextCursor };
   },
 });

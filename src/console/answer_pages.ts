@@ -21,7 +21,7 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
       facts: [
         ['Token', html`<code class="secret">${token.secret}</code>`],
         ['Role', token.role],
-        ['Expires', token.expiresAt === null ? 'never' : time(view, Date.parse(token.expiresAt))],
+        ['Expires', token.expiresAt === null ? 'never' : time(view, token.expiresAt)],
       ],
       back: ['/system/people', 'Back to the tokens'],
     }),
@@ -84,7 +84,6 @@ function catchUp(view: View): Html {
     preview:
       'All of them become due now. settled asks as fast as its API budget allows, and keeps settling deliveries in the meantime.',
     button: 'Check all of them',
-    reason: 'none',
     values: { dryRun: 'false' },
     back: '/system',
   });

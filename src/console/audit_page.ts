@@ -43,7 +43,7 @@ ${listed.list}
 function columns(view: View): Column<AuditDocument>[] {
   return [
     { head: 'Number', isNumber: true, cell: ({ number }) => whole(number) },
-    { head: 'When', cell: ({ at }) => time(view, Date.parse(at)) },
+    { head: 'When', cell: ({ at }) => time(view, at) },
     { head: 'Who', isText: true, cell: (row) => who(view, row) },
     { head: 'Did', cell: ({ action }) => action.replaceAll('_', ' ') },
     { head: 'To', cell: (row) => subjectLink(view, row) },

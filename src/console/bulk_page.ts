@@ -7,8 +7,8 @@ import { BULK_CHANGED, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { listPage, since } from './listing.ts';
-import { badge, count, lasting, time, whole } from './values.ts';
+import { listPage } from './listing.ts';
+import { age, badge, count, lasting, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
 
 /** Bulk work on all rows of a filter: first a count, then a confirmation, then the progress. */
@@ -88,7 +88,6 @@ export function bulkForm(view: View, { action, filter }: { action: BulkAction; f
     summary: `${capital(verb)} all ${noun.many} that this filter lets through`,
     preview: 'settled only counts them first, and changes nothing yet.',
     button: 'Count them',
-    reason: 'none',
     values: { action, ...implied(action), ...fields, preview: 'true' },
   });
 }
@@ -168,10 +167,10 @@ function runFacts(view: View, run: BulkRunDocument): Html {
     ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
     ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],
     ['Reason', reason === null ? null : html`<bdi>${reason}</bdi>`],
-    ['Started', html`${time(view, Date.parse(startedAt))}`],
-    ['Ended', endedAt === null ? null : time(view, Date.parse(endedAt))],
-    ['Lasts so far', endedAt === null ? lasting(view, Date.parse(startedAt)) : null],
-    ['Ends about', expectedEndAt === null ? null : time(view, Date.parse(expectedEndAt))],
+    ['Started', time(view, startedAt)],
+    ['Ended', time(view, endedAt)],
+    ['Lasts so far', endedAt === null ? lasting(view, startedAt) : null],
+    ['Ends about', time(view, expectedEndAt)],
     ...filterFacts(
       Object.fromEntries(Object.entries(run.filter).map(([name, value]) => [`filter.${name}`, `${value}`])),
     ),
@@ -203,7 +202,6 @@ function cancellation(view: View, { id, total, done }: BulkRunDocument): Html {
     preview: `What was done stays. The other ${whole(total - done)} are not touched.`,
     button: 'Cancel the rest',
     isDanger: true,
-    reason: 'none',
   });
 }
 
@@ -227,7 +225,7 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
             { head: 'State', cell: runBadge },
             { head: 'Processed', isNumber: true, cell: ({ done }) => whole(done) },
             { head: 'By', cell: ({ by }) => (by === null ? 'the shop' : html`<bdi>${by}</bdi>`) },
-            { head: 'Started', cell: ({ startedAt }) => since(view, startedAt) },
+            { head: 'Started', cell: ({ startedAt }) => age(view, startedAt) },
           ],
           rows,
           rowId: ({ id }) => id,

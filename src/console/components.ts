@@ -192,7 +192,8 @@ export function actionForm(
     isDanger?: true;
     /** Whether the form is open at first, for a page that shows only this form. */
     isOpen?: true;
-    reason: 'required' | 'optional' | 'none';
+    /** Whether it asks for a reason. */
+    reason?: 'required' | 'optional';
     /** The initial text of the reason. By default, what was typed before if the API refused the form. */
     typed?: string;
     values?: QueryValues;
@@ -219,7 +220,7 @@ export function actionForm(
 ${hiddenFields({ ...values, back: hrefOf(view, back) })}
 <div class="preview">${preview}</div>
 ${warning === null ? null : html`<p class="problem">${warning}</p>`}
-${reason === 'none' ? null : reasonField(id, { isNeeded: reason === 'required', typed })}
+${reason === undefined ? null : reasonField(id, { isNeeded: reason === 'required', typed })}
 <button class="button${isDanger === true ? ' danger' : ''}">${button}</button>
 </form></details>`;
 }

@@ -8,9 +8,9 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { breakable, choices, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL } from './listing.ts';
+import { breakable, choices, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, UNTIL } from './listing.ts';
 import { replayForm } from './rows.ts';
-import { badge, OUTCOME_WORDS, time, whole } from './values.ts';
+import { age, badge, OUTCOME_WORDS, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the service sent: recorded events, rejected deliveries, and stale deliveries. */
@@ -58,7 +58,7 @@ export function eventColumns(view: View, { ofReadings = false } = {}): Column<Ev
   return [
     { head: ofReadings ? 'Reading' : 'Event', cell: (event) => eventName(view, event) },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Came', cell: ({ receivedAt }) => since(view, receivedAt) },
+    { head: 'Came', cell: ({ receivedAt }) => age(view, receivedAt) },
     { head: 'Status', cell: (event) => rowStatus(view, event) },
     { head: 'Result', isText: true, cell: becameOf },
     ...(mayDo(view, 'operator') ? [{ head: 'Action', cell: (event: EventDocument) => replayButton(view, event) }] : []),
@@ -100,8 +100,8 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Reason', isText: true, cell: ({ reason }) => html`${words.rejection(reason)}` },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
-    { head: 'First', cell: ({ firstAt }) => since(view, firstAt) },
-    { head: 'Last', cell: ({ lastAt }) => since(view, lastAt) },
+    { head: 'First', cell: ({ firstAt }) => age(view, firstAt) },
+    { head: 'Last', cell: ({ lastAt }) => age(view, lastAt) },
     { head: 'Diagnosis of the last one', isText: true, cell: ({ diagnosis }) => diagnosed(diagnosis) },
   ];
   const listed = await listPage(
@@ -143,8 +143,8 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
     { head: 'Event id', cell: ({ eventId }) => html`<code>${short(eventId)}</code>` },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
     { head: 'Signed', cell: ({ timestamp }) => signedAt(view, timestamp) },
-    { head: 'Came first', cell: ({ firstAt }) => since(view, firstAt) },
-    { head: 'Came last', cell: ({ lastAt }) => since(view, lastAt) },
+    { head: 'Came first', cell: ({ firstAt }) => age(view, firstAt) },
+    { head: 'Came last', cell: ({ lastAt }) => age(view, lastAt) },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
   ];
   const listed = await listPage(

@@ -1,5 +1,6 @@
+import { STATE_WORDS } from '../api/order.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
-import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
+import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { definitions } from './components.ts';
@@ -7,17 +8,6 @@ import type { Shown } from './layout.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** Explains the words of the console to somebody who meets them for the first time. */
-
-const STATES: Readonly<Record<OrderState, string>> = {
-  awaiting_payment: 'no payment has begun',
-  payment_pending: 'the customer has begun to pay',
-  paid: 'the money arrived, or a person accepted what arrived',
-  held: 'money came, or was reported, about which a person must decide',
-  expired: 'the link has expired; a payment that arrives later still pays the order',
-  cancelled: 'a person cancelled the order, or rejected its money',
-  refunded: 'the payment went back to the customer',
-  disputed: "the customer's bank took the payment back, and may return it",
-};
 
 const TERMS = [
   ['Delivery, event', 'A request of the service that says what happened to a payment link, and what it says.'],
@@ -38,7 +28,7 @@ const TERMS = [
 export function showHelp(_options: ConsoleOptions, view: View): Shown {
   const body = html`<h1>Help</h1>
 <p class="lead">Begin at <a href="${hrefOf(view, '/')}">Overview</a>: it says whether any money needs a person. Each line there leads to its orders, and the page of an order says why it is in its state and what you can do.</p>
-<div class="columns"><section class="card"><h2>States of an order</h2>${named(ORDER_STATES, (state) => STATES[state])}</section>
+<div class="columns"><section class="card"><h2>States of an order</h2>${named(ORDER_STATES, (state) => STATE_WORDS[state])}</section>
 <section class="card"><h2>Words</h2>${definitions(TERMS)}</section></div>
 <div class="columns"><section class="card"><h2>Why an order is held</h2>${named(HOLD_REASONS, words.holdReason)}</section>
 <section class="card"><h2>Flags of an order</h2>${named(FLAGS, words.flag)}</section></div>

@@ -116,7 +116,7 @@ export function rowStatus(
   { status, dueAt }: { status: keyof typeof STATUS_WORDS; dueAt: string | null },
 ): Html {
   const isLater = status !== 'leased' && dueAt !== null && Date.parse(dueAt) > view.nowMs;
-  return html`${statusBadge(status)}${isLater ? html` <span class="soft">${age(view, Date.parse(dueAt))}</span>` : null}`;
+  return html`${statusBadge(status)}${isLater ? html` <span class="soft">${age(view, dueAt)}</span>` : null}`;
 }
 
 /** An order by its name, which a stranger may have chosen. */
@@ -127,11 +127,6 @@ export function orderLink(view: View, reference: string): Html {
 /** A long name with places at which a line may break: names of types have no spaces. */
 export function breakable(name: string): Html {
   return html`<bdi>${name.split(/(?<=[._])/).map((part) => html`${part}<wbr>`)}</bdi>`;
-}
-
-/** When something was, as a list shows it: how long ago, with the time as its title. */
-export function since(view: View, iso: string): Html {
-  return age(view, Date.parse(iso));
 }
 
 /** Names as choices of a filter, in words. */

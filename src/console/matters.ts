@@ -61,7 +61,7 @@ function columns(view: View): Column<MatterDocument>[] {
       isNumber: true,
       cell: ({ order }) => (order === null ? null : money(view, order.amount, order.currency)),
     },
-    { head: 'Waiting', isNumber: true, cell: ({ openedAt }) => lasting(view, Date.parse(openedAt)) },
+    { head: 'Waiting', isNumber: true, cell: ({ openedAt }) => lasting(view, openedAt) },
     { head: 'What happened, and what to do', cell: (matter) => aboutMatter(view, matter) },
   ];
 }

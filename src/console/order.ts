@@ -8,7 +8,7 @@ import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { endMatterForm } from './matters.ts';
 import { linkUnknown, loadPreviews, nextSteps, orderActions } from './order_actions.ts';
-import { age, badge, money, prose, stateBadge, statusBadge, time, timeAndAge } from './values.ts';
+import { badge, money, prose, stateBadge, statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 type TimelineDocument = Awaited<ReturnType<typeof showTimeline.load>>;
@@ -71,7 +71,7 @@ function serviceSide(view: View, { link, reference }: OrderDocument, service: Ti
         ? 'nothing so far'
         : html`<ul class="plain">${service.says.map((line) => html`<li>${prose(view, line, reference)}</li>`)}</ul>`,
     ],
-    ['Said at', service === null ? null : timeAndAge(view, Date.parse(service.at))],
+    ['Said at', timeAndAge(view, service?.at)],
     [
       'By',
       service === null
@@ -107,13 +107,13 @@ function settledSide(view: View, order: OrderDocument, decided: TimelineDocument
       'Paid',
       paidAt === null
         ? null
-        : html`${timeAndAge(view, Date.parse(paidAt))}${learnedBy === null ? null : `, ${LEARNED[learnedBy]}`}`,
+        : html`${timeAndAge(view, paidAt)}${learnedBy === null ? null : `, ${LEARNED[learnedBy]}`}`,
     ],
     [
       'Decided',
       decided === null
         ? null
-        : html`${DECIDED[decided.decision]}${decided.by === null ? null : html` by <bdi>${decided.by}</bdi>`}, ${timeAndAge(view, Date.parse(decided.at))}${
+        : html`${DECIDED[decided.decision]}${decided.by === null ? null : html` by <bdi>${decided.by}</bdi>`}, ${timeAndAge(view, decided.at)}${
             decided.reason === null ? null : html`<br>Reason: <q>${decided.reason}</q>`
           }`,
     ],
@@ -133,7 +133,7 @@ function shopSide(view: View, { version }: OrderDocument, { notices, shop }: Not
         ? 'nothing'
         : html`${named(latest)}, version ${latest.version}${waiting.length === 0 ? ', and nothing newer waits' : ` of ${version}`}`,
     ],
-    ['At', latest?.endedAt == null ? null : timeAndAge(view, Date.parse(latest.endedAt))],
+    ['At', timeAndAge(view, latest?.endedAt)],
     [
       shop === null ? 'In the feed' : 'Not taken',
       waiting.length === 0
@@ -163,8 +163,8 @@ type PaymentColumn = Column<Payment> & { of: (payment: Payment) => HtmlValue };
 function paymentColumns(view: View): PaymentColumn[] {
   const column = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ head, of, cell: of });
   const number = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ ...column(head, of), isNumber: true });
-  const time = (head: string, of: (payment: Payment) => string | null) =>
-    column(head, (payment) => timeOf(view, of(payment)));
+  const timed = (head: string, of: (payment: Payment) => string | null) =>
+    column(head, (payment) => time(view, of(payment)));
   return [
     column('Payment', ({ id }) => id ?? 'without an id'),
     column('Status', ({ status }) => badge(status, status === 'completed' ? 'good' : 'bad')),
@@ -178,19 +178,15 @@ function paymentColumns(view: View): PaymentColumn[] {
     ),
     column('Method', ({ method, installments }) => methodOf(method, installments)),
     column('Customer', ({ customer }) => customerCell(customer)),
-    time('Began', ({ createdAt }) => createdAt),
-    time('Completed', ({ completedAt }) => completedAt),
-    time('Available', ({ availableAt }) => availableAt),
+    timed('Began', ({ createdAt }) => createdAt),
+    timed('Completed', ({ completedAt }) => completedAt),
+    timed('Available', ({ availableAt }) => availableAt),
   ];
 }
 
 function customerCell(customer: OrderDocument['customer']): Html | null {
   if (customer === null) return null;
   return html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`;
-}
-
-function timeOf(view: View, at: string | null): Html | null {
-  return at === null ? null : time(view, Date.parse(at));
 }
 
 function totalOf(view: View, amount: string | null): HtmlValue {
@@ -215,16 +211,11 @@ function aboutOrder(
   return html`<section id="about"><h2>Order and link</h2>${definitions([
     ['Title', title],
     ['Customer, said by the shop', customerCell(customer)],
-    ['Created', timeAndAge(view, Date.parse(createdAt))],
+    ['Created', timeAndAge(view, createdAt)],
     ['Learned by', learnedBy],
     ['Link', link?.url == null ? null : html`<a href="${link.url}" rel="noreferrer">${link.url}</a>`],
     ['Short link', link?.shortUrl ?? null],
-    [
-      'Link expires',
-      link?.expiresAt == null
-        ? null
-        : html`${time(view, Date.parse(link.expiresAt))} <span class="soft">(${age(view, Date.parse(link.expiresAt))})</span>`,
-    ],
+    ['Link expires', timeAndAge(view, link?.expiresAt)],
     ['Metadata', metadata === null ? null : html`<code>${JSON.stringify(metadata)}</code>`],
     ['Version', version],
   ])}</section>`;
@@ -251,7 +242,7 @@ function storyEntry(
       ? [html`<li><a href="${hrefOf(view, `/notices/${about.id}`)}">The notice as it was sent</a></li>`]
       : []),
   ];
-  const head = html`<span class="entry">${time(view, Date.parse(at))} <span class="kind">${kind}</span> <span>${prose(view, summary, reference)}</span></span>`;
+  const head = html`<span class="entry">${time(view, at)} <span class="kind">${kind}</span> <span>${prose(view, summary, reference)}</span></span>`;
   const end = about?.what === 'matter' && mayDo(view, 'operator') ? endMatterForm(view, about.id) : null;
   if (more.length === 0) return html`<li class="flat">${head}</li>`;
   return html`<li><details id="entry-${number}"><summary>${head}</summary><ul>${more}</ul></details>${end}</li>`;

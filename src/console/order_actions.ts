@@ -118,7 +118,6 @@ function cancelForm(view: View, { reference }: OrderDocument): Html {
       'settled then holds the order for a person. settled tells the shop that the order is cancelled.',
     button: 'Cancel the order',
     isDanger: true,
-    reason: 'none',
   });
 }
 

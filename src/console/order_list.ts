@@ -112,8 +112,8 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
       cell: ({ flags, attention }) =>
         [...new Set([...flags, ...attention])].map((name) => html`${badge(name.replaceAll('_', ' '), 'wait')} `),
     },
-    { head: 'Created', cell: ({ createdAt }) => html`${time(view, Date.parse(createdAt))}` },
-    { head: 'Paid', cell: ({ paidAt }) => (paidAt === null ? null : html`${time(view, Date.parse(paidAt))}`) },
+    { head: 'Created', cell: ({ createdAt }) => time(view, createdAt) },
+    { head: 'Paid', cell: ({ paidAt }) => time(view, paidAt) },
   ];
   return table({ caption: TITLE, columns, rows: orders, rowId: ({ reference }) => reference, empty: 'No order.' });
 }

@@ -85,7 +85,7 @@ function matterRow(
   const name = nameOfMatter(group);
   return html`<tr id="matter-${kind}-${reason ?? 'any'}"><th scope="row"><a href="${hrefOf(view, '/attention', { kind, reason })}">${name}</a>${
     isShort ? null : html`<br><span class="soft">${meaning}</span>`
-  }</th>${hasMoney ? html`<td class="number">${sumsOf(view, sums)}</td>` : null}<td class="number">${whole(count)}</td><td class="number">${lasting(view, Date.parse(oldestAt))}</td></tr>
+  }</th>${hasMoney ? html`<td class="number">${sumsOf(view, sums)}</td>` : null}<td class="number">${whole(count)}</td><td class="number">${lasting(view, oldestAt)}</td></tr>
 `;
 }
 

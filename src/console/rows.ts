@@ -19,7 +19,6 @@ export function replayForm(view: View, id: string, summary: string): Html {
       'settled reads what the service sent once more. What was counted before is not counted twice; if something was missed, ' +
       'the order changes and the shop is told.',
     button: `Settle event ${id} again`,
-    reason: 'none',
   });
 }
 
@@ -32,7 +31,6 @@ export function resendForm(view: View, id: string, summary: string): Html {
     label: `${summary}: notice ${id}`,
     preview: 'settled sends the same notice again, with the same id. A shop that has already processed it ignores it.',
     button: 'Send it now',
-    reason: 'none',
   });
 }
 
@@ -50,7 +48,7 @@ ${definitions([
   ["The service's id", event.eventId],
   [reading === null ? 'Type' : 'Why settled asked', event.type],
   ['Link', event.linkId],
-  ['Received', timeAndAge(view, Date.parse(event.receivedAt))],
+  ['Received', timeAndAge(view, event.receivedAt)],
   ['Signed', reading === null ? signedAt(view, event.timestamp) : null],
   ['Reading', reading],
   [
@@ -63,10 +61,7 @@ ${definitions([
   ['Attempts', event.attempt],
   ['Came again', event.duplicates === 0 ? null : `${event.duplicates} times, with the same content`],
   ['Conflict', event.conflict ? 'the same event id came before with other content' : null],
-  [
-    status === 'dead' ? 'Given up' : 'Settled',
-    event.endedAt === null ? null : timeAndAge(view, Date.parse(event.endedAt)),
-  ],
+  [status === 'dead' ? 'Given up' : 'Settled', timeAndAge(view, event.endedAt)],
   ['SHA-256 of the body', html`<code>${event.bodySha256}</code>`],
 ])}
 ${again ? replayForm(view, event.id, 'Settle it again') : null}
@@ -105,13 +100,10 @@ ${definitions([
   ['Order', html`<a href="${hrefOf(view, orderPath(reference))}">${reference}</a>`],
   ['Notice', html`<code>${notice.id}</code>`],
   ['Version of the order', notice.version],
-  ['Made', timeAndAge(view, Date.parse(notice.createdAt))],
+  ['Made', timeAndAge(view, notice.createdAt)],
   ['Attempts', notice.attempt],
-  ['Next attempt', notice.dueAt === null || status !== 'pending' ? null : timeAndAge(view, Date.parse(notice.dueAt))],
-  [
-    status === 'dead' ? 'Given up' : 'Ended',
-    notice.endedAt === null ? null : timeAndAge(view, Date.parse(notice.endedAt)),
-  ],
+  ['Next attempt', notice.dueAt === null || status !== 'pending' ? null : timeAndAge(view, notice.dueAt)],
+  [status === 'dead' ? 'Given up' : 'Ended', timeAndAge(view, notice.endedAt)],
   ['The shop answered', answer === null ? null : html`${answer.status} <code>${answer.body}</code>`],
   ['Fault', fault === null ? null : `${fault.code}: ${fault.message}`],
 ])}

@@ -8,8 +8,8 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { listPage, orderLink, since } from './listing.ts';
-import { badge, count, duration, lasting, prose, time, whole } from './values.ts';
+import { listPage, orderLink } from './listing.ts';
+import { age, badge, count, duration, lasting, prose, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** How settled asks the service: the budget, what it asks next and when, and what the answers changed. */
@@ -61,7 +61,7 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
         cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${words.matter(kind)}</a>`,
       },
       { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
-      { head: 'Oldest has waited', cell: ({ oldestAt }) => lasting(view, Date.parse(oldestAt)) },
+      { head: 'Oldest has waited', cell: ({ oldestAt }) => lasting(view, oldestAt) },
     ],
     rows: ours,
     rowId: ({ kind }) => kind,
@@ -77,7 +77,7 @@ function budget(view: View, { api, openings: counts, drift }: StatsDocument, can
       'API budget',
       html`<meter min="0" max="${api.slots}" value="${api.slotsInUse}" aria-label="Of the API budget"></meter> ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute`,
     ],
-    ['Pause', isPaused ? html`until ${time(view, Date.parse(api.pausedUntil as string))}` : 'none'],
+    ['Pause', isPaused ? html`until ${time(view, api.pausedUntil as string)}` : 'none'],
     ['Links being opened', `${whole(pending + leased)}${taken > 0 ? `, and ${whole(taken)} wait for a person` : ''}`],
     ['Differences found', whole(drift)],
   ]);
@@ -119,7 +119,7 @@ function queue(view: View, { queue: rows }: NextRequestsDocument): Html {
       { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
       { head: 'Why', isText: true, cell: ({ reason }) => words.asked(reason) },
       { head: 'What for', isText: true, cell: (check) => CLASS_WORDS[check.class] ?? check.class },
-      { head: 'Requested', cell: ({ requestedAt }) => since(view, requestedAt) },
+      { head: 'Requested', cell: ({ requestedAt }) => age(view, requestedAt) },
       { head: 'Asked', cell: ({ dueAt }) => when(view, dueAt) },
       { head: 'Failures', isNumber: true, cell: ({ failures }) => whole(failures) },
     ],
@@ -176,13 +176,13 @@ const OPENING_BADGES = {
 
 /** When settled asks at the earliest: what is due already waits for its turn. */
 function when(view: View, dueAt: string): HtmlValue {
-  return Date.parse(dueAt) < view.nowMs + 1000 ? 'now' : since(view, dueAt);
+  return Date.parse(dueAt) < view.nowMs + 1000 ? 'now' : age(view, dueAt);
 }
 
 export async function showDrift(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const columns: Column<DriftDocument>[] = [
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Found', cell: ({ at }) => since(view, at) },
+    { head: 'Found', cell: ({ at }) => age(view, at) },
     { head: 'settled knew', cell: ({ ours }) => prose(view, ours) },
     { head: 'The service said', cell: ({ theirs }) => prose(view, theirs) },
     { head: 'Right', cell: ({ rightSide }) => (rightSide === 'service' ? 'the service' : badge('undecided', 'bad')) },

@@ -7,9 +7,9 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, since, UNTIL } from './listing.ts';
+import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, UNTIL } from './listing.ts';
 import { resendForm } from './rows.ts';
-import { count, duration, whole } from './values.ts';
+import { age, count, duration, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the shop was told of its orders, and what it was not. */
@@ -98,7 +98,7 @@ function facts(view: View, { feedPosition, notices }: StatsDocument, shop: ShopD
 type Failures = NonNullable<NonNullable<ShopDocument>['failures']>;
 
 function failed(view: View, { attempts, since: sinceTime, lastAt }: Failures): Html {
-  return html`${count(attempts, { one: 'attempt', many: 'attempts' })}, the first ${since(view, sinceTime)}, the last ${since(view, lastAt)}`;
+  return html`${count(attempts, { one: 'attempt', many: 'attempts' })}, the first ${age(view, sinceTime)}, the last ${age(view, lastAt)}`;
 }
 
 /** What the shop answered, and what settled made of it. */
@@ -119,7 +119,7 @@ function noticeColumns(view: View): Column<NoticeDocument>[] {
   return [
     { head: 'Notice', cell: (notice) => noticeName(view, notice) },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Made', cell: ({ createdAt }) => since(view, createdAt) },
+    { head: 'Made', cell: ({ createdAt }) => age(view, createdAt) },
     { head: 'Status', cell: (notice) => (notice.superseded ? 'superseded' : rowStatus(view, notice)) },
     { head: 'Attempts', isNumber: true, cell: ({ attempt }) => whole(attempt) },
     { head: 'What the shop answered', isText: true, cell: (notice) => shopAnswer(notice) },

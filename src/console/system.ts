@@ -1,4 +1,4 @@
-import { listSessions, listTokens, type SessionDocument, type TokenDocument } from '../api/access.ts';
+import { listSessions, listTokens, ROLE_WORDS, type SessionDocument, type TokenDocument } from '../api/access.ts';
 import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { type InstallationDocument, showInstallation } from '../api/installation.ts';
@@ -7,8 +7,7 @@ import { capital, inNumber } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, type Column, definitions, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { since } from './listing.ts';
-import { badge, duration, prose, whole } from './values.ts';
+import { age, badge, duration, prose, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** The installation: what runs, whether it works, and who may use it. */
@@ -76,8 +75,8 @@ function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
       { head: 'Has in work', cell: ({ leases }) => leaseWords(leases) },
       { head: 'Secrets key', cell: ({ hasSameKey }) => (hasSameKey ? 'the same' : badge('another', 'bad')) },
       { head: 'Clock ahead', isNumber: true, cell: ({ skewMs }) => `${whole(skewMs)} ms` },
-      { head: 'Started', cell: ({ startedAt }) => since(view, startedAt) },
-      { head: 'Last sign of life', cell: ({ aliveAt }) => since(view, aliveAt) },
+      { head: 'Started', cell: ({ startedAt }) => age(view, startedAt) },
+      { head: 'Last sign of life', cell: ({ aliveAt }) => age(view, aliveAt) },
     ],
     rows,
     rowId: ({ name }) => name,
@@ -103,7 +102,6 @@ function catchUp(view: View): Html {
     summary: 'Catch up: ask the service about every link that can still be paid',
     preview: 'After an outage, settled does this on its own. See first what it costs; settled asks nothing yet.',
     button: 'See what it costs',
-    reason: 'none',
     values: { dryRun: 'true' },
   });
 }
@@ -116,7 +114,6 @@ function backup(view: View): Html {
     preview:
       'Writes a consistent copy next to the database while settled keeps running. The copy does not contain the secrets key.',
     button: 'Write a copy',
-    reason: 'none',
   });
 }
 
@@ -129,7 +126,6 @@ function rotation(view: View): Html {
       'Creates a new key and encrypts every signing secret with it. Keep a copy of the new key, separate from the backups.',
     button: 'Change the key',
     isDanger: true,
-    reason: 'none',
   });
 }
 
@@ -157,7 +153,7 @@ export async function showPeople(options: ConsoleOptions, view: View): Promise<S
   const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
   const content = html`<section><h2>Tokens</h2>
 <p class="soft">A person signs in with a token. Give each person their own token: the audit shows its name. settled shows a token only once, when you create it.</p>
-${definitions(PERSON_ROLES.map((role) => [capital(role), `may ${ROLE_WORDS[role]}`]))}
+${definitions(PERSON_ROLES.map((role) => [capital(role), ROLE_WORDS[role]]))}
 ${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</section>
 <section><h2>Signed-in browsers</h2>
 <p class="soft">Each row is a browser in which a person is signed in. A session ends after 12 hours without use, and after 7 days at the latest.</p>${sessionTable(view, sessions)}</section>`;
@@ -171,8 +167,8 @@ function tokenTable(view: View, tokens: readonly TokenDocument[]): Html {
       { head: 'Name', cell: ({ name }) => html`<bdi>${name}</bdi>` },
       { head: 'Role', cell: ({ role }) => role },
       { head: 'State', cell: (token) => tokenState(view, token) },
-      { head: 'Made', cell: ({ createdAt }) => since(view, createdAt) },
-      { head: 'Expires', cell: ({ expiresAt }) => (expiresAt === null ? 'never' : since(view, expiresAt)) },
+      { head: 'Made', cell: ({ createdAt }) => age(view, createdAt) },
+      { head: 'Expires', cell: ({ expiresAt }) => (expiresAt === null ? 'never' : age(view, expiresAt)) },
       ...(mayDo(view, 'admin') ? [{ head: 'Action', cell: (token: TokenDocument) => revocation(view, token) }] : []),
     ],
     rows: tokens,
@@ -196,16 +192,8 @@ function revocation(view: View, { name, revokedAt }: TokenDocument): HtmlValue {
     preview: html`The token of <bdi>${name}</bdi> and every session that it signed in end at once.`,
     button: 'Revoke the token',
     isDanger: true,
-    reason: 'none',
   });
 }
-
-/** What a person may do in each role. */
-const ROLE_WORDS = {
-  viewer: 'look at everything, and change nothing',
-  operator: 'also decide about money, settle and send again, ask the service and cancel',
-  admin: 'also make and revoke tokens, sign browsers out, back up and change keys',
-} as const;
 
 const LASTS = {
   '90d': '90 days',
@@ -226,7 +214,7 @@ function newToken(view: View): Html {
 <div class="fields"><div class="field"><label for="token-name">Name of the person</label>
 <input class="input" id="token-name" name="name" value="${refused?.get('name') ?? ''}" maxlength="64" autocomplete="off" spellcheck="false" required></div>
 <div class="field"><label for="token-role">Role</label>
-<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: may ${ROLE_WORDS[role]}`, 'role', 'viewer'))}</select></div>
+<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: ${ROLE_WORDS[role]}`, 'role', 'viewer'))}</select></div>
 <div class="field"><label for="token-expires">Valid for</label>
 <select class="input" id="token-expires" name="expires">${Object.entries(LASTS).map(([value, text]) => choice(value, text, 'expires', '90d'))}</select></div></div>
 <div class="preview">The next page shows the token once. settled cannot show it again.</div>
@@ -245,8 +233,8 @@ function sessionTable(view: View, sessions: readonly SessionDocument[]): Html {
         },
       },
       { head: 'Role', cell: ({ role }) => role },
-      { head: 'Signed in', cell: ({ createdAt }) => since(view, createdAt) },
-      { head: 'Last used', cell: ({ usedAt }) => since(view, usedAt) },
+      { head: 'Signed in', cell: ({ createdAt }) => age(view, createdAt) },
+      { head: 'Last used', cell: ({ usedAt }) => age(view, usedAt) },
       ...(mayDo(view, 'admin') ? [{ head: 'Action', cell: (session: SessionDocument) => ending(view, session) }] : []),
     ],
     rows: sessions,
@@ -263,7 +251,6 @@ function ending(view: View, { id, name }: SessionDocument): Html {
     preview: html`Signs this browser of <bdi>${name}</bdi> out, at every replica.`,
     button: 'End the session',
     isDanger: true,
-    reason: 'none',
   });
 }
 

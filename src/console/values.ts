@@ -79,9 +79,7 @@ function inParts(view: Pick<View, 'locale' | 'zone'>, text: string): Html {
   for (const match of text.matchAll(IN_PROSE)) {
     const [found, amount, currency, currencyFirst, amountLast, iso] = match;
     const shown =
-      iso === undefined
-        ? money(view, amount ?? amountLast ?? '', currency ?? currencyFirst ?? '')
-        : time(view, Date.parse(iso));
+      iso === undefined ? money(view, amount ?? amountLast ?? '', currency ?? currencyFirst ?? '') : time(view, iso);
     parts.push(html`${text.slice(end, match.index)}${shown}`);
     end = match.index + found.length;
   }
@@ -89,8 +87,17 @@ function inParts(view: Pick<View, 'locale' | 'zone'>, text: string): Html {
 }
 
 /** A time in the zone of SETTLED_TIMEZONE: `2026-11-23 05:03:55 GMT-3`. Its title is in UTC. */
-export function time({ zone }: Pick<View, 'zone'>, atMs: number): Html {
-  return timeElement(zone, atMs, localTime(zone, atMs));
+export function time(view: Pick<View, 'zone'>, at: Moment): Html;
+export function time(view: Pick<View, 'zone'>, at: Moment | null): Html | null;
+export function time({ zone }: Pick<View, 'zone'>, at: Moment | null): Html | null {
+  return at === null ? null : timeElement(zone, msOf(at), localTime(zone, msOf(at)));
+}
+
+/** Epoch milliseconds, or a time as the API writes it. */
+type Moment = number | string;
+
+function msOf(at: Moment): number {
+  return typeof at === 'number' ? at : Date.parse(at);
 }
 
 /** The time of the day alone: `05:03:55 GMT-3`. */
@@ -111,13 +118,15 @@ function inSeconds(iso: string): string {
 }
 
 /** How long ago a time was, or in how long it will be: `42 s ago`, `in 2 min`. The page's script lets it tick. */
-export function age(view: Pick<View, 'nowMs'>, atMs: number): Html {
+export function age(view: Pick<View, 'nowMs'>, at: Moment): Html {
+  const atMs = msOf(at);
   const sinceMs = view.nowMs - atMs;
   return ticking(atMs, 'ago', sinceMs >= 0 ? `${duration(sinceMs)} ago` : `in ${duration(-sinceMs)}`);
 }
 
 /** How long something has lasted that began at a time: `2 h 10 min`. The page's script lets it tick. */
-export function lasting({ nowMs }: Pick<View, 'nowMs'>, sinceMs: number): Html {
+export function lasting({ nowMs }: Pick<View, 'nowMs'>, since: Moment): Html {
+  const sinceMs = msOf(since);
   return ticking(sinceMs, 'lasting', duration(nowMs - sinceMs));
 }
 
@@ -132,8 +141,8 @@ export function duration(ms: number): string {
 }
 
 /** Both: the time, and how long ago it was. */
-export function timeAndAge(view: Pick<View, 'nowMs' | 'zone'>, atMs: number): Html {
-  return html`${time(view, atMs)} <span class="soft">(${age(view, atMs)})</span>`;
+export function timeAndAge(view: Pick<View, 'nowMs' | 'zone'>, at: Moment | null | undefined): Html | null {
+  return at == null ? null : html`${time(view, at)} <span class="soft">(${age(view, at)})</span>`;
 }
 
 /** `1 204`, with spaces that do not break. */

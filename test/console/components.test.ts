@@ -108,7 +108,7 @@ describe('console: components', () => {
     // A browser drops the first line break of a textarea.
     expect(typed).toContain('>\n\nfirst line</textarea>');
     expect(typed).toContain('value="/ops/pay/"');
-    expect(actionForm(view, { ...action, reason: 'none' }).markup).not.toContain('textarea');
+    expect(actionForm(view, action).markup).not.toContain('textarea');
     expect(actionButton(view, { action: '/v1/orders/a/check', button: 'Check' }).markup).toContain('name="back"');
   });
 

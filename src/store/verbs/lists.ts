@@ -9,14 +9,14 @@ import { loadOrder } from './orders.ts';
 /** Null or absent matches everything, as in every filter of a list. */
 export type EventFilter = {
   /** A delivery of the service, or its answer when settled asked. */
-  kind?: 'event' | 'reading' | null;
-  status?: RowStatus | null;
-  type?: string | null;
-  outcome?: Outcome | null;
-  reference?: string | null;
+  kind?: 'event' | 'reading' | null | undefined;
+  status?: RowStatus | null | undefined;
+  type?: string | null | undefined;
+  outcome?: Outcome | null | undefined;
+  reference?: string | null | undefined;
   /** Received within this time. */
-  sinceMs?: number | null;
-  untilMs?: number | null;
+  sinceMs?: number | null | undefined;
+  untilMs?: number | null | undefined;
 };
 
 export type EventSummary = {

@@ -14,12 +14,12 @@ import { ATTEMPT, type AttemptRow, readAttempt, readShopFailures } from './shop_
 /** Notices as people see them, and as the shop reads them. */
 
 export type NoticeFilter = {
-  status?: RowStatus | null;
-  type?: NoticeType | null;
-  reference?: string | null;
+  status?: RowStatus | null | undefined;
+  type?: NoticeType | null | undefined;
+  reference?: string | null | undefined;
   /** Made within this time. */
-  sinceMs?: number | null;
-  untilMs?: number | null;
+  sinceMs?: number | null | undefined;
+  untilMs?: number | null | undefined;
 };
 
 export type NoticeSummary = {
