@@ -206,20 +206,3 @@ export function statusBadge(status: keyof typeof STATUS_WORDS): Html {
 export function badge(text: string, tone: Tone): Html {
   return html`<span class="badge ${tone}">${text}</span>`;
 }
-
-const SPARK = { width: 120, height: 24, valuesMax: 200 } as const;
-
-/** A line that shows how a value changed, oldest first. `label` says the same in words. */
-export function sparkline({ label, values }: { label: string; values: readonly number[] }): Html | null {
-  const shown = values.slice(-SPARK.valuesMax);
-  if (shown.length < 2 || shown.some((value) => !Number.isFinite(value))) return null;
-  const { width, height } = SPARK;
-  const least = Math.min(...shown);
-  const range = Math.max(...shown) - least || 1;
-  const points = shown.map((value, at) => {
-    const x = (at / (shown.length - 1)) * width;
-    const y = height - 1 - ((value - least) / range) * (height - 2);
-    return `${x.toFixed(1)},${y.toFixed(1)}`;
-  });
-  return html`<svg class="spark" viewBox="0 0 ${width} ${height}" role="img" aria-label="${label}"><polyline points="${points.join(' ')}"/></svg>`;
-}

@@ -16,7 +16,7 @@ import {
 } from '../../src/console/components.ts';
 import { page } from '../../src/console/layout.ts';
 import { sendConsolePage } from '../../src/console/send.ts';
-import { age, count, lasting, money, sparkline, stateBadge, time, timeAndAge } from '../../src/console/values.ts';
+import { age, count, lasting, money, stateBadge, time, timeAndAge } from '../../src/console/values.ts';
 import { localeOf, orderPath, type View } from '../../src/console/view.ts';
 import { type Html, html } from '../../src/http/app.ts';
 
@@ -108,7 +108,7 @@ ${definitions([
   [typed, typed],
   ['Nothing', null],
 ])}</section>
-<section class="card"><h2>Flow</h2><p>Deliveries ${sparkline({ label: `deliveries ${typed}`, values: [1, 5, 3, 9, 2, 7] })}</p>
+<section class="card"><h2>Flow</h2><p>Deliveries</p>
 ${emptyState(typed, typed)}
 <pre>{"type":"payment_link.created","text":"${typed}"}</pre></section></div>
 ${actionForm(view, {

@@ -11,7 +11,6 @@ import {
   money,
   moneyText,
   prose,
-  sparkline,
   stateBadge,
   time,
   timeAndAge,
@@ -136,15 +135,6 @@ describe('console: counts and states', () => {
     for (const state of ORDER_STATES) expect(stateBadge(state).markup).toContain(`>${state.replaceAll('_', ' ')}<`);
     expect(stateBadge('held')).toEqual(badge('held', 'bad'));
     expect(stateBadge('constructor')).toEqual(badge('constructor', 'quiet'));
-  });
-
-  it('draws a line of two values or more', () => {
-    expect(sparkline({ label: 'none', values: [1] })).toBeNull();
-    expect(sparkline({ label: 'broken', values: [1, Number.NaN] })).toBeNull();
-    expect(sparkline({ label: 'rising', values: [0, 5, 10] })?.markup).toContain(
-      'points="0.0,23.0 60.0,12.0 120.0,1.0"',
-    );
-    expect(sparkline({ label: 'flat', values: [3, 3] })?.markup).toContain('points="0.0,23.0 120.0,23.0"');
   });
 });
 
