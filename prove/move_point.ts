@@ -11,6 +11,8 @@ import { signalAll } from '../test/support/postgres.ts';
  */
 
 const [who = '', from = 'start', at = '0'] = (process.env.MOVE_POINT ?? '').split(':');
+/** What the mover says on standard error then: the harness may not have seen the server's end so far. */
+const POSTGRES_KILLED = 'PostgreSQL was killed\n';
 const MARK = 'UPDATE instance SET moved_to';
 const steps: Record<string, number> = { start: 0 };
 
@@ -19,7 +21,9 @@ function step(sql: string): void {
   for (const place of Object.keys(steps)) (steps[place] as number)++;
   if (steps[from] !== Number(at)) return;
   if (who === 'mover') process.kill(process.pid, 'SIGKILL');
-  if (who === 'postgres') signalAll({ pid: Number(process.env.MOVE_POSTGRES) }, 'SIGKILL');
+  if (who !== 'postgres') return;
+  signalAll({ pid: Number(process.env.MOVE_POSTGRES) }, 'SIGKILL');
+  process.stderr.write(POSTGRES_KILLED);
 }
 
 type Query = (...given: unknown[]) => unknown;

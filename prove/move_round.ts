@@ -129,11 +129,14 @@ export async function runRound(
   const to = await server.create(database);
   const replica = { ...environment, SETTLED_STORE: to };
   const broken: string[] = [];
-  const { pid } = server;
   try {
-    const first = await move(environment, to, preload(wordsOf(point).replaceAll(' ', ':'), pid));
-    const wasKilled = !isAlive(pid);
-    if (wasKilled) await server.start();
+    const first = await move(environment, to, preload(wordsOf(point).replaceAll(' ', ':'), server.pid));
+    const wasKilled = first.stderr.includes('PostgreSQL was killed');
+    if (wasKilled) {
+      // Waits for the end of all its processes.
+      await server.kill();
+      await server.start();
+    }
     const served = await whichServes({ environment, replica, to });
     if (served === 'both') broken.push('both stores can be served');
     let tries = 0;
@@ -160,15 +163,6 @@ export async function runRound(
 
 export function wordsOf({ who, from, at }: Point): string {
   return `${who} ${from} ${at}`;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 type Sides = { environment: Environment; replica: Environment; to: string };

@@ -45,8 +45,10 @@ export const moveStoreCommand = defineCommand({
     const { store } = settings;
     if (store.engine === 'postgres') throw notSqlite(store.name);
     const { readKeyIds } = await import('../secrets/key_files.ts');
-    const { checkMove, moveStore, refuseMissing } = await import('../store/move/move.ts');
-    refuseMissing(store.path);
+    const { refuseFolder, refuseMissing } = await import('../store/sqlite/file.ts');
+    const { checkMove, moveStore } = await import('../store/move/move.ts');
+    refuseFolder(store.path);
+    refuseMissing(store.path, 'move');
     const { keyIds } = readKeyIds(settings, { makesFile: false });
     const move: MoveOptions = { path: store.path, to, keyIds, clock: systemClock };
     if (options['dry-run']) return reportOfCheck(await checkMove(move), move);

@@ -28,9 +28,9 @@ export type TrialOptions = {
 export class DegradedError extends Error {}
 
 /** Finds out about one thing. An error says what is wrong with it. */
-export function findOut(capability: string, find: () => string): Probed {
+export async function findOut(capability: string, find: () => string | Promise<string>): Promise<Probed> {
   try {
-    return { capability, verdict: 'ok', found: find() };
+    return { capability, verdict: 'ok', found: await find() };
   } catch (error) {
     const verdict = error instanceof DegradedError ? 'degraded' : 'missing';
     return { capability, verdict, found: (error as Error).message };

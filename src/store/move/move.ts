@@ -8,7 +8,7 @@ import { newer, readMigrations } from '../migrate.ts';
 import { storeFault } from '../postgres/faults.ts';
 import { migrate } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
-import { isFirstStart, openForReading, refuseFolder } from '../sqlite/file.ts';
+import { openForReading } from '../sqlite/file.ts';
 import { keysGiven, moved, refuseForeign } from '../sqlite/identity.ts';
 import { lockStore, openForWriting, tryLockStore } from '../sqlite/open.ts';
 import { type Copied, copyTable, digestTable } from './copy.ts';
@@ -61,7 +61,7 @@ export async function moveStore(
       await claimTarget(target, instanceId);
       const tables = await copyStore(db, target, onProgress);
       db.prepare('UPDATE instance SET moved_to = ?').run(to.name);
-      await openMarked(db, target);
+      await openTarget(target, db.prepare(INSTANCE).get() as object);
       return { wasMoved: false, tables };
     });
   } finally {
@@ -84,18 +84,6 @@ export async function checkMove(options: MoveOptions): Promise<MoveCheck> {
     bytes,
     holds,
   }));
-}
-
-/** Refuses a path that has no database: `store_missing`, `configuration_invalid`. */
-export function refuseMissing(path: string): void {
-  refuseFolder(path);
-  if (!isFirstStart(path)) return;
-  throw new Fault(
-    'terminal',
-    'store_missing',
-    `There is no database at ${path}, so there is nothing to move. Check SETTLED_STORE: it names the SQLite file, as for ` +
-      '`settled serve`.',
-  );
 }
 
 function keyNames([secretsKeyId = '', ...olderKeyIds]: readonly string[]) {
@@ -147,6 +135,10 @@ function readSource(db: Database, { path, to, keyIds }: MoveOptions): { instance
   keysInUse(keysGiven({ path, ...keyNames(keyIds) }), noted);
   return { instanceId: instance_id, movedTo };
 }
+
+const INSTANCE = `
+  SELECT instance_id, secrets_key_id, secrets_key_others, created_at_ms, alive_at_ms, generation, restored_from_ms
+  FROM instance`;
 
 /** Copies all rows in one transaction, then compares what the database has with what was sent. */
 async function copyStore(
@@ -200,26 +192,6 @@ async function continueNumbers(db: Database, { client }: Destination, tables: re
       `UPDATE counted SET to_key = (SELECT coalesce(max(key), 0) FROM ${table}), n = (SELECT count(*) FROM ${table})
        WHERE name = $1`,
       [table],
-    );
-  }
-}
-
-const INSTANCE = `
-  SELECT instance_id, secrets_key_id, secrets_key_others, created_at_ms, alive_at_ms, generation, restored_from_ms
-  FROM instance`;
-
-/** The file is marked as moved, so nothing serves until this is done: a failure says so. */
-async function openMarked(db: Database, target: Destination): Promise<void> {
-  try {
-    await openTarget(target, db.prepare(INSTANCE).get() as object);
-  } catch (error) {
-    const fault = storeFault(error, target.name);
-    if (!(fault instanceof Fault)) throw fault;
-    throw new Fault(
-      fault.kind,
-      fault.code,
-      `${fault.message} The file is marked as moved, so nothing serves until the same command has completed the move.`,
-      { cause: error },
     );
   }
 }

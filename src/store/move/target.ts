@@ -37,7 +37,11 @@ export async function connectTarget({ to, clock }: { to: PostgresAddress; clock:
     return { client, name, warnings };
   } catch (error) {
     await client?.end().catch(() => {});
-    throw ofTarget(storeFault(error, name));
+    const fault = storeFault(error, name);
+    if (!(fault instanceof Fault)) throw fault;
+    // Faults of connecting name the setting of the store's address. Here that setting names the SQLite file.
+    const message = fault.message.replaceAll('in SETTLED_STORE', 'in the address given to `settled move`');
+    throw new Fault(fault.kind, fault.code, message, { cause: fault.cause });
   }
 }
 
@@ -64,14 +68,6 @@ async function refuseUnfit(client: ServerConnection, name: string): Promise<void
     `Commits at ${name} wait for a standby (synchronous_standby_names: ${names}), and none follows it. Start one, or take it ` +
       'out of synchronous_standby_names and reload the server.',
   );
-}
-
-/** Faults of connecting name the setting of the store's address. Here that setting names the SQLite file. */
-function ofTarget(fault: unknown): unknown {
-  if (!(fault instanceof Fault)) return fault;
-  const { kind, code, message, cause } = fault;
-  const said = message.replaceAll('in SETTLED_STORE', 'in the address given to `settled move`');
-  return new Fault(kind, code, said, { cause });
 }
 
 /** The advisory lock of the one mover (`settled move`), and how long the server may need to notice that one was killed. */
@@ -152,11 +148,25 @@ export async function inTransaction<T>(target: Destination, work: (target: Desti
   }
 }
 
-/** Opens the target to replicas, with the source's instance row: its content is the moved store. */
+/**
+ * Opens the target to replicas, with the source's instance row: its content is the moved store. The file is marked, so
+ * nothing serves until this is done: a failure says so.
+ */
 export async function openTarget(target: Destination, instance: object): Promise<void> {
   const columns = Object.keys(instance).map((column, at) => `${column} = $${at + 1}`);
-  await inTransaction(target, async ({ client }) => {
-    await client.query(`UPDATE instance SET ${columns.join(', ')}, moving = NULL`, Object.values(instance));
-    await client.query('DROP TABLE IF EXISTS move_range');
-  });
+  try {
+    await inTransaction(target, async ({ client }) => {
+      await client.query(`UPDATE instance SET ${columns.join(', ')}, moving = NULL`, Object.values(instance));
+      await client.query('DROP TABLE IF EXISTS move_range');
+    });
+  } catch (error) {
+    const fault = storeFault(error, target.name);
+    if (!(fault instanceof Fault)) throw fault;
+    throw new Fault(
+      fault.kind,
+      fault.code,
+      `${fault.message} The file is marked as moved, so nothing serves until the same command has completed the move.`,
+      { cause: error },
+    );
+  }
 }

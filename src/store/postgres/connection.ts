@@ -92,7 +92,7 @@ export class ServerConnection extends pg.Client {
 }
 
 /** Sent on every new connection. A standby has replayed its log up to `logEnd`; a primary has written up to it. */
-export const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
+const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_setting('server_version_num')::int AS version,
   current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
   (SELECT system_identifier::text FROM pg_control_system()) AS cluster, pg_postmaster_start_time()::text AS "startedAt",
   CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END AS timeline,
@@ -103,7 +103,7 @@ export const INSPECT = `SELECT current_setting('fsync', true) AS fsync, current_
   nullif(current_setting('synchronous_standby_names', true), '') AS standbys`;
 const VERSION_MIN = 140_000;
 
-export type ServerAnswer = {
+type ServerAnswer = {
   fsync: string | null;
   version: number;
   encoding: string;
@@ -145,8 +145,7 @@ export async function inspect(
 ): Promise<Inspected> {
   void client.query(SET_TIMEOUTS).catch(() => {});
   const found = (await client.query<ServerAnswer>(INSPECT)).rows[0] as ServerAnswer;
-  const { primary, version, encoding, fsync } = refusalsOf(found, name, trustsStorage);
-  const refusal = (acceptsStandby ? null : primary) ?? version ?? encoding ?? fsync;
+  const refusal = refusalOf(found, name, { acceptsStandby, trustsStorage });
   if (refusal !== null) throw refusal;
   const { isStandby, cluster, startedAt, timeline, logEnd, supersededBy, standbys } = found;
   return {
@@ -161,28 +160,25 @@ export async function inspect(
   };
 }
 
-/** Why settled does not use a server, by what is wrong with it; null if it is right. */
-export function refusalsOf(
+/** Why settled does not use a server; null if it does. */
+function refusalOf(
   { isStandby, version, encoding, fsync }: ServerAnswer,
   name: string,
-  trustsStorage: boolean,
-): Record<'primary' | 'version' | 'encoding' | 'fsync', Fault | null> {
+  { acceptsStandby, trustsStorage }: Durability & { acceptsStandby: boolean },
+): Fault | null {
   const unfit = (what: string) => new Fault('transient', 'configuration_invalid', `${name} ${what}`);
-  return {
-    primary: isStandby
-      ? new Fault(
-          'transient',
-          'store_unwritable',
-          `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
-        )
-      : null,
-    version:
-      version < VERSION_MIN
-        ? unfit(`runs PostgreSQL ${Math.floor(version / 10_000)}; settled needs 14 or later.`)
-        : null,
-    encoding: encoding === 'UTF8' ? null : unfit(`is encoded as ${encoding}. Make a database with the encoding UTF8.`),
-    fsync: fsync === 'off' && !trustsStorage ? notDurable(name) : null,
-  };
+  if (isStandby && !acceptsStandby) {
+    return new Fault(
+      'transient',
+      'store_unwritable',
+      `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
+    );
+  }
+  if (version < VERSION_MIN) {
+    return unfit(`runs PostgreSQL ${Math.floor(version / 10_000)}; settled needs 14 or later.`);
+  }
+  if (encoding !== 'UTF8') return unfit(`is encoded as ${encoding}. Make a database with the encoding UTF8.`);
+  return fsync === 'off' && trustsStorage !== true ? notDurable(name) : null;
 }
 
 /** Whether two names lead to the same server. */

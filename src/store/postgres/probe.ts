@@ -1,7 +1,6 @@
-import { DatabaseError } from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
 import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
-import { INSPECT, onConnection, refusalsOf, type ServerAnswer, type ServerConnection } from './connection.ts';
+import { inspect, onConnection, type ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
 import { refuseOthersTables } from './open.ts';
 import { Servers } from './servers.ts';
@@ -20,17 +19,11 @@ export async function probePostgres(options: Options): Promise<Probed[]> {
   const reach = ({ servers, name }: PostgresAddress) => new Servers({ servers, name, clock, trustsStorage }).primary();
   const server = await reach(address);
   const direct = options.direct === null ? server : await reach(options.direct);
-  const probed: Probed[] = [];
-  try {
-    probed.push(...(await onServer(server, (client) => look(client, server.name, trustsStorage))));
-    probed.push(await sessions('sessions', server));
-    if (direct !== server) probed.push(await sessions('direct', direct));
-    if (probed.every(({ verdict }) => verdict !== 'missing')) probed.push(...(await tryIn(direct, options)));
-  } catch (error) {
-    if (!(error instanceof DatabaseError)) throw error;
-    probed.push({ capability: 'server', verdict: 'missing', found: whyOf(error, server.name) });
-  }
-  return probed;
+  const probed = await onServer(server, (client) => look(client, server.name, trustsStorage));
+  probed.push(await sessions('sessions', server));
+  if (direct !== server) probed.push(await sessions('direct', direct));
+  const isFit = probed.every(({ verdict }) => verdict !== 'missing');
+  return isFit ? [...probed, ...(await tryIn(direct, options))] : probed;
 }
 
 /** Tries verbs in a schema of this run, and removes what earlier runs left. */
@@ -59,6 +52,8 @@ function onServer<T>(server: ServerAddress, work: (client: ServerConnection) => 
 
 /** Names are quoted as SQL needs it. */
 type Rights = {
+  version: string;
+  fsync: string | null;
   role: string;
   database: string;
   schema: string | null;
@@ -68,7 +63,8 @@ type Rights = {
   tables: string[];
 };
 
-const RIGHTS = `SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database,
+const RIGHTS = `SELECT current_setting('server_version') AS version, current_setting('fsync', true) AS fsync,
+  quote_ident(current_user) AS role, quote_ident(current_database()) AS database,
   quote_ident(current_schema()) AS schema,
   current_setting('default_transaction_read_only')::boolean AS "isReadOnly",
   has_schema_privilege(current_schema(), 'CREATE') AS "mayMakeTables",
@@ -77,35 +73,32 @@ const RIGHTS = `SELECT quote_ident(current_user) AS role, quote_ident(current_da
 
 /** What the server says of itself, of the database and of the role. */
 async function look(client: ServerConnection, name: string, trustsStorage: boolean): Promise<Probed[]> {
-  const said = (await client.query<ServerAnswer>(INSPECT)).rows[0] as ServerAnswer;
-  const rights = (await client.query<Rights>(RIGHTS)).rows[0] as Rights;
-  const { primary, ...others } = refusalsOf(said, name, trustsStorage);
-  const found = {
-    primary: name,
-    version: `PostgreSQL ${Math.floor(said.version / 10_000)}`,
-    encoding: said.encoding,
-    fsync: `${said.fsync ?? 'not shown'}${trustsStorage ? ', declared durable' : ''}`,
-    rights: `${rights.role} may create tables`,
-    database: rights.tables.includes('migration') ? "settled's" : 'empty',
-  };
-  const wrong = { ...others, primary: primary ?? readOnly(rights), rights: lacking(rights), database: null };
-  return (Object.keys(found) as (keyof typeof found)[]).map((capability) =>
-    findOut(capability, () => {
-      if (capability === 'database') refuseOthersTables(name, rights.tables);
-      if (wrong[capability] !== null) throw wrong[capability];
-      return found[capability];
+  const [rights] = (await client.query<Rights>(RIGHTS)).rows as [Rights];
+  return [
+    await findOut('server', async () => {
+      await inspect(client, name, { trustsStorage });
+      const declared = trustsStorage ? ', declared durable' : '';
+      return `PostgreSQL ${rights.version} at ${name}, fsync ${rights.fsync ?? 'not shown'}${declared}`;
     }),
-  );
+    await findOut('rights', () => {
+      const lacks = lacking(rights);
+      if (lacks !== null) throw lacks;
+      return `${rights.role} may create tables`;
+    }),
+    await findOut('database', () => {
+      refuseOthersTables(name, rights.tables);
+      return rights.tables.includes('migration') ? "settled's" : 'empty';
+    }),
+  ];
 }
 
-function readOnly({ isReadOnly, database }: Rights): Error | null {
-  if (!isReadOnly) return null;
-  return new Error(
-    `The database ${database} is read-only for the role. Set default_transaction_read_only = off for the role or the database.`,
-  );
-}
-
-function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Rights): Error | null {
+/** What the role lacks, and what gives it; null if it lacks nothing. */
+function lacking({ role, database, schema, isReadOnly, mayMakeTables, mayMakeSchemas }: Rights): Error | null {
+  if (isReadOnly) {
+    return new Error(
+      `The database ${database} is read-only for the role. Set default_transaction_read_only = off for the role or the database.`,
+    );
+  }
   if (schema === null) return new Error(`No schema of the role's search_path is there. Make one that ${role} owns.`);
   if (mayMakeTables !== true) {
     return new Error(
@@ -124,26 +117,27 @@ function lacking({ role, database, schema, mayMakeTables, mayMakeSchemas }: Righ
  * Whether a connection keeps its session. Another connection takes the session that this one has just used: a pooler
  * that lends sessions for one transaction then gives this one a different session.
  */
-async function sessions(capability: 'sessions' | 'direct', server: ServerAddress): Promise<Probed> {
+function sessions(capability: 'sessions' | 'direct', server: ServerAddress): Promise<Probed> {
   const backend = async (client: ServerConnection) =>
     (await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]?.pid;
-  const isKept = await onServer(server, (mine) =>
-    onServer(server, async (others) => {
-      const before = await backend(mine);
-      await others.query('BEGIN');
-      const after = await backend(mine);
-      await others.query('ROLLBACK');
-      return before === after;
-    }),
-  );
-  return findOut(capability, () => {
+  return findOut(capability, async () => {
+    const isKept = await onServer(server, (mine) =>
+      onServer(server, async (others) => {
+        const before = await backend(mine);
+        await others.query('BEGIN');
+        const after = await backend(mine);
+        await others.query('ROLLBACK');
+        return before === after;
+      }),
+    );
     if (isKept) return 'kept between transactions';
-    throw capability === 'direct'
-      ? new DegradedError('SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.')
-      : new DegradedError(
-          'A pooler in transaction mode gives each transaction another session. Set the timeouts for the role, and name the ' +
-            'server in SETTLED_STORE_DIRECT: see A pooler in docs/postgres.md.',
-        );
+    if (capability === 'direct') {
+      throw new DegradedError('SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.');
+    }
+    throw new DegradedError(
+      'A pooler in transaction mode gives each transaction another session. Set the timeouts for the role, and name the ' +
+        'server in SETTLED_STORE_DIRECT: see A pooler in docs/postgres.md.',
+    );
   });
 }
 

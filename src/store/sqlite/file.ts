@@ -49,6 +49,17 @@ export function refuseFolder(path: string): void {
   );
 }
 
+/** Refuses a path that has never had a database, for a command that needs one: `store_missing`. `deed`: what it does. */
+export function refuseMissing(path: string, deed: string): void {
+  if (!isFirstStart(path)) return;
+  throw new Fault(
+    'terminal',
+    'store_missing',
+    `There is no database at ${path}, so there is nothing to ${deed}. Check SETTLED_STORE; \`settled serve\` makes a new ` +
+      'database, with the newest schema.',
+  );
+}
+
 /** The fault of a database that existed before and is missing now. */
 export function lost(path: string): Fault {
   return new Fault(

@@ -6,7 +6,7 @@ import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
 import { type Applied, missingMigrations, newer, readMigrations } from '../migrate.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { asOpenFault } from './faults.ts';
-import { BUSY_TIMEOUT_MS, isFirstStart, lost, makeFolder, refuseFolder, syncPath } from './file.ts';
+import { BUSY_TIMEOUT_MS, lost, makeFolder, refuseFolder, refuseMissing, syncPath } from './file.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
 import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { LAPSE_OPENINGS } from './verbs.ts';
@@ -205,14 +205,7 @@ export function assertDurable(db: Database.Database, path: string): void {
 /** `settled migrate` for an existing database that no process uses. */
 export function migrateSqlite(options: MigrateOptions & { path: string }): Migrated {
   const { path, readKeys, isRestored, keyIsLost, clock } = options;
-  if (isFirstStart(path)) {
-    throw new Fault(
-      'terminal',
-      'store_missing',
-      `There is no database at ${path}, so there is nothing to migrate. Check SETTLED_STORE; \`settled serve\` makes a ` +
-        'new database, with the newest schema.',
-    );
-  }
+  refuseMissing(path, 'migrate');
   // Taken before a key is made: a process that uses the database has one.
   const lock = lockStore(path);
   try {

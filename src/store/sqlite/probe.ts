@@ -25,9 +25,9 @@ export async function probeSqlite(options: TrialOptions & { path: string }): Pro
   }
   try {
     const probed = [
-      findOut('database', () => findDatabase(path)),
-      findOut('file_system', () => findFileSystem(folder)),
-      findOut('free_space', () => findSpace(folder)),
+      await findOut('database', () => findDatabase(path)),
+      await findOut('file_system', () => findFileSystem(folder)),
+      await findOut('free_space', () => findSpace(folder)),
     ];
     if (probed.some(({ verdict }) => verdict === 'missing')) return probed;
     const open = () => openSqliteStore({ ...openingOf(options), path: join(folder, 'settled.db') });

@@ -117,10 +117,10 @@ describe('the probe of a store on PostgreSQL', () => {
     const asOld = await startMisreading(old, { "current_setting('server_version_num')::int": '130012' });
     const all = [readOnly, sharedServer().url(latin), foreign, asOld, lost];
     expect(await Promise.all(all.map((url) => probe(url)))).toEqual([
-      { primary: expect.stringMatching(/^missing: The database \S+ is read-only for the role\. /) },
-      { encoding: expect.stringMatching(/^missing: .* is encoded as LATIN1\. /) },
+      { rights: expect.stringMatching(/^missing: The database \S+ is read-only for the role\. /) },
+      { server: expect.stringMatching(/^missing: .* is encoded as LATIN1\. /) },
       { database: expect.stringMatching(/^missing: .* holds tables of another program \(blog\)\. /) },
-      { version: expect.stringMatching(/^missing: .* runs PostgreSQL 13; settled needs 14 or later\.$/) },
+      { server: expect.stringMatching(/^missing: .* runs PostgreSQL 13; settled needs 14 or later\.$/) },
       { rights: expect.stringMatching(/^missing: No schema of the role's search_path is there\. /) },
     ]);
     await Promise.all([readOnly, old, lost].map(expectEmpty));
