@@ -72,29 +72,6 @@ describe('cli: verify', () => {
     expect(found.verdict).toBe('authentic');
   });
 
-  it.each<[string, string | Buffer, RegExp]>([
-    ['its final line end lost', BODY.trimEnd(), /with a final line end/],
-    ['a line end added', `${BODY}\n`, /without its final line end/],
-    ['CR LF for LF', BODY.replaceAll('\n', '\r\n'), /with LF instead of CR LF/],
-    ['a byte order mark added', `\uFEFF${BODY}`, /without its byte order mark/],
-    ['its text encoded twice', Buffer.from(Buffer.from(BODY).toString('latin1')), /decoded as Latin-1/],
-  ])('a body with %s is an altered body, and says how', (_how, body, words) => {
-    const found = capture({ body });
-    expect(found).toMatchObject({ authentic: false, verdict: 'altered_body' });
-    expect(found.answer).toMatch(words);
-  });
-
-  it.each<[string, string, RegExp]>([
-    ['lines that end in CR LF', BODY.replaceAll('\n', '\r\n'), /with CR LF instead of LF/],
-    ['compact JSON', JSON.stringify(JSON.parse(BODY)), /written again as compact JSON/],
-    ['JSON without white space', '{"id":"evt_1","amount":100.00,"name":"São"}', /without the white space/],
-    ['JSON of Python', '{"id": "evt_1", "amount": 100.00, "name": "São"}', /Python/],
-  ])('a signature over the same body as %s says so', (_what, signed, words) => {
-    const found = capture({ signature: hex({ body: signed }) });
-    expect(found.verdict).toBe('altered_body');
-    expect(found.answer).toMatch(words);
-  });
-
   it.each<[string, Buffer, RegExp]>([
     ['cut', Buffer.from(BODY).subarray(0, 20), /is not JSON/],
     ['empty', Buffer.alloc(0), /is empty/],
@@ -103,37 +80,6 @@ describe('cli: verify', () => {
   ])('a body that is %s and cannot be explained is altered all the same', (_how, body, words) => {
     const found = capture({ body, signature: hex({ body: 'x'.repeat(50) }) });
     expect(found.verdict).toBe('altered_body');
-    expect(found.answer).toMatch(words);
-  });
-
-  it.each<[string, string | Buffer, string, RegExp]>([
-    ['used with a line end after it', `${SECRET}\n`, SECRET, /with a line end after it/],
-    ['given with spaces around it', SECRET, ` ${SECRET} `, /without the white space around it/],
-    ['given in quotation marks', SECRET, `"${SECRET}"`, /without its quotation marks/],
-    ['decoded as base64', Buffer.from(SECRET, 'base64'), SECRET, /decoded as base64/],
-    ['without whsec_ and decoded', Buffer.from(SECRET, 'base64'), `whsec_${SECRET}`, /decoded as base64/],
-    ['without whsec_', SECRET, `whsec_${SECRET}`, /without its prefix whsec_/],
-  ])('a secret %s is a wrong secret, and says so', (_how, signedWith, secret, words) => {
-    const found = capture({ secret, signature: hex({ secret: signedWith }) });
-    expect(found).toMatchObject({ authentic: false, verdict: 'wrong_secret' });
-    expect(found.answer).toMatch(words);
-  });
-
-  it.each<[string, string, string, RegExp]>([
-    ['the body alone', createHmac('sha256', SECRET).update(BODY).digest('hex'), 'signed_otherwise', /body alone/],
-    [
-      'no full stop',
-      createHmac('sha256', SECRET)
-        .update(TIMESTAMP + BODY)
-        .digest('hex'),
-      'signed_otherwise',
-      /without the full stop/,
-    ],
-    ['the timestamp in seconds', hex({ timestamp: '1760000000' }), 'altered_timestamp', /in whole seconds/],
-    ['the timestamp as a date', hex({ timestamp: '2025-10-09T08:53:20.000Z' }), 'altered_timestamp', /as an ISO date/],
-  ])('a signature over %s says so', (_what, signature, verdict, words) => {
-    const found = capture({ signature });
-    expect(found.verdict).toBe(verdict);
     expect(found.answer).toMatch(words);
   });
 

@@ -1,5 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { diagnose } from '../../src/receive/diagnosis.ts';
+import { explainDiagnosis } from '../../src/receive/diagnosis_words.ts';
 import { signedHeaders } from '../support/deliveries.ts';
 import { tamper } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -99,28 +101,32 @@ const CASES: Record<string, [verdict: string, words: string, given: Case]> = {
 };
 
 describe('receive: the causes of a wrong signature', () => {
-  it.each(Object.entries(CASES))('%s is found and named', async (name, [verdict, words, { came, signed }]) => {
+  it.each(Object.entries(CASES))('%s is found and named', (name, [verdict, words, { came, signed }]) => {
     const { body = BODY, secret = SECRET } = came ?? {};
-    const { reference } = await settled().reserve(freshReference(), '100.00', {
-      id: freshReference(),
-      webhookSecret: secret,
-    });
     const signature = createHmac('sha256', signed?.secret ?? secret)
       .update(signed?.before ?? `${TIMESTAMP}.`)
       .update(signed?.body ?? body)
       .digest('hex');
-    const captured = { signature, timestamp: TIMESTAMP, bodyBase64: Buffer.from(body).toString('base64') };
-    const { status, body: answer } = await settled().api(`/v1/orders/${reference}/verify`, { body: captured });
-    expect([status, answer.verdict]).toEqual([
+    const given = { signature, timestamp: TIMESTAMP, body: Buffer.from(body), secrets: [secret] };
+    const found = diagnose({ ...given, nowMs: Number(TIMESTAMP) + 1000, toleranceSeconds: 300 });
+    // 0.2.0, which may run beside, reads the last two.
+    const mistake = { verdict, readings: [name], algorithm: null, change: null };
+    expect(found).toEqual({ code: verdict, mistake, clockAheadMs: 1000 });
+    const { answer, advice } = explainDiagnosis(found);
+    expect([answer, advice]).toEqual([`The signature matches ${words}.`, [expect.any(String)]]);
+  });
+
+  it('is what the API answers about a captured delivery', async () => {
+    const { reference, webhookSecret } = await settled().reserve(freshReference());
+    const signature = createHmac('sha256', `${webhookSecret}\n`).update(`${TIMESTAMP}.${BODY}`).digest('hex');
+    const captured = { signature, timestamp: TIMESTAMP, bodyBase64: Buffer.from(BODY).toString('base64') };
+    const { status, body } = await settled().api(`/v1/orders/${reference}/verify`, { body: captured });
+    expect([status, body.verdict]).toMatchObject([
       200,
       {
-        ...{ code: verdict, authentic: false },
-        ...{ answer: `The signature matches ${words}.`, advice: [expect.any(String)] },
-        // 0.2.0, which may run beside, reads the last two.
-        details: {
-          clockAheadMs: expect.any(Number),
-          mistake: { verdict, readings: [name], algorithm: null, change: null },
-        },
+        ...{ code: 'wrong_secret', authentic: false, advice: [expect.any(String)] },
+        answer: 'The signature matches the secret with a line end after it.',
+        details: { mistake: { readings: ['secret_with_line_end'] } },
       },
     ]);
   });
