@@ -295,12 +295,4 @@ describe('api: attention', () => {
     await eventually(async () => expect(await attentionOf(app, reference)).toEqual([]));
     expect((await get(app, orderPath(reference))).body.order.flags).toEqual([]);
   });
-
-  it('is read by pages', async () => {
-    const app = await startTestApp();
-    for (let i = 0; i < 3; i++) await deadEvent(app);
-    const first = (await get(app, '/v1/attention?limit=2')).body;
-    const second = (await get(app, `/v1/attention?limit=2&cursor=${first.nextCursor}`)).body;
-    expect([first.attention.length, second.attention.length, second.nextCursor]).toEqual([2, 1, null]);
-  });
 });

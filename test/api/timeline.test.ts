@@ -7,7 +7,7 @@ import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { act, createLink, plan } from '../support/sandbox.ts';
 import { freshReference, sharedApp, sharedShop } from '../support/shared.ts';
-import { bindLink, openOrder, pass, passUntil, payLink, quiet, type Shop, sell, startShop } from '../support/shop.ts';
+import { bindLink, pass, passUntil, payLink, quiet, type Shop, sell, startShop } from '../support/shop.ts';
 import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post } from './client.ts';
 
@@ -90,15 +90,6 @@ describe('api: why an order is in its state', () => {
     expect(found.answer).toMatch(/cancelled.*must be refunded/);
     expect(linesOf(found, 'decision')).toContain(asked.reason);
     expect(found.next.join('\n')).toMatch(/Refund/);
-  });
-
-  it('awaiting: says that the service told nothing', async () => {
-    const reference = freshReference();
-    await settled().reserve(reference);
-    const { answer, entries, next } = await explained(reference);
-    expect(answer).toMatch(/is not paid.*nothing/);
-    expect(entries.map(({ kind }) => kind)).toEqual(['registration']);
-    expect(next.join('\n')).toMatch(/webhook/);
   });
 
   it('awaiting with refused deliveries: counts them and names the reasons', async () => {
@@ -201,12 +192,6 @@ describe('api: why an order is in its state', () => {
     });
   });
 
-  it('pending: says that a payment has begun', async () => {
-    const link = await settled().reserve(freshReference());
-    await deliverAndSee(settled(), link, event(link, { status: 'PENDING' }), 'payment_pending');
-    expect((await explained(link.reference)).answer).toMatch(/is not paid yet.*100\.00 BRL/);
-  });
-
   it('paid twice: stays paid, shows both payments and that a person must see to it', async () => {
     const { reference, link } = await paidOrder(settled());
     await deliverAndSee(settled(), link, event(link, { paymentId: 'pay_second', amount: '100.00' }), 'paid');
@@ -241,40 +226,6 @@ describe('api: why an order is in its state', () => {
     expect((await settled().order(link.reference)).flags).toEqual([]);
   });
 
-  it('held for a link of more: nothing is paid, and nothing is advised to be refunded before a person decides', async () => {
-    const link = await settled().reserve(freshReference());
-    await deliverAndSee(settled(), link, event(link, { amount: '101.00' }), 'held');
-    const { answer, next } = await explained(link.reference);
-    expect(answer).toMatch(/\(amount_mismatch\)\. A person must decide\./);
-    expect(answer).toContain('101.00 BRL came, 1.00 BRL more than it asks for (amount_mismatch)');
-    expect(next.join('\n')).toMatch(/To accept the money/);
-  });
-
-  it.each([
-    [
-      'with interest',
-      '"amount":112.4,"currency":"BRL"',
-      /says that the customer paid 112\.40 BRL: .*instalment interest/,
-    ],
-    [
-      'in another currency',
-      '"amount":18.2,"currency":"USD"',
-      /says that the customer paid 18\.20 USD: the service converts/,
-    ],
-  ])('paid %s: says what the customer paid, and there is nothing to do', async (_name, quote, said) => {
-    const link = await settled().reserve(freshReference());
-    const body = event(link, { amount: '100.00' }).replace(
-      '"status":"COMPLETED"',
-      `"status":"COMPLETED","quote":{${quote}}`,
-    );
-    expect(body).toContain(quote);
-    await deliverAndSee(settled(), link, body, 'paid');
-    const { answer, next } = await explained(link.reference);
-    expect(answer).toMatch(/is paid\. The service reported 100\.00 BRL/);
-    expect(answer).toMatch(said);
-    expect(next.join('\n')).not.toMatch(/[Rr]efund it|panel/);
-  });
-
   it('paid after a refused delivery: nothing is left to do', async () => {
     const link = await settled().reserve(freshReference());
     const body = event(link, { amount: '100.00' });
@@ -304,22 +255,6 @@ describe('api: why an order is in its state', () => {
     expect(next.join('\n')).toMatch(/Then end this matter: settled attention end \d+ --reason TEXT/);
   });
 
-  it('a late event: shows that it changed nothing', async () => {
-    const { reference, link } = await paidOrder(settled());
-    await deliverAndSee(settled(), link, event(link, { id: 'evt_late', status: 'PENDING' }), 'paid');
-    const { order } = await withEntry(reference, 'delivery', /done: .*rule changes_nothing.*evt_late/);
-    expect(order).toMatchObject({ state: 'paid', flags: [] });
-  });
-
-  it('paid after it expired: says so', async () => {
-    const link = await settled().reserve(freshReference());
-    const expired = `{"id":"evt_x","type":"payment_link.status_changed","data":{"paymentLink":{"id":"pl_${link.reference}","status":"EXPIRED"}}}`;
-    await deliverAndSee(settled(), link, expired, 'expired');
-    expect((await explained(link.reference)).answer).toMatch(/is not paid.*expired/);
-    await deliverAndSee(settled(), link, event(link, { amount: '100.00' }), 'paid');
-    expect((await explained(link.reference)).answer).toMatch(/is paid.*after its link had expired/);
-  });
-
   it.each([
     ['paid', 'INACTIVE', ['Nothing more to do: the order is complete.']],
     ['expired', 'EXPIRED', ['Nothing more to do: the order is complete.']],
@@ -333,13 +268,6 @@ describe('api: why an order is in its state', () => {
     expect(await withEntry(reference, 'delivery', settledEvent)).toMatchObject({ order: { state } });
     const found = await explained(reference);
     expect(found.next).toEqual(next);
-  });
-
-  it('a delivery that came again: counts it', async () => {
-    const { reference, link } = await paidOrder(settled());
-    const body = event(link, { id: 'evt_again', status: 'PENDING' });
-    for (const _ of [1, 2, 3]) expect((await settled().deliver(link, body)).status).toBe(200);
-    await withEntry(reference, 'delivery', /evt_again.*2 times/);
   });
 
   it('an event that names another link: waits for a person, and the order is untouched', async () => {
@@ -533,41 +461,6 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     await check();
     expect(linesOf(await explained(reference, shop.settled), 'attention')).toBe('');
   });
-
-  it('a link that cannot be opened: says what it waits for', async () => {
-    const shop = await startShop();
-    await plan(shop.sandbox, { fault: 'server-error', match: { method: 'POST' }, count: 100 });
-    const opened = openOrder(shop, 'order');
-    const found = await eventually(async () => {
-      const seen = await explained('order', shop.settled);
-      expect(seen.answer).toMatch(/link is not open yet \(service_failed\)/);
-      return seen;
-    });
-    expect(found.next.join('\n')).toMatch(/tries again to open the link at 20|being opened now|as soon as/);
-    expect(found.next.join('\n')).not.toMatch(/paid at once/);
-    await pass(shop, 10_000, 10_000);
-    expect((await opened).status).toBe(202);
-  });
-
-  it('a reference that is taken: says how to adopt its link', async () => {
-    const shop = anyShop();
-    const reference = freshReference();
-    await createLink(shop.sandbox, { externalReference: reference });
-    expect((await openOrder(shop, reference)).status).toBe(409);
-    const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/did not open its payment link: .*settled did not make/);
-    expect(found.next.join('\n')).toMatch(`settled orders adopt ${reference} --id pl_`);
-    expect(linesOf(found, 'attention')).toMatch(/reference_taken/);
-  });
-
-  it('a link in another currency: is withheld, and says why', async () => {
-    const shop = await startShop({ environment: { SETTLED_CURRENCY: 'USD' } });
-    expect((await openOrder(shop, 'order')).status).toBe(422);
-    const found = await explained('order', shop.settled);
-    expect(found.answer).toMatch(/does not show its payment link to the shop: .*in BRL, and the order is in USD\./);
-    expect(found.next.join('\n')).toMatch(/Switch the link off/);
-    expect(linesOf(found, 'attention')).toMatch(/link_withheld/);
-  });
 });
 
 describe('api: whether the shop knows that an order is paid', () => {
@@ -598,22 +491,6 @@ describe('api: whether the shop knows that an order is paid', () => {
       });
     return { app, tried };
   }
-
-  it('told: says when', async () => {
-    const { tried } = await paidWhere(204);
-    const { answer, next } = await tried(/the shop accepted it at 20.*\(attempt 1\)/);
-    expect(answer).toMatch(/ is paid\. .* At 20.*Z, settled told the shop that the order is paid\.$/);
-    expect(next).toEqual(['Nothing more to do: the order is complete.']);
-  });
-
-  it('not told so far: says why, and when settled tells it again', async () => {
-    const { tried } = await paidWhere(500);
-    const { answer, next } = await tried(/attempt 1 failed; the next one is at 20.*shop_refused: /);
-    expect(answer).toMatch(
-      / is paid\. .* has not been told yet that the order is paid\. Telling it has failed once so far: .* 500/,
-    );
-    expect(next).toEqual([expect.stringMatching(/^settled tells the shop that the order is paid at 20.*, in .* s\./)]);
-  });
 
   it('no longer sent: says so, and the command that it shows sends it', async () => {
     const { app, tried } = await paidWhere(410);

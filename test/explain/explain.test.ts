@@ -374,6 +374,38 @@ describe('why: an order whose completion no reading showed', () => {
   });
 });
 
+describe('why: what became of an order', () => {
+  it.each([
+    ['pending', [aFact('pending')], /^Order order-1 is not paid yet\. The customer has begun to pay 100\.00 BRL/],
+    ['expired', [aFact('expired')], /is not paid: its payment link has expired/],
+    ['paid late', [aFact('expired'), aFact('completed')], /is paid\. .*after its link had expired/],
+    [
+      'paid with interest',
+      [aFact('completed', { quoteMoney: stated('112.4') })],
+      /is paid\. The service reported 100\.00 BRL.*the customer paid 112\.40 BRL: the rest is instalment interest/,
+    ],
+    [
+      'paid in another currency',
+      [aFact('completed', { quoteMoney: stated('18.2', 'USD') })],
+      /is paid\. The service reported 100\.00 BRL.*the customer paid 18\.20 USD: the service converts/,
+    ],
+    [
+      'held for a link of more',
+      [aFact('completed', { linkMoney: stated('101.00') })],
+      /: 101\.00 BRL came, 1\.00 BRL more than it asks for \(amount_mismatch\)\. A person must decide\./,
+    ],
+  ])('%s', (_what, facts, words) => {
+    const order = orderAfter(anOrder(), ...facts);
+    expect(told({ order }).answer).toMatch(words);
+    if (order.state === 'paid') expect(told({ order }).next).not.toMatch(/[Rr]efund it|panel/);
+  });
+
+  it('counts how often an event came again', () => {
+    const [entry] = told({ events: [row({ reading: null, eventId: 'evt_again', duplicates: 2 })] }).entries;
+    expect(entry?.details.join('; ')).toMatch(/evt_again.*delivered again 2 times; settled did nothing twice/);
+  });
+});
+
 describe('why: an order held for other money than it asks for', () => {
   const other = { quoteMoney: stated('30.00') };
   it.each([
@@ -655,17 +687,8 @@ describe('what follows for an order that was paid twice', () => {
   it('names the payment that is still to refund, and none that went back', () => {
     const more = ['pay_2', 'pay_3'].map((paymentId) => aFact('completed', { paymentId }));
     const order = orderAfter(orderIn('paid'), ...more, aFact('refunded', { paymentId: 'pay_2' }));
-    const { next } = explain(timeline({ order }), {
-      nowMs: NOW,
-      canAsk: true,
-      canTell: true,
-      headerNames: headerNames('x-service'),
-      isDifferent: false,
-      shopFailures: null,
-      notAnswered: null,
-      unlisted: [],
-    });
-    const advice = next.find((line) => line.startsWith('Refund'));
+    const { next } = told({ order }, true, true);
+    const advice = next.split('\n').find((line) => line.startsWith('Refund'));
     expect(advice).toMatch(/payment pay_3 of 100\.00 BRL\.$/);
     expect(advice).not.toContain('pay_2');
   });
