@@ -33,7 +33,7 @@ const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
 const ROWS_MAX = 10_000;
 
 /** Actions that decide something, so that the reason is kept with each row. */
-const NEEDS_REASON: ReadonlySet<BulkAction> = new Set(['end_attention', 'accept_orders']);
+export const NEEDS_REASON: ReadonlySet<BulkAction> = new Set(['end_attention', 'accept_orders']);
 
 /** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain are never deleted. */
 const SEARCHED = '(a search)';

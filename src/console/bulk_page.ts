@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
+import { type BulkRunDocument, listBulk, NEEDS_REASON, showBulk } from '../api/bulk.ts';
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
@@ -8,7 +8,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions, table } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage } from './listing.ts';
-import { age, badge, count, lasting, time, whole } from './values.ts';
+import { age, badge, count, lasting, type Noun, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
 
 /** Bulk work on all rows of a filter: first a count, then a confirmation, then the progress. */
@@ -19,81 +19,60 @@ type BulkAction = BulkRunDocument['action'];
 type CountDead = (options: ConsoleOptions) => Promise<{ count?: CountDocument | undefined }>;
 
 type Words = {
-  /** The noun for a row, singular and plural. */
-  noun: { one: string; many: string };
+  noun: Noun;
   /** The verb for the action. */
   verb: string;
-  /** The list that its filter narrows, and what the page of that list adds to each filter. */
-  list: string;
-  implied: QueryValues;
-  here: NonNullable<PageParts['here']>;
-  needsReason?: true;
+  /** The list that its filter narrows. */
+  list: '/deliveries' | '/shop' | '/orders' | '/attention';
   /** Only for rows that can become dead again after they were queued again. */
   countDead?: CountDead;
 };
 
 const DEAD = { status: 'dead', count: 'true', limit: '1' };
+/** The list of deliveries has no answers of the API among its rows. */
+const DELIVERED = { kind: 'event' };
+const ORDERS = { one: 'order', many: 'orders' };
 
 const WORDS: Readonly<Record<BulkAction, Words>> = {
   replay_events: {
     noun: { one: 'event', many: 'events' },
     verb: 'replay',
     list: '/deliveries',
-    implied: { kind: 'event' },
-    here: '/deliveries',
-    countDead: (options) => listEvents.load(options, { query: { ...DEAD, kind: 'event' } }),
+    countDead: (options) => listEvents.load(options, { query: { ...DEAD, ...DELIVERED } }),
   },
   resend_notices: {
     noun: { one: 'notice', many: 'notices' },
     verb: 'resend',
     list: '/shop',
-    implied: {},
-    here: '/shop',
     countDead: (options) => listNotices.load(options, { query: DEAD }),
   },
-  check_orders: {
-    noun: { one: 'order', many: 'orders' },
-    verb: 'ask the service about',
-    list: '/orders',
-    implied: {},
-    here: '/orders',
-  },
-  accept_orders: {
-    noun: { one: 'order', many: 'orders' },
-    verb: 'accept the money of',
-    list: '/orders',
-    implied: {},
-    here: '/orders',
-    needsReason: true,
-  },
-  end_attention: {
-    noun: { one: 'matter', many: 'matters' },
-    verb: 'end',
-    list: '/attention',
-    implied: {},
-    here: '/',
-    needsReason: true,
-  },
+  check_orders: { noun: ORDERS, verb: 'ask the service about', list: '/orders' },
+  accept_orders: { noun: ORDERS, verb: 'accept the money of', list: '/orders' },
+  end_attention: { noun: { one: 'matter', many: 'matters' }, verb: 'end', list: '/attention' },
 };
+
+function placeOf({ list }: Words): NonNullable<PageParts['here']> {
+  return list === '/attention' ? '/' : list;
+}
 
 /** The form of the first step, which only counts. `filter`: the list's parameters, as the API takes them. */
 export function bulkForm(view: View, { action, filter }: { action: BulkAction; filter: QueryValues }): Html | null {
   const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
   if (!mayDo(view, 'operator') || names.length === 0) return null;
-  const { noun, verb } = WORDS[action];
-  const fields = Object.fromEntries(names.map((name) => [`filter.${name}`, filter[name] ?? null]));
+  const { noun, verb, list } = WORDS[action];
+  const all = {
+    ...(list === '/deliveries' ? DELIVERED : {}),
+    ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])),
+  };
+  const fields = Object.fromEntries(Object.entries(all).map(([name, value]) => [`filter.${name}`, value]));
   return actionForm(view, {
     id: `bulk-${action}`,
     action: '/v1/bulk',
     summary: `${capital(verb)} all ${noun.many} that this filter lets through`,
     preview: 'settled only counts them first, and changes nothing yet.',
     button: 'Count them',
-    values: { action, ...implied(action), ...fields, preview: 'true' },
+    values: { action, ...fields, preview: 'true' },
   });
-}
-
-function implied(action: BulkAction): QueryValues {
-  return Object.fromEntries(Object.entries(WORDS[action].implied).map(([name, value]) => [`filter.${name}`, value]));
 }
 
 /** The second step: the API's answer to the first form, or the address of the started run. */
@@ -104,12 +83,13 @@ export function bulkAnswer(
 ): Shown {
   if ('run' in document) return { goTo: hrefOf(view, `/bulk/${document.run.id}`) };
   const action = typed.get('action') as BulkAction;
-  const { noun, verb, here, needsReason } = WORDS[action];
+  const { noun, verb, list } = WORDS[action];
+  const here = placeOf(WORDS[action]);
   const { n, isMore } = document.count;
   const counted = count(document.count, noun);
   const values = Object.fromEntries([...typed].filter(([name]) => name !== 'back' && name !== 'preview'));
   const path = view.prefix === '' ? (typed.get('back') ?? '') : (typed.get('back') ?? '').slice(view.prefix.length);
-  const back = html`<p><a href="${hrefOf(view, WORDS[action].list)}">Back to the list</a></p>`;
+  const back = html`<p><a href="${hrefOf(view, list)}">Back to the list</a></p>`;
   const title = `${capital(verb)} ${counted}?`;
   if (n === 0) {
     const body = html`<h1>${capital(verb)}: nothing</h1><p class="lead">The filter lets no ${noun.one} through.</p>${back}`;
@@ -127,7 +107,7 @@ ${actionForm(view, {
     isMore ? ' It takes the newest: start it again for the others.' : null
   }`,
   button: `${capital(verb)} ${counted}`,
-  reason: needsReason === true ? 'required' : 'optional',
+  reason: NEEDS_REASON.has(action) ? 'required' : 'optional',
   values,
   back: path,
 })}${back}`;
@@ -141,7 +121,7 @@ function filterFacts(values: Readonly<Record<string, string>>): (readonly [strin
 
 export async function showBulkRun(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const { run } = await showBulk.load(options, { id: String(request.params.id) });
-  const { noun, verb, here, list, countDead } = WORDS[run.action];
+  const { noun, verb, list, countDead } = WORDS[run.action];
   const dead = (await countDead?.(options))?.count ?? null;
   const isRunning = run.status === 'running';
   const title = `${capital(verb)}: ${count(run.total, noun)}`;
@@ -154,7 +134,7 @@ ${isRunning && mayDo(view, 'operator') ? cancellation(view, run) : null}
 <p class="actions">${isRunning ? html`<a class="button quiet" href="${hrefOf(view, `/bulk/${run.id}`)}">See the progress</a>` : null}
 ${listLink(view, run)}
 <a href="${hrefOf(view, '/bulk')}">All bulk work</a></p>`;
-  return { title, here, body };
+  return { title, here: placeOf(WORDS[run.action]), body };
 }
 
 function runFacts(view: View, run: BulkRunDocument): Html {
@@ -186,7 +166,9 @@ function listLink(view: View, run: BulkRunDocument): Html | null {
 
 /** The filter in the form that the list's page takes. */
 function listQuery({ action, filter }: BulkRunDocument): QueryValues {
-  const given = Object.entries(filter).filter(([name]) => !Object.hasOwn(WORDS[action].implied, name));
+  const given = Object.entries(filter).filter(
+    ([name]) => !(WORDS[action].list === '/deliveries' && Object.hasOwn(DELIVERED, name)),
+  );
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
 }
 

@@ -5,7 +5,7 @@ import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } 
 import { concernOf } from '../domain/matter.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { type Column, definitions, table, tabs } from './components.ts';
+import { type Column, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage, orderLink } from './listing.ts';
@@ -29,10 +29,9 @@ export async function showService(options: ConsoleOptions, view: View): Promise<
   const canAsk = options.asking !== null;
   const content = html`<p class="lead">${summary(view, stats, canAsk)}</p>
 ${matters(view, stats)}
-${budget(view, stats, canAsk)}
 <section><h2>Asked next</h2>${classes(stats)}${queue(view, next)}</section>
 <section><h2>On schedule</h2><p class="soft">settled asks about each link now and then if it hears nothing.</p>${schedule(view, next)}</section>
-<section><h2>Links that settled is opening</h2>${openings(view, next)}</section>`;
+<section><h2>Links that settled is opening</h2><p class="soft">${inOpening(stats)}</p>${openings(view, next)}</section>`;
   return partsOf(view, PATH, content, stats);
 }
 
@@ -66,21 +65,6 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
     rows: ours,
     rowId: ({ kind }) => kind,
   })}</section>`;
-}
-
-function budget(view: View, { api, openings: counts, drift }: StatsDocument, canAsk: boolean): Html | null {
-  if (!canAsk) return null;
-  const { pending = 0, leased = 0, taken = 0 } = counts;
-  const isPaused = api.pausedUntil !== null && Date.parse(api.pausedUntil) > view.nowMs;
-  return definitions([
-    [
-      'API budget',
-      html`<meter min="0" max="${api.slots}" value="${api.slotsInUse}" aria-label="Of the API budget"></meter> ${whole(api.slotsInUse)} of ${whole(api.slots)} requests a minute`,
-    ],
-    ['Pause', isPaused ? html`until ${time(view, api.pausedUntil as string)}` : 'none'],
-    ['Links being opened', `${whole(pending + leased)}${taken > 0 ? `, and ${whole(taken)} wait for a person` : ''}`],
-    ['Differences found', whole(drift)],
-  ]);
 }
 
 const CLASS_WORDS: Readonly<Record<string, string>> = {
@@ -147,6 +131,11 @@ function schedule(view: View, { schedule: rows }: NextRequestsDocument): Html {
     rowId: ({ reference }) => `scheduled-${reference}`,
     empty: 'No link is on the schedule.',
   });
+}
+
+/** All of them: the table has the first. */
+function inOpening({ openings: { pending = 0, leased = 0, taken = 0 } }: StatsDocument): string {
+  return `${whole(pending + leased)}${taken > 0 ? `, and ${whole(taken)} wait for a person` : ''}`;
 }
 
 function openings(view: View, { openings: rows }: NextRequestsDocument): Html {

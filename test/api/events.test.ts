@@ -132,11 +132,6 @@ describe('api: the list of events', () => {
     const { text } = await get(settled(), `/v1/events?reference=${reference}`);
     expect(text).not.toContain('latestPayment');
   });
-
-  it('has no status that events cannot have', async () => {
-    const response = await get(settled(), '/v1/events?status=lost');
-    expect(problem(response, 400, 'invalid_request')).toMatch(/^status: /);
-  });
 });
 
 describe('api: replaying an event', () => {
