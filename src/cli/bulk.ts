@@ -5,20 +5,9 @@ import { HOLD_REASONS } from '../domain/order.ts';
 import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
 import type { Command, Options, Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
-import { type Columns, record, table } from '../terminal/table.ts';
+import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
-import {
-  EVENT_OPTIONS,
-  listRows,
-  moreLine,
-  NOTICE_OPTIONS,
-  ORDER_OPTIONS,
-  PAGE_OPTIONS,
-  queryOf,
-  SINCE,
-  thereAre,
-  UNTIL,
-} from './lists.ts';
+import { EVENT_OPTIONS, listCommand, NOTICE_OPTIONS, ORDER_OPTIONS, queryOf, SINCE, thereAre, UNTIL } from './lists.ts';
 
 /** The commands that start work on all rows of a filter, which the server carries out in the background. */
 
@@ -44,7 +33,8 @@ function startCommand({ name, action, about, options, example }: Start): Command
     async run({ options: { 'dry-run': preview, reason, ...filters }, server }) {
       const filter = queryOf(filters);
       if (Object.keys(filter).length === 0) {
-        throw new UsageError(`\`settled bulk ${name}\` needs at least one of: ${optionNames(options)}.`);
+        const any = Object.keys(options).map((option) => `--${option}`);
+        throw new UsageError(`\`settled bulk ${name}\` needs at least one of: ${any.join(', ')}.`);
       }
       const answer = await server().post<RunAnswer | { count: CountDocument }>('/v1/bulk', {
         action,
@@ -66,12 +56,6 @@ const ROWS_OF: Readonly<Record<BulkRunDocument['action'], string>> = {
   accept_orders: 'order',
   end_attention: 'matter',
 };
-
-function optionNames(options: Options): string {
-  return Object.keys(options)
-    .map((option) => `--${option}`)
-    .join(', ');
-}
 
 export const bulkReplay = startCommand({
   name: 'replay',
@@ -121,29 +105,22 @@ export const bulkEnd = startCommand({
   example: '--kind link_missing --reason "looked at all of them"',
 });
 
-export const bulkList = defineCommand({
+export const bulkList = listCommand<BulkRunDocument>({
   usage: 'bulk list',
   about: 'list bulk runs, the newest first, and how far they are',
-  options: PAGE_OPTIONS,
-  async run({ options, server }) {
-    const { rows, more } = await listRows<BulkRunDocument>(server(), 'bulk', {}, options);
-    return {
-      data: { runs: rows, more },
-      lines: [...table(rows, COLUMNS, { nothing: 'There are no bulk runs.' }), ...moreLine(more)],
-    };
+  list: 'bulk',
+  nothing: 'There are no bulk runs.',
+  columns: {
+    id: 'id',
+    started: 'startedAt',
+    action: 'action',
+    filter: ({ filter }) => filterWords(filter),
+    by: 'by',
+    status: 'status',
+    done: ({ done, total }) => `${done} of ${total}`,
+    'ends about': 'expectedEndAt',
   },
 });
-
-const COLUMNS: Columns<BulkRunDocument> = {
-  id: 'id',
-  started: 'startedAt',
-  action: 'action',
-  filter: ({ filter }) => filterWords(filter),
-  by: 'by',
-  status: 'status',
-  done: ({ done, total }) => `${done} of ${total}`,
-  'ends about': 'expectedEndAt',
-};
 
 function filterWords(filter: BulkRunDocument['filter']): string {
   return Object.entries(filter)

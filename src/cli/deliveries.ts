@@ -5,26 +5,18 @@ import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import { readGivenFile, wholeNumber } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { type Block, verbatim } from '../terminal/output.ts';
-import { type Columns, record, table } from '../terminal/table.ts';
+import { record } from '../terminal/table.ts';
 import { systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { readSecret, SECRET_OPTIONS } from './links.ts';
-import {
-  EVENT_OPTIONS,
-  faultWords,
-  LIST_OPTIONS,
-  list,
-  REJECTION_OPTIONS,
-  repeatCommand,
-  statusWords,
-} from './lists.ts';
+import { EVENT_OPTIONS, faultWords, listCommand, REJECTION_OPTIONS, repeatCommand, statusWords } from './lists.ts';
 import { orderPath } from './orders.ts';
 
 /** The commands about what the service said: events, which settled recorded, and deliveries that it refused. */
 
-export const eventsList = defineCommand({
+export const eventsList = listCommand<EventDocument>({
   usage: 'events list',
   about: 'list recorded events, the newest first',
   details: [
@@ -33,22 +25,19 @@ export const eventsList = defineCommand({
     "What the service's API answered is listed too: its type is why it was asked.",
   ],
   examples: ['settled events list --status dead', 'settled events list --order order-8001 --since 3d'],
-  options: { ...EVENT_OPTIONS, ...LIST_OPTIONS },
-  run: (call) => list(call, 'events', eventTable),
-});
-
-function eventTable(events: readonly EventDocument[]): Block[] {
-  const columns: Columns<EventDocument> = {
+  options: EVENT_OPTIONS,
+  list: 'events',
+  nothing: 'No such events.',
+  columns: {
     id: 'id',
     received: 'receivedAt',
     order: 'reference',
     type: 'type',
-    status: (event) => statusWords(event, 'in work'),
+    status: statusWords,
     result: ({ fault, rule, outcome }) => fault?.code ?? rule ?? outcome,
     'event id': 'eventId',
-  };
-  return table(events, columns, { nothing: 'No such events.' });
-}
+  },
+});
 
 export const eventsShow = defineCommand({
   usage: 'events show ID',
@@ -65,7 +54,7 @@ export const eventsShow = defineCommand({
       type: event.type,
       received: event.receivedAt,
       signed: new Date(Number(event.timestamp)).toISOString(),
-      status: statusWords(event, 'in work'),
+      status: statusWords(event),
       outcome: event.outcome,
       rule: event.rule,
       attempts: event.attempt,
@@ -97,7 +86,7 @@ export const eventsReplay = repeatCommand({
   result: () => 'pending: it is settled again now',
 });
 
-export const rejections = defineCommand({
+export const rejections = listCommand<RejectionDocument>({
   usage: 'rejections',
   about: 'list the deliveries that were refused as not authentic, by order and reason',
   details: [
@@ -105,16 +94,12 @@ export const rejections = defineCommand({
     'docs/errors.md explains the reasons; `settled verify` finds the cause of a captured delivery.',
   ],
   examples: ['settled rejections --order order-8001'],
-  options: { ...REJECTION_OPTIONS, ...LIST_OPTIONS },
-  run: (call) => list(call, 'rejections', rejectionLines),
+  options: REJECTION_OPTIONS,
+  list: 'rejections',
+  nothing: 'No delivery was refused.',
+  columns: { order: 'reference', reason: 'reason', times: 'count', first: 'firstAt', last: 'lastAt' },
+  below: ({ diagnosis }) => diagnosis?.answer ?? null,
 });
-
-/** The table, with what is known of a refusal below its line. */
-function rejectionLines(rows: readonly RejectionDocument[]): Block[] {
-  const columns = { order: 'reference', reason: 'reason', times: 'count', first: 'firstAt', last: 'lastAt' } as const;
-  const below = ({ diagnosis }: RejectionDocument) => diagnosis?.answer ?? null;
-  return table(rows, columns, { nothing: 'No delivery was refused.', below });
-}
 
 export const verifyDelivery = defineCommand({
   usage: 'verify',

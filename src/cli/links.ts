@@ -10,7 +10,7 @@ import { openProgress, type Progress } from '../terminal/process.ts';
 import { type Columns, record, table } from '../terminal/table.ts';
 import { type Clock, inWords, stayAlive } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
-import type { ServerApi } from './connection.ts';
+import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 
 /** The commands about links: those that you make at the service yourself, and asking the service about every link. */
@@ -155,12 +155,9 @@ async function newestEvent(server: ServerApi): Promise<number> {
 /** `answers`: of each link the newest that brought news, else the newest. */
 type Waited = { answers: EventDocument[]; unanswered: number; seconds: number };
 
-const POLL_MS = { first: 250, most: 2_000 } as const;
+const POLL_MS = { first: 250, most: 5_000 } as const;
 /** After none is left to ask about, requests may still be under way: each ends within 10 s. */
 const UNDER_WAY_MS = 12_000;
-/** The budget is spent in bursts: before this, the server's own estimate is the better one. */
-const MEASURED_AFTER_MS = 90_000;
-
 type Waiting = { clock: Clock; before: number; show: (progress: Progress) => Promise<void> };
 
 /**
@@ -173,30 +170,23 @@ async function untilAsked(
   { clock, before, show }: Waiting,
 ): Promise<Waited> {
   const startMs = clock.nowMs();
-  const answers = new Map<string, EventDocument>();
-  let [after, changedMs, delayMs] = [before, startMs, POLL_MS.first as number];
+  let [answers, changedMs, delayMs] = [new Map<string, EventDocument>(), startMs, POLL_MS.first as number];
   const release = stayAlive();
   try {
-    await show({ words: wordsOf(0, links), leftMs: etaSeconds * 1_000 });
     for (;;) {
+      const leftMs = (etaSeconds * 1_000 * (links - answers.size)) / links;
       const askedMs = clock.nowMs() - startMs;
       const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
+      await show({ words: `asked about ${answers.size} of ${inNumber(links, 'link')}${noteOf(stats)}`, leftMs });
       const isDue = stats.checksLagSeconds.janitor !== undefined && stats.checksLagSeconds.janitor * 1_000 >= askedMs;
       const known = answers.size;
-      after = await readAnswers(server, after, answers);
+      answers = await readAnswers(server, before);
       const nowMs = clock.nowMs();
       if (isDue || answers.size > known) changedMs = nowMs;
-      const seconds = (nowMs - startMs) / 1_000;
       if (answers.size >= links || nowMs - changedMs > UNDER_WAY_MS) {
         const unanswered = Math.max(0, links - answers.size);
-        return { answers: [...answers.values()], unanswered, seconds };
+        return { answers: [...answers.values()], unanswered, seconds: (nowMs - startMs) / 1_000 };
       }
-      const left = (links - answers.size) / links;
-      const leftMs =
-        nowMs - startMs < MEASURED_AFTER_MS || answers.size === 0
-          ? etaSeconds * 1_000 * left
-          : ((nowMs - startMs) / answers.size) * (links - answers.size);
-      await show({ words: wordsOf(answers.size, links) + noteOf(stats), leftMs });
       await new Promise<void>((resolve) => void clock.after(delayMs, resolve));
       delayMs = Math.min(POLL_MS.most, delayMs * 1.5);
     }
@@ -205,45 +195,27 @@ async function untilAsked(
   }
 }
 
-function wordsOf(asked: number, links: number): string {
-  return `asked about ${asked} of ${inNumber(links, 'link')}`;
-}
-
 function noteOf({ api }: StatsDocument): string {
   return api.pausedUntil === null ? '' : `, and the service lets settled wait until ${api.pausedUntil}`;
 }
 
-/**
- * Adds the answers that were recorded after the event of this number and are settled; returns the number to go on from:
- * the last before one that is not settled yet.
- */
-async function readAnswers(server: ServerApi, after: number, answers: Map<string, EventDocument>): Promise<number> {
-  const rows: EventDocument[] = [];
-  let cursor: string | undefined;
+/** The settled answers that were recorded after the event of this number, by their links. */
+async function readAnswers(server: ServerApi, before: number): Promise<Map<string, EventDocument>> {
+  const answers = new Map<string, EventDocument>();
+  let query: Query = { limit: 200 };
   for (;;) {
-    const page = await server.get<{ events: EventDocument[]; nextCursor: string | null }>('/v1/events', {
-      limit: 200,
-      cursor,
-    });
-    rows.push(...page.events.filter(({ id }) => Number(id) > after));
-    cursor = page.nextCursor ?? undefined;
-    const isPast = page.events.some(({ id }) => Number(id) <= after);
-    if (isPast || cursor === undefined) break;
+    const page = await server.get<{ events: EventDocument[]; nextCursor: string | null }>('/v1/events', query);
+    for (const row of page.events) {
+      if (Number(row.id) <= before) return answers;
+      const isSettled = row.status === 'done' || row.status === 'dead';
+      if (row.reading === null || row.linkId === null || !isSettled) continue;
+      // A link may be asked about for two reasons, and an answer is news only once: the newest of a link, or its news.
+      const known = answers.get(row.linkId);
+      if (known === undefined || (isNews(row) && !isNews(known))) answers.set(row.linkId, row);
+    }
+    if (page.nextCursor === null) return answers;
+    query = { limit: 200, cursor: page.nextCursor };
   }
-  const oldestFirst = rows.reverse();
-  let isBehind = false;
-  let next = after;
-  for (const row of oldestFirst) {
-    const isReading = row.reading !== null && row.linkId !== null;
-    const isSettled = row.status === 'done' || row.status === 'dead';
-    const known = isReading ? answers.get(row.linkId as string) : undefined;
-    // A link may be asked about for two reasons: what was news at first is none afterwards.
-    const isBetter = known === undefined || isNews(row) || !isNews(known);
-    if (isReading && isSettled && isBetter) answers.set(row.linkId as string, row);
-    isBehind ||= isReading && !isSettled;
-    if (!isBehind) next = Number(row.id);
-  }
-  return next;
 }
 
 const isNews = ({ outcome }: EventDocument): boolean => outcome === 'applied' || outcome === 'held';

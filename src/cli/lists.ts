@@ -10,16 +10,16 @@ import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { KEPT_REASONS } from '../domain/rejection.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { countWords, inNumber } from '../explain/glossary.ts';
-import { type Command, type Report, wholeNumber } from '../terminal/command.ts';
+import { type Command, type Definition, type Options, type Report, wholeNumber } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import type { Block } from '../terminal/output.ts';
-import { table } from '../terminal/table.ts';
+import { type Columns, table } from '../terminal/table.ts';
 import { systemClock } from '../work/clock.ts';
-import { defineCommand } from './command.ts';
+import { type Around, defineCommand, type SettledCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';
 import { EXIT, failure, Refusal } from './exit.ts';
 
-/** What the commands that list have in common: their filters, which become those of the API, and their pages; and what repeats something for rows. */
+/** What the commands that list have in common: their filters and pages; and what repeats something for rows. */
 
 /** Options of every command that lists. */
 export const PAGE_OPTIONS = {
@@ -120,9 +120,10 @@ function timeOf(option: string, given: string): string {
 
 type Row = EventDocument | NoticeDocument;
 
-/** `leased`: what a person calls that status. */
-export function statusWords({ status }: Row, leased: string): string {
-  return status === 'leased' ? leased : status;
+/** A row that a worker holds is being sent, or settled. */
+export function statusWords(row: Row): string {
+  if ('superseded' in row && row.superseded) return 'superseded';
+  return row.status !== 'leased' ? row.status : 'superseded' in row ? 'being sent' : 'in work';
 }
 
 export function faultWords({ fault }: Row): string | null {
@@ -131,25 +132,61 @@ export function faultWords({ fault }: Row): string | null {
 
 type ListName = 'orders' | 'events' | 'notices' | 'rejections' | 'attention' | 'audit' | 'bulk';
 
-/** Runs a command that only lists: `lines` shows the rows to a person. */
+/** A list of the API, and its table. `options` are filters. */
+type Listing<R> = Omit<Definition<Options, Around>, 'run'> & {
+  list: ListName;
+  columns: Columns<R> | ((rows: readonly R[], page: Record<string, unknown>) => Columns<R>);
+  /** What stands in place of a table without rows. */
+  nothing: string;
+  /** What is said of a row below it. */
+  below?: (row: R) => string | null;
+  /** What is said below the table of what the answer has beside its rows. */
+  after?: (page: Record<string, unknown>) => Block[];
+};
+
+const NOT_COUNTED: ReadonlySet<ListName> = new Set(['audit', 'bulk']);
+
+/** A command that lists rows of one kind. */
+export function listCommand<R>({ options = {}, ...listing }: Listing<R>): SettledCommand {
+  return defineCommand({
+    ...listing,
+    options: { ...options, ...(NOT_COUNTED.has(listing.list) ? PAGE_OPTIONS : LIST_OPTIONS) },
+    run: ({ options, server }) => list(server(), listing, options as ListOptions),
+  });
+}
+
+export type Listed<R> = Pick<Listing<R>, 'list' | 'columns' | 'nothing' | 'below' | 'after'>;
+
+/** The rows that the options select. */
 export async function list<R>(
-  { options, server }: { options: ListOptions; server: () => ServerApi },
-  name: ListName,
-  lines: (rows: R[]) => Block[],
+  server: ServerApi,
+  { list: name, columns, nothing, below = () => null, after = () => [] }: Listed<R>,
+  options: ListOptions,
 ): Promise<Report> {
-  const { rows, more, page } = await listRows<R>(server(), name, queryOf(options), options);
-  const count = page.count as CountDocument | undefined;
+  const { rows, more, page } = await listRows<R>(server, name, queryOf(options), options);
+  const { count, ...beside } = page as { count?: CountDocument };
+  const counted = count === undefined ? [] : ['', thereAre(count, name.replace(/s$/, ''))];
   return {
-    data: { [name]: rows, more, ...(count === undefined ? {} : { count }) },
-    lines: [...lines(rows), ...countLine(count, name.replace(/s$/, '')), ...moreLine(more)],
+    data: { [keyOf(name)]: rows, more, ...(count === undefined ? {} : { count }), ...beside },
+    lines: [
+      ...table(rows, typeof columns === 'function' ? columns(rows, beside) : columns, { nothing, below }),
+      ...counted,
+      ...moreLine(more),
+      ...after(beside),
+    ],
   };
+}
+
+/** Where the answer has the rows. */
+function keyOf(name: ListName): string {
+  return name === 'bulk' ? 'runs' : name;
 }
 
 const LIMIT = 50;
 /** The server's own limit of a page. */
 const PAGE_MAX = 200;
 
-/** Follows a list page by page until there are as many rows as the options ask for. `page` is the last one. */
+/** Follows a list page by page until there are as many rows as the options ask for. `page`: what the last has beside them. */
 export async function listRows<R>(
   server: ServerApi,
   name: ListName,
@@ -166,16 +203,13 @@ export async function listRows<R>(
     const asked = { ...query, limit: left, cursor, count: cursor === undefined ? query.count : undefined };
     const page: Record<string, unknown> = await server.get(`/v1/${name}`, asked);
     count ??= page.count;
-    rows.push(...(page[name === 'bulk' ? 'runs' : name] as R[]));
-    cursor = (page.nextCursor as string | null) ?? undefined;
-    if (cursor === undefined || rows.length >= most)
-      return { rows, more: cursor !== undefined, page: { ...page, count } };
+    const { [keyOf(name)]: its, nextCursor, ...beside } = page;
+    rows.push(...(its as R[]));
+    cursor = (nextCursor as string | null) ?? undefined;
+    if (cursor === undefined || rows.length >= most) {
+      return { rows, more: cursor !== undefined, page: count === undefined ? beside : { ...beside, count } };
+    }
   }
-}
-
-/** How many rows the filters let through, if that was asked. `one`: what one of them is called. */
-export function countLine(count: CountDocument | undefined, one: string): string[] {
-  return count === undefined ? [] : ['', thereAre(count, one)];
 }
 
 /** `There is 1 order.`, `There are more than 1 000 orders.` */

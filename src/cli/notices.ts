@@ -1,31 +1,18 @@
-import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument, NoticeWithBody, ShopDocument } from '../api/notices.ts';
 import { inARow } from '../explain/shop_status.ts';
 import { type Block, printable, verbatim } from '../terminal/output.ts';
-import { type Columns, record, table } from '../terminal/table.ts';
+import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
-import type { Query, ServerApi } from './connection.ts';
-import {
-  countLine,
-  faultWords,
-  LIST_OPTIONS,
-  listRows,
-  moreLine,
-  NOTICE_OPTIONS,
-  queryOf,
-  repeatCommand,
-  statusWords,
-} from './lists.ts';
+import { faultWords, listCommand, NOTICE_OPTIONS, repeatCommand, statusWords } from './lists.ts';
 
 /** The commands about notices: what settled tells the shop. */
 
-export const noticesList = defineCommand({
+export const noticesList = listCommand<NoticeDocument>({
   usage: 'notices list',
   about: 'list what settled tells the shop, the newest first',
   details: [
     'pending: it waits for its next attempt, or until the shop was told an earlier notice of its order.',
-    'Those that are being sent at this moment (leased) are shown among the pending ones.',
-    'done: the shop took it.',
+    'leased (being sent): settled sends it at this moment. done: the shop took it.',
     'dead: settled gave it up after 7 days, or because the shop answered 410, and does not retry it.',
     'So is news about money that the shop refused, once it took later news about money of the order.',
     'superseded: the shop refused it, and then took news about money of its order, so it is not sent any more.',
@@ -35,42 +22,23 @@ export const noticesList = defineCommand({
     'Without SETTLED_SHOP_URL nothing is sent: the shop reads the feed.',
   ],
   examples: ['settled notices list --status dead', 'settled notices list --order order-8001'],
-  options: { ...NOTICE_OPTIONS, ...LIST_OPTIONS },
-  async run({ options, server }) {
-    const query = queryOf(options);
-    const connection = server();
-    const beingSent = () => (options.status === 'pending' ? listBeingSent(connection, query) : []);
-    const before = await beingSent();
-    const { rows, more, page } = await listRows<NoticeDocument>(connection, 'notices', query, options);
-    const notices = newestFirst([...before, ...rows, ...(await beingSent())]);
-    const shop = page.shop as ShopDocument;
-    const count = page.count as CountDocument | undefined;
-    const lines = [
-      ...noticeTable(notices, shop),
-      ...countLine(count, 'notice'),
-      ...moreLine(more),
-      '',
-      ...shopLines(shop),
-    ];
-    return { data: { notices, more, ...(count === undefined ? {} : { count }), shop }, lines };
-  },
+  options: NOTICE_OPTIONS,
+  list: 'notices',
+  nothing: 'No such notices.',
+  columns: (_, { shop }) => ({
+    id: 'id',
+    created: 'createdAt',
+    order: 'reference',
+    type: 'type',
+    status: statusWords,
+    attempts: 'attempt',
+    'last answer': lastAnswer,
+    // settled sends the notices of an order one at a time.
+    next: ({ status, dueAt }) =>
+      status !== 'pending' ? null : shop === null ? 'feed only' : (dueAt ?? 'after an earlier one'),
+  }),
+  after: ({ shop }) => ['', ...shopLines(shop as ShopDocument)],
 });
-
-/** Those being sent are few: as many as there are connections to the shop. */
-async function listBeingSent(server: ServerApi, query: Query): Promise<NoticeDocument[]> {
-  return (await listRows<NoticeDocument>(server, 'notices', { ...query, status: 'leased' }, { all: true })).rows;
-}
-
-/** Each notice once, as it was read last: one that was claimed, or given back, between two lists is in several or in one. */
-function newestFirst(notices: readonly NoticeDocument[]): NoticeDocument[] {
-  const byId = new Map(notices.map((notice) => [notice.id, notice]));
-  return [...byId.values()].sort((one, other) => keyOf(other) - keyOf(one));
-}
-
-/** Ids begin with the number of the notice: msg_12_… */
-function keyOf({ id }: NoticeDocument): number {
-  return Number(id.split('_')[1]);
-}
 
 /** In the words of `settled doctor`. */
 function shopLines(shop: ShopDocument): Block[] {
@@ -84,20 +52,6 @@ function shopLines(shop: ShopDocument): Block[] {
   return [sent, `The shop takes none: ${failed}. What to do: settled doctor`];
 }
 
-function noticeTable(notices: readonly NoticeDocument[], shop: ShopDocument): Block[] {
-  const columns: Columns<NoticeDocument> = {
-    id: 'id',
-    created: 'createdAt',
-    order: 'reference',
-    type: 'type',
-    status: (notice) => (notice.superseded ? 'superseded' : statusWords(notice, 'being sent')),
-    attempts: 'attempt',
-    'last answer': lastAnswer,
-    next: (notice) => (notice.status !== 'pending' ? null : shop === null ? 'feed only' : nextAttempt(notice, notices)),
-  };
-  return table(notices, columns, { nothing: 'No such notices.' });
-}
-
 const ANSWER_COLUMNS = 40;
 
 /** What the shop answered last, on one line; why there was no answer; null before the first attempt. */
@@ -106,17 +60,6 @@ function lastAnswer({ answer, fault }: NoticeDocument): string | null {
   const said = printable(`${answer.status} ${answer.body.replace(/\s+/g, ' ')}`.trim());
   const characters = [...said];
   return characters.length <= ANSWER_COLUMNS ? said : `${characters.slice(0, ANSWER_COLUMNS - 1).join('')}…`;
-}
-
-/** The time of the next attempt, or what it waits for: settled sends the notices of an order one at a time. */
-function nextAttempt({ dueAt, reference }: NoticeDocument, shown: readonly NoticeDocument[]): string {
-  if (dueAt !== null) return dueAt;
-  const turn = shown.find(
-    (other) =>
-      other.reference === reference &&
-      (other.status === 'leased' || (other.status === 'pending' && other.dueAt !== null)),
-  );
-  return turn === undefined ? 'after another one' : `waits for ${turn.id}`;
 }
 
 export const noticesShow = defineCommand({
@@ -133,7 +76,7 @@ export const noticesShow = defineCommand({
       'order version': notice.version,
       type: notice.type,
       created: notice.createdAt,
-      status: notice.superseded ? 'superseded' : statusWords(notice, 'being sent'),
+      status: statusWords(notice),
       attempts: notice.attempt,
       'next attempt': notice.dueAt,
       ended: notice.endedAt,

@@ -3,7 +3,7 @@ import { type Environment, TARGET_NAMES, targetEnvironment } from '../config/env
 import { type ShownSetting, showConfig as settingsOf } from '../config/shown.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
-import { type Block, inBytes, jsonLine, padded, printable, width, wrap } from '../terminal/output.ts';
+import { type Block, hanging, inBytes, jsonLine, padded, printable, width } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
 import { hereTime, paint, type Screen, toneOf } from '../terminal/screen.ts';
 import { type Columns, record, table } from '../terminal/table.ts';
@@ -84,53 +84,33 @@ function stopping({ url }: ServerApi): Fault {
   );
 }
 
-const WHAT_COLUMNS = 11;
-const ORDER_COLUMNS_MAX = 40;
+const ORDER_COLUMNS = { first: 12, most: 40 } as const;
 /** A narrower terminal shows only the time of day, in UTC. */
 const WIDE_COLUMNS = 100;
-/** A detail that is given fewer columns is left for the terminal to break. */
-const DETAIL_COLUMNS_MIN = 16;
-
-function timeOfDay(at: string): string {
-  return at.replace(/^[\d-]+T/, '');
-}
 
 /**
- * Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. A
+ * Returns what shows a line to a person; the headings stand above the first, which says that the connection stands. A wide
  * terminal shows the time of this machine's clock beside UTC.
  */
 function columns(screen: Screen): (line: Line) => string {
-  let orderColumns = 12;
+  let orderColumns: number = ORDER_COLUMNS.first;
   let isFirst = true;
-  const isLocal = screen.columns !== null && hereTime(screen.nowMs()) !== null;
   const isNarrow = screen.columns !== null && screen.columns < WIDE_COLUMNS;
-  const row = ([at, here]: readonly [string, string], what: string, order: string, detail: string) => {
-    orderColumns = Math.max(orderColumns, Math.min(width(order), ORDER_COLUMNS_MAX));
-    const times = isNarrow
-      ? [padded(timeOfDay(at), 13)]
-      : isLocal
-        ? [padded(at, 24), padded(here, 8)]
-        : [padded(at, 24)];
-    const before = [...times, padded(what, WHAT_COLUMNS), padded(order, orderColumns)].join('  ');
-    const indent = width(before) + 2;
-    const room = (screen.columns ?? Number.POSITIVE_INFINITY) - indent;
-    const [first = '', ...more] = room < DETAIL_COLUMNS_MIN ? [detail] : wrap(detail, room);
-    const shown = before.replace(what, paint(screen, toneOf('what', what), what));
-    return `${[`${shown}  ${first}`.trimEnd(), ...more.map((line) => ' '.repeat(indent) + line)].join('\n')}\n`;
+  const isLocal = screen.columns !== null && !isNarrow && hereTime(screen.nowMs()) !== null;
+  const row = (at: string, here: string, what: string, order: string, detail: string) => {
+    orderColumns = Math.max(orderColumns, Math.min(width(order), ORDER_COLUMNS.most));
+    const time = isNarrow ? padded(at.replace(/^[\d-]+T/, ''), 13) : padded(at, 24);
+    const shown = paint(screen, toneOf('what', what), what);
+    const before = [time, ...(isLocal ? [padded(here, 8)] : []), padded(shown, 11), padded(order, orderColumns), ''];
+    return `${hanging(screen, before.join('  '), detail).join('\n')}\n`;
   };
   return (line) => {
-    const heading = isFirst
-      ? `${paint(screen, 'strong', row(['TIME', 'HERE'], 'WHAT', 'ORDER', 'DETAIL').trimEnd())}\n`
-      : '';
+    const heading = isFirst ? paint(screen, 'strong', row('TIME', 'HERE', 'WHAT', 'ORDER', 'DETAIL')) : '';
     isFirst = false;
     if (line.what === 'alive') return heading;
     const here = hereTime(Date.parse(line.at)) ?? '';
-    return row(
-      [printable(line.at), here],
-      printable(line.what),
-      printable(line.reference ?? '-'),
-      printable(detailOf(line)),
-    );
+    const [at, what, order, detail] = [line.at, line.what, line.reference ?? '-', detailOf(line)].map(printable);
+    return row(at as string, here, what as string, order as string, detail as string);
   };
 }
 

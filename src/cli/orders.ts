@@ -8,10 +8,10 @@ import { parseJsonText } from '../json.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { type Block, printable } from '../terminal/output.ts';
-import { type Columns, record, table } from '../terminal/table.ts';
+import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
-import { capturedWords, LIST_OPTIONS, list, ORDER_OPTIONS, queryOf } from './lists.ts';
+import { capturedWords, LIST_OPTIONS, type Listed, list, ORDER_OPTIONS, queryOf } from './lists.ts';
 import { timelineLines } from './timeline.ts';
 
 /** The commands about one order, and the list of orders. */
@@ -84,47 +84,44 @@ export const ordersList = defineCommand({
     'settled orders list --paid-since 30d --csv',
   ],
   options: { ...ORDER_OPTIONS, ...LIST_OPTIONS, csv: { about: 'print all of them as CSV, for a spreadsheet' } },
-  async run(call) {
-    const { csv, ...options } = call.options;
-    if (csv === undefined) {
-      return list(call, 'orders', (orders: ListedOrderDocument[]) =>
-        table(orders, columnsOf(orders), { nothing: 'No such orders.' }),
-      );
-    }
-    if (call.json || options.limit !== undefined || options.all !== undefined || options.count !== undefined) {
+  async run({ options: { csv, ...options }, server, json, screen, print }) {
+    if (csv === undefined) return list(server(), ORDERS, options);
+    if (json || options.limit !== undefined || options.all !== undefined || options.count !== undefined) {
       throw new UsageError(
         '--csv prints all orders as CSV: it goes with filters, and not with --json, --limit, --all or --count.',
       );
     }
-    for await (const line of call.server().follow('/v1/orders.csv', queryOf(options), new AbortController().signal)) {
+    for await (const line of server().follow('/v1/orders.csv', queryOf(options), new AbortController().signal)) {
       // A file has what the server wrote.
-      const shown = call.screen.columns === null ? line : printable(line.replace(/\r$/, ''));
-      if (!(await call.print(`${shown}\n`))) break;
+      const shown = screen.columns === null ? line : printable(line.replace(/\r$/, ''));
+      if (!(await print(`${shown}\n`))) break;
     }
     return EXIT.ok;
   },
 });
-
-/** Who paid is a column of its own if it is known of any order. */
-function columnsOf(orders: readonly ListedOrderDocument[]): Columns<ListedOrderDocument> {
-  return orders.some((order) => buyerOf(order) !== null)
-    ? { ...COLUMNS, customer: (order) => buyerOf(order)?.email ?? buyerOf(order)?.name ?? null }
-    : COLUMNS;
-}
 
 /** The customer of the payment or, if the service named none, the shop's. */
 function buyerOf({ payment, customer }: ListedOrderDocument): OrderDocument['customer'] {
   return payment?.customer ?? customer;
 }
 
-const COLUMNS: Columns<ListedOrderDocument> = {
-  reference: 'reference',
-  state: ({ state, hold, holds }) => (hold === null ? state : `${state}: ${unique(holds.map(({ reason }) => reason))}`),
-  asked: amountIn,
-  captured: capturedWords,
-  created: 'createdAt',
-  paid: 'paidAt',
-  'flags and matters': ({ flags, attention }) => unique([...flags, ...attention]),
+const ORDERS: Listed<ListedOrderDocument> = {
+  list: 'orders',
+  nothing: 'No such orders.',
+  columns: (orders) => ({
+    reference: 'reference',
+    state: ({ state, hold, holds }) =>
+      hold === null ? state : `${state}: ${unique(holds.map(({ reason }) => reason))}`,
+    asked: amountIn,
+    captured: capturedWords,
+    created: 'createdAt',
+    paid: 'paidAt',
+    'flags and matters': ({ flags, attention }) => unique([...flags, ...attention]),
+    // Who paid is a column if it is known of any order.
+    ...(orders.some((order) => buyerOf(order) !== null)
+      ? { customer: (order) => buyerOf(order)?.email ?? buyerOf(order)?.name ?? null }
+      : {}),
+  }),
 };
 
 function unique(words: readonly string[]): string {

@@ -4,17 +4,9 @@ import { PERSON_ROLES } from '../domain/access.ts';
 import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
-import { listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
+import { list, PAGE_OPTIONS } from './lists.ts';
 
 /** The commands about people: their tokens and sessions, signing in, and what they did. */
-
-const TOKEN_COLUMNS: Columns<TokenDocument> = {
-  name: 'name',
-  role: 'role',
-  made: 'createdAt',
-  expires: 'expiresAt',
-  revoked: 'revokedAt',
-};
 
 export const tokensAdd = defineCommand({
   usage: 'tokens add NAME',
@@ -42,14 +34,31 @@ export const tokensAdd = defineCommand({
   },
 });
 
-export const tokensList = defineCommand({
-  usage: 'tokens list',
-  about: 'list named tokens, revoked ones last',
-  async run({ server }) {
-    const answer = await server().get<{ tokens: TokenDocument[] }>('/v1/tokens');
-    return { data: answer, lines: table(answer.tokens, TOKEN_COLUMNS, { nothing: 'There are no named tokens.' }) };
-  },
-});
+/** A command that shows a list which the API gives as a whole. */
+function wholeList<R>(name: 'tokens' | 'sessions', about: string, columns: Columns<R>, nothing: string) {
+  return defineCommand({
+    usage: `${name} list`,
+    about,
+    async run({ server }) {
+      const answer = await server().get<Record<string, R[]>>(`/v1/${name}`);
+      return { data: answer, lines: table(answer[name] ?? [], columns, { nothing }) };
+    },
+  });
+}
+
+export const tokensList = wholeList<TokenDocument>(
+  'tokens',
+  'list named tokens, revoked ones last',
+  { name: 'name', role: 'role', made: 'createdAt', expires: 'expiresAt', revoked: 'revokedAt' },
+  'There are no named tokens.',
+);
+
+export const sessionsList = wholeList<SessionDocument>(
+  'sessions',
+  'list the browsers that are signed in to the console',
+  { id: 'id', name: 'name', role: 'role', 'signed in': 'createdAt', used: 'usedAt' },
+  'No browser is signed in.',
+);
 
 export const tokensRevoke = defineCommand({
   usage: 'tokens revoke NAME',
@@ -59,23 +68,6 @@ export const tokensRevoke = defineCommand({
     const path = `/v1/tokens/${encodeURIComponent(name)}/revoke`;
     const answer = await server().post<{ token: TokenDocument }>(path);
     return { data: answer, lines: [`The token of ${name} is revoked.`] };
-  },
-});
-
-const SESSION_COLUMNS: Columns<SessionDocument> = {
-  id: 'id',
-  name: 'name',
-  role: 'role',
-  'signed in': 'createdAt',
-  used: 'usedAt',
-};
-
-export const sessionsList = defineCommand({
-  usage: 'sessions list',
-  about: 'list the browsers that are signed in to the console',
-  async run({ server }) {
-    const answer = await server().get<{ sessions: SessionDocument[] }>('/v1/sessions');
-    return { data: answer, lines: table(answer.sessions, SESSION_COLUMNS, { nothing: 'No browser is signed in.' }) };
   },
 });
 
@@ -140,8 +132,7 @@ export const audit = defineCommand({
       const lines = [detail, `Verified: ${rows}. Head: ${verified.head}`];
       return { data: verified, lines, exit: isWhole ? EXIT.ok : EXIT.refused };
     }
-    const { rows, more } = await listRows<AuditDocument>(server(), 'audit', { actor, subject }, page);
-    const lines = [...table(rows, AUDIT_COLUMNS, { nothing: 'No changes so far.' }), ...moreLine(more)];
-    return { data: { audit: rows, more }, lines };
+    const listed = { list: 'audit', columns: AUDIT_COLUMNS, nothing: 'No changes so far.' } as const;
+    return list(server(), listed, { actor, subject, ...page });
   },
 });
