@@ -46,21 +46,12 @@ import { migrateDatabase, serve } from './serve.ts';
  * dispatch, options, help and completion follow from its definition.
  */
 
-/** `environment` and `clock` replace the process's own. */
-type SettledSurroundings = Surroundings & { readonly environment?: Environment; readonly clock?: Clock };
-
-/** Runs the command of these words to its end; never throws. */
-export function run(args: readonly string[], surroundings: SettledSurroundings): Promise<number> {
-  const { environment, clock = systemClock } = surroundings;
-  const around: typeof SETTLED.around = (options, { isLocal }) => {
-    const config = () => readConfig(environment);
-    const named = targetEnvironment(environment);
-    const target = options as ElsewhereOptions;
-    const isElsewhere = () => hasTarget(target, named);
-    const server = () => (isElsewhere() && !isLocal ? connectElsewhere(readTarget(target, named)) : connect(config()));
-    return { environment, config, server, isElsewhere, clock };
-  };
-  return runProgram({ ...SETTLED, around }, args, surroundings);
+/** Runs the command of these words to its end; never throws. `environment` and `clock` replace the process's own. */
+export function run(
+  args: readonly string[],
+  { environment, clock, ...surroundings }: Surroundings & { environment?: Environment; clock?: Clock },
+): Promise<number> {
+  return runProgram(settledIn(environment, clock), args, surroundings);
 }
 
 const version = defineCommand({
@@ -92,7 +83,7 @@ const completion = defineCommand({
 });
 
 /** Every command, in the order and under the headings in which help shows them. */
-const GROUPS: typeof SETTLED.groups = {
+const GROUPS: Program<Around>['groups'] = {
   'Run it': [init, serve, migrateDatabase, moveStoreCommand, showConfig, doctor, stats, tail, backup, drill, rotateKey],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
@@ -116,28 +107,39 @@ function inWordsOf(command: SettledCommand, error: Refusal): Refusal {
   return new Refusal(error.code, message);
 }
 
-export const SETTLED: Program<Around> = {
-  name: 'settled',
-  about: 'settled marks the orders of a shop paid: once, durably, and for the right money.',
-  groups: GROUPS,
-  options: TARGET_OPTIONS,
-  // An installation may leave them out.
-  programs: {
-    demo: 'play a tiny shop, settled and a payment-link service together',
-    sandbox: 'run a payment-link service of your own to try settled with',
-  },
-  notes: [
-    '`settled help COMMAND` says more about one command; `settled completion SHELL` lets your shell complete them.',
-    "Settings are in the environment, SETTLED_*: `settled config` shows them. A command needs the server's, or --at.",
-  ],
-  exits: EXIT_MEANINGS,
-  failure: (error, command) => {
-    const isField = error instanceof Refusal && error.code === 'invalid_request';
-    return failure(isField && command !== undefined ? inWordsOf(command, error) : error);
-  },
-  around: () => {
-    throw new Error('only `run` knows the environment');
-  },
-};
+/** The program, by which commands find the server and the configuration of an environment. */
+export function settledIn(environment: Environment | undefined, clock: Clock = systemClock): Program<Around> {
+  const around: Program<Around>['around'] = (options, { isLocal }) => {
+    const config = () => readConfig(environment);
+    const named = targetEnvironment(environment);
+    const target = options as ElsewhereOptions;
+    const isElsewhere = () => hasTarget(target, named);
+    const server = () => (isElsewhere() && !isLocal ? connectElsewhere(readTarget(target, named)) : connect(config()));
+    return { environment, config, server, isElsewhere, clock };
+  };
+  return {
+    name: 'settled',
+    about: 'settled marks the orders of a shop paid: once, durably, and for the right money.',
+    groups: GROUPS,
+    options: TARGET_OPTIONS,
+    // An installation may leave them out.
+    programs: {
+      demo: 'play a tiny shop, settled and a payment-link service together',
+      sandbox: 'run a payment-link service of your own to try settled with',
+    },
+    notes: [
+      '`settled help COMMAND` says more about one command; `settled completion SHELL` lets your shell complete them.',
+      "Settings are in the environment, SETTLED_*: `settled config` shows them. A command needs the server's, or --at.",
+    ],
+    exits: EXIT_MEANINGS,
+    failure: (error, command) => {
+      const isField = error instanceof Refusal && error.code === 'invalid_request';
+      return failure(isField && command !== undefined ? inWordsOf(command, error) : error);
+    },
+    around,
+  };
+}
+
+export const SETTLED = settledIn(undefined);
 
 export const COMMANDS: readonly SettledCommand[] = commandsOf(SETTLED);

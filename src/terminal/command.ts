@@ -29,7 +29,7 @@ export type Definition<O extends Options, Around> = {
   /** It asks no server, so it takes none of the options that say which. */
   readonly isLocal?: true;
   /** Returns an exit code alone if the command has printed everything itself. */
-  run(call: Call<O> & Around): Promise<Report | number>;
+  run(call: CommandCall<O> & Around): Promise<Report | number>;
 };
 
 export type Options = Readonly<Record<string, Option>>;
@@ -53,7 +53,7 @@ export type Report = {
   readonly exit?: number;
 };
 
-type Call<O extends Options> = {
+export type CommandCall<O extends Options> = {
   readonly positionals: readonly string[];
   /** The first positional; the empty text if none was given. */
   readonly first: string;

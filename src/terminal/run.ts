@@ -1,4 +1,13 @@
-import { type Arguments, COMMON_OPTIONS, type Command, commandOf, type Options, readArguments } from './command.ts';
+import {
+  type Arguments,
+  COMMON_OPTIONS,
+  type Command,
+  type CommandCall,
+  commandOf,
+  type Options,
+  type Report,
+  readArguments,
+} from './command.ts';
 import { completions } from './completion.ts';
 import { helpCommand } from './help.ts';
 import { failureText, reportText, verbatim } from './output.ts';
@@ -18,34 +27,37 @@ export type Surroundings = {
   readonly errorScreen?: Screen;
 };
 
-/** Runs the command of these words to its end; never throws. Returns the exit code. */
+/** Runs the command of these words to its end, and prints what it found; never throws. Returns the exit code. */
 export async function runProgram<A>(
   program: Program<A>,
   args: readonly string[],
   { print, printError, screen = PIPE, errorScreen }: Surroundings,
 ): Promise<number> {
   const json = isForProgram(args);
-  let command: Command<A> | undefined;
   try {
-    const asked = read(program, args);
-    command = asked.command;
-    const { positionals, options } = asked;
-    const call = {
-      positionals,
-      first: positionals[0] ?? '',
-      options: options as Record<string, never>,
-      json,
-      screen,
-      print,
-    };
-    const report = await command.run({ ...call, ...program.around(asked.all, command) });
+    const report = await reportOf(program, args, { print, screen });
     if (typeof report === 'number') return report;
     await print(reportText(report, json, screen));
     return report.exit ?? 0;
   } catch (error) {
-    const failed = program.failure(error, command);
+    const failed = program.failure(error);
     printError(failureText(failed, json, errorScreen));
     return failed.exit;
+  }
+}
+
+/** What the command of these words found; its exit code alone if it has printed everything itself. Throws `Failure`. */
+export async function reportOf<A>(
+  program: Program<A>,
+  args: readonly string[],
+  { print, screen }: Pick<CommandCall<Options>, 'print' | 'screen'>,
+): Promise<Report | number> {
+  const { command, positionals, options, all } = read(program, args);
+  const given = { positionals, first: positionals[0] ?? '', options: options as Record<string, never> };
+  try {
+    return await command.run({ ...given, json: isForProgram(args), screen, print, ...program.around(all, command) });
+  } catch (error) {
+    throw program.failure(error, command);
   }
 }
 

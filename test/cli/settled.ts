@@ -4,7 +4,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
+import { settledIn } from '../../src/cli/commands.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
+import { reportText } from '../../src/terminal/output.ts';
+import { reportOf } from '../../src/terminal/run.ts';
+import { PIPE } from '../../src/terminal/screen.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
 import { type Finished, runSettled } from '../support/process.ts';
 
@@ -24,15 +28,14 @@ export type Said = {
   data: any;
 };
 
-/** Runs a command twice at once, for a person and with --json; both must end with `code` and print no error. */
+/** Runs a command, which must end with `code`: what it says to a person, and to a program. */
 export async function say(args: readonly string[], environment: Record<string, string>, code = 0): Promise<Said> {
-  const [human, machine] = await Promise.all([
-    runSettled(args, environment),
-    runSettled([...args, '--json'], environment),
-  ]);
-  for (const end of [human, machine]) expect(end).toMatchObject({ code, stderr: '' });
-  expectNothingToObey(machine.stdout);
-  return { text: human.stdout, data: JSON.parse(machine.stdout) };
+  const report = await reportOf(settledIn(environment), args, { screen: PIPE, print: async () => true });
+  if (typeof report === 'number') throw new Error(`${args} has printed what it found itself`);
+  expect(report.exit ?? 0).toBe(code);
+  const machine = reportText(report, true);
+  expectNothingToObey(machine);
+  return { text: reportText(report, false), data: JSON.parse(machine) };
 }
 
 /** Runs a command with --json that must fail, and reads its error. Standard output must stay empty. */
