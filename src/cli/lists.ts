@@ -155,12 +155,12 @@ export function listCommand<R>({ options = {}, ...listing }: Listing<R>): Settle
   });
 }
 
-export type Listed<R> = Pick<Listing<R>, 'list' | 'columns' | 'nothing' | 'below' | 'after'>;
+export type ListTable<R> = Pick<Listing<R>, 'list' | 'columns' | 'nothing' | 'below' | 'after'>;
 
 /** The rows that the options select. */
 export async function list<R>(
   server: ServerApi,
-  { list: name, columns, nothing, below = () => null, after = () => [] }: Listed<R>,
+  { list: name, columns, nothing, below = () => null, after = () => [] }: ListTable<R>,
   options: ListOptions,
 ): Promise<Report> {
   const { rows, more, page } = await listRows<R>(server, name, queryOf(options), options);

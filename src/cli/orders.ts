@@ -11,7 +11,7 @@ import { type Block, printable } from '../terminal/output.ts';
 import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
-import { capturedWords, LIST_OPTIONS, type Listed, list, ORDER_OPTIONS, queryOf } from './lists.ts';
+import { capturedWords, LIST_OPTIONS, type ListTable, list, ORDER_OPTIONS, queryOf } from './lists.ts';
 import { timelineLines } from './timeline.ts';
 
 /** The commands about one order, and the list of orders. */
@@ -105,7 +105,7 @@ function buyerOf({ payment, customer }: ListedOrderDocument): OrderDocument['cus
   return payment?.customer ?? customer;
 }
 
-const ORDERS: Listed<ListedOrderDocument> = {
+const ORDERS: ListTable<ListedOrderDocument> = {
   list: 'orders',
   nothing: 'No such orders.',
   columns: (orders) => ({

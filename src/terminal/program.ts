@@ -43,24 +43,18 @@ export function findCommand<A>(program: Program<A>, [first, second]: readonly st
 /** The error about words that are no command. It names what was probably meant, or what the first word can begin. */
 export function noSuchCommand<A>(program: Program<A>, words: readonly string[]): UsageError {
   const { name: title } = program;
-  const [first = '', next] = words;
-  const second = next?.startsWith('-') ? undefined : next;
+  const [first = '', next = ''] = words;
+  const second = next.startsWith('-') ? '' : next;
   const names = [...commandsOf(program).map(({ name }) => name), ...Object.keys(program.programs)];
   const group = names.filter((name) => `${name} `.startsWith(`${first} `));
-  if (group.length > 0) {
-    const list = group.map((name) => `${title} ${name}`).join(', ');
-    if (second === undefined) return new UsageError(`\`${title} ${first}\` needs one more word. There are: ${list}.`);
-    const meant = nearest(second, secondWords(program, first));
-    const guess = meant === null ? '' : ` Did you mean \`${title} ${first} ${meant}\`?`;
-    return new UsageError(`There is no command \`${title} ${first} ${second}\`.${guess} There are: ${list}.`);
-  }
-  // Of two words perhaps both are nearly right, or in the wrong order; else the first is one that is nearly right.
+  const firsts = group.length > 0 ? [] : names.map((name) => name.split(' ', 1)[0] as string);
   const swapped = names.find((name) => name === `${second} ${first}`);
-  const beginning = nearest(first, [...new Set(names.map((name) => name.split(' ', 1)[0] as string))]);
-  const rest = second === undefined ? null : nearest(second, secondWords(program, beginning ?? ''));
-  const meant = swapped ?? (rest === null ? beginning : `${beginning} ${rest}`);
+  const meant = swapped ?? nearest(`${first} ${second}`.trim(), names) ?? nearest(first, firsts);
   const guess = meant === null ? '' : ` Did you mean \`${title} ${meant}\`?`;
-  return new UsageError(`There is no command "${first}".${guess} See: ${title} help`);
+  if (group.length === 0) return new UsageError(`There is no command "${first}".${guess} See: ${title} help`);
+  const list = group.map((name) => `${title} ${name}`).join(', ');
+  if (second === '') return new UsageError(`\`${title} ${first}\` needs one more word. There are: ${list}.`);
+  return new UsageError(`There is no command \`${title} ${first} ${second}\`.${guess} There are: ${list}.`);
 }
 
 /** The second words of the commands that begin with this one. */

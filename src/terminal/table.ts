@@ -48,11 +48,12 @@ export function table<Row>(
         const textOf = (column: Column) => column.texts[at] as string;
         const toneIn = (column: Column) => toneOf(column.heading, textOf(column));
         const note = below(row);
+        const rest = under
+          .filter((column) => textOf(column) !== '-')
+          .map((column) => `${column.heading} ${paint(screen, toneIn(column), textOf(column))}`);
         return [
           ...hanging(screen, leadOf(textOf, toneIn), lastOf(textOf(last)), toneIn(last)),
-          ...under
-            .filter((column) => textOf(column) !== '-')
-            .flatMap((column) => hanging(screen, `    ${column.heading} `, textOf(column), toneIn(column))),
+          ...(rest.length === 0 ? [] : hanging(screen, '    ', rest.join('; '))),
           ...(note === null ? [] : hanging(screen, GAP, printable(note))),
         ];
       };

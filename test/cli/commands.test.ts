@@ -15,8 +15,6 @@ const settled = sharedApp();
 const run = (args: string[], code?: number) => say(args, environmentOf(settled()), code);
 const fail = (args: string[]) => failing(args, environmentOf(settled()));
 
-const UTC = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/;
-
 /** One order of each kind, made once: `paid`, `held-1` … `held-4`, `refused`, and `mismatch` with a dead event. */
 let paid: ReservedLink;
 beforeAll(async () => {
@@ -269,12 +267,5 @@ describe('cli: doctor', () => {
     other.close();
     expect(data.checks).toContainEqual(expect.objectContaining({ name: 'ready', status: 'failing' }));
     expect(text).toMatch(/^failing +ready +\S+.* is locked/m);
-  });
-});
-
-describe('cli: times', () => {
-  it('are ISO 8601 in UTC', async () => {
-    const end = await runSettled(['events', 'list'], environmentOf(settled()));
-    expect(end.stdout.split('\n')[1]).toMatch(UTC);
   });
 });

@@ -130,8 +130,6 @@ describe('command: what it refuses', () => {
   it.for([
     ['a command', ['frobnicate'], ['settled sandbox help']],
     ['a command that is nearly right', ['clokc'], ['`settled sandbox clock`']],
-    ['a flag', ['--frobnicate'], ['--listen', '--environment', '--seed']],
-    ['a flag of a command', ['pay', 'x', '--seed', 'y'], ['--method', '--url']],
     ['a scenario', ['play', 'sunshine'], Object.keys(SCENARIOS)],
     ['a fault', ['--listen', '127.0.0.1:0', '--fault', '{"fault":"gremlin"}'], Object.keys(FAULTS)],
     ['a fault that is no JSON', ['--fault', 'drop'], ['JSON']],
@@ -144,9 +142,6 @@ describe('command: what it refuses', () => {
     ['an amount', ['play', 'happy', '--webhook-url', 'http://x/', '--webhook-secret', 's', '--amount', '25'], ['25']],
     ['a play without receiver', ['play', 'happy'], ['--webhook-url']],
     ['a play without secret', ['play', 'happy', '--webhook-url', 'http://x/'], ['--webhook-secret']],
-    ['a payment without link', ['pay'], ['LINK']],
-    ['one word too much', ['pay', 'one', 'two'], ['two']],
-    ['an option without its value', ['--seed'], ['--seed TEXT']],
     ['an option twice', ['--seed', 'a', '--seed', 'b'], ['twice']],
     ['an address of no sandbox', ['clock', '--url', 'here'], ['--url']],
   ] as const)('refuses %s that is unknown or wrong, and names the known ones', async ([, args, known]) => {
@@ -154,25 +149,6 @@ describe('command: what it refuses', () => {
     expect([code, stdout]).toEqual([64, '']);
     for (const name of known) expect(stderr).toContain(name);
     expect(stderr.trim().split('\n')).toHaveLength(1);
-  });
-
-  it('prints errors for programs as JSON', async () => {
-    const { code, stderr } = await run('frobnicate', '--json');
-    expect([code, JSON.parse(stderr).error.code]).toEqual([64, 'usage']);
-  });
-
-  it('says that no sandbox answers, or that there is no such link', async () => {
-    const nobody = await run('pay', 'order-1', '--url', 'http://127.0.0.1:1');
-    expect(nobody).toMatchObject({ code: 69, stderr: expect.stringContaining('settled sandbox') });
-    const running = await start();
-    const unknown = await run('pay', 'order-1', '--url', running.url);
-    expect(unknown).toMatchObject({ code: 66, stderr: expect.stringContaining('"order-1"') });
-    await createLink(running, 'order-1');
-    const unpaid = await run('refund', 'order-1', '--url', running.url);
-    expect(unpaid).toMatchObject({ code: 66, stderr: expect.stringContaining('no payment that is COMPLETED') });
-    await say(running, 'expire', 'order-1');
-    const expired = await run('pay', 'order-1', '--url', running.url);
-    expect(expired).toMatchObject({ code: 1, stderr: expect.stringContaining('EXPIRED') });
   });
 });
 

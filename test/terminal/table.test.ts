@@ -49,9 +49,8 @@ describe('a table', () => {
     expect(shown(40)).toEqual([
       'ORDER       AMOUNT  SENT  AT',
       '注文      5.00 BRL    12  2 min ago',
-      '    detail',
-      '      it came twice, and once more after',
-      '      that',
+      '    detail it came twice, and once more',
+      '    after that',
       'small  1234.50 BRL     1  2 min ago',
       '    detail evil \\u001b[2J',
       'none             -     0  -',
