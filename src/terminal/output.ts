@@ -76,7 +76,7 @@ const UNBROKEN =
   /`[^`]*`\S*|(?<=: )settled (?:why|help|doctor|attention|orders|links|events|notices|tokens|bulk|rejections)\b.*?(?:\.(?= [A-Z])|,(?= settled )|(?= \()|$)|\S+/g;
 
 /** As much on a line as fits. What does not fit on a line of its own is left for the terminal to break. */
-export function wrap(text: string, columns: number): string[] {
+function wrap(text: string, columns: number): string[] {
   if (width(text) <= columns) return [text];
   const [, space = '', mark = '', rest = ''] = /^( *)((?:- |\d\. )?)(.*)$/s.exec(text) ?? [];
   const indent = ' '.repeat(space.length + mark.length);
