@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
-import { oneFileThread } from './test/support/one_file_thread.ts';
 
 /**
  * Where tests keep their files, where it exists and has room. No test asks for what outlives the machine, and to sync a
@@ -88,7 +87,6 @@ const MOCKING = [
   'test/access/token-comparison.test.ts',
   'test/receive/authentic.test.ts',
   'test/receive/unknown-link.test.ts',
-  'test/store/sqlite/client.test.ts',
 ];
 
 /**
@@ -113,14 +111,9 @@ const SELDOM_ON_POSTGRES = [
   'test/flow/order-of-events.test.ts',
 ];
 
-const GLOBAL_SETUP = [
-  'test/support/one_file_thread.ts',
-  'test/support/one_file_programs.ts',
-  'test/support/postgres_setup.ts',
-];
+const GLOBAL_SETUP = ['test/support/one_file_programs.ts', 'test/support/postgres_setup.ts'];
 
 export default defineConfig(({ mode }) => ({
-  plugins: [oneFileThread()],
   test: {
     // `--mode long`: what the `prove:` commands of package.json repeat at length.
     env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode } : {},

@@ -259,7 +259,7 @@ describe('cli: a server that cannot be used', () => {
 
 describe('cli: doctor', () => {
   it('ends with 1 if something is failing', async () => {
-    const app = await startTestApp();
+    const app = await startTestApp({ threads: true });
     const other = new Database(app.storePath);
     other.exec('BEGIN IMMEDIATE');
     await eventually(async () => expect((await app.api('/readyz')).status).toBe(503));

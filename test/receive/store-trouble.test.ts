@@ -19,7 +19,7 @@ function lockDatabase(storePath: string): () => void {
 
 describe('receive: while the store cannot commit', () => {
   it('a delivery is answered 503, nothing is recorded, and it pays when it is sent again', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     const body = paymentEvent();
     const unlock = lockDatabase(settled.storePath);
@@ -33,7 +33,7 @@ describe('receive: while the store cannot commit', () => {
   });
 
   it('a stale delivery is answered 503 too, because its hint must be kept before the answer', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     const body = paymentEvent();
     const stale = signedHeaders(link.webhookSecret, body, '1700000000000');
@@ -44,7 +44,7 @@ describe('receive: while the store cannot commit', () => {
   });
 
   it('a link that is not in memory cannot be looked up: 503, on both routes', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     const unlock = lockDatabase(settled.storePath);
     // Any well-formed token may be one of ours: only the store can tell, and it does not answer.
@@ -57,7 +57,7 @@ describe('receive: while the store cannot commit', () => {
   });
 
   it('a refused delivery is still refused, and is counted when the store is back', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     await expectSaid(await settled.deliver(link, '{}'), SAID.recorded);
     const unlock = lockDatabase(settled.storePath);
@@ -90,6 +90,7 @@ describe('receive: while a signing secret cannot be deciphered', () => {
     let stop: () => void = () => {};
     const start = () =>
       startTestApp({
+        threads: true,
         storePath,
         atEnd: (end) => {
           stop = end;
@@ -130,7 +131,7 @@ describe('receive: while a signing secret cannot be deciphered', () => {
 
 describe('receive: a signing secret that was corrected', () => {
   it('is used from the next delivery on, and the former one no more', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     const first = paymentEvent({ status: 'PENDING' });
     await expectSaid(await settled.deliver(link, first), SAID.recorded);
@@ -143,7 +144,7 @@ describe('receive: a signing secret that was corrected', () => {
   });
 
   it('is not replaced by one of fewer than 16 bytes', async () => {
-    const settled = await startTestApp();
+    const settled = await startTestApp({ threads: true });
     const link = await settled.reserve('order-1');
     const body = { reference: 'order-1', amount: '100.00', webhookSecret: 'fifteen-bytes-1' };
     const { status, body: problem } = await settled.api('/v1/links', { body });

@@ -12,9 +12,12 @@ import { signedHeaders } from './deliveries.ts';
 import { expectDocumented } from './document.ts';
 import { ask } from './http.ts';
 import { type Calls, counted, type TestDatabase, testDatabase } from './test_database.ts';
+import { startWithoutThread } from './threadless.ts';
 
 /** The engine of this vitest project. */
 const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
+
+const WITHOUT_THREADS = { startDatabase: startWithoutThread };
 
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
@@ -66,6 +69,8 @@ export async function startTestApp(
     storePath?: string;
     /** Default: the engine of this vitest project. */
     engine?: 'sqlite' | 'postgres';
+    /** Whether SQLite's database has threads of its own, as in a process of settled. */
+    threads?: boolean;
     /** Default: a silent one. */
     log?: Log;
     /** How many files it may assume that it can open. */
@@ -102,7 +107,13 @@ export async function startTestApp(
     newId: randomUUID,
     log: options.log ?? openLog(config.logLevel),
     ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
-    open: database?.open ?? (async (...given) => noting(await openStore(...given), { calls, clock: passing(clock) })),
+    open:
+      database?.open ??
+      (async (address, given) =>
+        noting(await openStore(address, { ...given, ...(options.threads === true ? {} : WITHOUT_THREADS) }), {
+          calls,
+          clock: passing(clock),
+        })),
   });
   // Stopping takes a second of grace, for which the next test need not wait.
   (options.atEnd ?? onTestFinished)(() => void app.stop());

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { CLIENT, inItsPlace, replaced } from './one_file_thread.ts';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /**
  * Bundles `settled` and its sandbox, each into a few files, for the tests that start them as processes. To find, read and
@@ -24,8 +23,8 @@ const IN_THEIR_PLACE = /^(better-sqlite3|pino|pino-pretty)$/;
 /** pg does without it. */
 const NOT_INSTALLED = 'pg-native';
 
-const OF_FILES = "new URL('./thread.ts', import.meta.url)";
-const OF_BUNDLE = "new URL('./thread.mjs', import.meta.url)";
+/** It starts `./thread.ts`, and finds that of the bundle. Every other module finds what lies beside it in the checkout. */
+const FINDS_BUNDLED = join(ROOT, 'src/store/sqlite/client.ts');
 
 /** Writes the bundles, once for all projects. */
 export async function setup(): Promise<void> {
@@ -47,13 +46,13 @@ export async function setup(): Promise<void> {
           return { id: createRequire(importer).resolve(id), external: 'absolute' };
         },
         transform: (code, id) => {
-          if (id === CLIENT) return replaced(code, OF_FILES, OF_BUNDLE, id);
-          if (id.startsWith(DEPENDENCIES)) return null;
-          return inItsPlace(code, id);
+          if (id === FINDS_BUNDLED || id.startsWith(DEPENDENCIES)) return null;
+          return code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href));
         },
       },
     ],
   });
-  await bundle.write({ dir, format: 'esm', entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' });
+  const entryFileNames = ({ name }: { name: string }) => (name === 'thread' ? 'thread.ts' : `${name}.mjs`);
+  await bundle.write({ dir, format: 'esm', entryFileNames, chunkFileNames: '[name]-[hash].mjs' });
   await bundle.close();
 }

@@ -30,8 +30,13 @@ const MESSAGE_CALLS = 16;
 export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
   Omit<ThreadClientOptions, 'start'>;
 
+/** What the client uses of the thread that holds the database. */
+export type DatabaseThread = Pick<Worker, 'on' | 'once' | 'off' | 'postMessage'>;
+
 type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
+  /** Starts the thread; default: one of its own. */
+  startDatabase?: (start: ThreadStart) => DatabaseThread;
   /** Called when the thread met an error after which none of its answers can be trusted. */
   onFailed: (fault: Error) => void;
 };
@@ -114,9 +119,14 @@ export function storeVerbs({
   }
 }
 
+function startWorker(start: ThreadStart): Worker {
+  return new Worker(new URL('./thread.ts', import.meta.url), { workerData: start });
+}
+
 /** Starts a database thread and waits until its database is open. */
 export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options.start });
+  const { start, startDatabase = startWorker } = options;
+  const worker = startDatabase(start);
   const opened = await whenOpened(worker);
   const waiting = new WaitingCalls(worker, options);
   return {
@@ -128,8 +138,8 @@ export async function startThread(options: ThreadClientOptions): Promise<ThreadC
 }
 
 /** Copies the database at `start.path` to `start.backupTo`, in its own thread. */
-export function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: start });
+function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
+  const worker = startWorker(start);
   return new Promise((resolve, reject) => {
     worker.once('error', reject);
     worker.once('message', (message: FromThread) => {
@@ -139,7 +149,7 @@ export function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
   });
 }
 
-function whenOpened(worker: Worker): Promise<Opened | null> {
+function whenOpened(worker: DatabaseThread): Promise<Opened | null> {
   return new Promise((resolve, reject) => {
     worker.once('error', reject);
     worker.once('message', (message: FromThread) => {
@@ -151,7 +161,7 @@ function whenOpened(worker: Worker): Promise<Opened | null> {
 }
 
 class WaitingCalls {
-  readonly #worker: Worker;
+  readonly #worker: DatabaseThread;
   readonly #clock: Clock;
   readonly #callTimeoutMs: number;
   readonly #waiting = new Map<number, Waiting>();
@@ -163,7 +173,7 @@ class WaitingCalls {
   #unanswered = 0;
   #refusal: Error | null = null;
 
-  constructor(worker: Worker, { clock, callTimeoutMs, onBatch, onFailed }: ThreadClientOptions) {
+  constructor(worker: DatabaseThread, { clock, callTimeoutMs, onBatch, onFailed }: ThreadClientOptions) {
     this.#worker = worker;
     this.#clock = clock;
     this.#callTimeoutMs = callTimeoutMs;

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
@@ -20,6 +20,8 @@ const WAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024;
 export type WriterOptions = InstanceOptions & {
   /** The id of the instance, for a database that is made now. */
   newInstanceId: string;
+  /** A database with the newest schema and no rows, which a new one begins as; default: an empty file. */
+  template?: Uint8Array;
 };
 
 export type OpenedDatabase = Opened & {
@@ -147,9 +149,10 @@ function takeLock(lockPath: string, path: string): Lock {
 }
 
 /** Makes the database under another name and renames it when whole: a crash never leaves half a database. */
-function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOptions): void {
+function createDatabase({ path, secretsKeyId, newInstanceId, template, nowMs }: WriterOptions): void {
   const draft = `${path}.new`;
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
+  if (template !== undefined) writeFileSync(draft, template);
   const db = new Database(draft);
   try {
     db.pragma(`application_id = ${APPLICATION_ID}`);
@@ -171,7 +174,7 @@ function createDatabase({ path, secretsKeyId, newInstanceId, nowMs }: WriterOpti
 }
 
 /** Sets what every writing connection needs. Throws unless its commits are durable. */
-export function configure(db: Database.Database, path: string): void {
+function configure(db: Database.Database, path: string): void {
   db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`);
   db.pragma('journal_mode = WAL');
   // The library's default under WAL is NORMAL, which loses acknowledged rows when the power fails.

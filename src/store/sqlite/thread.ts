@@ -19,27 +19,30 @@ import {
   unpack,
 } from './messages.ts';
 
-// Written now, because a killed process never writes it at its end.
-flushCompileCache();
+if (parentPort !== null) {
+  // Written now, because a killed process never writes it at its end.
+  flushCompileCache();
+  serveDatabase(parentPort, workerData);
+}
 
-const port = parentPort as MessagePort;
-const start = workerData as ThreadStart;
-
-try {
-  if (start.role === 'writer') serveWriter();
-  else if (start.role === 'reader') serveReader();
-  else post({ closed: true, ...backUp(start.path, start.backupTo ?? '') });
-} catch (error) {
-  post({ failed: sendError(error) });
+/** Opens the database and carries out what the port is sent, until it is told to close. */
+export function serveDatabase(port: MessagePort, start: ThreadStart): void {
+  try {
+    if (start.role === 'writer') serveWriter(port, start);
+    else if (start.role === 'reader') serveReader(port, start);
+    else post(port, { closed: true, ...backUp(start.path, start.backupTo ?? '') });
+  } catch (error) {
+    post(port, { failed: sendError(error) });
+  }
 }
 
 /** The writer's loop. Calls that arrive during a commit form the next batch: group commit without a timer. */
-function serveWriter(): void {
+function serveWriter(port: MessagePort, start: ThreadStart): void {
   const writer = openWriter({ ...start, newId: randomUUID });
   const lanes = openLanes<NumberedCall>();
   let closing = false;
   let failed = false;
-  post({ opened: writer.opened });
+  post(port, { opened: writer.opened });
 
   function take(message: ToThread): void {
     if ('close' in message) {
@@ -60,27 +63,27 @@ function serveWriter(): void {
       if (batch.length === 0) break;
       const startedMs = systemClock.monotonicMs();
       const answers = writer.run(batch);
-      failed = answer(batch, answers, (systemClock.monotonicMs() - startedMs) / 1000);
+      failed = answer(port, batch, answers, (systemClock.monotonicMs() - startedMs) / 1000);
     }
     if (closing) {
       writer.close();
-      post({ closed: true });
+      post(port, { closed: true });
       port.close();
     }
   });
 }
 
-function serveReader(): void {
-  const reader = openReader(start.path);
-  post({ opened: null });
+function serveReader(port: MessagePort, { path }: ThreadStart): void {
+  const reader = openReader(path);
+  post(port, { opened: null });
   port.on('message', (message: ToThread) => {
     if ('close' in message) {
       reader.close();
-      post({ closed: true });
+      post(port, { closed: true });
       port.close();
       return;
     }
-    for (const call of received(message)) answer([call], [reader.run(call)], 0);
+    for (const call of received(message)) answer(port, [call], [reader.run(call)], 0);
   });
 }
 
@@ -90,7 +93,12 @@ function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): Num
 }
 
 /** Posts the answers. True if one of them is a fault after which this database must not be used. */
-function answer(batch: readonly NumberedCall[], given: readonly CallAnswer[], seconds: number): boolean {
+function answer(
+  port: MessagePort,
+  batch: readonly NumberedCall[],
+  given: readonly CallAnswer[],
+  seconds: number,
+): boolean {
   let fatal: unknown;
   const answers = given.map((one, index): NumberedAnswer => {
     const id = (batch[index] as NumberedCall).id;
@@ -100,10 +108,10 @@ function answer(batch: readonly NumberedCall[], given: readonly CallAnswer[], se
   });
   const packed = pack(recordsOfAnswers(answers));
   port.postMessage({ answers, packed, seconds } satisfies FromThread, [packed.bytes]);
-  if (fatal !== undefined) post({ failed: sendError(fatal) });
+  if (fatal !== undefined) post(port, { failed: sendError(fatal) });
   return fatal !== undefined;
 }
 
-function post(message: FromThread): void {
+function post(port: MessagePort, message: FromThread): void {
   port.postMessage(message);
 }

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { startThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
+import { type DatabaseThread, startThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
 import { pack, recordsOfAnswers } from '../../../src/store/sqlite/messages.ts';
 import type { Clock } from '../../../src/work/clock.ts';
 
@@ -17,12 +17,6 @@ class FakeThread extends EventEmitter {
     this.sent.push(message);
   }
 }
-
-vi.mock('../../support/pooled_worker.ts', () => ({
-  Worker: vi.fn(function Worker() {
-    return new FakeThread();
-  }),
-}));
 
 describe('the client of a database thread', () => {
   let client: ThreadClient;
@@ -47,7 +41,14 @@ describe('the client of a database thread', () => {
     clockMs = 0;
     ticks = [];
     onFailed.mockClear();
-    client = await startThread({ start: {} as never, clock, callTimeoutMs: 10_000, onBatch: () => {}, onFailed });
+    client = await startThread({
+      start: {} as never,
+      startDatabase: () => new FakeThread() as unknown as DatabaseThread,
+      clock,
+      callTimeoutMs: 10_000,
+      onBatch: () => {},
+      onFailed,
+    });
     thread = FakeThread.last;
   });
 
