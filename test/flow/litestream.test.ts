@@ -98,7 +98,7 @@ describe('Litestream', () => {
     const folder = testFolder();
     const data = join(folder, 'data');
     mkdirSync(data, { mode: 0o700 });
-    const shop = await startShop({ storePath: join(data, 'settled.db') });
+    const shop = await startShop({ threads: true, storePath: join(data, 'settled.db') });
     const { settled, sandbox } = shop;
     const { storePath } = settled;
     const { replicated, killed } = replicate(folder, storePath);
@@ -123,7 +123,7 @@ describe('Litestream', () => {
     restoreAsDocumented(settled, replicated);
     expect(readdirSync(data).filter((name) => name.startsWith('.'))).toEqual([]);
     const environment = { SETTLED_API_URL: sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
-    const restored = { sandbox, settled: await startSettled(sandbox, environment, { storePath }) };
+    const restored = { sandbox, settled: await startSettled(sandbox, environment, { storePath, threads: true }) };
     onTestFinished(() => stopSettled(restored));
     expect((await restored.settled.api(`/v1/feed?after=${cursor}`)).status).toBe(410);
     await expectPaid(restored, 'order-1');

@@ -32,16 +32,18 @@ export type ShopOptions = Omit<SandboxOptions, 'environment'> & {
   /** Further settings of settled. */
   environment?: Record<string, string>;
   storePath?: string;
+  /** Whether settled's database has threads of its own. */
+  threads?: boolean;
   log?: Log;
 };
 
 /** The sandbox, and settled on its clock: both in this process, over real HTTP, settled with a real store. */
 export async function startShop(options: ShopOptions = {}): Promise<Shop> {
-  const { service = 'production', api = true, apiUrl, environment, storePath, log, ...rest } = options;
+  const { service = 'production', api = true, apiUrl, environment, storePath, threads, log, ...rest } = options;
   const { atEnd = onTestFinished } = options;
   const sandbox = await startTestSandbox({ rateLimit: null, ...rest, environment: service });
   const known = { SETTLED_API_URL: apiUrl ?? sandbox.url, SETTLED_API_KEY: sandbox.apiKey };
-  const settled = await startSettled(sandbox, { ...(api ? known : {}), ...environment }, { storePath, log });
+  const settled = await startSettled(sandbox, { ...(api ? known : {}), ...environment }, { storePath, threads, log });
   atEnd(() => stopSettled({ sandbox, settled }));
   return { sandbox, settled };
 }
@@ -50,11 +52,12 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
 export async function startSettled(
   { clock }: TestSandbox,
   environment: Record<string, string>,
-  { storePath, log }: { storePath?: string | undefined; log?: Log | undefined } = {},
+  { storePath, threads = false, log }: { [K in 'storePath' | 'threads' | 'log']?: ShopOptions[K] | undefined } = {},
 ): Promise<TestApp> {
   const port = await freePort();
   return startTestApp({
     clock,
+    threads,
     ...(storePath === undefined ? {} : { storePath }),
     ...(log === undefined ? {} : { log }),
     environment: {

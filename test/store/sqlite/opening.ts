@@ -5,9 +5,15 @@ import type { OpenedEngine } from '../../../src/store/contract.ts';
 import { openSqliteStore, type SqliteStoreOptions } from '../../../src/store/sqlite/client.ts';
 import { openForWriting, type WriterOptions } from '../../../src/store/sqlite/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
+import { startWithoutThread } from '../../support/threadless.ts';
 
-/** Opens the embedded store as the tests of it do. */
+/** Opens the embedded store as most tests of it do. */
 export function openTestStore(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedEngine> {
+  return openInThreads(path, { startDatabase: startWithoutThread, ...over });
+}
+
+/** The same with the threads that it has in a process of settled. */
+export function openInThreads(path: string, over: Partial<SqliteStoreOptions> = {}): Promise<OpenedEngine> {
   return openSqliteStore({
     path,
     secretsKeyId: 'key-1',

@@ -5,7 +5,7 @@ import type { OpenedEngine } from '../../../src/store/contract.ts';
 import { testFolder } from '../../support/app.ts';
 import { eventually } from '../../support/timing.ts';
 import { type Link, said, type World, worldOf } from '../contract/world.ts';
-import { makeDatabase, openTestStore, startChild } from './opening.ts';
+import { makeDatabase, openInThreads, startChild } from './opening.ts';
 
 /** Of an order in a store that was restored: above all that it had before. */
 const NEW_VERSION = expect.toSatisfy((version: number) => version > 1_000_000_000);
@@ -27,7 +27,7 @@ describe('a running SQLite store', () => {
   });
 
   async function open(): Promise<void> {
-    opened = await openTestStore(path, { onFailed, onBatch });
+    opened = await openInThreads(path, { onFailed, onBatch });
     world = worldOf(opened.store);
   }
 
@@ -107,7 +107,7 @@ describe('a running SQLite store', () => {
       expect(bytes).toBeGreaterThan(4096);
       const before = await world.timeline(link);
       await opened.store.close();
-      const copy = await openTestStore(to);
+      const copy = await openInThreads(to);
       expect((await worldOf(copy.store).timeline(link)).order).toEqual({ ...before.order, version: NEW_VERSION });
       await copy.store.close();
     });
@@ -134,7 +134,7 @@ describe('a running SQLite store', () => {
       await opened.store.close();
       unlinkSync(path);
       renameSync(`${path}-wal.left`, `${path}-wal`);
-      const lost = await openTestStore(path).then(
+      const lost = await openInThreads(path).then(
         () => null,
         (error: Error) => error,
       );

@@ -1,9 +1,9 @@
 import { AT_ONCE, storeContract } from '../contract.ts';
 import { contractStore } from './contract_store.ts';
-import { openTestStore } from './opening.ts';
+import { openInThreads } from './opening.ts';
 
 storeContract(
   'SQLite, in its threads',
-  () => contractStore(async (path) => (await openTestStore(path)).store),
+  () => contractStore(async (path) => (await openInThreads(path)).store),
   AT_ONCE,
 );
