@@ -8,9 +8,8 @@ import type { FeedPage } from '../store/verbs/notice_lists.ts';
 import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';
-import { AT, count, givenReference, openCursor, reference, time, wholeNumber, writeCursor } from './fields.ts';
+import { count, givenReference, openCursor, reference, time, wholeNumber, writeCursor } from './fields.ts';
 import { noticeId, saying } from './notices.ts';
-import { PAID } from './order.ts';
 import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
@@ -200,12 +199,6 @@ const activityLine = z
       'too slow for so many, `stopping` at its end.',
   });
 
-const PLACE = { at: AT, reference: PAID.reference };
-const SAMPLE = [
-  { ...PLACE, what: 'accepted', event: '17', type: 'payment_link.payment_status_changed' },
-  { ...PLACE, what: 'settled', event: '17', reading: null, outcome: 'applied', rule: 'paid', state: 'paid' },
-];
-
 export const tail = operation({
   summary: 'What happens, as it happens',
   description:
@@ -213,14 +206,7 @@ export const tail = operation({
     'happens in this process. A reader that is too slow loses lines, and a line says how many: the store has what happened ' +
     'for certain. Ten may follow at once.',
   query: z.strictObject({ reference: givenReference.optional() }),
-  answers: {
-    200: {
-      when: 'A stream of lines.',
-      schema: activityLine,
-      sample: SAMPLE.map((line) => `${JSON.stringify(line)}\n`).join(''),
-      type: 'application/x-ndjson',
-    },
-  },
+  answers: { 200: { when: 'A stream of lines.', schema: activityLine, type: 'application/x-ndjson' } },
   answer: async ({ activity, clock, access }, { query }, response) => {
     const over = new AbortController();
     const happening = openSignal(clock);

@@ -73,10 +73,12 @@ function describeRoute(route: Route, writer: SchemaWriter, writeProblem: WritePr
   const responses: Record<string, ApiResponse | { $ref: string }> = {};
   for (const [status, { when, schema, sample, type = 'application/json', retryAfter }] of Object.entries(answers)) {
     const written = writer.write(schema, 'output');
+    const made = sampleOf(written, writer.named);
+    const isLine = type === 'application/x-ndjson';
     responses[status] = {
       description: when,
       headers: headers(retryAfter ? ['Retry-After'] : []),
-      content: { [type]: { schema: written, example: sample ?? sampleOf(written, writer.named) } },
+      content: { [type]: { schema: written, example: sample ?? (isLine ? `${JSON.stringify(made)}\n` : made) } },
     };
   }
   for (const [status, codes] of problemsOf(route)) responses[status] = writeProblem(status, codes);

@@ -6,9 +6,9 @@ import type { LearnedBy, OrderState } from '../domain/order.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { AT, described, names } from './fields.ts';
+import { described, names } from './fields.ts';
 
-/** The order as every answer shows it, and the orders of the samples. */
+/** The order as every answer shows it. */
 
 export const STATE_WORDS: Readonly<Record<OrderState, string>> = {
   awaiting_payment: 'the customer has not begun to pay',
@@ -51,10 +51,12 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     ),
   stated: stated
     .nullable()
-    .describe(
-      'What the service named last of the payment, if `amount` is something else: the sum of a refund or dispute, while ' +
+    .meta({
+      description:
+        'What the service named last of the payment, if `amount` is something else: the sum of a refund or dispute, while ' +
         '`amount` went back whole, or an amount that settled cannot read. A person is told of it. Null otherwise.',
-    ),
+      examples: [null],
+    }),
   method: field.textOrNull(
     'As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. This and what follows is what the service says of the ' +
       'payment; it decides nothing, and is null if the service did not say it.',
@@ -82,7 +84,7 @@ const sum = z.strictObject({
 });
 
 const paymentsTotal = z.strictObject({
-  count: field.count.describe('The number of counted payments, listed or not.'),
+  count: field.count.meta({ description: 'The number of counted payments, listed or not.', examples: [1] }),
   sums: z.array(sum).describe('Their readable sums in each currency; the currency of the order is the first.'),
 });
 
@@ -100,55 +102,13 @@ export const link = {
 
 export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
 
-const SAMPLE_PAYMENT = {
-  id: 'pay_8001',
-  status: 'completed',
-  amount: '100.00',
-  currency: 'BRL',
-  customerPaid: { amount: '112.40', currency: 'BRL' },
-  stated: null,
-  method: 'CREDIT_CARD',
-  installments: 6,
-  totalBRL: '112.40',
-  customer: { name: 'Ana Souza', email: 'ana@example.com' },
-  createdAt: '2030-01-31T11:59:12.000Z',
-  completedAt: '2030-01-31T11:59:58.000Z',
-  availableAt: '2030-03-02T11:59:58.000Z',
-} as const;
-
-/** The order of all samples, once it is paid. */
-export const PAID = {
-  reference: 'order-8001',
-  state: 'paid',
-  flags: [],
-  amount: '100.00',
-  currency: 'BRL',
-  title: 'A chair',
-  metadata: { cart: 'c-17' },
-  customer: { name: 'Ana Souza', email: 'ana@example.com' },
-  createdAt: '2030-01-31T11:58:20.114Z',
-  paidAt: AT,
-  learnedBy: 'webhook',
-  payment: SAMPLE_PAYMENT,
-  payments: [SAMPLE_PAYMENT],
-  paymentsTotal: { count: 1, sums: [{ currency: 'BRL', captured: '100.00', balance: '100.00' }] },
-  holds: [],
-  hold: null,
-  link: {
-    id: 'pl_8001',
-    url: 'https://pay.example.com/pl_8001',
-    shortUrl: 'https://pay.example.com/s/8001',
-    status: 'ACTIVE',
-    expiresAt: '2030-02-03T11:58:20.114Z',
-  },
-  version: 2,
-} satisfies OrderDocument;
-
 export const order = z
   .strictObject({
     reference: field.reference,
-    state: names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]),
-    flags: z.array(names('Flag', FLAGS, words.flag)).describe('What a person should know in addition to the state.'),
+    state: names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]).meta({ examples: ['paid'] }),
+    flags: z
+      .array(names('Flag', FLAGS, words.flag))
+      .meta({ description: 'What a person should know in addition to the state.', examples: [[]] }),
     amount: field.amount.describe('What the order asks for.'),
     currency: described(
       z.string().min(3).max(12),
@@ -185,8 +145,11 @@ export const order = z
     paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))
-      .describe('What a person must decide, the oldest first.'),
-    hold: z.strictObject({ reason: holdReason }).nullable().describe('The oldest open hold.'),
+      .meta({ description: 'What a person must decide, the oldest first.', examples: [[]] }),
+    hold: z
+      .strictObject({ reason: holdReason })
+      .nullable()
+      .meta({ description: 'The oldest open hold.', examples: [null] }),
     link: z
       .nullable(field.component('Link', 'The payment link of an order.', link))
       .describe('Null while settled is opening it, and if settled does not show it to the shop.'),
@@ -195,7 +158,6 @@ export const order = z
   .meta({
     id: 'Order',
     description: 'The claim of the shop to money. Notices carry it in the same form.',
-    examples: [PAID],
   }) satisfies z.ZodType<OrderDocument>;
 
 export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
