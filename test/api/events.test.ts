@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { type ReservedLink, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually, startOwnTime } from '../support/timing.ts';
@@ -115,16 +115,6 @@ describe('api: the list of events', () => {
       await send(`new-${page}`);
     }
     expect(seen).toEqual(Array.from({ length: 7 }, (_, i) => `old-${6 - i}`));
-  });
-
-  it('is narrowed to a status and to an order', async () => {
-    const app = await startTestApp();
-    const { event } = await deadEvent(app);
-    const { reference } = await paidOrder(app, 'a/b');
-    expect((await eventsOf(app, 'status=dead')).map(({ id }) => id)).toEqual([event.id]);
-    expect((await eventsOf(app, 'reference=a%2Fb')).map((one) => one.reference)).toEqual([reference]);
-    expect(await eventsOf(app, 'status=dead&reference=a%2Fb')).toEqual([]);
-    expect(await eventsOf(app, 'reference=nobody')).toEqual([]);
   });
 
   it('holds no bodies', async () => {

@@ -109,22 +109,6 @@ describe('api: the list of orders', () => {
     expect(await references(three(), 'state=refunded')).toEqual([]);
   });
 
-  it('is narrowed by everything that an order has', async () => {
-    const found: [string, string[]][] = [
-      ['attention=hold', ['held-1']],
-      ['hold=amount_mismatch', ['held-1']],
-      ['flag=late', []],
-      ['paidSince=2020-01-01T00:00:00Z', ['paid-1']],
-      ['paidUntil=2020-01-01T00:00:00Z', []],
-      ['amountFrom=100&amountTo=100.00', ['waiting-1', 'held-1', 'paid-1']],
-      ['amountFrom=100.01', []],
-      ['amountTo=0', []],
-      ['currency=USD', []],
-      ['q=R%24%2060,00', ['held-1']],
-    ];
-    for (const [query, expected] of found) expect([query, await references(three(), query)]).toEqual([query, expected]);
-  });
-
   it('says how many there are if it is asked', async () => {
     const counted = async (query: string) => (await get(three(), `/v1/orders?${query}`)).body.count;
     expect(await counted('limit=1&count=true')).toEqual({ n: 3, isMore: false });

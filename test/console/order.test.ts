@@ -94,19 +94,6 @@ describe('console: an order', () => {
     }
   });
 
-  it.each([
-    ['kind=link_missing', true],
-    ['kind=refund_due', true],
-    ['', false],
-    ['kind=hold', false],
-    ['kind=hold&reason=amount_mismatch', false],
-    ['kind=refund_due&state=cancelled', false],
-    ['state=cancelled', false],
-  ])('of all matters of a list is offered only if it ends just those: %s', async (query, isOffered) => {
-    const { status, markup } = await see(`/attention?${query}`);
-    expect([status, markup.includes('id="bulk-end_attention"')]).toEqual([200, isOffered]);
-  });
-
   it('shows of each decision what a dry run says of it', async () => {
     const reference = await held();
     const { text } = await see(`/orders/${reference}`);
