@@ -1,27 +1,9 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LOOKS, overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
+import { overflowOf, useBrowser } from '../support/browser.ts';
 import { sampleSite } from './sample.ts';
 
 const site = sampleSite();
 const open = useBrowser();
-/** A folder for pictures of what is tested; without it none are taken. */
-const SHOTS = process.env.SETTLED_SHOTS;
-
-describe('console: the look of the layout', () => {
-  it.each(LOOKS)('has no overflow at %i px (%s), and no fault that axe finds', async (width, colorScheme) => {
-    const tab = await open({ width });
-    await tab.emulateMedia({ colorScheme });
-    await tab.goto(`${site().url}/`);
-    expect(await overflowOf(tab)).toBe(0);
-    expect(await violationsIn(tab)).toEqual([]);
-    expect(tab.wrongs).toEqual([]);
-    if (SHOTS === undefined) return;
-    mkdirSync(SHOTS, { recursive: true });
-    await tab.screenshot({ path: join(SHOTS, `layout-${width}-${colorScheme}.png`), fullPage: true });
-  });
-});
 
 describe('console: the layout', () => {
   it('holds words without a gap on a phone', async () => {

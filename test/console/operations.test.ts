@@ -1,5 +1,3 @@
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { enter, namedToken, signIn, type TestSession } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
@@ -10,8 +8,6 @@ import { HOSTILE, seededShop } from './seeded.ts';
 
 const shop = seededShop();
 const open = useBrowser();
-/** A folder for pictures of what is tested; without it none are taken. */
-const SHOTS = process.env.SETTLED_SHOTS;
 
 const PAGES = [
   '/deliveries',
@@ -59,7 +55,6 @@ describe('console: deliveries, shop, service, audit and system', () => {
         expect(await overflowOf(tab), path).toBe(0);
         if (at % axeEvery === 0) expect(await violationsIn(tab), path).toEqual([]);
         expect(await tab.locator('main :is(img, script)').count()).toBe(0);
-        if (SHOTS !== undefined) await picture(tab, `${path.slice(1).replaceAll('/', '-')}-${width}-${colorScheme}`);
       }
       expect(tab.wrongs).toEqual([]);
     },
@@ -102,11 +97,6 @@ describe('console: deliveries, shop, service, audit and system', () => {
 });
 
 let viewer: string | undefined;
-
-async function picture(tab: Tab, name: string): Promise<void> {
-  mkdirSync(SHOTS as string, { recursive: true });
-  await tab.screenshot({ path: join(SHOTS as string, `${name}.png`), fullPage: true });
-}
 
 describe('console: under a path', () => {
   const app = sharedApp({ environment: { SETTLED_CONSOLE_URL: 'https://shop.example.com/ops/pay' } });

@@ -8,9 +8,6 @@ import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/brows
 import { SHOP_SECRET } from '../support/callback.ts';
 import { type Addresses, useDemo } from './running.ts';
 
-/** A folder for pictures of what is tested; without it none are taken. */
-const SHOTS = process.env.SETTLED_SHOTS;
-
 const open = useBrowser();
 const addresses = useDemo();
 
@@ -198,8 +195,6 @@ describe('the shop of the demo', () => {
       };
       for (const [name, page] of Object.entries(pages)) {
         await tab.goto(page);
-        if (SHOTS !== undefined)
-          await tab.screenshot({ path: join(SHOTS, `demo-${name}-${width}.png`), fullPage: true });
         expect([name, await overflowOf(tab)]).toEqual([name, 0]);
         expect([name, await violationsIn(tab)]).toEqual([name, []]);
       }
