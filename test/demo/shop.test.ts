@@ -1,5 +1,4 @@
 import { request } from 'node:http';
-import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { startSite } from '../sandbox/page-order.ts';
