@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 284,
-  lines: 43_930,
+  lines: 43_790,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 73_300,
+  linesOfTests: 73_000,
   linesOfProofs: 11_850,
   linesOfSandbox: 5_950,
   linesOfDocs: 8_450,
