@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import { type ReservedLink, type TestApp } from '../support/app.ts';
+import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually, startOwnTime } from '../support/timing.ts';
