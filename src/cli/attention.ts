@@ -2,27 +2,25 @@ import type { GroupDocument, MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { amountIn } from '../domain/money.ts';
 import { ORDER_STATES } from '../domain/order.ts';
-import { total } from '../explain/glossary.ts';
 import type { Block } from '../terminal/output.ts';
 import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
-import type { Query, ServerApi } from './connection.ts';
 import { EXIT } from './exit.ts';
 import { capturedWords, listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 
 /** The commands about attention. */
 
-type Page = { summary: { sentence: string }; groups: GroupDocument[]; attention: MatterDocument[] };
+type Page = { summary: { sentence: string }; groups: GroupDocument[] };
 
-/** Up to this number, matters of one kind are shown one by one; of more, only how many there are. */
-const ALIKE_MAX = 3;
+/** How many matters are listed below the kinds of all, unless a kind or another number is given. */
+const FIRST = '10';
 
 export const attention = defineCommand({
   usage: 'attention',
   about: 'list what needs attention, money first',
   details: [
     'Held orders, refunds that are due and all other matters are one list. Each says what happened and what to do.',
-    `More than ${ALIKE_MAX} of one kind are counted; --kind, --limit or --all list them one by one, the oldest first.`,
+    `Below the kinds, of which each is counted, it lists the first ${FIRST}; --kind, --limit or --all list more.`,
     'Many matters end without you; docs/states.md says which, and when.',
     'A hold ends when you decide it: settled orders resolve ORDER.',
     'End the others when they are over: settled attention end ID --reason TEXT.',
@@ -34,17 +32,14 @@ export const attention = defineCommand({
     kind: { value: 'KIND', choices: MATTER_KINDS, about: 'only matters of this kind' },
     state: { value: 'STATE', choices: ORDER_STATES, about: 'only matters of orders in this state' },
     'exit-code': { about: 'end with 3 if something needs attention' },
-    limit: { ...PAGE_OPTIONS.limit, about: 'list at most N, one by one (50)' },
-    all: { about: 'list all, one by one' },
+    limit: { ...PAGE_OPTIONS.limit, about: `list at most N (${FIRST}; of one kind 50)` },
+    all: { about: 'list all' },
   },
   async run({ options, server }) {
-    const { kind, state } = options;
-    const connection = server();
-    const isEach = kind !== undefined || options.limit !== undefined || options.all === true;
-    const { summary, groups } = await connection.get<Page>(PATH, { kind, state, limit: 1 });
-    const { rows, more } = isEach
-      ? await listRows<MatterDocument>(connection, 'attention', { kind, state }, options)
-      : { rows: await fewOfEach(connection, groups, { state }), more: false };
+    const { kind, state, all, limit = kind === undefined ? FIRST : undefined } = options;
+    const listed = await listRows<MatterDocument>(server(), 'attention', { kind, state }, { all, limit });
+    const { rows, more, page } = listed;
+    const { summary, groups } = page as Page;
     const exit = options['exit-code'] === true && groups.length > 0 ? EXIT.needsPerson : EXIT.ok;
     const lines = [
       summary.sentence,
@@ -57,22 +52,6 @@ export const attention = defineCommand({
 });
 
 const PATH = '/v1/attention';
-
-/** A server of another version may write other kinds, for which it cannot be asked from here. */
-const KNOWN_KINDS: ReadonlySet<string> = new Set(MATTER_KINDS);
-
-/** Every matter of each kind that has at most `ALIKE_MAX`. */
-async function fewOfEach(server: ServerApi, groups: readonly GroupDocument[], query: Query) {
-  const few = [...new Set(groups.map(({ kind }) => kind))].filter(
-    (kind) => KNOWN_KINDS.has(kind) && countOf(groups, kind) <= ALIKE_MAX,
-  );
-  const pages = few.map((kind) => server.get<Page>(PATH, { ...query, kind, limit: ALIKE_MAX }));
-  return (await Promise.all(pages)).flatMap((page) => page.attention);
-}
-
-function countOf(groups: readonly GroupDocument[], kind: string): number {
-  return total(groups.filter((group) => group.kind === kind));
-}
 
 function groupLines(groups: readonly GroupDocument[]): Block[] {
   const isReported = ({ reported }: { reported: string }) => Number(reported) !== 0;
@@ -88,7 +67,7 @@ function groupLines(groups: readonly GroupDocument[]): Block[] {
       ),
     balance: ({ sums }) => written(sums, 'balance'),
     ...(claims.length === 0 ? {} : { reported: ({ sums }) => written(sums.filter(isReported), 'reported') }),
-    meaning: ({ kind, meaning }) => `${meaning}${howToList(kind, countOf(groups, kind))}`,
+    meaning: 'meaning',
   };
   return table(groups, columns);
 }
@@ -99,11 +78,6 @@ function written(sums: GroupDocument['sums'], which: 'asked' | 'balance' | 'repo
     return amount === null ? 'not readable' : amountIn({ amount, currency: sum.currency });
   });
   return amounts.join(', ');
-}
-
-function howToList(kind: string, count: number): string {
-  if (!KNOWN_KINDS.has(kind)) return '. Another version of settled wrote this. List all: settled attention --all';
-  return count > ALIKE_MAX ? `. List them: settled attention --kind ${kind}` : '';
 }
 
 const MATTER_COLUMNS: Columns<MatterDocument> = {

@@ -191,7 +191,7 @@ export async function listRows<R>(
   server: ServerApi,
   name: ListName,
   query: Query,
-  { limit, all }: { limit?: string; all?: true },
+  { limit, all }: { limit?: string | undefined; all?: true | undefined },
 ): Promise<{ rows: R[]; more: boolean; page: Record<string, unknown> }> {
   const most = all ? Number.POSITIVE_INFINITY : limit === undefined ? LIMIT : wholeNumber('limit', limit, 1);
   const rows: R[] = [];
