@@ -48,9 +48,9 @@ export const pay = defineCommand({
   usage: 'pay LINK',
   about: 'pay a link, and show what the receiver answered; a payment that is pending is completed',
   options: {
-    method: { value: 'METHOD', about: 'PIX or CREDIT_CARD; default PIX' },
+    method: { value: 'METHOD', choices: ['PIX', 'CREDIT_CARD'], about: 'how it is paid, the first by default' },
     installments: { value: 'N', about: 'instalments of a card, 1 to 12; default 1' },
-    money: { value: 'MONEY', about: `what it names: ${PAYMENT_MONEY.join(', ')}; default asked` },
+    money: { value: 'MONEY', choices: PAYMENT_MONEY, about: 'what it names, the first by default' },
     pending: { about: 'start the payment and leave it pending' },
   },
   run: async ({ first, options: { method, installments, money, pending }, control: connect }) => {

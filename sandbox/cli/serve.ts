@@ -19,6 +19,7 @@ const OPTIONS = {
   listen: { value: 'HOST:PORT', about: 'where it listens; default 127.0.0.1:8790; port 0 takes a free one' },
   environment: {
     value: 'NAME',
+    choices: ['production', 'sandbox'],
     about: '`production`: links can be paid, events are delivered (the default); or `sandbox`: neither',
   },
   data: { value: 'FILE', about: 'keep everything in this file; default: in memory' },
@@ -74,10 +75,7 @@ async function readPlans(texts: readonly string[]): Promise<Record<string, unkno
 }
 
 function readOptions(given: Given<typeof OPTIONS>): SandboxOptions {
-  const environment = given.environment ?? 'production';
-  if (environment !== 'production' && environment !== 'sandbox') {
-    throw new UsageError(`--environment is "${environment}"; known: production, sandbox`);
-  }
+  const environment = given.environment === 'sandbox' ? 'sandbox' : 'production';
   const timeScale = Number(given['time-scale'] ?? 1);
   if (!(timeScale > 0 && timeScale <= TIME_SCALE_MAX)) {
     const message = `--time-scale is "${given['time-scale']}". Write a number above 0, up to ${TIME_SCALE_MAX}.`;

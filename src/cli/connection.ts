@@ -7,6 +7,7 @@ import { SETTINGS } from '../config/settings.ts';
 import { Fault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
+import { whyUnreadable } from '../terminal/failure.ts';
 import { Refusal } from './exit.ts';
 
 /** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
@@ -94,15 +95,13 @@ function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Se
   };
 }
 
-const PORTS = { 'https:': 443, 'http:': 80 } as const;
-
 function serverElsewhere({ url, token }: Elsewhere): Server {
   const { protocol, hostname, port, pathname } = new URL(url);
   const isSecure = protocol === 'https:';
   return {
     address: {
       host: hostname.replace(/^\[|\]$/g, ''),
-      port: port === '' ? PORTS[isSecure ? 'https:' : 'http:'] : Number(port),
+      port: Number(port || (isSecure ? 443 : 80)),
       isSecure,
       prefix: pathname.replace(/\/+$/, ''),
     },
@@ -139,14 +138,10 @@ function readToken(storePath: string): string | Fault {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const why = code === 'ENOENT' ? 'does not exist' : `cannot be read (${code})`;
-    return new Fault(
-      'terminal',
-      'not_authorized',
-      `There is no operator token: SETTLED_OPERATOR_TOKEN is not set, and ${path} ${why}. Run this command with the ` +
-        "server's configuration, in its folder and as its user.",
-    );
+    const why =
+      `There is no operator token: SETTLED_OPERATOR_TOKEN is not set, and ${path} ${whyUnreadable(error)}. Run this command ` +
+      "with the server's configuration, in its folder and as its user.";
+    return new Fault('terminal', 'not_authorized', why);
   }
 }
 

@@ -150,7 +150,7 @@ describe('command: what it says is wrong', () => {
       [['silences', 'signature'], 64, 'Write NAME=VALUE; known for signature: hex,'],
       [['silences', 'signature=hex', 'retries=signed-once'], 64, 'takes one NAME=VALUE, so "retries='],
       [['silences', 'colour=red'], 64, 'known: signature,'],
-      [['pay', 'two', '--method', 'CASH'], 64, 'method must be PIX or CREDIT_CARD'],
+      [['pay', 'two', '--method', 'CASH'], 64, '--method is "CASH". Choose one of: PIX, CREDIT_CARD'],
       [['pay', 'two', '--installments', '3'], 64, 'PIX has no instalments; choose CREDIT_CARD'],
       [['pay', 'one'], 1, 'INACTIVE and cannot be paid'],
       [['refund', 'one'], 1, 'its payment is REFUNDED already'],
