@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 284,
-  lines: 43_790,
+  lines: 43_760,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,9 +27,9 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 73_000,
+  linesOfTests: 72_970,
   linesOfProofs: 11_850,
-  linesOfSandbox: 5_950,
+  linesOfSandbox: 5_910,
   linesOfDocs: 8_450,
   filesToAPaidOrder: 16,
   placesOfAnAttentionKind: 6,
