@@ -50,6 +50,8 @@ export async function startApp(options: AppOptions) {
       operatorAddress: servers[1].address,
       /** The name of this process among the replicas of its store; null if it is alone. */
       replica,
+      /** Requests to the service's API that have no answer yet. */
+      apiWaitedFor: context.metrics.apiWaitedFor,
       /** Rejects when the store fails in a way that must end the process. Never resolves. */
       failed: health.failed,
       /** Answers every accepted request, then stops, within 5 s. */

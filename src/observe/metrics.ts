@@ -133,12 +133,15 @@ function apiMetrics(make: NewMetrics) {
     'Attempts to open a link, by result.',
   );
   const calls = new Set<string>();
+  let waitedFor = 0;
   return {
+    /** Requests to the service's API that this process waits for. */
+    apiWaitedFor: () => waitedFor,
     /** Counts a request that leaves for the service's API. `apiAnswered` must follow. */
-    apiStarted: () => inFlight.inc(),
+    apiStarted: () => inFlight.set(++waitedFor),
     /** Counts its end: `ok`, or the code of its fault. */
     apiAnswered: (call: string, outcome: string, took: number) => {
-      inFlight.dec();
+      inFlight.set(--waitedFor);
       if (!calls.has(call)) for (const fault of API_FAULTS) requests.inc({ call, outcome: fault }, 0);
       calls.add(call);
       requests.inc({ call, outcome });

@@ -19,7 +19,12 @@ export type TestDatabase = {
 };
 
 /** Calls of a store: how many were made so far, and those of them that have no answer yet. */
-export type Calls = { made: number; readonly underWay: Set<Promise<unknown>> };
+export type Calls = {
+  made: number;
+  readonly underWay: Set<Promise<unknown>>;
+  /** Asks the store for its figures, which is no call of settled's. */
+  stats?: Store['stats'];
+};
 
 type Known = { url: string; key: string; open: number; isOver: boolean };
 
@@ -104,6 +109,7 @@ function seldomAlive({ heartbeat }: Pick<Store, 'heartbeat'>): Store['heartbeat'
 
 /** The store, which notes its calls. */
 export function counted(store: Store, calls: Calls): Store {
+  calls.stats = store.stats;
   const verbs = Object.entries(store) as [string, (...args: unknown[]) => Promise<unknown>][];
   return Object.fromEntries(
     verbs.map(([name, verb]) => [
