@@ -93,12 +93,7 @@ function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): Num
 }
 
 /** Posts the answers. True if one of them is a fault after which this database must not be used. */
-function answer(
-  port: MessagePort,
-  batch: readonly NumberedCall[],
-  given: readonly CallAnswer[],
-  seconds: number,
-): boolean {
+function answer(port: MessagePort, batch: NumberedCall[], given: CallAnswer[], seconds: number): boolean {
   let fatal: unknown;
   const answers = given.map((one, index): NumberedAnswer => {
     const id = (batch[index] as NumberedCall).id;
