@@ -106,7 +106,7 @@ function notSqlite(name: string): Fault {
 /** What PostgreSQL needs of room, as a multiple of the SQLite file: docs/operations.md, The machine. */
 const ROOM = 1.5;
 /** Of a file on the same machine as the server, measured on two busy cores: docs/proof.md. */
-const BYTES_A_SECOND = 4_000_000;
+const BYTES_A_SECOND = 6_000_000;
 
 const HOLDS = {
   nothing: 'is empty',

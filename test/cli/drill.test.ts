@@ -46,6 +46,18 @@ function change(path: string, work: (db: Database.Database) => void): void {
   db.close();
 }
 
+/** An index that misses a row opens without a fault. */
+function missRow(path: string): void {
+  change(path, (db) => {
+    db.unsafeMode();
+    const rename = (from: string, to: string) =>
+      db.exec(`PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '${from}', '${to}')
+        WHERE type = 'index' AND tbl_name = 'orders' AND sql LIKE '%${from}%'; PRAGMA writable_schema = RESET`);
+    db.exec('CREATE INDEX drilled ON orders (state)');
+    rename('(state)', '(reference)');
+  });
+}
+
 /** The heartbeat writes this often. Here it does so only at the start, because tests look at whether the file changes. */
 const HEARTBEAT_EVERY_MS = 2_000;
 const clock: Clock = {
@@ -168,43 +180,33 @@ describe('cli: drill', () => {
     db.close();
   });
 
-  it('refuses a damaged backup', async () => {
-    const bytes = readFileSync(backup);
-    bytes.fill(0xa5, 5 * 4096, 40 * 4096);
-    writeFileSync(backup, bytes);
+  it.each<[string, string, (path: string) => void, RegExp]>([
+    [
+      'damaged',
+      'store_corrupt',
+      (path) => writeFileSync(path, readFileSync(path).fill(0xa5, 5 * 4096, 40 * 4096)),
+      / is damaged or not a database \(.*settled backup$/,
+    ],
+    ['of which an index misses a row', 'store_corrupt', missRow, / is damaged or not a database \(/],
+    ['empty', 'store_foreign', (path) => writeFileSync(path, ''), / is an empty file\. A restore from it would fail\./],
+    [
+      "another program's",
+      'store_corrupt',
+      (path) => writeFileSync(path, 'no database at all '.repeat(300)),
+      / is damaged or not a database \(/,
+    ],
+    [
+      "a newer settled's",
+      'store_newer',
+      (path) => change(path, (db) => db.pragma('user_version = 9999')),
+      / has version 9999/,
+    ],
+  ])('refuses a backup that is %s', async (_what, code, spoil, message) => {
+    spoil(backup);
     const error = await failing(['drill', backup], environmentOf(app));
-    expect(error).toMatchObject({ code: 'store_corrupt', exit: EXIT.cannotOpen });
-    expect(error.message).toContain(`${backup} is damaged or not a database (`);
-    expect(error.message).toContain('settled backup');
+    expect(error).toMatchObject({ code, exit: EXIT.cannotOpen, message: expect.stringMatching(message) });
+    expect(error.message).toContain(backup);
     expect(error.message).not.toContain(temporary);
-  });
-
-  it('refuses a backup whose indexes miss a row, which opens without a fault', async () => {
-    change(backup, (db) => {
-      db.unsafeMode();
-      const rename = (from: string, to: string) =>
-        db.exec(`PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = replace(sql, '${from}', '${to}')
-          WHERE type = 'index' AND tbl_name = 'orders' AND sql LIKE '%${from}%'; PRAGMA writable_schema = RESET`);
-      db.exec('CREATE INDEX drilled ON orders (state)');
-      rename('(state)', '(reference)');
-    });
-    const error = await failing(['drill', backup], environmentOf(app));
-    expect(error).toMatchObject({ code: 'store_corrupt', exit: EXIT.cannotOpen });
-  });
-
-  it('refuses a file of another program, and an empty one', async () => {
-    for (const content of ['', 'no database at all '.repeat(300)]) {
-      writeFileSync(backup, content);
-      const error = await failing(['drill', backup], environmentOf(app));
-      expect(error).toMatchObject({ code: content === '' ? 'store_foreign' : 'store_corrupt', exit: EXIT.cannotOpen });
-    }
-  });
-
-  it('refuses a backup of a newer settled', async () => {
-    change(backup, (db) => db.pragma('user_version = 9999'));
-    const error = await failing(['drill', backup], environmentOf(app));
-    expect(error).toMatchObject({ code: 'store_newer', exit: EXIT.cannotOpen });
-    expect(error.message).toContain(`${backup} has version 9999`);
   });
 
   it('says that it is the backup of another store, and ends with 1', async () => {

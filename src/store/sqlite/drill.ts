@@ -1,12 +1,12 @@
 import Database from 'better-sqlite3';
 import type { OrderState } from '../../domain/order.ts';
 import type { RowStatus } from '../../domain/retry.ts';
-import { type KeysNoted, keyIdsOf } from '../engine.ts';
+import { keyIdsOf } from '../engine.ts';
 import { auditQueries } from '../verbs/audit.ts';
 import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { asOpenFault, corrupt } from './faults.ts';
 import { refuseForeign } from './identity.ts';
-import { migrate, openForWriting } from './open.ts';
+import { openForWriting } from './open.ts';
 import { connection, finish, SqliteTransaction } from './transaction.ts';
 import { counterVerbs } from './verbs.ts';
 
@@ -50,9 +50,10 @@ export type Drilled = {
  * `store_migration_changed`, `store_full`.
  */
 export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
-  const { keys, isCopy, migrated } = prepare(path);
+  const { keys, isCopy } = inspect(path);
   const [secretsKeyId, ...olderKeyIds] = keys;
-  const { db, lock } = openForWriting({ path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs });
+  const opening = { path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs };
+  const { db, lock, migrated } = openForWriting(opening);
   try {
     const tx = new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' }));
     return {
@@ -71,20 +72,20 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   }
 }
 
-type Prepared = { keys: [string, ...string[]]; isCopy: boolean; migrated: string[] };
+/** A database of an earlier settled lacks the others. */
+type InstanceRow = { secrets_key_id: string; secrets_key_others?: string; is_copy?: number };
 
-/** Checks a file before opening it as a database of settled, and migrates it: an older one may not name its keys. */
-function prepare(path: string): Prepared {
+/** Checks a file before it is opened, and reads which keys that needs. */
+function inspect(path: string): { keys: [string, ...string[]]; isCopy: boolean } {
   try {
     refuseForeign(path);
     const db = new Database(path, { fileMustExist: true });
     try {
-      db.pragma('synchronous = OFF');
       assertWhole(db, path);
-      const migrated = migrate(db, path);
-      const row = db.prepare(INSTANCE).get() as (KeysNoted & { isCopy: number }) | undefined;
+      const row = db.prepare('SELECT * FROM instance').get() as InstanceRow | undefined;
       if (row === undefined) throw corrupt(path, 'its instance row is missing');
-      return { keys: keyIdsOf(row), isCopy: row.isCopy === 1, migrated };
+      const { secrets_key_id: secretsKeyId, secrets_key_others: otherKeyIds = '', is_copy: isCopy = 0 } = row;
+      return { keys: keyIdsOf({ secretsKeyId, otherKeyIds }), isCopy: isCopy === 1 };
     } finally {
       db.close();
     }
@@ -92,9 +93,6 @@ function prepare(path: string): Prepared {
     throw asOpenFault(error, path);
   }
 }
-
-const INSTANCE = `
-  SELECT secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds, is_copy AS isCopy FROM instance`;
 
 /** https://sqlite.org/pragma.html#pragma_integrity_check; it does not look at foreign keys. */
 function assertWhole(db: Database.Database, path: string): void {
