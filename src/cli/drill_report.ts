@@ -26,17 +26,15 @@ export type DrillFound = { backup: string; drilled: DrilledWithKeys; living: Liv
 /** What a person reads, and what a program. */
 export function drillReport(found: DrillFound): Report {
   const { backup, drilled, living, nowMs } = found;
-  const checks = checksOf(found);
+  const ageMs = Math.max(0, nowMs - drilled.copiedAtMs);
+  const { lost, check, loss } = compare(found, inWords(ageMs));
+  const checks = [...checksOf(drilled), check];
   const isFit = checks.every(({ status }) => status !== 'failing');
-  const lost =
-    living.standing === null || !isOfSameStore(found) ? null : lostBetween(drilled.standing, living.standing);
-  const age = inWords(Math.max(0, nowMs - drilled.copiedAtMs));
-  const from = `It is a copy of ${iso(drilled.copiedAtMs)}, ${age} old.`;
   const data = {
     backup,
     fit: isFit,
     copiedAt: iso(drilled.copiedAtMs),
-    ageSeconds: Math.max(0, nowMs - drilled.copiedAtMs) / 1000,
+    ageSeconds: ageMs / 1000,
     checks,
     copy: drilled.standing,
     living: living.standing,
@@ -44,13 +42,13 @@ export function drillReport(found: DrillFound): Report {
   };
   const verdict = isFit ? `${backup} can be put to use.` : `${backup} cannot be put to use as it is.`;
   const lines = [
-    `${verdict} ${from}`,
+    `${verdict} It is a copy of ${iso(drilled.copiedAtMs)}, ${inWords(ageMs)} old.`,
     '',
     ...checkLines(checks),
     '',
-    ...comparison(found, lost),
+    ...sideBySide(found, lost),
     '',
-    `${lossOf(lost, age)} What settled finds again, and what it cannot: Restore in docs/operations.md.`,
+    `${loss} What settled finds again, and what it cannot: Restore in docs/operations.md.`,
   ];
   return { data, lines, exit: exitOf(checks) };
 }
@@ -62,8 +60,7 @@ function exitOf(checks: readonly Finding[]): ExitCode {
 
 const KEY = 'secrets key';
 
-function checksOf(found: DrillFound): Finding[] {
-  const { drilled } = found;
+function checksOf(drilled: DrilledWithKeys): Finding[] {
   const { bytes, migrated, saysThatItIsACopy } = drilled;
   const schema = migrated.length === 0 ? 'the newest' : `a restore brings it forward: ${migrated.join(', ')}`;
   const origin = saysThatItIsACopy
@@ -78,7 +75,6 @@ function checksOf(found: DrillFound): Finding[] {
     origin,
     checkKey(drilled),
     checkLinks(drilled),
-    checkStore(found),
   ];
 }
 
@@ -107,31 +103,6 @@ function checkLinks({ links, keysKnown }: DrilledWithKeys): Finding {
   return failing(name, detail);
 }
 
-function isOfSameStore({ drilled, living }: DrillFound): boolean {
-  const [own, other] = [drilled.standing.instanceId, living.standing?.instanceId];
-  return other === null || other === own;
-}
-
-function checkStore(found: DrillFound): Finding {
-  const { drilled, living } = found;
-  const name = 'store';
-  if (living.standing === null) {
-    return warning(name, `there is nothing to compare with: ${living.place} does not answer`);
-  }
-  if (!isOfSameStore(found)) {
-    const detail =
-      `it is a copy of another store than ${living.place}: ${drilled.standing.instanceId}, not ` +
-      `${living.standing.instanceId}. With it you would have the orders of another shop`;
-    return failing(name, detail);
-  }
-  const lost = lostBetween(drilled.standing, living.standing);
-  if (COUNTED.every((what) => lost[what] >= 0)) return ok(name, `compared with ${living.place}`);
-  const detail =
-    `compared with ${living.place}, which has less than the copy: it was itself restored from an older one, and what the two ` +
-    'have since then differs';
-  return warning(name, detail);
-}
-
 const COUNTED = ['orders', 'paid', 'events', 'notices', 'auditRows'] as const;
 
 /** How many the living store has more; below 0, fewer. `paid`: orders that were paid, whatever became of the money. */
@@ -149,17 +120,44 @@ function countsOf({ orders, events, notices, auditRows }: Standing): Lost {
   };
 }
 
-function lostBetween(copy: Standing, living: Standing): Lost {
-  const [older, newer] = [countsOf(copy), countsOf(living)];
-  return Object.fromEntries(COUNTED.map((what) => [what, newer[what] - older[what]])) as Lost;
+/** `loss`: what a restore would lose, in a sentence. */
+type Comparison = { lost: Lost | null; check: Finding; loss: string };
+
+/** Compares the copy with the living store, if that answers and is the same one. */
+function compare({ drilled: { standing }, living: { place, standing: now } }: DrillFound, age: string): Comparison {
+  const name = 'store';
+  const loss = 'A restore would lose what happened since that time.';
+  if (now === null) {
+    return { lost: null, check: warning(name, `there is nothing to compare with: ${place} does not answer`), loss };
+  }
+  if (now.instanceId !== null && now.instanceId !== standing.instanceId) {
+    const detail =
+      `it is a copy of another store than ${place}: ${standing.instanceId}, not ${now.instanceId}. With it you would have the ` +
+      'orders of another shop';
+    return { lost: null, check: failing(name, detail), loss };
+  }
+  const [older, newer] = [countsOf(standing), countsOf(now)];
+  const lost = Object.fromEntries(COUNTED.map((what) => [what, newer[what] - older[what]])) as Lost;
+  const more = Object.values(lost);
+  if (more.some((n) => n < 0)) {
+    const detail =
+      `compared with ${place}, which has less than the copy: it was itself restored from an older one, and what the two have ` +
+      'since then differs';
+    const parted = 'The two have parted, so counts do not say what a restore would lose.';
+    return { lost, check: warning(name, detail), loss: parted };
+  }
+  const counted = more.every((n) => n === 0)
+    ? 'A restore would lose nothing that is counted above.'
+    : `A restore would lose what happened in the ${age} since, which the column MORE counts.`;
+  return { lost, check: ok(name, `compared with ${place}`), loss: counted };
 }
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, n) => all + n, 0);
 }
 
-/** The copy and the living store side by side. */
-function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[] {
+/** The copy and the living store. */
+function sideBySide({ drilled, living }: DrillFound, lost: Lost | null): Block[] {
   const [copy, now] = [countsOf(drilled.standing), living.standing && countsOf(living.standing)];
   const rows = COUNTED.map((what) => ({
     what: { auditRows: 'audit rows', paid: 'ever paid' }[what as string] ?? what,
@@ -168,12 +166,4 @@ function comparison({ drilled, living }: DrillFound, lost: Lost | null): Block[]
     lost: lost?.[what] ?? '-',
   }));
   return table(rows, { what: 'what', 'in the copy': 'copy', now: 'now', more: 'lost' });
-}
-
-function lossOf(lost: Lost | null, age: string): string {
-  if (lost === null) return 'A restore would lose what happened since that time.';
-  const more = COUNTED.map((what) => lost[what]);
-  if (more.some((n) => n < 0)) return 'The two have parted, so counts do not say what a restore would lose.';
-  if (more.every((n) => n === 0)) return 'A restore would lose nothing that is counted above.';
-  return `A restore would lose what happened in the ${age} since, which the column MORE counts.`;
 }
