@@ -38,8 +38,8 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   let latest: { byMs: number; atMs: number } | null = null;
   /** The service's clock, less the monotonic one, at its last answer. */
   let serviceOffsetMs: number | null = null;
-  /** Pending repairs, oldest first. */
-  const mends: ((may: LoopTurn) => Promise<void>)[] = [(may) => hasten(WAIT_MS_MAX, may)];
+  /** Steps to be repaired, oldest first, in milliseconds; null for those before the start, which are unknown. */
+  const pending: (number | null)[] = [null];
   const mending = startLoop({ clock, turn: mendNext });
 
   function look(): void {
@@ -54,19 +54,20 @@ export function watchClock({ store, clock, log, onStep }: ClockStepsOptions) {
   }
 
   function mendStep(byMs: number): void {
-    mends.push(async (may) => {
-      if (byMs < 0) await hasten(SOON_MS, may);
-      await mendRows(byMs, may);
-    });
+    pending.push(byMs);
     mending.wake();
   }
 
   async function mendNext(may: LoopTurn): Promise<number> {
-    const [mend] = mends;
-    if (mend === undefined) return NOT_BEFORE_WAKE;
+    const [byMs] = pending;
+    if (byMs === undefined) return NOT_BEFORE_WAKE;
     try {
-      await mend(may);
-      mends.shift();
+      if (byMs === null) await hasten(WAIT_MS_MAX, may);
+      else {
+        if (byMs < 0) await hasten(SOON_MS, may);
+        await mendRows(byMs, may);
+      }
+      pending.shift();
       return 0;
     } catch (fault) {
       if (!may.isStopping()) log.warn({ fault }, 'rows that the clock delayed could not be made due; trying again');

@@ -69,12 +69,11 @@ export const HINT_WINDOW_MS = 60_000;
 const RETURN_EVERY_MS = 60_000;
 
 /**
- * What settled does about a customer's return: `check` queues a check; `note` only stores the time, because the clock
- * was set back since the last return; `nothing`, because the last return was less than a minute ago.
+ * Whether settled asks because a customer came back: not within a minute of the last return. One that is further in the
+ * future was recorded before the clock was set back.
  */
-export function turnOfReturn(returnedAtMs: number | null, nowMs: number): 'check' | 'note' | 'nothing' {
-  if (returnedAtMs === null || returnedAtMs + RETURN_EVERY_MS <= nowMs) return 'check';
-  return returnedAtMs > nowMs ? 'note' : 'nothing';
+export function isReturnDue(returnedAtMs: number | null, nowMs: number): boolean {
+  return returnedAtMs === null || Math.abs(nowMs - returnedAtMs) >= RETURN_EVERY_MS;
 }
 
 /** settled holds a completion that the API does not confirm after this time. Until then it asks at these intervals. */

@@ -8,7 +8,7 @@ import {
   canBeForged,
   checkRank,
   confirmAgainAtMs,
-  turnOfReturn,
+  isReturnDue,
   UNCONFIRMED_AFTER_MS,
 } from '../../src/domain/check_queue.ts';
 
@@ -117,13 +117,14 @@ describe('checks: asking again for a completion', () => {
 
 describe('checks: the returns of a customer', () => {
   it.each([
-    ['the first', null, 'check'],
-    ['one at the same moment', 0, 'nothing'],
-    ['one below a minute later', 59_999, 'nothing'],
-    ['one a minute later', 60_000, 'check'],
-    ['one before the last, as the clock was set back', -1, 'note'],
-  ] as const)('%s: %s ms after the last one', (_what, afterMs, turn) => {
+    ['the first is', null, true],
+    ['one at the same moment is not', 0, false],
+    ['one below a minute later is not', 59_999, false],
+    ['one a minute later is', 60_000, true],
+    ['one a moment before the last, as replicas may write, is not', -1, false],
+    ['one long before the last, as the clock was set back, is', -60_000, true],
+  ] as const)('%s due: %s ms after the last one', (_what, afterMs, isDue) => {
     const nowMs = 1_700_000_000_000;
-    expect(turnOfReturn(afterMs === null ? null : nowMs - afterMs, nowMs)).toBe(turn);
+    expect(isReturnDue(afterMs === null ? null : nowMs - afterMs, nowMs)).toBe(isDue);
   });
 });

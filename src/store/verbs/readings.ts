@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type AskReason, turnOfReturn } from '../../domain/check_queue.ts';
+import { type AskReason, isReturnDue } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
 import { driftOf, type ReadingDecided } from '../../domain/history.ts';
 import { type AttentionKind, ENDED_BY_READINGS } from '../../domain/matter.ts';
@@ -200,13 +200,14 @@ export const readingVerbs = {
     const found = yield* tx.one<Returning>(FIND_RETURN, { returnToken });
     if (found === undefined || found.callbackUrl === null) return null;
     const { linkKey, orderKey, callbackUrl } = found;
-    if (turnOfReturn(found.returnedAtMs, nowMs) === 'nothing') return { callbackUrl };
+    if (!isReturnDue(found.returnedAtMs, nowMs)) return { callbackUrl };
     lockOrder(tx, orderKey);
     // Another replica may have recorded the return meanwhile.
     const { returnedAtMs } = (yield* tx.one<Returning>(FIND_RETURN, { returnToken })) ?? found;
-    const turn = turnOfReturn(returnedAtMs, nowMs);
-    if (turn !== 'nothing') tx.send(NOTE_RETURN, { nowMs, linkKey });
-    if (turn === 'check') requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
+    if (isReturnDue(returnedAtMs, nowMs)) {
+      tx.send(NOTE_RETURN, { nowMs, linkKey });
+      requestCheck(tx, { linkKey, reason: 'returned', atMs: nowMs });
+    }
     return { callbackUrl };
   },
 };

@@ -52,7 +52,6 @@ export const upkeepVerbs = {
     tx.send(MEND_TRIED, { ...slice, stepMs });
     const ends = tx.one<{ noticeKeys: number | null; linkKeys: number | null }>(ENDS);
     if (stepMs < 0) {
-      tx.send(MEND_RETURNED, slice);
       for (const link of linksToMend(yield* tx.all<PutOffLink>(PUT_OFF, slice), nowMs)) tx.send(PLAN, link);
     }
     const last = yield* ends;
@@ -160,8 +159,6 @@ const HASTEN_REPLICAS = statement('UPDATE replica SET alive_at_ms = @nowMs WHERE
 const MEND_TRIED = statement(`
   UPDATE outbox SET first_tried_at_ms = least(first_tried_at_ms + greatest(@stepMs::bigint, 0), @nowMs)
   WHERE key > @after AND key <= @to AND status IN ('pending', 'leased') AND first_tried_at_ms IS NOT NULL`);
-const MEND_RETURNED = statement(`
-  UPDATE link SET returned_at_ms = @nowMs WHERE key > @after AND key <= @to AND returned_at_ms > @nowMs`);
 const ENDS = statement('SELECT (SELECT max(key) FROM outbox) AS noticeKeys, (SELECT max(key) FROM link) AS linkKeys');
 
 /** A link is due this much later than its schedule only if a clock was ahead, or if it could not be checked. */

@@ -706,22 +706,6 @@ export function checksContract({ shared }: Worlds): void {
         expect((await world.timeline(link)).check).toMatchObject({ requestedAtMs: world.nowMs });
       });
 
-      it('queues a check again a minute after the clock was set back', async () => {
-        const returnToken = world.name('return');
-        const link = await world.openNew({ returnToken, callbackUrl });
-        const come = () => world.store.recordReturn({ returnToken, nowMs: world.nowMs });
-        await come();
-        await world.claimChecks();
-        await world.answer(link, []);
-        world.tick(-3_600_000);
-        await come();
-        expect(await world.check(link)).toBeNull();
-        world.tick(MINUTE_MS);
-        await come();
-        expect(await world.check(link)).toBe('returned');
-        world.tick(3_600_000);
-      });
-
       it('knows no token that it did not make', async () => {
         await world.openNew({ returnToken: null, callbackUrl });
         const nowMs = world.nowMs;
