@@ -137,16 +137,23 @@ export function operation<
   Body extends z.ZodObject = typeof nothing,
 >({ answer, ...documented }: Documented<Query, Body, Given>): Loadable<Given> {
   const { query = nothing, body = nothing } = documented;
+  const askedOf = (from: {
+    params: Pick<PageAsks, 'reference' | 'id'>;
+    query: unknown;
+    body: unknown;
+    caller: Caller;
+  }) => ({
+    query: read(query, from.query) as z.output<Query>,
+    reference: from.params.reference === undefined ? '' : read(orderPath, from.params).reference,
+    id: from.params.id ?? '',
+    body: read(body, from.body) as z.output<Body>,
+    caller: from.caller,
+    by: (from.caller as Caller | undefined)?.author ?? null,
+  });
   const handle: Operation['handle'] = (options) => async (request, response) => {
-    const { reference, id } = request.params;
-    const asked = {
-      query: read(query, request.query) as z.output<Query>,
-      reference: reference === undefined ? '' : read(orderPath, request.params).reference,
-      id: String(id),
-      body: read(body, isForm(request) ? formBody(request, body) : request.body) as z.output<Body>,
-      caller: response.locals.caller as Caller,
-      by: (response.locals.caller as Caller | undefined)?.author ?? null,
-    };
+    const sent: unknown = isForm(request) ? formBody(request, body) : request.body;
+    const { caller } = response.locals as { caller: Caller };
+    const asked = askedOf({ params: request.params, query: request.query, body: sent, caller });
     let document: object | undefined;
     try {
       document = await answer(options, asked, response);
@@ -159,18 +166,8 @@ export function operation<
     else if (document !== undefined) response.json(document);
   };
   const number = ++operations;
-  const load: Loadable<Given>['load'] = async (
-    options,
-    { reference, id = '', query: asks = {}, body: dry = {} } = {},
-  ) => {
-    const asked = {
-      query: read(query, asks) as z.output<Query>,
-      reference: reference === undefined ? '' : read(orderPath, { reference }).reference,
-      id,
-      body: read(body, dry) as z.output<Body>,
-      caller: NOBODY,
-      by: null,
-    };
+  const load: Loadable<Given>['load'] = async (options, { query: asks = {}, body: dry = {}, ...params } = {}) => {
+    const asked = askedOf({ params, query: asks, body: dry, caller: NOBODY });
     const name = `${number} ${JSON.stringify({ ...asked, caller: null })}`;
     const made = await options.pageLoads.load(name, async () => answer(options, asked, NO_RESPONSE));
     return made as z.output<Given[200]['schema']>;
