@@ -1,67 +1,20 @@
-import { parseArgs } from 'node:util';
+import { type Command, commandOf, type Given, type Report } from '../src/terminal/command.ts';
+import { EXIT_BUG, EXIT_USAGE, Failure, failureOf, UsageError } from '../src/terminal/failure.ts';
+import type { Program } from '../src/terminal/program.ts';
+import { runProgram, type Surroundings } from '../src/terminal/run.ts';
+
+/** The command line of `settled demo`. */
 
 const OPTIONS = {
-  once: { type: 'boolean' },
-  json: { type: 'boolean' },
-  keep: { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
+  once: { about: 'play the story unattended: open, pay, deliver twice, tamper, lose; print a table and end' },
+  keep: { value: 'FOLDER', about: 'keep the database and the logs in this folder, which must be new or empty' },
 } as const;
 
-const ABOUT = [
-  ['--once', 'play the story unattended: open, pay, deliver twice, tamper, lose; print a table and end'],
-  ['--keep FOLDER', 'keep the database and the logs in this folder, which must be new or empty'],
-  ['--json', 'print the addresses, or the table, as one line of JSON'],
-  ['--help', 'print this'],
-] as const;
-
-export type DemoOptions = { once: boolean; json: boolean; help: boolean; keep: string | null };
-
-/** Reads the command line. Throws a `DemoError` that lists what is known. */
-export function readOptions(args: readonly string[]): DemoOptions {
-  const { values } = parse(args);
-  if (values.keep === '') throw new DemoError(EXIT.usage, '--keep needs a folder: --keep FOLDER');
-  return {
-    once: values.once === true,
-    json: values.json === true,
-    help: values.help === true,
-    keep: values.keep ?? null,
-  };
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: false });
-  } catch (error) {
-    const known = ABOUT.map(([option]) => option).join(', ');
-    // Keep the first sentence, which says what is wrong. The others advise on values that begin with a dash.
-    const [what] = (error as Error).message.split('. ');
-    throw new DemoError(EXIT.usage, `${what?.replace(/\.?$/, '.')} settled demo knows: ${known}.`);
-  }
-}
-
-export function help(): { data: object; lines: string[] } {
-  const exits = Object.entries(EXIT_MEANINGS);
-  return {
-    data: { options: Object.fromEntries(ABOUT), exitCodes: EXIT_MEANINGS },
-    lines: [
-      'settled demo: a sandbox of the payment-link service, settled, and a tiny shop, on this machine only',
-      '',
-      'Usage: settled demo [OPTION...]',
-      '',
-      ...ABOUT.map(([option, about]) => `  ${option.padEnd(13)}  ${about}`),
-      '',
-      'Without --once it prints the addresses and serves until Ctrl+C. It uses the ports 8787 to 8790, and a free one for',
-      'each that is taken. It writes to a temporary folder, which it removes at the end. No money in it is real.',
-      '',
-      'Exit codes:',
-      ...exits.map(([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`),
-    ],
-  };
-}
+export type DemoOptions = { once: boolean; json: boolean; keep: string | null };
 
 /** Exit codes of `settled demo`, after sysexits.h where it has one. `settled demo --help` lists them. */
-export const EXIT = { ok: 0, failed: 1, usage: 64, bug: 70, cannotOpen: 73, interrupted: 130 } as const;
-export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+export const EXIT = { ok: 0, failed: 1, usage: EXIT_USAGE, bug: EXIT_BUG, cannotOpen: 73, interrupted: 130 } as const;
+type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 /** What each exit code means, in a line. */
 const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
@@ -73,22 +26,48 @@ const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   130: 'with --once: interrupted before the end',
 };
 
-const CODES = { 1: 'demo_failed', 64: 'usage', 73: 'folder_unusable' } as const;
+type Play = (options: DemoOptions, print: Surroundings['print']) => Promise<Report | number>;
+
+/** Runs `settled demo` with these words by `play`. Never throws. Returns the exit code. */
+export function runDemo(args: readonly string[], surroundings: Surroundings, play: Play): Promise<number> {
+  const demo: Command = commandOf({
+    usage: 'demo',
+    about: 'a sandbox of the payment-link service, settled, and a tiny shop, on this machine only',
+    details: [
+      'Without --once it prints the addresses and serves until Ctrl+C. It uses the ports 8787 to 8790, and a free one for each',
+      'that is taken. It writes to a temporary folder, which it removes at the end. No money in it is real.',
+      'With --json it prints the addresses, or the table, as one line of JSON.',
+      '',
+      'Exit codes:',
+      ...Object.entries(EXIT_MEANINGS).map(([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`),
+    ],
+    options: OPTIONS,
+    isLocal: true,
+    run: ({ options, json, print }) => play(readOptions(options, json), print),
+  });
+  const program: Program = {
+    ...{ name: 'settled', about: demo.about, groups: { '': [demo] }, exits: EXIT_MEANINGS },
+    ...{ options: {}, programs: {}, notes: [], failure, around: () => ({}) },
+  };
+  const asked = args[0] === '__complete' ? ['__complete', 'demo', ...args.slice(1)] : ['demo', ...args];
+  return runProgram(program, asked, surroundings);
+}
+
+function readOptions({ once, keep }: Given<typeof OPTIONS>, json: boolean): DemoOptions {
+  if (keep === '') throw new UsageError('--keep needs a folder: --keep FOLDER');
+  return { once: once === true, json, keep: keep ?? null };
+}
+
+const CODES = { 1: 'demo_failed', 73: 'folder_unusable' } as const;
 
 /** The demo cannot continue. The message tells a person what to do. */
-export class DemoError extends Error {
-  readonly exit: keyof typeof CODES;
+export class DemoError extends Failure {
   constructor(exit: keyof typeof CODES, message: string) {
-    super(message);
-    this.exit = exit;
+    super(CODES[exit], message, exit);
   }
 }
 
-export type Failure = { code: string; message: string; exit: ExitCode };
-
 /** How the demo ends with this error. An unexpected error is a bug. */
 export function failure(error: unknown): Failure {
-  if (error instanceof DemoError) return { code: CODES[error.exit], message: error.message, exit: error.exit };
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { code: 'bug', message: `This is a bug in the demo. Please report it.\n${stack}`, exit: EXIT.bug };
+  return failureOf(error, 'the demo');
 }

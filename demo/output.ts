@@ -1,6 +1,8 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { styleText } from 'node:util';
+import type { Block } from '../src/terminal/output.ts';
+import { table } from '../src/terminal/table.ts';
 import { type Demo, unusual } from './demo.ts';
 import type { Folder } from './folder.ts';
 import type { Step } from './story.ts';
@@ -55,22 +57,9 @@ function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-export function storyTable(steps: readonly Step[]): string[] {
-  const rows = steps.map(({ step, happened, state, seconds }, at) => [
-    String(at + 1),
-    step,
-    happened,
-    state,
-    seconds.toFixed(2),
-  ]);
-  const all = [['', 'STEP', 'WHAT HAPPENED', 'ORDER', 'SECONDS'], ...rows];
-  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
-  return all.map((row) =>
-    row
-      .map((text, column) => text.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  );
+export function storyTable(steps: readonly Step[]): Block[] {
+  const rows = steps.map((step, at) => ({ ...step, number: at + 1, took: step.seconds.toFixed(2) }));
+  return table(rows, { '#': 'number', step: 'step', 'what happened': 'happened', order: 'state', seconds: 'took' });
 }
 
 export function storyData(steps: readonly Step[], seconds: number): object {
