@@ -1,49 +1,18 @@
 import { Agent, request } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { openClock } from '../../sandbox/clock.ts';
 import { rejectionLog } from '../../src/receive/rejections.ts';
 import type { Rejection } from '../../src/store/verbs/intake.ts';
-import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { peek, tamper } from '../support/rows.ts';
 import { eventually } from '../support/timing.ts';
 import { expectSaid, SAID } from './answers.ts';
 
-/** A clock whose timers run when the test says so. */
-function handClock(): Clock & { advance(ms: number): void } {
-  let nowMs = 1_760_000_000_000;
-  let timers: { atMs: number; work: () => void }[] = [];
-  return {
-    ...systemClock,
-    nowMs: () => nowMs,
-    monotonicMs: () => nowMs,
-    every: (periodMs, work) => {
-      const rounds = { ended: false };
-      const round = () => {
-        if (rounds.ended) return;
-        timers.push({ atMs: nowMs + periodMs, work: round });
-        work();
-      };
-      timers.push({ atMs: nowMs + periodMs, work: round });
-      return () => {
-        rounds.ended = true;
-      };
-    },
-    after: (delayMs, work) => {
-      timers.push({ atMs: nowMs + delayMs, work });
-      return () => {};
-    },
-    advance: (ms) => {
-      nowMs += ms;
-      const due = timers.filter(({ atMs }) => atMs <= nowMs);
-      timers = timers.filter((timer) => !due.includes(timer));
-      for (const { work } of due) work();
-    },
-  };
-}
-
 function openRejections(recordRejection?: (rejection: Rejection) => Promise<void>) {
-  const clock = handClock();
+  const turned = openClock({ startMs: 1_760_000_000_000, scale: 1e-6 });
+  // Turning moves all of it.
+  const clock = { ...turned, monotonicMs: turned.nowMs };
   const written: Rejection[] = [];
   const failures: unknown[] = [];
   const asked: number[] = [];
@@ -76,19 +45,19 @@ describe('receive: the rejection log', () => {
     ]);
   });
 
-  it('counts what follows and writes it once a second', () => {
+  it('counts what follows and writes it once a second', async () => {
     const { log, clock, written } = openRejections();
     for (let i = 0; i < 100; i++) log.add(1, 'signature_wrong');
-    clock.advance(1000);
+    await clock.advance(1000);
     for (let i = 0; i < 50; i++) log.add(1, 'signature_wrong');
-    clock.advance(1000);
+    await clock.advance(1000);
     expect(counts(written)).toEqual([1, 99, 50]);
   });
 
-  it('writes nothing in a second without rejections, and forgets the link', () => {
+  it('writes nothing in a second without rejections, and forgets the link', async () => {
     const { log, clock, written } = openRejections();
     log.add(1, 'signature_wrong');
-    for (let i = 0; i < 5; i++) clock.advance(1000);
+    for (let i = 0; i < 5; i++) await clock.advance(1000);
     expect(counts(written)).toEqual([1]);
     log.add(1, 'signature_wrong');
     expect(counts(written)).toEqual([1, 1]);
@@ -119,7 +88,7 @@ describe('receive: the rejection log', () => {
     expect(written).toHaveLength(10_000);
   });
 
-  it('diagnoses few: one of each link and reason in 10 s, and 40 in all', () => {
+  it('diagnoses few: one of each link and reason in 10 s, and 40 in all', async () => {
     const { log, clock, written } = openRejections();
     let diagnosed = 0;
     const diagnose = () => {
@@ -128,13 +97,13 @@ describe('receive: the rejection log', () => {
     };
     for (let i = 0; i < 100; i++) log.add(1, 'signature_wrong', { find: diagnose });
     expect(diagnosed).toBe(1);
-    clock.advance(1000);
+    await clock.advance(1000);
     for (let link = 2; link <= 200; link++) log.add(link, 'signature_wrong', { find: diagnose });
     expect(diagnosed).toBe(40);
-    for (let i = 0; i < 8; i++) clock.advance(1000);
+    for (let i = 0; i < 8; i++) await clock.advance(1000);
     log.add(1, 'signature_wrong', { find: diagnose });
     expect(diagnosed).toBe(40);
-    clock.advance(1000);
+    await clock.advance(1000);
     // The first has been forgotten, and the others have not.
     for (let link = 1; link <= 200; link++) log.add(link, 'signature_wrong', { find: diagnose });
     expect(diagnosed).toBe(41);
@@ -148,7 +117,7 @@ describe('receive: the rejection log', () => {
     const stop = log.watch();
     const minutes = async (count: number) => {
       for (let i = 0; i < count; i++) {
-        clock.advance(60_000);
+        await clock.advance(60_000);
         // What was asked of the store has to be answered first.
         await new Promise((resolve) => setImmediate(resolve));
       }
@@ -172,7 +141,7 @@ describe('receive: the rejection log', () => {
     for (let i = 0; i < 10; i++) log.add(1, 'signature_wrong');
     await eventually(() => expect(failures).toHaveLength(1));
     failing = false;
-    clock.advance(1000);
+    await clock.advance(1000);
     expect(counts(written)).toEqual([10]);
   });
 });
