@@ -1,15 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import type { Probed } from '../../src/store/trial.ts';
 import { textOf } from '../console/reading.ts';
 import { smallDisk } from '../process/disk.ts';
+import { emptyDatabase } from '../store/postgres/opening.ts';
 import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
-import { type PostgresServer, serverAt, startPostgres } from '../support/postgres.ts';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, spawnSettled } from '../support/process.ts';
 import { untilFinishedStandby } from '../support/test_database.ts';
 import { environmentOf, failing, type Said, say } from './settled.ts';
@@ -35,8 +35,7 @@ function notOk({ data }: Said): Record<string, string> {
 
 describe('cli: doctor --store', () => {
   it('prints what it tried on PostgreSQL, and how much of it is missing, without a server', async () => {
-    const name = `test_${randomUUID()}`;
-    const url = await serverAt(inject('postgres')).create(name);
+    const url = await emptyDatabase();
     const said = await say(['doctor', '--store'], environmentAt(url));
     expect(notOk(said)).toEqual({});
     expect(said.data.capabilities).toHaveLength(17);

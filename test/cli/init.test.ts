@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -8,6 +7,7 @@ import { COMMANDS } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { envText } from '../../src/cli/init_files.ts';
 import { readConfig } from '../../src/config/config.ts';
+import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/http.ts';
 import { serverAt } from '../support/postgres.ts';
@@ -86,7 +86,7 @@ describe('cli: init writes what works', () => {
 
   it('with PostgreSQL and a callback: each secret in a file', async () => {
     const { folder, init } = await prepare();
-    const store = await serverAt(inject('postgres')).create(`test_${randomUUID()}`);
+    const store = await emptyDatabase();
     const shopUrl = `http://127.0.0.1:${await freePort()}/settled?secret=of-the-path`;
     const end = await init({ store, 'shop-url': shopUrl }, ['--shop-allow-private']);
     expect(end).toMatchObject({ code: EXIT.ok, stderr: '' });

@@ -6,7 +6,7 @@ import Database from 'better-sqlite3';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
-import { connectTo, newDatabase, sharedServer } from '../store/postgres/opening.ts';
+import { connectTo, emptyDatabase, newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { compareRows } from '../support/moved_rows.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -17,12 +17,6 @@ import { environmentOf, failing, misunderstood, say } from './settled.ts';
 
 const settled = sharedApp();
 const eventually = eventuallyAfter('a process begins its work');
-
-async function emptyDatabase(): Promise<string> {
-  const name = `move_${randomUUID()}`;
-  onTestFinished(() => sharedServer().drop(name));
-  return sharedServer().create(name);
-}
 
 async function tablesOf(url: string): Promise<string[]> {
   const client = await connectTo(url);

@@ -1,5 +1,4 @@
 import { spawnSync } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -13,7 +12,7 @@ import { readKeyIds } from '../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
-import { sharedServer } from '../store/postgres/opening.ts';
+import { emptyDatabase } from '../store/postgres/opening.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
@@ -50,7 +49,7 @@ const django = (...args: string[]) => [djangos() ?? 'python3', `${EXAMPLES}/djan
 
 const SHOPS: Example[] = [
   { name: 'Express', missing: () => null, serve: () => typescript('express'), feed: null, store: file },
-  { name: 'Fastify', missing: () => null, serve: () => typescript('fastify'), feed: null, store: blankDatabase },
+  { name: 'Fastify', missing: () => null, serve: () => typescript('fastify'), feed: null, store: emptyDatabase },
   {
     name: 'Python',
     missing: once(() => (runs(['python3', '--version']) ? null : 'python3')),
@@ -333,13 +332,6 @@ function once<T>(find: () => T): () => T {
     found ??= { value: find() };
     return found.value;
   };
-}
-
-/** A PostgreSQL database with nothing in it. */
-async function blankDatabase(): Promise<string> {
-  const name = `shop_${randomUUID()}`;
-  onTestFinished(() => sharedServer().drop(name));
-  return sharedServer().create(name);
 }
 
 type Settled = { settled: TestApp; sandbox: TestSandbox };

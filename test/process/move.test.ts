@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { sharedServer } from '../store/postgres/opening.ts';
+import { describe, expect, it } from 'vitest';
+import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -10,12 +9,6 @@ import { eventuallyAfter } from '../support/timing.ts';
 import { completedEvent, deliver, OPERATOR_TOKEN, type Serving, startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
-
-async function emptyDatabase(): Promise<string> {
-  const name = `move_${randomUUID()}`;
-  onTestFinished(() => sharedServer().drop(name));
-  return sharedServer().create(name);
-}
 
 async function shopSettings() {
   const shop = await startReceiver();

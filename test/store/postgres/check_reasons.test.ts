@@ -1,13 +1,11 @@
-import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check_queue.ts';
-import { readMigrations } from '../../../src/store/migrate.ts';
 import { times } from '../../support/timing.ts';
 import { LEASE_MS, said, type World, worldOf } from '../contract/world.ts';
 import { OldReplica } from './old_checks.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, databaseBefore, newDatabase, openTestPostgres } from './opening.ts';
 
 type Watched = { reference: string; token: string; linkKey: number; linkId: string };
 
@@ -100,16 +98,8 @@ describe('one queue of checks of replicas of two versions', () => {
   });
 
   it('begins with the reasons that waited in the old one’s columns', async () => {
-    const url = await sharedServer().create(`test_${randomUUID()}`);
+    const url = await databaseBefore(13);
     const before = await connectTo(url);
-    const known = readMigrations('postgres').filter(({ number }) => number < 13);
-    await before.query(
-      'CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL)',
-    );
-    for (const { number, name, sql, sha256, expands } of known) {
-      await before.query(sql);
-      await before.query('INSERT INTO migration VALUES ($1, $2, $3, $4)', [number, name, sha256, expands]);
-    }
     await before.query(`
       INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
         SELECT 'order-' || n, 1, 'BRL', 'awaiting_payment', 1, 1 FROM generate_series(1, 3) AS n;

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { expect, it, onTestFinished } from 'vitest';
 import { readSearch } from '../../../src/domain/search.ts';
 import type { Store } from '../../../src/store/contract.ts';
@@ -9,7 +8,7 @@ import { fillingLists } from '../../support/many_lists.ts';
 import { fillingStatements, POSTGRES_FILLING } from '../../support/many_matters.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, databaseBefore, newDatabase, openTestPostgres } from './opening.ts';
 
 const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
@@ -21,15 +20,7 @@ const TURN = 0x1d8;
 
 /** A database of the release before, with its orders. */
 async function oldDatabase(): Promise<string> {
-  const url = await sharedServer().create(`test_${randomUUID()}`);
-  const older = readMigrations('postgres').filter(({ number }) => number < 14);
-  const noted = older.map(({ number, name, sha256, expands }) => `(${number}, '${name}', '${sha256}', ${expands})`);
-  await runIn(
-    url,
-    `${older.map(({ sql }) => sql).join('\n')};
-     CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL);
-     INSERT INTO migration VALUES ${noted.join(', ')}`,
-  );
+  const url = await databaseBefore(14);
   await fill(url, fillingStatements({ orders: 100_000, matters: 400, ended: 400 }, POSTGRES_FILLING));
   return url;
 }

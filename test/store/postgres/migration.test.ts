@@ -1,11 +1,11 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readKeyIds } from '../../../src/secrets/key_files.ts';
 import { openKeyring } from '../../../src/secrets/keyring.ts';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, emptyDatabase, newDatabase, openTestPostgres } from './opening.ts';
 
 const [KEY, NEXT_KEY] = [randomBytes(32), randomBytes(32)];
 const keyId = (key: Buffer) => openKeyring(key).keyId;
@@ -32,7 +32,7 @@ async function serve(url: string, key = KEY) {
 
 describe('settled migrate of PostgreSQL', () => {
   it('makes the schema of an empty database, and finds nothing to do the next time', async () => {
-    const url = await sharedServer().create(`test_${randomUUID()}`);
+    const url = await emptyDatabase();
     const first = await migrate(url);
     expect(first).toMatchObject({ restoredFromMs: null, newKey: null });
     expect(first.applied[0]).toBe('0001_instance.sql');

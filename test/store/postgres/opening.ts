@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import type { ServerAddress } from '../../../src/store/address.ts';
+import { readMigrations } from '../../../src/store/migrate.ts';
 import { Database, type DatabaseOptions } from '../../../src/store/postgres/database.ts';
 import { Servers } from '../../../src/store/postgres/servers.ts';
 import {
@@ -20,6 +21,25 @@ export function sharedServer(): Databases {
 /** A database of one's own, with the newest schema; returns its address. */
 export function newDatabase(): Promise<string> {
   return sharedServer().create(`test_${randomUUID()}`, TEMPLATE);
+}
+
+/** A database of one's own with nothing in it, removed after the test; returns its address. */
+export async function emptyDatabase(): Promise<string> {
+  const name = `test_${randomUUID()}`;
+  onTestFinished(() => sharedServer().drop(name));
+  return sharedServer().create(name);
+}
+
+/** A database as a release left it whose schema lacks the migration of this number and those after it. */
+export async function databaseBefore(number: number): Promise<string> {
+  const url = await emptyDatabase();
+  const known = readMigrations('postgres').filter((one) => one.number < number);
+  const client = await connectTo(url);
+  const columns = 'number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL';
+  const noted = known.map(({ number: n, name, sha256, expands }) => `(${n}, '${name}', '${sha256}', ${expands})`);
+  await client.query(`${known.map(({ sql }) => sql).join('\n')};
+    CREATE TABLE migration (${columns}); INSERT INTO migration VALUES ${noted.join(', ')}`);
+  return url;
 }
 
 export const TEMPLATE = 'settled_template';

@@ -6,7 +6,7 @@ import type { TrialOptions } from '../../../src/store/trial.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { startMisreading, startTransactionPooler } from '../../support/pooler.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, emptyDatabase, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
 
 /** What is not ok, by its capability. */
 async function probe(url: string, over: Partial<TrialOptions> = {}): Promise<Record<string, string>> {
@@ -18,13 +18,6 @@ async function probe(url: string, over: Partial<TrialOptions> = {}): Promise<Rec
   });
   const bad = probed.filter(({ verdict }) => verdict !== 'ok');
   return Object.fromEntries(bad.map(({ capability, verdict, found }) => [capability, `${verdict}: ${found}`]));
-}
-
-async function newEmpty(): Promise<string> {
-  const name = `test_${randomUUID()}`;
-  const url = await sharedServer().create(name);
-  onTestFinished(() => sharedServer().drop(name));
-  return url;
 }
 
 const LEFT = `SELECT nspname AS name FROM pg_namespace WHERE nspname LIKE 'settled_probe%'
@@ -45,7 +38,7 @@ async function expectEmpty(url: string): Promise<void> {
 
 describe('the probe of a store on PostgreSQL', () => {
   it('finds all there in an empty database, and beside a replica that serves, and leaves nothing', async () => {
-    const [empty, served] = await Promise.all([newEmpty(), newDatabase()]);
+    const [empty, served] = await Promise.all([emptyDatabase(), newDatabase()]);
     const { store } = await openTestPostgres(served);
     onTestFinished(() => store.close());
     const before = await store.listOrders({ limit: 10 });
@@ -55,7 +48,7 @@ describe('the probe of a store on PostgreSQL', () => {
   });
 
   it('removes what it made if it is stopped or gets no answer, and what another run left an hour ago, and not what runs now', async () => {
-    const url = await newEmpty();
+    const url = await emptyDatabase();
     const nowMs = Date.now();
     const [old, recent] = [`settled_probe_${nowMs - 3_700_000}_a`, `settled_probe_${nowMs - 60_000}_b`];
     await runIn(url, `CREATE SCHEMA ${old} CREATE TABLE row (n int); CREATE SCHEMA ${recent}`);
@@ -87,7 +80,7 @@ describe('the probe of a store on PostgreSQL', () => {
   });
 
   it('finds a role that may create nothing, one that may create tables alone, and one with all rights', async () => {
-    const url = await newEmpty();
+    const url = await emptyDatabase();
     const role = `role_${randomUUID().slice(0, 8)}`;
     await runIn(url, `CREATE ROLE ${role} LOGIN`);
     onTestFinished(() => runIn(sharedServer().url('postgres'), `DROP ROLE ${role}`));
@@ -107,7 +100,12 @@ describe('the probe of a store on PostgreSQL', () => {
   });
 
   it('finds a database that is read-only, wrongly encoded, another program’s, too old, or without a schema', async () => {
-    const [readOnly, foreign, old, lost] = await Promise.all([newEmpty(), newEmpty(), newEmpty(), newEmpty()]);
+    const [readOnly, foreign, old, lost] = await Promise.all([
+      emptyDatabase(),
+      emptyDatabase(),
+      emptyDatabase(),
+      emptyDatabase(),
+    ]);
     const latin = `test_${randomUUID()}`;
     await runIn(sharedServer().url('postgres'), `CREATE DATABASE "${latin}" ENCODING 'LATIN1' TEMPLATE template0`);
     onTestFinished(() => sharedServer().drop(latin));
@@ -128,11 +126,11 @@ describe('the probe of a store on PostgreSQL', () => {
 
   it('names the verb that failed, the statement, and what the database said or answered', async () => {
     const [bare, unknown, wrong, absent, silent] = await Promise.all([
-      newEmpty(),
-      newEmpty(),
-      newEmpty(),
-      newEmpty(),
-      newEmpty(),
+      emptyDatabase(),
+      emptyDatabase(),
+      emptyDatabase(),
+      emptyDatabase(),
+      emptyDatabase(),
     ]);
     await runIn(bare, 'DROP EXTENSION plpgsql');
     const misread = (url: string, said: string, read: string) => startMisreading(url, { [said]: read });
@@ -162,7 +160,7 @@ describe('the probe of a store on PostgreSQL', () => {
 
 describe('a pooler in transaction mode that loses prepared statements', () => {
   it('is found, and a direct address that leads elsewhere or to a pooler too', async () => {
-    const url = await newEmpty();
+    const url = await emptyDatabase();
     const sessions = expect.stringMatching(/^degraded: A pooler in transaction mode .* SETTLED_STORE_DIRECT: /);
     const opening = expect.stringMatching(/^missing: A pooler before .* loses prepared statements .*already exists/);
     const direct = 'degraded: SETTLED_STORE_DIRECT leads to a pooler too. Name the server itself.';
@@ -175,7 +173,7 @@ describe('a pooler in transaction mode that loses prepared statements', () => {
       { sessions, opening },
       { sessions, opening, direct },
     ]);
-    const elsewhere = postgresAddress(await newEmpty());
+    const elsewhere = postgresAddress(await emptyDatabase());
     expect(await probe(url, { direct: elsewhere })).toEqual({
       opening: expect.stringMatching(/^missing: SETTLED_STORE_DIRECT leads to another database/),
     });
@@ -194,7 +192,7 @@ describe('a pooler in transaction mode that loses prepared statements', () => {
 
 describe('a direct address', () => {
   it('has migrations and wake-ups past the address of the store, and is refused if it leads elsewhere', async () => {
-    const url = await newEmpty();
+    const url = await emptyDatabase();
     const role = `role_${randomUUID().slice(0, 8)}`;
     await runIn(url, `CREATE ROLE ${role} LOGIN SUPERUSER`);
     const server = new URL(url);
@@ -211,7 +209,7 @@ describe('a direct address', () => {
     const listening = `SELECT usename AS name FROM pg_stat_activity
       WHERE datname = current_database() AND query LIKE 'LISTEN%'`;
     await expect.poll(async () => (await client.query(listening)).rows).toEqual([{ name: role }]);
-    const elsewhere = postgresAddress(await newEmpty());
+    const elsewhere = postgresAddress(await emptyDatabase());
     await expect(openTestPostgres(url, { direct: elsewhere })).rejects.toMatchObject({
       code: 'configuration_invalid',
       message:

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { readSearch } from '../../../src/domain/search.ts';
 import { readMigrations } from '../../../src/store/migrate.ts';
@@ -6,7 +5,7 @@ import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
 import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
 import { runIn } from './contract_store.ts';
-import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { databaseBefore, emptyDatabase, newDatabase, openTestPostgres } from './opening.ts';
 
 async function open(url: string): Promise<OpenedPostgresStore> {
   const opened = await openTestPostgres(url);
@@ -47,21 +46,13 @@ describe('replicas of two versions', () => {
   });
 
   it('read what the older one stored as sentences', async () => {
-    const url = await sharedServer().create(`test_${randomUUID()}`);
-    const older = readMigrations('postgres').filter(({ number }) => number < 12);
-    const noted = older.map(({ number, name, sha256, expands }) => `(${number}, '${name}', '${sha256}', ${expands})`);
-    await runIn(
-      url,
-      `${older.map(({ sql }) => sql).join('\n')};
-       CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL);
-       INSERT INTO migration VALUES ${noted.join(', ')};
-       ${rowsOfBefore("'\\x00'").replaceAll(' VALUES (90', ' OVERRIDING SYSTEM VALUE VALUES (90')}`,
-    );
+    const url = await databaseBefore(12);
+    await runIn(url, rowsOfBefore("'\\x00'").replaceAll(' VALUES (90', ' OVERRIDING SYSTEM VALUE VALUES (90'));
     await expectReadable((await open(url)).store);
   });
 
   it('migrate an empty database once, however many start at once', async () => {
-    const url = await sharedServer().create(`test_${randomUUID()}`);
+    const url = await emptyDatabase();
     const opened = await Promise.all([open(url), open(url), open(url)]);
     expect(opened.filter(({ opened: { created } }) => created)).toHaveLength(1);
     const { length } = readMigrations('postgres');
