@@ -120,5 +120,7 @@ describe('console: orders', () => {
     const today = new Date().toISOString().slice(0, 10);
     expect(rowsOf((await see(`/orders?since=${today}&until=${today}`)).markup)).toHaveLength(4);
     expect(rowsOf((await see('/orders?until=2026-01-01')).markup)).toEqual([]);
+    const paid = await see(`/orders?paidSince=2026-01-01&paidUntil=${today}`);
+    expect([paid.status, paid.text]).toEqual([200, expect.stringContaining(`paid until ${today}`)]);
   });
 });
