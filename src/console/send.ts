@@ -43,16 +43,6 @@ export function sendCompressed(response: Response, bytes: Buffer): void {
   response.set('content-encoding', 'gzip').send(bytes);
 }
 
-const ACCEPTED_READ_MAX = 256;
-
-/** Whether the client takes gzip (RFC 9110 §12.5.3): it says so, and not with a weight of 0. */
-export function acceptsGzip({ headers }: Pick<Request, 'headers'>): boolean {
-  const accepted = String(headers['accept-encoding'] ?? '')
-    .slice(0, ACCEPTED_READ_MAX)
-    .toLowerCase();
-  return accepted.split(',').some((part) => {
-    const [coding = '', ...parameters] = part.split(';').map((one) => one.trim());
-    const weight = parameters.find((one) => one.startsWith('q='))?.slice(2) ?? '1';
-    return coding === 'gzip' && /^(1(\.0{0,3})?|0\.\d{1,3})$/.test(weight) && Number(weight) > 0;
-  });
+export function acceptsGzip(request: Request): boolean {
+  return request.acceptsEncodings('gzip') === 'gzip';
 }

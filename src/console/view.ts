@@ -71,7 +71,7 @@ export function requestView(
       : null,
     nowMs: clock.nowMs(),
     zone,
-    locale: localeOf(request.headers['accept-language']),
+    locale: localeOf(request),
     refused: (response.locals.refused as Refused | undefined) ?? null,
     open: typeof request.query[OPEN] === 'string' ? request.query[OPEN] : null,
   };
@@ -120,16 +120,10 @@ export function idOf(kind: string, name: string | number): string {
 
 const LOCALES_READ_MAX = 8;
 
-/** The first locale of an `Accept-Language` (RFC 9110 §12.5.4) that this Node can write amounts in; English if there is none. */
-export function localeOf(acceptLanguage: string | undefined): string {
-  const asked = (acceptLanguage ?? '').slice(0, 256).split(',', LOCALES_READ_MAX);
-  const ranked = asked.map((part) => {
-    const [tag = '', ...parameters] = part.trim().split(/\s*;\s*/);
-    const quality = Number(/^q=([\d.]+)$/.exec(parameters.at(-1) ?? 'q=1')?.[1] ?? 0);
-    return { tag, quality: Number.isNaN(quality) ? 0 : quality };
-  });
-  const wanted = ranked.filter(({ quality }) => quality > 0).sort((one, other) => other.quality - one.quality);
-  return wanted.map(({ tag }) => supported(tag)).find((locale) => locale !== null) ?? 'en';
+/** The first locale that a browser asks for and that this Node can write amounts in; English if there is none. */
+export function localeOf(request: Pick<Request, 'acceptsLanguages'>): string {
+  const asked = request.acceptsLanguages().slice(0, LOCALES_READ_MAX);
+  return asked.map(supported).find((locale) => locale !== null) ?? 'en';
 }
 
 function supported(tag: string): string | null {

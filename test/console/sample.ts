@@ -165,7 +165,7 @@ export function sampleSite(): () => Site {
     const app = express();
     const show = (prefix: string) => (request: Request, response: express.Response) => {
       const { typed = 'order' } = request.query as { typed?: string };
-      const view = viewOf({ prefix, path: '/', locale: localeOf(request.headers['accept-language']) });
+      const view = viewOf({ prefix, path: '/', locale: localeOf(request) });
       return sendConsolePage(request, response, samplePage(view, { typed }));
     };
     app.use(assetRoutes());
