@@ -1,7 +1,7 @@
-import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { tamper } from '../support/rows.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually, startOwnTime } from '../support/timing.ts';
 import { deliverAndSee, get, orderPath, paidOrder, post, problem } from './client.ts';
@@ -144,7 +144,7 @@ describe('api: replaying an event', () => {
     const body = paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' });
     expect((await app.deliver(link, body)).status).toBe(200);
     const { id } = await eventIn(app, reference, 'dead');
-    change(app, `UPDATE link SET link_id = 'pl_${reference}' WHERE link_id = 'wrong_${reference}'`);
+    tamper(app.storePath, `UPDATE link SET link_id = 'pl_${reference}' WHERE link_id = 'wrong_${reference}'`);
     expect((await post(app, `/v1/events/${id}/replay`, {})).status).toBe(202);
     await eventually(async () => expect((await app.order(reference)).state).toBe('paid'));
     const kinds = (await attentionOf(app, reference)).map(({ kind }) => kind);
@@ -198,7 +198,7 @@ describe('api: replaying an event', () => {
     const { reference } = await paidOrder(app);
     const { id } = await eventIn(app, reference, 'done');
     for (const status of ['pending', 'leased']) {
-      change(app, `UPDATE inbox SET status = '${status}', due_at_ms = 9999999999999 WHERE key = ${id}`);
+      tamper(app.storePath, `UPDATE inbox SET status = '${status}', due_at_ms = 9999999999999 WHERE key = ${id}`);
       problem(await post(app, `/v1/events/${id}/replay`, {}), 409, 'event_in_work');
     }
   });
@@ -209,14 +209,6 @@ async function attentionOf(app: TestApp, reference: string): Promise<{ kind: str
   const { attention, nextCursor } = (await get(app, '/v1/attention')).body;
   expect(nextCursor).toBeNull();
   return attention.filter((one: { reference: string | null }) => (one.reference ?? reference) === reference);
-}
-
-/** Changes rows behind settled's back, into states that are hard to come to in time. */
-function change(app: TestApp, sql: string): void {
-  const db = new Database(app.storePath);
-  db.pragma('busy_timeout = 2000');
-  db.exec(sql);
-  db.close();
 }
 
 describe('api: refused deliveries', () => {
