@@ -102,15 +102,15 @@ function columns(screen: Screen): (line: Line) => string {
     const time = isNarrow ? padded(at.replace(/^[\d-]+T/, ''), 13) : padded(at, 24);
     const shown = paint(screen, toneOf('what', what), what);
     const before = [time, ...(isLocal ? [padded(here, 8)] : []), padded(shown, 11), padded(order, orderColumns), ''];
-    return `${hanging(screen, before.join('  '), detail).join('\n')}\n`;
+    return hanging(screen, before.join('  '), detail).join('\n');
   };
   return (line) => {
-    const heading = isFirst ? paint(screen, 'strong', row('TIME', 'HERE', 'WHAT', 'ORDER', 'DETAIL')) : '';
+    const heading = isFirst ? `${paint(screen, 'strong', row('TIME', 'HERE', 'WHAT', 'ORDER', 'DETAIL'))}\n` : '';
     isFirst = false;
     if (line.what === 'alive') return heading;
     const here = hereTime(Date.parse(line.at)) ?? '';
     const [at, what, order, detail] = [line.at, line.what, line.reference ?? '-', detailOf(line)].map(printable);
-    return row(at as string, here, what as string, order as string, detail as string);
+    return `${heading}${row(at as string, here, what as string, order as string, detail as string)}\n`;
   };
 }
 
