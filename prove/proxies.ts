@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { Agent, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { freePort } from '../test/support/http.ts';
 import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
 
 /**
@@ -46,14 +46,6 @@ const PROXIES: Record<string, Proxy> = {
     command: (file) => ['haproxy', '-f', file],
   },
 };
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 function deliver(port: number, { path, secret }: Link, id: string, agent: Agent): Promise<string> {
   const body = paymentEvent({ id, status: 'PENDING' });
