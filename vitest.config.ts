@@ -82,6 +82,13 @@ const REPEATING = [
   'test/store/postgres/{budget,check_reasons}.test.ts',
 ];
 
+/** What `npm run quick` runs: tests that need neither PostgreSQL nor a process, and one way through the whole. */
+const QUICK = [
+  'test/{config,domain,explain,paylink,secrets,settle,work}/*.test.ts',
+  'test/flow/paid.test.ts',
+  'test/{json,tidy}.test.ts',
+];
+
 /** Files that put something in a module's place: they need modules of their own. */
 const MOCKING = [
   'test/access/token-comparison.test.ts',
@@ -103,8 +110,9 @@ const ON_POSTGRES = [
   'test/flow/unclear.test.ts',
 ];
 
-/** Those that take longer: `--mode postgres` alone goes them there. */
+/** What takes longer, with the whole contract of the store: `--mode postgres` alone runs it there. */
 const SELDOM_ON_POSTGRES = [
+  'test/store/postgres/contract.test.ts',
   'test/flow/asking-confirm.test.ts',
   'test/flow/asking-contradictions.test.ts',
   'test/flow/asking-tail.test.ts',
@@ -116,7 +124,7 @@ const GLOBAL_SETUP = ['test/support/one_file_programs.ts', 'test/support/postgre
 export default defineConfig(({ mode }) => ({
   test: {
     // `--mode long`: what the `prove:` commands of package.json repeat at length.
-    env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode } : {},
+    env: mode === 'long' ? { SETTLED_TEST_LENGTH: mode, SETTLED_TEST_CONTRACT: 'whole' } : {},
     pool: 'forks',
     // One more than cores: many tests wait for processes, disks and deadlines.
     maxWorkers: 3,
@@ -132,9 +140,9 @@ export default defineConfig(({ mode }) => ({
         extends: true,
         test: {
           name: 'shared',
-          include: mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
+          include: mode === 'quick' ? QUICK : mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
           exclude: mode === 'long' ? MOCKING : [...MOCKING, ...LONG_ONLY],
-          globalSetup: GLOBAL_SETUP,
+          globalSetup: mode === 'quick' ? [] : GLOBAL_SETUP,
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,
         },
@@ -144,7 +152,7 @@ export default defineConfig(({ mode }) => ({
         test: {
           name: 'postgres',
           include: mode === 'postgres' ? [...ON_POSTGRES, ...SELDOM_ON_POSTGRES] : ON_POSTGRES,
-          env: { SETTLED_TEST_ENGINE: 'postgres' },
+          env: { SETTLED_TEST_ENGINE: 'postgres', ...(mode === 'postgres' ? { SETTLED_TEST_CONTRACT: 'whole' } : {}) },
           globalSetup: GLOBAL_SETUP,
           isolate: false,
         },

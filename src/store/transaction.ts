@@ -26,15 +26,16 @@ export type Transaction = {
  */
 export type Statement = { readonly id: number; readonly sql: string };
 
-const known = new Map<string, Statement>();
+/** Every statement that was made so far, by its text. */
+export const statements = new Map<string, Statement>();
 
 /** Makes a statement of a constant text. It is kept permanently, and prepared on every connection that uses it. */
 export function statement(text: string): Statement {
   const sql = text.trim();
-  const before = known.get(sql);
+  const before = statements.get(sql);
   if (before !== undefined) return before;
-  const made = { id: known.size, sql };
-  known.set(sql, made);
+  const made = { id: statements.size, sql };
+  statements.set(sql, made);
   return made;
 }
 

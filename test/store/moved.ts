@@ -12,7 +12,7 @@ import { compareRows } from '../support/moved_rows.ts';
 import { LEASE_MS } from './contract/world.ts';
 import { runIn } from './postgres/contract_store.ts';
 import { openTestPostgres, sharedServer } from './postgres/opening.ts';
-import { openWithoutThreads } from './sqlite/direct.ts';
+import { openTestStore } from './sqlite/opening.ts';
 
 /** What a store is after a move is what it was: asked in both places, with all that the contract leaves in a store. */
 export function movedStore(pathOfFile: () => string): void {
@@ -24,7 +24,7 @@ export function movedStore(pathOfFile: () => string): void {
       expect(Object.keys(counts).filter((table) => counts[table] === 0)).toEqual([]);
       expect(await compareRows(path, url, () => {})).toEqual([]);
       const [here, there] = [
-        openWithoutThreads(`${path}.served`),
+        (await openTestStore(`${path}.served`)).store,
         // It answers hundreds of questions at once, which takes more than 10 s on a busy machine.
         (await openTestPostgres(url, { secretsKeyId: KEY, callTimeoutMs: 120_000 })).store,
       ];

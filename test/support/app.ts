@@ -17,8 +17,6 @@ import { startWithoutThread } from './threadless.ts';
 /** The engine of this vitest project. */
 const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 
-const WITHOUT_THREADS = { startDatabase: startWithoutThread };
-
 export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
 
@@ -82,7 +80,13 @@ export async function startTestApp(
   const storePath = options.storePath ?? join(testFolder(), 'settled.db');
   const { engine = ENGINE } = options;
   const { clock = systemClock } = options;
-  const calls: Calls = { made: 0, underWay: new Set() };
+  const calls: Calls = {
+    made: 0,
+    underWay: new Set(),
+    stats: () => Promise.reject(new Error('the store is not open')),
+  };
+  const noted = { calls, clock: passing(clock) };
+  const threads = options.threads === true ? {} : { startDatabase: startWithoutThread };
   const database =
     engine === 'sqlite'
       ? null
@@ -108,12 +112,7 @@ export async function startTestApp(
     log: options.log ?? openLog(config.logLevel),
     ...(options.openFiles === undefined ? {} : { openFiles: options.openFiles }),
     open:
-      database?.open ??
-      (async (address, given) =>
-        noting(await openStore(address, { ...given, ...(options.threads === true ? {} : WITHOUT_THREADS) }), {
-          calls,
-          clock: passing(clock),
-        })),
+      database?.open ?? (async (address, given) => noting(await openStore(address, { ...given, ...threads }), noted)),
   });
   // Stopping takes a second of grace, for which the next test need not wait.
   (options.atEnd ?? onTestFinished)(() => void app.stop());

@@ -12,19 +12,16 @@ declare module 'vitest' {
 
 type Server = { address: string; dispose(): Promise<void> };
 /** Each project loads this file, and all share the server. */
-const shared = globalThis as { serverOfTests?: { starting: Promise<Server>; users: number } };
+const shared = globalThis as { serverOfTests?: Promise<Server> };
 
 /** Starts the server that all tests share, unless SETTLED_TEST_POSTGRES names one, with a database to copy. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  shared.serverOfTests ??= { starting: start(), users: 0 };
-  const mine = shared.serverOfTests;
-  mine.users++;
-  const { address, dispose } = await mine.starting;
+  const isFirst = shared.serverOfTests === undefined;
+  shared.serverOfTests ??= start();
+  const { address, dispose } = await shared.serverOfTests;
   project.provide('postgres', address);
-  return async () => {
-    mine.users--;
-    if (mine.users === 0) await dispose();
-  };
+  // Projects end together, once all tests are over.
+  return isFirst ? dispose : async () => {};
 }
 
 async function start(): Promise<Server> {

@@ -135,24 +135,18 @@ export async function sleep(shop: Shop, byMs: number): Promise<void> {
  * Waits until settled has nothing in hand: no request to the service, no event to settle, no notice that the shop is to
  * answer, no call of its store.
  */
-export async function quiet({ sandbox, settled }: Shop): Promise<void> {
-  const { calls } = settled;
+export async function quiet({ sandbox, settled: { app, calls } }: Shop): Promise<void> {
   for (;;) {
     await sandbox.idle();
     await Promise.allSettled(calls.underWay);
     // What follows from an answer is begun by then.
     await new Promise(setImmediate);
-    if (calls.underWay.size > 0) continue;
     const before = calls.made;
-    if ((await isAtRest(settled, sandbox.clock.nowMs())) && calls.underWay.size === 0 && calls.made === before) return;
+    // As `/metrics` shows it, which takes many times as long.
+    const { events, notices, lagMs } = await calls.stats(sandbox.clock.nowMs());
+    const inHand = [app.apiWaitedFor(), calls.underWay.size, events.leased, notices.leased, lagMs];
+    if (inHand.every((n) => n === 0) && calls.made === before) return;
   }
-}
-
-/** What `/metrics` would show, which takes many times as long. */
-async function isAtRest({ app, calls }: TestApp, nowMs: number): Promise<boolean> {
-  if (calls.stats === undefined) throw new Error('the store has not been opened yet');
-  const { events, notices, lagMs } = await calls.stats(nowMs);
-  return app.apiWaitedFor() === 0 && events.leased === 0 && notices.leased === 0 && lagMs === 0;
 }
 
 /** The requests that the sandbox's API answered or refused, oldest first. */

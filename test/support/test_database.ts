@@ -23,7 +23,7 @@ export type Calls = {
   made: number;
   readonly underWay: Set<Promise<unknown>>;
   /** Asks the store for its figures, which is no call of settled's. */
-  stats?: Store['stats'];
+  stats: Store['stats'];
 };
 
 type Known = { url: string; key: string; open: number; isOver: boolean };

@@ -38,12 +38,10 @@ let made: Uint8Array | undefined;
 
 /** Migrated once in each process: that costs as much as the rest of an app's start. */
 function template(): Uint8Array {
-  if (made !== undefined) return made;
-  const db = new Database(':memory:');
-  try {
+  if (made === undefined) {
+    const db = new Database(':memory:');
     migrate(db, 'the template');
     made = db.serialize();
-  } finally {
     db.close();
   }
   return made;

@@ -90,7 +90,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 type Caller = Pick<ThreadClient, 'call'>;
 
 /** The verbs of the contract, each called in the thread of its lane. */
-export function storeVerbs({
+function storeVerbs({
   reader,
   writer,
 }: {

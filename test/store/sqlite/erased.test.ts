@@ -5,16 +5,16 @@ import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import { backUp } from '../../../src/store/sqlite/file.ts';
 import { testFolder } from '../../support/app.ts';
 import { type Link, said, type World, worldOf } from '../contract/world.ts';
-import { openWithoutThreads } from './direct.ts';
+import { openTestStore } from './opening.ts';
 
 const DAY_MS = 86_400_000;
 const ORDERS = 80;
 /** In every text that is to go, and in no other. */
 const MARK = 'zq7marked';
 
-function openMarked() {
+async function openMarked() {
   const path = `${testFolder()}/settled.db`;
-  const store = openWithoutThreads(path);
+  const { store } = await openTestStore(path);
   let isOpen = true;
   const close = async () => {
     if (isOpen) await store.close();
@@ -62,7 +62,7 @@ function holding(path: string, text = MARK): string[] {
 }
 
 it('what was dropped is in no byte of the database, its log and a later backup', async () => {
-  const { path, world } = openMarked();
+  const { path, world } = await openMarked();
   await fill(world);
   expect(await world.store.eraseDropped()).toEqual({ isErased: true });
   expect(holding(path)).toEqual(['']);
@@ -76,7 +76,7 @@ it('what was dropped is in no byte of the database, its log and a later backup',
 });
 
 it('while another connection reads what was there before, it is said to be there, and gone after the next call', async () => {
-  const { path, world } = openMarked();
+  const { path, world } = await openMarked();
   await fill(world);
   world.tick(DAY_MS);
   const reader = new Database(path, { readonly: true });
