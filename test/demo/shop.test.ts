@@ -3,8 +3,9 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { startSite } from '../sandbox/page-order.ts';
 import { foreignTo, PAYLOADS } from '../sandbox/page-payloads.ts';
-import { overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
+import { LOOKS, overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
+import { times } from '../support/timing.ts';
 import { type Addresses, useDemo } from './running.ts';
 
 const open = useBrowser();
@@ -171,12 +172,9 @@ describe('the shop of the demo', () => {
     }
   });
 
-  it.each([
-    [360, 'dark'],
-    [1280, 'light'],
-  ] as const)(
-    'fits a window of %i px (%s), as the pages beside it do, and axe finds no fault',
-    async (width, colorScheme) => {
+  it.each(LOOKS)(
+    'fits a window of %i px (%s), as the pages beside it do, and axe finds no fault on one of %i',
+    async (width, colorScheme, axeEvery) => {
       const { shop, operator, sandbox } = addresses();
       const long = 'x'.repeat(128);
       const { page: payment } = await buy(shop, { title: 'y'.repeat(200), amount: '30', reference: long });
@@ -192,10 +190,10 @@ describe('the shop of the demo', () => {
         'sign-in': `${operator}/sign-in`,
         'console-missing': `${operator}/nowhere`,
       };
-      for (const [name, page] of Object.entries(pages)) {
+      for (const [at, [name, page]] of Object.entries(pages).entries()) {
         await tab.goto(page);
         expect([name, await overflowOf(tab)]).toEqual([name, 0]);
-        expect([name, await violationsIn(tab)]).toEqual([name, []]);
+        if (at % axeEvery === 0) expect([name, await violationsIn(tab)]).toEqual([name, []]);
       }
     },
   );
@@ -219,7 +217,7 @@ describe('hostile texts in the shop of the demo', () => {
     await tab.getByRole('button', { name: 'Pay', exact: true }).click();
     await tab.getByRole('alert').waitFor();
     await isInert(all);
-    const taken = PAYLOADS.filter((_, at) => at % 8 === 0);
+    const taken = PAYLOADS.filter((_, at) => at % times(24, 8) === 0);
     for (const [at, payload] of taken.entries()) {
       const reference = `${payload} ${at}`;
       await buy(shop, { title: payload, reference, amount: '30' });
