@@ -70,6 +70,7 @@ const LONG_ONLY = ['test/console/journeys.test.ts'];
 const REPEATING = [
   'test/console/{hostile,layout,looks,operations}.test.ts',
   ...LONG_ONLY,
+  'test/demo/shop.test.ts',
   'test/domain/*.property.test.ts',
   'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',

@@ -134,9 +134,10 @@ function readValue(option: Option, { name, value, inlineValue }: Token): string 
     throw new UsageError(`--${name} is a switch and takes no value.`);
   }
   if (value === undefined) throw new UsageError(`--${name} needs a value: --${name} ${option.value}.`);
-  if (!inlineValue && value.startsWith('-') && value !== '-') {
+  // A secret may begin with a dash.
+  if (!inlineValue && (value.startsWith('--') || value === '-h')) {
     throw new UsageError(
-      `--${name} needs a value, and ${value} looks like an option. Give a value that begins with a dash as ` +
+      `--${name} needs a value, and ${value} looks like an option. Give a value that begins with two dashes as ` +
         `--${name}=${value}.`,
     );
   }

@@ -153,9 +153,10 @@ describe('cli: arguments', () => {
     });
   });
 
-  it('takes what follows -- as it is, and a value that begins with a dash after =', () => {
+  it('takes what follows -- as it is, and a value that begins with a dash, or after = with two', () => {
     expect(read('orders show', '--', '--json')).toEqual({ positionals: ['--json'], options: {} });
-    expect(read('orders list', '--q=-x').options).toEqual({ q: '-x' });
+    expect(read('orders list', '--q=--x').options).toEqual({ q: '--x' });
+    expect(read('orders list', '--q', '-x').options).toEqual({ q: '-x' });
     expect(read('verify', '--body', '-').options).toEqual({ body: '-' });
   });
 
@@ -167,6 +168,7 @@ describe('cli: arguments', () => {
     ['stats', ['a'], /takes no argument, so "a" is too much/],
     ['orders list', ['--limit'], /--limit needs a value: --limit N/],
     ['orders list', ['--q', '--all'], /--q needs a value, and --all looks like an option/],
+    ['orders list', ['--q', '-h'], /--q needs a value, and -h looks like an option/],
     ['orders list', ['--all=yes'], /--all is a switch/],
     ['orders list', ['--q', 'a', '--q', 'b'], /--q is given twice/],
     ['orders list', ['--state', 'payed'], /--state is "payed"\. Choose one of: awaiting_payment, .*paid/],

@@ -20,7 +20,7 @@ async function playAt(scenario: string, receiver: Receiver): Promise<Played> {
   const { webhookUrl, webhookSecret, reference } = receiver;
   const end = await runSandbox([
     ...['play', scenario, '--json', '--reference', reference],
-    ...['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret],
+    ...['--webhook-url', webhookUrl, `--webhook-secret=${webhookSecret}`],
   ]);
   expect(end.stderr).toBe('');
   return { code: end.code, ...JSON.parse(end.stdout) };
@@ -131,7 +131,7 @@ describe('sandbox: scenarios played at settled', () => {
 
   it('shows a person what happened, and the verdict', async () => {
     const { webhookUrl, webhookSecret } = await theApp().reserve('shown', '149.90');
-    const receiver = ['--webhook-url', webhookUrl, '--webhook-secret', webhookSecret];
+    const receiver = ['--webhook-url', webhookUrl, `--webhook-secret=${webhookSecret}`];
     const { code, stdout } = await runSandbox([
       'play',
       'happy',
