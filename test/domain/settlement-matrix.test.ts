@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { OUTCOMES, RULES, type SettlementPolicy } from '../../src/domain/decision.ts';
+import { OUTCOMES, RULES, type Rule, type SettlementPolicy } from '../../src/domain/decision.ts';
 import { type Authority, FACT_KINDS, type FactKind, type PaymentFact } from '../../src/domain/fact.ts';
 import { ORDER_STATES, type Order, type OrderState, TRANSITIONS } from '../../src/domain/order.ts';
 import {
@@ -62,6 +62,11 @@ const MONEYS: Partial<PaymentFact>[] = [
   { quoteMoney: stated('100', 'USD') },
 ];
 
+/** What moves an order, or says nothing, if an event says it. */
+const QUIET: readonly FactKind[] = ['pending', 'expired', 'disabled'];
+/** Of a decision about an order that is not held. */
+const REFUSALS: readonly Rule[] = ['not_held', 'older_reading'];
+
 function factsOf(kind: FactKind, authority: Authority): PaymentFact[] {
   return PAYMENT_IDS.flatMap((paymentId) => MONEYS.map((money) => aFact(kind, { authority, paymentId, ...money })));
 }
@@ -89,6 +94,9 @@ function brokenLaws(order: Order, fact: PaymentFact, policy: SettlementPolicy, m
   const { outcome, rule } = made;
   const done = new Set(deeds(made));
   const asks = outcome === 'ask';
+  const isMoved = made.state !== order.state;
+  const isDecision = fact.kind === 'accept' || fact.kind === 'reject';
+  const isPersons = isDecision || fact.kind === 'cancel';
   const laws: Record<string, boolean> = {
     [`may become ${made.state}`]: mayBecome.includes(made.state),
     'an outcome that is known': OUTCOMES.includes(outcome),
@@ -98,9 +106,17 @@ function brokenLaws(order: Order, fact: PaymentFact, policy: SettlementPolicy, m
     'asks only if an API can be asked': !asks || policy !== NO_API,
     'asks because of an event': !asks || fact.authority === EVENT,
     'asking changes nothing': !asks || isDeepStrictEqual(then, order),
-    'an older reading moves no money': rule !== 'older_reading' || isDeepStrictEqual(then.entries, order.entries),
+    'a reading that is not newer than the last, and no other, is put aside':
+      (rule === 'older_reading') === (fact.authority.by === 'reading' && fact.authority.number <= 5),
+    'what is put aside, was applied before or is refused has no effects':
+      !(rule === 'older_reading' || outcome === 'already_applied' || (isPersons && !isMoved)) ||
+      made.effects.length === 0,
+    'an event of no payment that moves no order has no effects':
+      isMoved || fact.authority !== EVENT || !QUIET.includes(fact.kind) || made.effects.length === 0,
+    'a link that is unpaid says something of a paid order alone':
+      fact.kind !== 'unpaid' || order.state === 'paid' || made.effects.length === 0,
+    'a decision is refused by the rule for it': !isDecision || order.state === 'held' || REFUSALS.includes(rule),
     'whatever moves an order tells the shop': made.state === order.state || done.has(`notice order.${made.state}`),
-    'nothing is applied twice': outcome !== 'already_applied' || made.effects.length === 0,
     'holds while it is held': then.holds.length > 0 === (then.state === 'held'),
     'never overpaid: no decision says so any more': !done.has('flag overpaid'),
     'a link for other money pays nothing':

@@ -134,15 +134,6 @@ export function checksContract({ shared }: Worlds): void {
         ]);
       });
 
-      it('gives a link to one at a time, until the lease lapses', async () => {
-        const { linkKey } = await waiting('returned');
-        expect(await world.claimChecks({ limit: 1 })).toMatchObject([{ linkKey }]);
-        world.tick(LEASE_MS - 1);
-        expect(await world.claimChecks()).toEqual([]);
-        world.tick(1);
-        expect(await world.claimChecks()).toMatchObject([{ linkKey }]);
-      });
-
       it('gives out again what whoever is gone had claimed', async () => {
         const { linkKey } = await waiting('returned');
         await world.claimChecks();
@@ -185,68 +176,6 @@ export function checksContract({ shared }: Worlds): void {
         expect(await world.claimChecks({ slots: 5 })).toMatchObject([{ linkKey, class: 'confirm' }]);
       });
 
-      it('keeps what was heard beside a reason that paying the order made moot', async () => {
-        const link = await waiting('returned');
-        await HEARD.stale(link);
-        await settleNow(link, { facts: [said('completed')] });
-        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
-      });
-
-      it('keeps a weaker reason that was there before a stronger one, which paying the order made moot', async () => {
-        const link = await waiting('stale');
-        await HEARD.rejected(link);
-        await HEARD.returned(link);
-        expect(await world.check(link)).toBe('returned');
-        await settleNow(link, { facts: [said('completed')] });
-        expect(await world.check(link)).toBe('stale');
-        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
-      });
-
-      it('keeps each of the weaker reasons that are heard while a stronger one is asked about', async () => {
-        const link = await waiting('returned');
-        const asked: [number, string | null][] = [];
-        for (const reason of ['listed', 'rejected', 'link_changed'] as const) {
-          await world.claimChecks();
-          asked.push([await world.slot(), reason]);
-          await HEARD[reason](link);
-        }
-        // Each answer is one to what was heard before its request left, and to nothing else.
-        for (const [number] of asked.slice(0, 2)) {
-          await world.answer(link, [], { reading: { number } });
-          expect(await world.check(link)).toBe('rejected');
-        }
-        await world.answer(link, [], { reading: { number: asked[2]?.[0] as number } });
-        expect(await world.check(link)).toBe('link_changed');
-        await world.answer(link, []);
-        expect(await world.check(link)).toBeNull();
-      });
-
-      it('counts no failure of a moot reason against what was heard beside it', async () => {
-        const link = await waiting('returned');
-        await world.claimChecks();
-        const { linkKey } = link;
-        const dueAtMs = world.nowMs + 5000;
-        await world.store.failCheck({ linkKey, dueAtMs, missing: false, sent: true, nowMs: world.nowMs });
-        await HEARD.stale(link);
-        await settleNow(link, { facts: [said('completed')] });
-        world.tick(5000);
-        expect(await world.claimChecks()).toMatchObject([{ reason: 'stale', failures: 0 }]);
-      });
-
-      it('has what was heard beside a moot reason wait as long as if it had been alone', async () => {
-        const link = await waiting('stale');
-        await world.claimChecks();
-        const followedAtMs = world.nowMs;
-        await world.answer(link, []);
-        world.tick(MINUTE_MS);
-        await HEARD.returned(link);
-        await HEARD.stale(link);
-        await settleNow(link, { facts: [said('completed')] });
-        expect(await world.claimChecks()).toEqual([]);
-        const waits = { reason: 'stale', dueAtMs: followedAtMs + 5 * MINUTE_MS };
-        expect((await world.timeline(link)).check).toMatchObject(waits);
-      });
-
       it('gives out what was requested before the clock was set back, once', async () => {
         const link = await waiting('returned');
         world.tick(-3_600_000);
@@ -258,16 +187,6 @@ export function checksContract({ shared }: Worlds): void {
         world.tick(3_600_000);
       });
 
-      it.each(['link_changed', 'listed', 'returned'] as const)(
-        'drops what is %s where the order was paid meanwhile',
-        async (reason) => {
-          const link = await waiting(reason);
-          await settleNow(link, { facts: [said('completed')] });
-          expect(await world.claimChecks()).toEqual([]);
-          expect((await world.timeline(link)).check).toBeNull();
-        },
-      );
-
       it('drops the registration of a link whose order was paid meanwhile', async () => {
         const paid = await world.newLink();
         const open = await world.newLink();
@@ -278,20 +197,6 @@ export function checksContract({ shared }: Worlds): void {
     });
 
     describe('hints', () => {
-      it('are followed once in five minutes for each link', async () => {
-        const link = await waiting('stale');
-        await world.claimChecks();
-        const followedAtMs = world.nowMs;
-        world.tick(MINUTE_MS);
-        // A stronger hint is due at once, and must wait all the same.
-        await world.answer(link, []);
-        await HEARD.rejected(link);
-        expect(await world.claimChecks()).toEqual([]);
-        expect((await world.timeline(link)).check?.dueAtMs).toBe(followedAtMs + 5 * MINUTE_MS);
-        world.nowMs = followedAtMs + 5 * MINUTE_MS;
-        expect((await world.claimChecks()).map(({ reason }) => reason)).toEqual(['rejected']);
-      });
-
       it.each(['returned', 'doubtful_money'] as const)(
         'that come while a link is asked about that is %s have their own limit, however many they are',
         async (reason) => {
@@ -313,25 +218,6 @@ export function checksContract({ shared }: Worlds): void {
           expect(asked).toBe(2);
         },
       );
-
-      it('are forgotten beside a stronger reason that is claimed after them, and so answers them', async () => {
-        const link = await waiting('returned');
-        await HEARD.rejected(link);
-        await world.claimChecks();
-        await world.answer(link, []);
-        expect(await world.check(link)).toBeNull();
-      });
-
-      it('take the place of what was claimed, and not of what was heard before that', async () => {
-        const link = await waiting('returned');
-        world.tick(MINUTE_MS);
-        await HEARD.returned(link);
-        await world.claimChecks();
-        const number = await world.slot();
-        await HEARD.rejected(link);
-        await world.answer(link, [], { reading: { number } });
-        expect(await world.check(link)).toBe('rejected');
-      });
 
       it('do not take the place of a doubt about money that is heard while they are followed', async () => {
         const link = await waiting('stale');

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkRank, HINT_EVERY_MS } from '../../../src/domain/check_queue.ts';
-import { times } from '../../support/timing.ts';
+import { runs } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const REASONS = ['listed', 'link_changed', 'rejected', 'stale', 'not_understood', 'returned'] as const;
@@ -24,6 +24,37 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pay' as const) }) },
 );
 
+const heard = (...reasons: Reason[]): Deed[] => reasons.map((reason) => ({ do: 'hear', reason }));
+const CLAIM: Deed = { do: 'claim' };
+const ASK: Deed = { do: 'ask' };
+const ANSWER: Deed = { do: 'answer', which: 0 };
+const PAY: Deed = { do: 'pay' };
+const passed = (ms: number): Deed => ({ do: 'pass', ms });
+
+/** What random stories seldom tell. */
+const STORIES: Deed[][] = [
+  // One at a time, until the lease lapses.
+  [...heard('returned'), CLAIM, passed(LEASE_MS - 1), CLAIM, passed(1), CLAIM],
+  // Paying makes some moot, and what was heard beside them, before or after, has their place.
+  ...MOOT.map((reason) => [...heard(reason), PAY, CLAIM]),
+  [...heard('returned', 'stale'), PAY, CLAIM],
+  [...heard('stale', 'rejected', 'returned'), PAY, CLAIM],
+  // It inherits no failure, and waits as long as if it had been alone.
+  [...heard('returned'), CLAIM, { do: 'fail', which: 0 }, ...heard('stale'), PAY, passed(5_000), CLAIM],
+  [...heard('stale'), CLAIM, ASK, ANSWER, passed(60_000), ...heard('returned', 'stale'), PAY, CLAIM],
+  // An answer is one to what was heard before its request left, and to nothing else.
+  [...heard('returned', 'rejected'), CLAIM, ASK, ANSWER],
+  [...heard('returned'), passed(60_000), ...heard('returned'), CLAIM, ASK, ...heard('rejected'), ANSWER],
+  [
+    ...heard('returned'),
+    ...(['listed', 'rejected', 'link_changed'] as const).flatMap((reason) => [CLAIM, ASK, ...heard(reason)]),
+    ...[ANSWER, ANSWER, ANSWER],
+  ],
+  // Hints are followed once in five minutes, whichever they are.
+  [...heard('stale'), CLAIM, passed(60_000), ASK, ANSWER, ...heard('rejected'), CLAIM, passed(240_000), CLAIM],
+];
+const HARD = STORIES.map((story): [Deed[]] => [story]);
+
 export function checksPropertyContract({ fresh }: Worlds): void {
   describe('the reasons of a check, whatever happens', () => {
     it('are each there until a request that left after they were heard is answered, or paying made them moot', async () => {
@@ -41,7 +72,7 @@ export function checksPropertyContract({ fresh }: Worlds): void {
           world.tick(3_600_000);
           await world.forgetChecks();
         }),
-        { numRuns: times(15, 150) },
+        runs<[Deed[]]>(15, 150, HARD),
       );
     });
   });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SettleJob } from '../../../src/store/verbs/inbox.ts';
+import type { ClaimedEvent, SettleJob } from '../../../src/store/verbs/inbox.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 export function inboxContract({ shared, fresh }: Worlds): void {
@@ -378,15 +378,6 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       world.tick(1);
       expect((await world.claimOne(eventKey)).attempt).toBe(2);
     });
-
-    it('leaves a row alone whose lease went to another attempt', async () => {
-      const { eventKey, attempt } = await world.claimNew(link);
-      world.tick(LEASE_MS);
-      await world.claimOne(eventKey);
-      const before = await world.event(eventKey);
-      await world.store.retryEvent({ eventKey, attempt, dueAtMs: world.nowMs, fault: FAULT });
-      expect(await world.event(eventKey)).toEqual(before);
-    });
   });
 
   describe('buryEvent', () => {
@@ -400,13 +391,16 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       await expect(world.claimOne(eventKey)).rejects.toThrow('is not due');
     });
 
-    it('leaves a row alone whose lease went to another attempt', async () => {
-      const { eventKey, attempt } = await world.claimNew(link);
+    it.each([
+      ['retryEvent', (lost: ClaimedEvent) => world.store.retryEvent({ ...lost, dueAtMs: world.nowMs, fault: FAULT })],
+      ['buryEvent', (lost: ClaimedEvent) => world.store.buryEvent({ ...lost, nowMs: world.nowMs, fault: FAULT })],
+    ])('%s leaves a row alone whose lease went to another attempt', async (_verb, end) => {
+      const lost = await world.claimNew(link);
       world.tick(LEASE_MS);
-      await world.claimOne(eventKey);
-      const before = await world.event(eventKey);
-      await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
-      expect(await world.event(eventKey)).toEqual(before);
+      await world.claimOne(lost.eventKey);
+      const before = await world.event(lost.eventKey);
+      await end(lost);
+      expect(await world.event(lost.eventKey)).toEqual(before);
       expect((await world.timeline(link)).attention).toEqual([]);
     });
   });

@@ -89,12 +89,6 @@ export function settlementContract({ shared }: Worlds): void {
       expect(new Set(notices.map(({ id }) => id)).size).toBe(3);
     });
 
-    it('marks an order paid that had expired, as late', async () => {
-      await world.settle(link, [said('expired')]);
-      await world.settle(link, [said('completed')]);
-      expect(await story()).toMatchObject({ state: 'paid', flags: ['late'], notices: ['order.expired', 'order.paid'] });
-    });
-
     it.each([
       ['nobody began to pay', []],
       ['a payment was begun', [said('pending')]],
@@ -156,18 +150,6 @@ export function settlementContract({ shared }: Worlds): void {
       });
     });
 
-    it('ends the matter of a second payment when that is refunded', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
-      await world.settle(link, [said('refunded', { paymentId: 'pay_2' })]);
-      expect(await story()).toMatchObject({
-        state: 'paid',
-        flags: [],
-        ledger: ['captured 10000 BRL pay_1', 'captured 10000 BRL pay_2', 'refunded -10000 BRL pay_2'],
-        attention: [],
-      });
-    });
-
     it.each(['refunded', 'disputed'] as const)('takes money back that is %s, and keeps paidAt', async (kind) => {
       await world.settle(link, [said('completed')]);
       const { settlement } = (await world.timeline(link)).order;
@@ -181,16 +163,6 @@ export function settlementContract({ shared }: Worlds): void {
         attention: [],
       });
       expect((await world.timeline(link)).order.settlement).toEqual(settlement);
-    });
-
-    it('applies a completion that was never heard of before its refund', async () => {
-      await world.settle(link, [said('refunded')]);
-      expect(await story()).toMatchObject({
-        state: 'refunded',
-        ledger: ['captured 10000 BRL pay_1', 'refunded -10000 BRL pay_1'],
-        notices: ['order.paid', 'order.refunded'],
-      });
-      expect((await world.timeline(link)).order.settlement).not.toBeNull();
     });
 
     it('gives a payment its id later, and counts nothing twice', async () => {
@@ -301,12 +273,6 @@ export function settlementContract({ shared }: Worlds): void {
       const again = await world.settle(link, [said('completed', { paymentId: 'pay_2', quoteMoney: stated('60') })]);
       expect(again).toMatchObject({ outcome: 'already_applied' });
     });
-
-    it('tells the service’s own contradiction to a person', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.settle(link, [said('unclear')]);
-      expect(await story()).toMatchObject({ state: 'paid', attention: ['status_unclear'] });
-    });
   });
 
   describe('resolveOrder', () => {
@@ -343,15 +309,6 @@ export function settlementContract({ shared }: Worlds): void {
       expect(order).toMatchObject({ state: 'held', holds: [{ reason: 'amount_mismatch' }] });
     });
 
-    it('accepts the payment that is left, where the first went back', async () => {
-      await world.settle(link, [said('completed', LITTLE)]);
-      await world.settle(link, [said('completed', { paymentId: 'pay_2' }), said('refunded')]);
-      expect(await resolve('accept')).toMatchObject({ outcome: 'applied', rule: 'hold_accepted' });
-      const { order } = await world.timeline(link);
-      expect(order.settlement).toMatchObject({ paymentKey: 'pay_2', learnedBy: 'person' });
-      expect(await story()).toMatchObject({ state: 'paid', flags: [] });
-    });
-
     it('rejects held money: cancelled, with a refund due until it is read', async () => {
       await world.settle(link, [said('completed', LITTLE)]);
       expect(await resolve('reject')).toMatchObject({ outcome: 'applied', rule: 'hold_rejected' });
@@ -360,26 +317,11 @@ export function settlementContract({ shared }: Worlds): void {
       expect(await story()).toMatchObject({ state: 'cancelled', flags: [] });
     });
 
-    it('holds a payment that comes after a rejection', async () => {
-      await world.settle(link, [said('completed', LITTLE)]);
-      await resolve('reject');
-      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
-      expect(await story()).toMatchObject({ state: 'held', holds: ['paid_after_cancel'] });
-    });
-
     it('answers the same decision again as applied already, and changes nothing', async () => {
       await world.settle(link, [said('completed', LITTLE)]);
       await resolve('accept');
       const before = await world.timeline(link);
       expect(await resolve('accept')).toMatchObject({ outcome: 'already_applied', order: before.order });
-      expect(await world.timeline(link)).toEqual(before);
-    });
-
-    it('ignores the other decision, and changes nothing', async () => {
-      await world.settle(link, [said('completed', LITTLE)]);
-      await resolve('accept');
-      const before = await world.timeline(link);
-      expect(await resolve('reject')).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
       expect(await world.timeline(link)).toEqual(before);
     });
 

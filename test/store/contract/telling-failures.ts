@@ -41,8 +41,6 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       answer: { status: 410, body: '' },
       nowMs: world.nowMs,
     });
-  const finish = (claimed: ClaimedNotice | undefined) =>
-    world.store.finishNotice({ ...(claimed as ClaimedNotice), answer: { status: 204, body: '' }, nowMs: world.nowMs });
   const failures = async () => (await world.store.shopState()).failures;
   const attempts = async () => {
     const [row, { shopFailures }] = [await failures(), await world.store.stats(world.nowMs)];
@@ -69,15 +67,6 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       expect(await attempts()).toBe(2);
     });
 
-    it('are none after one that is taken', async () => {
-      const [first, second, third] = await claimNew(3);
-      await retry(first);
-      await finish(second);
-      expect([await failures(), await attempts()]).toEqual([null, 0]);
-      await retry(third);
-      expect(await attempts()).toBe(1);
-    });
-
     it('count one that a notice died of, as by an answer of 410', async () => {
       const [first, second, third] = await claimNew(3);
       await bury(first);
@@ -85,54 +74,6 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       await bury(second);
       await bury(third);
       expect(await areOpen()).toBe(1);
-    });
-
-    it('count nothing of a lease that was lost, and nothing that is taken then ends them', async () => {
-      const [first] = await claimNew(1);
-      world.tick(LEASE_MS);
-      const [again] = await claim(true);
-      expect([await retry(first), await bury(first)]).toEqual(['lost', 'lost']);
-      expect(await failures()).toBe(null);
-      await retry(again);
-      expect([await retry(again), await bury(again), await finish(again)]).toEqual(['lost', 'lost', 'lost']);
-      expect(await attempts()).toBe(1);
-    });
-
-    it('begin with the second attempt of a notice of whose first nothing is known', async () => {
-      await claimNew(1);
-      world.tick(LEASE_MS);
-      const [again] = await claim(true);
-      expect(again?.attempt).toBe(2);
-      await retry(again);
-      expect(await attempts()).toBe(1);
-    });
-
-    it('do not begin with a notice that failed before: the shop took another since', async () => {
-      const [broken, good] = await claimNew(2);
-      await retry(broken);
-      await finish(good);
-      for (let hour = 1; hour <= 4; hour++) {
-        world.tick(FAR_MS);
-        const [again] = await claim(true);
-        await (hour === 4 ? bury(again) : retry(again));
-        expect(await failures()).toBe(null);
-        world.tick(2 * MINUTE_MS);
-        await claim(true);
-      }
-      expect(await areOpen()).toBe(0);
-    });
-
-    it('count such a notice too once another one failed, and begin with it when a person sends it anew', async () => {
-      const [broken, good] = await claimNew(2);
-      await bury(broken);
-      await finish(good);
-      await world.store.resendNotice({ by: null, id: broken?.id ?? '', nowMs: world.nowMs });
-      const [again] = await claim(false);
-      await retry(again);
-      expect(await attempts()).toBe(1);
-      world.tick(FAR_MS);
-      await retry((await claim(true))[0]);
-      expect(await attempts()).toBe(2);
     });
   });
 
@@ -158,23 +99,6 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       ]);
     });
 
-    it('does not open while an order of three is not taken', async () => {
-      const orders = await claimNew(6);
-      for (const [n, notice] of orders.entries()) await (n % 3 === 2 ? finish(notice) : retry(notice));
-      expect(await areOpen()).toBe(0);
-    });
-
-    it.each([
-      ['opens', 2 * MINUTE_MS, 1],
-      ['does not open', 2 * MINUTE_MS - 1, 0],
-    ])('%s with a second attempt that fails %d ms after the first', async (_what, afterMs, open) => {
-      const [first, second] = await claimNew(2);
-      await retry(first);
-      world.tick(afterMs);
-      await retry(second);
-      expect([await attempts(), await areOpen()]).toEqual([2, open]);
-    });
-
     it('opens once two minutes after the first, though nothing is sent meanwhile', async () => {
       const [first] = await claimNew(1);
       await retry(first, { fault: REFUSED, answer: { status: 503, body: 'later' } });
@@ -189,17 +113,6 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       expect(await matters()).toMatchObject([
         { count: 1, openedAtMs: world.nowMs, detail: expect.stringContaining('answer: 503 later') },
       ]);
-    });
-
-    it('ends with the first notice that is taken', async () => {
-      const [first, second, third, fourth] = await claimNew(4);
-      for (const notice of [first, second, third]) await retry(notice);
-      expect(await areOpen()).toBe(1);
-      await finish(fourth);
-      expect(await areOpen()).toBe(0);
-      world.tick(5 * MINUTE_MS);
-      await claim(true);
-      expect(await areOpen()).toBe(0);
     });
 
     it('ends when the shop has no callback any more, and opens again with the next attempt that fails', async () => {

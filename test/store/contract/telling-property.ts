@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
-import { times } from '../../support/timing.ts';
+import { runs } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const ORDERS = 2;
@@ -37,6 +37,38 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 5_000, LEASE_MS) }) },
 );
 
+const SETTLE: Deed = { do: 'settle', order: 0 };
+const OTHER: Deed = { do: 'settle', order: 1 };
+const NEW: Deed = { do: 'claim', tried: false, limit: 4 };
+const AGAIN: Deed = { do: 'claim', tried: true, limit: 4 };
+/** Of what was claimed, counted from the last: two orders' notices are 1 and 0. */
+const finish = (which: number): Deed => ({ do: 'finish', which });
+const retry = (which: number): Deed => ({ do: 'retry', which });
+const bury = (which: number): Deed => ({ do: 'bury', which });
+const resend = (which: number): Deed => ({ do: 'resend', order: 0, which });
+const passed = (ms: number): Deed => ({ do: 'pass', ms });
+
+/** What random stories seldom tell; each is followed by a shop that takes everything. */
+const STORIES: Deed[][] = [
+  // The notices of one order, told in their order; the first is dead.
+  [SETTLE, SETTLE, SETTLE, NEW, finish(0), NEW, finish(0), NEW, finish(0)],
+  [SETTLE, SETTLE, NEW, bury(0), NEW],
+  // Nothing that is in work is sent again: what is due, waits for another, is under way, or is due again.
+  [SETTLE, SETTLE, resend(0), resend(1), NEW, resend(0), resend(1), retry(0), passed(5_000), resend(0)],
+  // One that is taken ends the count, and the matter; that needs three in a row, or two minutes.
+  [SETTLE, OTHER, NEW, retry(1), finish(0), SETTLE, OTHER, NEW, retry(0)],
+  [SETTLE, NEW, ...[0, 0, 0].flatMap((): Deed[] => [retry(0), passed(5_000), AGAIN]), OTHER, NEW, finish(0), AGAIN],
+  [SETTLE, OTHER, NEW, retry(1), retry(0), passed(5_000), AGAIN, finish(1), retry(0), passed(5_000), AGAIN, retry(0)],
+  ...[119_999, 120_000].map((ms) => [SETTLE, OTHER, NEW, retry(1), passed(ms), NEW, AGAIN, retry(1), retry(0)]),
+  ...[119_999, 120_000].map((ms) => [SETTLE, OTHER, NEW, retry(1), passed(ms), retry(0)]),
+  // A lease that is lost counts nothing and ends nothing; the attempt after it begins the count.
+  [SETTLE, NEW, passed(LEASE_MS), AGAIN, retry(1), bury(1), retry(0), retry(0), bury(0), finish(0)],
+  // A notice that failed before begins no count until it is sent anew, and is counted in one.
+  [SETTLE, OTHER, NEW, retry(1), finish(0), passed(5_000), AGAIN, retry(0), passed(120_000), AGAIN, bury(0)],
+  [SETTLE, OTHER, NEW, bury(1), finish(0), resend(0), NEW, retry(0), passed(5_000), AGAIN, retry(0)],
+];
+const HARD = STORIES.map((story): [Deed[]] => [story]);
+
 export function tellingPropertyContract({ fresh }: Worlds): void {
   describe('notices, whatever happens to them', () => {
     it('are lost never, have their turn one at a time, and end for the first time in the order of their order', async () => {
@@ -53,7 +85,7 @@ export function tellingPropertyContract({ fresh }: Worlds): void {
           await story.tellAll();
           await story.check();
         }),
-        { numRuns: times(3, 12) },
+        runs<[Deed[]]>(3, 12, HARD),
       );
     });
   });
@@ -127,7 +159,9 @@ class Story {
     const { store, nowMs } = this.#world;
     if (how === 'retry') {
       const failed = { ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null, nowMs };
-      if ((await store.retryNotice(failed)) !== 'lost') this.#countFailure(claimed);
+      if ((await store.retryNotice(failed)) === 'lost') return;
+      expect(claimed.attempt).toBe(this.#attempts.get(claimed.noticeKey));
+      this.#countFailure(claimed);
       return;
     }
     const answer = { status: 204, body: '' };
@@ -178,6 +212,7 @@ class Story {
     const counted = failures === null ? null : { attempts: failures.attempts, sinceMs: failures.sinceMs };
     const { attempts, sinceMs } = this.#failures ?? {};
     expect(counted).toEqual(attempts === undefined ? null : { attempts, sinceMs });
+    expect((await this.#world.store.stats(this.#world.nowMs)).shopFailures).toBe(attempts ?? 0);
     expect((await this.#openKinds()).includes('shop_refuses_notices')).toBe(this.#refuses);
   }
 

@@ -137,6 +137,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it.each([
       ['finishNotice', finish],
       ['buryNotice', bury],
+      ['retryNotice', (claimed: ClaimedNotice) => retry(claimed, 1_000)],
     ])('%s is lost where the lease went to another attempt, and the second time', async (_verb, end) => {
       await told(2);
       const first = await claimOne();
@@ -158,16 +159,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       const dueAtMs = world.nowMs + 7_000;
       const kept = { status: 'pending', attempt: 1, dueAtMs, endedAtMs: null, fault: REFUSED, answer: ANSWER_500 };
       expect(await notices()).toMatchObject([kept]);
-    });
-
-    it('changes nothing where the lease is lost', async () => {
-      await told(1);
-      const first = await claimOne();
-      world.tick(LEASE_MS);
-      await claimOne({ tried: true });
-      const before = await notices();
-      expect(await retry(first, 1_000)).toBe('lost');
-      expect(await notices()).toEqual(before);
     });
 
     it('keeps no answer where there was none', async () => {
@@ -234,16 +225,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect(await finish(again)).toBe('done');
     });
 
-    it('leaves one alone that is under way, due, or waits for another', async () => {
-      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
-      expect([await resend(first), await resend(second)]).toEqual(['in_work', 'in_work']);
-      const claimed = await claimOne();
-      expect([await resend(first), await resend(second)]).toEqual(['in_work', 'in_work']);
-      await retry(claimed, 1_000);
-      world.tick(1_000);
-      expect(await resend(first)).toBe('in_work');
-    });
-
     it('makes one due at once that waits for its next attempt', async () => {
       await told(2);
       const claimed = await claimOne();
@@ -262,19 +243,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
   });
 
   describe('notices of one order', () => {
-    it('have their turn one at a time, in their order', async () => {
-      const ids = (await told(3)).map(({ id }) => id);
-      const sent: string[] = [];
-      for (let n = 0; n < 3; n++) {
-        expect((await notices()).filter(({ dueAtMs }) => dueAtMs !== null)).toHaveLength(1);
-        const claimed = await claimOne();
-        sent.push(claimed.id);
-        expect(await claim()).toEqual([]);
-        await finish(claimed);
-      }
-      expect(sent).toEqual(ids);
-    });
-
     it('that one settlement makes have their turn one at a time too', async () => {
       await world.settle(link, [said('pending'), said('completed')]);
       const pending = await claimOne();
@@ -295,12 +263,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect(await claim()).toEqual([]);
       await finish(await claimOne({ tried: true }));
       expect(await claimOne()).toMatchObject({ type: 'payment.duplicate' });
-    });
-
-    it('go on after one that is dead', async () => {
-      const [, second] = await told(2);
-      await bury(await claimOne());
-      expect(await claimOne()).toMatchObject({ id: second?.id });
     });
 
     it('that come after all were told are due at once', async () => {
