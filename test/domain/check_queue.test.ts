@@ -21,15 +21,6 @@ describe('checks: the ranks of their reasons', () => {
     expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
   });
 
-  it.each(CHECK_REASONS)('give %s exactly one class', (reason) => {
-    expect(classesOf(reason)).toHaveLength(1);
-  });
-
-  it('put a doubt about money above all', () => {
-    const others = CHECK_REASONS.filter((reason) => reason !== 'doubtful_money');
-    for (const reason of others) expect(checkRank(reason)).toBeLessThan(checkRank('doubtful_money'));
-  });
-
   it('follow what forgers and customers can cause below what only money can', () => {
     const byClass = Object.fromEntries(CHECK_REASONS.map((reason) => [reason, classesOf(reason)[0]]));
     expect(byClass).toEqual({

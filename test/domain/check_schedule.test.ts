@@ -54,16 +54,6 @@ describe('the schedule of an open link', () => {
     expect(times.at(-1)).toBe(CREATED + 119 * DAY);
   });
 
-  it('skips what was missed: after five days away it asks once, and continues', () => {
-    const watched = link({ expiresAtMs: CREATED + 30 * DAY });
-    expect(nextCheckAtMs(watched, CREATED + 5 * DAY + HOUR)).toBe(CREATED + 6 * DAY);
-    expect(nextCheckAtMs(link(), CREATED + 5 * DAY)).toBeGreaterThan(CREATED + 5 * DAY);
-  });
-
-  it('is over a week after expiry', () => {
-    expect(nextCheckAtMs(link(), EXPIRES + 8 * DAY)).toBeNull();
-  });
-
   it('continues daily while the link can be paid, however long ago it should have expired', () => {
     const asked = [nextCheckAtMs(link({ mayBePaid: true }), EXPIRES + 7 * DAY + HOUR) as number];
     for (let n = 0; n < 200; n++) asked.push(nextCheckAtMs(link({ mayBePaid: true }), asked[n] as number) as number);
@@ -99,10 +89,6 @@ describe('the schedule of a settled link', () => {
     expect(firstCheckAtMs({ settledAtMs: null }, SETTLED)).toBe(SETTLED);
     expect(firstCheckAtMs({ settledAtMs: SETTLED }, SETTLED + MINUTE)).toBe(SETTLED + DAY);
     expect(firstCheckAtMs({ settledAtMs: SETTLED }, SETTLED + 7 * DAY)).toBe(SETTLED + 7 * DAY);
-  });
-
-  it('skips what was missed', () => {
-    expect(nextCheckAtMs(link({ settledAtMs: SETTLED }), SETTLED + 31 * DAY)).toBe(SETTLED + 60 * DAY);
   });
 });
 

@@ -663,11 +663,6 @@ describe('settlement: a dispute that was won', () => {
     expect(order.flags).toEqual(['duplicate_payment']);
   });
 
-  it('pays again an order that was accepted for less', () => {
-    const disputed = orderAfter(orderIn('held'), instruction('accept'), aFact('disputed'));
-    expect(step(disputed, won(1)).order.state).toBe('paid');
-  });
-
   it('cannot be won by a refund taken back: a matter is raised', () => {
     const made = decide({ ...orderIn('refunded'), lastReading: 1 }, won(2), API);
     expect(made).toMatchObject({ outcome: 'ignored', state: 'refunded' });
@@ -797,19 +792,6 @@ describe('settlement: resolve', () => {
     expect(deeds(made)).not.toContain('attention refund_due');
   });
 
-  it('reject owes the refund until REFUNDED is read', () => {
-    const rejected = orderAfter(orderIn('held'), instruction('reject'));
-    const { made, order } = step(rejected, aFact('refunded'));
-    expect(made).toMatchObject({ rule: 'return_recorded', state: 'cancelled' });
-    expect(order.flags).toEqual([]);
-    expect(deeds(made)).toContain('end_attention refund_due');
-  });
-
-  it('reject owes the refund still after a dispute', () => {
-    const rejected = orderAfter(orderIn('held'), instruction('reject'));
-    expect(orderAfter(rejected, aFact('disputed')).flags).toEqual(['refund_due']);
-  });
-
   it('reject of two payments owes until both are refunded', () => {
     const rejected = orderAfter(orderIn('held'), second(), instruction('reject'));
     const once = orderAfter(rejected, aFact('refunded'));
@@ -848,12 +830,6 @@ describe('settlement: identity', () => {
 
   it('a payment without an id is keyed as unnamed', () => {
     expect(orderAfter(anOrder(), unnamed()).entries.map(({ paymentKey }) => paymentKey)).toEqual(['unnamed']);
-  });
-
-  it('the same completion with other money is not counted again, and raises a matter', () => {
-    const made = decide(orderIn('paid'), aFact('completed', { quoteMoney: stated('90') }), API);
-    expect(made).toMatchObject({ outcome: 'ignored', rule: 'counted_money_differs', state: 'paid' });
-    expect(deeds(made)).toEqual(['attention amount_mismatch']);
   });
 });
 

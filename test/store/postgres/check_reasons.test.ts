@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type pg from 'pg';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check_queue.ts';
-import { times } from '../../support/timing.ts';
+import { runs } from '../../support/timing.ts';
 import { LEASE_MS, said, type World, worldOf } from '../contract/world.ts';
 import { OldReplica } from './old_checks.ts';
 import { connectTo, databaseBefore, newDatabase, openTestPostgres } from './opening.ts';
@@ -35,33 +35,6 @@ describe('one queue of checks of replicas of two versions', () => {
   const oldHears = (reason: CheckReason) => old.hear(link.linkKey, reason, world.nowMs);
   const oldAnswers = (number: number) => old.answer(link.linkKey, number, world.nowMs);
   const newAnswers = (number: number) => world.answer(link, [], { reading: { number } });
-
-  it('has the old one’s reasons claimed, answered and ended by the new one, each of them', async () => {
-    for (const reason of ['stale', 'returned', 'listed'] as const) await oldHears(reason);
-    expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'returned' }]);
-    const number = await world.slot();
-    await oldHears('rejected');
-    await oldHears('link_changed');
-    await newAnswers(number);
-    expect(await reasons()).toEqual({ rejected: number, link_changed: number });
-    expect(await world.check(link)).toBe('rejected');
-    await newAnswers(await world.slot());
-    expect(await reasons()).toEqual({});
-  });
-
-  it('keeps what the new one heard while the old one asked', async () => {
-    await oldHears('returned');
-    await old.claim(link.linkKey, world.nowMs, LEASE_MS);
-    const number = await world.slot();
-    await world.reject(link);
-    await world.store.recordHint(world.hint(link));
-    await oldAnswers(number);
-    expect(await reasons()).toEqual({ rejected: number, stale: number });
-    expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'stale' }]);
-    await oldAnswers(await world.slot());
-    expect(await reasons()).toEqual({});
-    expect(await world.check(link)).toBeNull();
-  });
 
   it('has the old one give way to every reason that paying the order does not make moot', async () => {
     await world.reject(link);
@@ -146,6 +119,23 @@ describe('one queue of checks of replicas of two versions', () => {
     fc.record({ do: fc.constant('ask' as const) }),
   );
 
+  const oldOnes = (...reasons: CheckReason[]): Deed[] => reasons.map((reason) => ({ do: 'hear', by: 'old', reason }));
+  /** Claimed, answered and ended by the new one, each of them. */
+  const OLD_ONES_REASONS: Deed[] = [
+    ...oldOnes('stale', 'returned', 'listed'),
+    ...[{ do: 'claim', by: 'new' } as const, { do: 'ask' } as const],
+    ...oldOnes('rejected', 'link_changed'),
+    { do: 'answer', by: 'new' },
+  ];
+  const HEARD_WHILE_OLD_ASKS: Deed[] = [
+    ...oldOnes('returned'),
+    ...[{ do: 'claim', by: 'old' } as const, { do: 'ask' } as const],
+    { do: 'hear', by: 'new', reason: 'rejected' },
+    { do: 'hear', by: 'new', reason: 'stale' },
+    ...[{ do: 'answer', by: 'old' } as const, { do: 'claim', by: 'new' } as const, { do: 'ask' } as const],
+    { do: 'answer', by: 'old' },
+  ];
+
   it('loses no reason, and shows both the same, whoever hears, claims, asks and answers', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyDeed, { minLength: 10, maxLength: 40, size: 'max' }), async (deeds) => {
@@ -177,7 +167,7 @@ describe('one queue of checks of replicas of two versions', () => {
         expect(await reasons()).toEqual({});
         expect(await world.check(link)).toBeNull();
       }),
-      { numRuns: times(12, 200) },
+      runs<[Deed[]]>(12, 200, [[OLD_ONES_REASONS], [HEARD_WHILE_OLD_ASKS]]),
     );
   });
 

@@ -26,53 +26,32 @@ describe('opening a SQLite store', () => {
   const change = (sql: string) => changeAsAnother(path, sql);
 
   describe('a file that is not ours to use', () => {
-    it('refuses an empty file', () => {
-      writeFileSync(path, '');
-      const fault = refused();
-      expect(fault).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
-      expect(fault.message).toContain('is an empty file');
-    });
-
-    it('refuses garbage', () => {
-      writeFileSync(path, 'this is not a database at all; it is a text. '.repeat(100));
-      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
-    });
-
-    it('refuses a database that lost its end', () => {
+    const made = (then = () => {}) => {
       makeDatabase(path);
-      truncateSync(path, 4096 * 3);
-      expect(refused()).toMatchObject({ code: 'store_corrupt', kind: 'terminal' });
-    });
+      then();
+    };
 
-    it('refuses a database of another program', () => {
-      change('CREATE TABLE something (x)');
-      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
-    });
-
-    it('refuses a database without its instance row', () => {
-      makeDatabase(path);
-      change('DELETE FROM instance');
-      expect(refused()).toMatchObject({ code: 'store_foreign', kind: 'terminal' });
-    });
-
-    it('refuses a database whose version is newer', () => {
-      makeDatabase(path);
-      change('PRAGMA user_version = 9999');
-      expect(refused()).toMatchObject({ code: 'store_newer', kind: 'terminal' });
-    });
-
-    it('refuses a database with a migration that it does not know', () => {
-      makeDatabase(path);
-      change("INSERT INTO migration VALUES (9999, '9999_later.sql', 'x')");
-      const fault = refused();
-      expect(fault).toMatchObject({ code: 'store_newer', kind: 'terminal' });
-      expect(fault.message).toContain('9999_later.sql');
-    });
-
-    it('refuses a database that was migrated with another file', () => {
-      makeDatabase(path);
-      change("UPDATE migration SET sha256 = 'x' WHERE number = 2");
-      expect(refused()).toMatchObject({ code: 'store_migration_changed', kind: 'terminal' });
+    it.each<[string, () => void, string, RegExp?]>([
+      ['an empty file', () => writeFileSync(path, ''), 'store_foreign', /is an empty file/],
+      ['garbage', () => writeFileSync(path, 'this is not a database; it is a text. '.repeat(100)), 'store_corrupt'],
+      ['a database that lost its end', () => made(() => truncateSync(path, 4096 * 3)), 'store_corrupt'],
+      ['a database of another program', () => change('CREATE TABLE something (x)'), 'store_foreign'],
+      ['one without its instance row', () => made(() => change('DELETE FROM instance')), 'store_foreign'],
+      ['one whose version is newer', () => made(() => change('PRAGMA user_version = 9999')), 'store_newer'],
+      [
+        'one with a migration that it does not know',
+        () => made(() => change("INSERT INTO migration VALUES (9999, '9999_later.sql', 'x')")),
+        'store_newer',
+        /9999_later\.sql/,
+      ],
+      [
+        'one that was migrated with another file',
+        () => made(() => change("UPDATE migration SET sha256 = 'x' WHERE number = 2")),
+        'store_migration_changed',
+      ],
+    ])('refuses %s', (_what, arrange, code, words = /./) => {
+      arrange();
+      expect(refused()).toMatchObject({ code, kind: 'terminal', message: expect.stringMatching(words) });
     });
 
     it('refuses a database that was made with another secrets key, and names both keys', () => {
