@@ -1,6 +1,5 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { BARE, create } from './client.ts';
 
@@ -119,18 +118,11 @@ async function plan(sandbox: TestSandbox, fault: object): Promise<void> {
 /** Takes one delivery, and answers it when told to. */
 async function startHoldingReceiver() {
   let answer = () => {};
-  const server = createServer();
-  const arrived = new Promise<string>((resolve) => {
-    server.once('request', async (request, response) => {
-      answer = () => void response.end();
-      resolve(Buffer.concat(await request.toArray()).toString());
-    });
+  const { promise: arrived, resolve } = Promise.withResolvers<string>();
+  const { url } = await startReceiver(({ body }, response) => {
+    answer = () => void response.end();
+    resolve(body.toString());
+    return undefined;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
   return { url, arrived, answer: () => answer() };
 }

@@ -1,10 +1,9 @@
 import { chmodSync, statSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
 import { type Finished, runSandbox, spawnSandbox } from '../support/process.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 function run(...args: string[]): Promise<Finished> {
@@ -30,18 +29,16 @@ async function createLink(sandbox: TestSandbox, reference: string, over: object 
 }
 
 /** Answers every delivery with this. */
-async function startReceiver(status: number, text: string): Promise<string> {
-  const server: Server = createServer((_request, response) => response.writeHead(status).end(text));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+async function startSaying(status: number, text: string): Promise<string> {
+  const { url } = await startReceiver((_received, response) => void response.writeHead(status).end(text));
+  return url;
 }
 
 describe('command: what it shows of deliveries', () => {
   it('shows what a receiver said that did not answer 2xx', async () => {
     const sandbox = await startTestSandbox();
     const text = `{"error":"stale_timestamp","detail":"${'x'.repeat(300)}"}`;
-    await createLink(sandbox, 'order-1', { webhookUrl: await startReceiver(400, text) });
+    await createLink(sandbox, 'order-1', { webhookUrl: await startSaying(400, text) });
     const told = await say(sandbox, 'pay', 'order-1');
     expect(told).toMatch(/^payment_status_changed COMPLETED was answered 400 {"error":"stale_timestamp".*…$/m);
   });
@@ -54,7 +51,7 @@ describe('command: what it shows of deliveries', () => {
 
   it('says that a refund or a dispute sent no event, and which switch sends it', async () => {
     const sandbox = await startTestSandbox();
-    const webhookUrl = await startReceiver(200, '');
+    const webhookUrl = await startSaying(200, '');
     for (const name of ['one', 'two']) await createLink(sandbox, name, { webhookUrl });
     await say(sandbox, 'pay', 'one');
     await say(sandbox, 'pay', 'two');
@@ -79,7 +76,7 @@ describe('command: what it shows of deliveries', () => {
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'reorder', with: { by: 5 } } });
     await sandbox.control('/faults', { body: { fault: 'duplicate', match: { event: 'payment_link.status_changed' } } });
-    await createLink(sandbox, 'order-1', { webhookUrl: await startReceiver(202, 'taken') });
+    await createLink(sandbox, 'order-1', { webhookUrl: await startSaying(202, 'taken') });
     expect(await say(sandbox, 'pay', 'order-1')).toMatch(/created +waiting .* until 2 more of its link are sent/);
     const { deliveries } = (await sandbox.control('/deliveries')).body;
     const told = await say(sandbox, 'deliveries', deliveries.at(-1).id);
@@ -175,10 +172,7 @@ describe('command: what it says is wrong', () => {
       exit: 66,
     });
     expect(await told('links', '--url', 'http://127.0.0.1:1')).toMatchObject({ code: 'sandbox_unreachable', exit: 69 });
-    expect(await told('links', '--url', await startReceiver(200, '{}'))).toMatchObject({
-      code: 'no_sandbox',
-      exit: 69,
-    });
+    expect(await told('links', '--url', await startSaying(200, '{}'))).toMatchObject({ code: 'no_sandbox', exit: 69 });
   });
 
   it('checks the command line before it opens anything', async () => {

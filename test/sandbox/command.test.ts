@@ -1,16 +1,15 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { FAULTS } from '../../sandbox/fault_plans.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { testFolder } from '../support/app.ts';
 import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
+import { startReceiver } from '../support/receiver.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 
@@ -154,10 +153,7 @@ describe('command: what it refuses', () => {
 
 describe('command: a running sandbox', () => {
   it('pays, refunds, disputes, expires and switches links, and shows what the receiver answered', async () => {
-    const server = createServer((_request, response) => response.writeHead(202).end());
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const webhookUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const { url: webhookUrl } = await startReceiver(202);
     const running = await start();
     for (const name of ['one', 'two', 'three']) await createLink(running, name, { webhookUrl });
 

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, startReceiver } from './control-client.ts';
+import { createLink } from './control-client.ts';
 
 describe('control: deliveries', () => {
   it('shows how many copies were sent, with which faults, and the payment status of the event', async () => {
-    const { webhookUrl } = await startReceiver();
+    const { url: webhookUrl } = await startReceiver();
     const sandbox = await startTestSandbox();
     await sandbox.control('/faults', { body: { fault: 'drop', with: { forGood: true } } });
     await createLink(sandbox, { webhookUrl });
@@ -20,7 +21,7 @@ describe('control: deliveries', () => {
   });
 
   it('shows what holds a delivery back, and how many more it waits for', async () => {
-    const { webhookUrl } = await startReceiver();
+    const { url: webhookUrl } = await startReceiver();
     const sandbox = await startTestSandbox();
     const held = async () => {
       await sandbox.control('/idle', { method: 'POST' });
@@ -47,7 +48,10 @@ describe('control: deliveries', () => {
   });
 
   it('shows every attempt of a delivery', async () => {
-    const { webhookUrl } = await startReceiver(500);
+    const statuses = [500];
+    const { url: webhookUrl } = await startReceiver(
+      (_received, response) => void response.writeHead(statuses.pop() ?? 200).end('noted'),
+    );
     const sandbox = await startTestSandbox();
     await createLink(sandbox, { webhookUrl });
     await sandbox.control('/clock', { body: { advance: '1m' } });
@@ -79,7 +83,7 @@ describe('control: deliveries', () => {
   });
 
   it('sends an event again in a new delivery, signed and logged like every other', async () => {
-    const { webhookUrl, received } = await startReceiver();
+    const { url: webhookUrl, received } = await startReceiver(200);
     const sandbox = await startTestSandbox();
     await createLink(sandbox, { webhookUrl });
     await sandbox.control('/idle', { method: 'POST' });
@@ -93,6 +97,6 @@ describe('control: deliveries', () => {
       expect(again).toMatchObject({ status: 'acknowledged', log: [{ responseStatus: 200 }] });
     }
     expect(received.map(({ event }) => event.id)).toEqual([first.event, first.event, first.event]);
-    expect(received.every(({ signature }) => /^[0-9a-f]{64}$/.test(signature))).toBe(true);
+    expect(received.every(({ headers }) => /^[0-9a-f]{64}$/.test(String(headers['x-service-signature'])))).toBe(true);
   });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { SWITCHES } from '../../sandbox/options.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, startReceiver } from './control-client.ts';
+import { createLink } from './control-client.ts';
 
 describe('control: the sandbox', () => {
   it('shows what it is, and no secret', async () => {
@@ -181,7 +182,7 @@ describe('control: links', () => {
   });
 
   it.for(['sandbox', 'production'] as const)('emits an event in the %s environment', async (environment) => {
-    const { webhookUrl, received } = await startReceiver();
+    const { url: webhookUrl, received } = await startReceiver();
     const sandbox = await startTestSandbox({ environment });
     await createLink(sandbox, { webhookUrl });
     await sandbox.control('/idle', { method: 'POST' });

@@ -1,9 +1,8 @@
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import type { TestApp } from '../support/app.ts';
 import { runSandbox, spawnSandbox } from '../support/process.ts';
+import { type Answering, startReceiver } from '../support/receiver.ts';
 import { sharedApp } from '../support/shared.ts';
 
 type Played = {
@@ -43,28 +42,20 @@ async function becomesPaid({ settled, reference }: { settled: TestApp; reference
 }
 
 /** A receiver of another program. */
-async function startReceiver(listener: RequestListener): Promise<Receiver> {
-  const server = createServer((request, response) => {
-    request.resume().on('end', () => listener(request, response));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  return { webhookUrl: `http://127.0.0.1:${port}/hook`, webhookSecret: 'a secret', reference: 'order-1' };
+async function startOther(answering: Answering | number): Promise<Receiver> {
+  const { url } = await startReceiver(answering);
+  return { webhookUrl: url, webhookSecret: 'a secret', reference: 'order-1' };
 }
 
 /** Answers what it has seen before with a conflict. */
-function refusingKnown(): RequestListener {
+function refusingKnown(): Answering {
   const known = new Set<unknown>();
-  return (request, response) => {
-    const id = request.headers['x-service-signature'];
-    response.writeHead(known.has(id) ? 409 : 200).end();
+  return ({ headers }) => {
+    const id = headers['x-service-signature'];
+    const status = known.has(id) ? 409 : 200;
     known.add(id);
+    return status;
   };
-}
-
-function answering(status: number): RequestListener {
-  return (_request, response) => void response.writeHead(status).end();
 }
 
 const PAID = 'payment_link.payment_status_changed';
@@ -148,7 +139,7 @@ describe('sandbox: scenarios played at settled', () => {
   });
 
   it('has new ids in each run, and the same ones from the seed that it prints', async () => {
-    const receiver = await startReceiver(answering(200));
+    const receiver = await startOther(200);
     const play = async (...more: string[]) => {
       const { webhookUrl, webhookSecret } = receiver;
       const args = ['play', 'happy', '--json', '--webhook-url', webhookUrl, ...more];
@@ -164,13 +155,13 @@ describe('sandbox: scenarios played at settled', () => {
 
 describe('sandbox: scenarios played at receivers that are wrong', () => {
   it.for([
-    ['believes everything', 'clock-skew', answering(200), 'not fresh is refused'],
-    ['is broken', 'happy', answering(500), 'acknowledged'],
+    ['believes everything', 'clock-skew', 200, 'not fresh is refused'],
+    ['is broken', 'happy', 500, 'acknowledged'],
     ['refuses what it knows already', 'duplicate-storm', refusingKnown(), 'every copy'],
-    ['takes a redirect for an answer', 'rate-limited', answering(302), 'acknowledged'],
-    ['refuses retries', 'outage', answering(410), 'after four hours'],
-  ] as const)('one that %s fails %s', async ([, scenario, listener, says]) => {
-    const { code, passed, verdict } = await playAt(scenario, await startReceiver(listener));
+    ['takes a redirect for an answer', 'rate-limited', 302, 'acknowledged'],
+    ['refuses retries', 'outage', 410, 'after four hours'],
+  ] as const)('one that %s fails %s', async ([, scenario, answering, says]) => {
+    const { code, passed, verdict } = await playAt(scenario, await startOther(answering));
     expect([code, passed]).toEqual([1, false]);
     const failed = verdict.filter(({ holds }) => !holds);
     expect(failed.map((finding) => finding.says).join()).toContain(says);

@@ -12,7 +12,7 @@ export type Received = {
 };
 
 /** Answers a delivery with a status, or on `response` itself, or not at all. */
-type Answering = (received: Received, response: ServerResponse) => number | undefined;
+export type Answering = (received: Received, response: ServerResponse) => number | undefined;
 
 export type Receiver = {
   url: string;
@@ -25,11 +25,11 @@ export type Receiver = {
   close(): Promise<void>;
 };
 
-/** A receiver of webhooks. It answers 204 until `answerWith` changes that. */
-export async function startReceiver(): Promise<Receiver> {
+/** A receiver of webhooks. `first`: how it answers until `answerWith` changes that. */
+export async function startReceiver(first: Answering | number = 204): Promise<Receiver> {
   const received: Received[] = [];
   const sockets = new Set<Socket>();
-  let answering: Answering = () => 204;
+  let answering = answeringOf(first);
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
@@ -58,10 +58,14 @@ export async function startReceiver(): Promise<Receiver> {
     received,
     kinds: () => received.map(({ event }) => event.type),
     answerWith: (given) => {
-      answering = typeof given === 'number' ? () => given : given;
+      answering = answeringOf(given);
     },
     close,
   };
+}
+
+function answeringOf(given: Answering | number): Answering {
+  return typeof given === 'number' ? () => given : given;
 }
 
 function parsed(body: Buffer): unknown {
