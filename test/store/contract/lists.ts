@@ -153,6 +153,8 @@ export function listsContract({ fresh }: Worlds): void {
       const [a, b] = (await newOrders('a', 'b', 'c')) as [Link, Link];
       await world.settle(a, [said('completed')]);
       await world.settle(b, [said('completed', { linkMoney: stated('60.00') })]);
+      expect(await references({ states: ['held'] })).toEqual(['b']);
+      expect(await references({ states: ['expired'] })).toEqual([]);
       expect(await references({ states: ['paid', 'held'] })).toEqual(['b', 'a']);
       expect(await references({ states: ['paid', 'awaiting_payment'] })).toEqual(['c', 'a']);
     });

@@ -48,15 +48,6 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(listed?.value.holds).toHaveLength(1);
     });
 
-    it('lists orders of one state', async () => {
-      const [, b] = await newOrders('a', 'b', 'c');
-      await world.settle(b as Link, [said('completed')]);
-      expect(await references({ states: ['paid'] })).toEqual(['b']);
-      expect(await references({ states: ['awaiting_payment'] })).toEqual(['c', 'a']);
-      expect(await references({ states: ['held'] })).toEqual([]);
-      expect(await references({ states: ['awaiting_payment'], limit: 1 })).toEqual(['c']);
-    });
-
     it('lists events newest first, in pages that stay where they are while events arrive', async () => {
       const [a] = (await newOrders('a')) as [Link];
       const keys: number[] = [];

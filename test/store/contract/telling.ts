@@ -39,14 +39,8 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
   const finish = (claimed: ClaimedNotice) =>
     world.store.finishNotice({ ...claimed, answer: TAKEN, nowMs: world.nowMs });
-  const retry = (claimed: ClaimedNotice, inMs: number) =>
-    world.store.retryNotice({
-      ...claimed,
-      dueAtMs: world.nowMs + inMs,
-      fault: REFUSED,
-      answer: ANSWER_500,
-      nowMs: world.nowMs,
-    });
+  const retry = (claimed: ClaimedNotice, inMs: number, answer: typeof ANSWER_500 | null = ANSWER_500) =>
+    world.store.retryNotice({ ...claimed, dueAtMs: world.nowMs + inMs, fault: REFUSED, answer, nowMs: world.nowMs });
   const bury = (claimed: ClaimedNotice) =>
     world.store.buryNotice({ ...claimed, fault: REFUSED, answer: ANSWER_500, nowMs: world.nowMs });
   const resend = ({ id }: { id: string }) => world.store.resendNotice({ by: null, id, nowMs: world.nowMs });
@@ -163,14 +157,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
     it('keeps no answer where there was none', async () => {
       await told(1);
-      const dueAtMs = world.nowMs + 1;
-      await world.store.retryNotice({
-        ...(await claimOne()),
-        dueAtMs,
-        fault: REFUSED,
-        answer: null,
-        nowMs: world.nowMs,
-      });
+      await retry(await claimOne(), 1, null);
       expect(await notices()).toMatchObject([{ fault: REFUSED, answer: null }]);
     });
   });
