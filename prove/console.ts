@@ -6,13 +6,16 @@ import pg from 'pg';
 import { type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { openWorkspace } from '../bench/workspace.ts';
 import { connection, finish, SqliteTransaction } from '../src/store/sqlite/transaction.ts';
+import type { MatterPage } from '../src/store/verbs/attention_list.ts';
 import { fillingLists, LISTED_TABLES, LISTS, SQLITE_SCANS_ALLOWED } from '../test/support/many_lists.ts';
 import { fillingStatements, type Many } from '../test/support/many_matters.ts';
 import {
   ENGINES,
   type Engine,
   type FilledStore,
+  proveQuestions,
   quantile,
+  TRIES,
   timesLine,
   timesOf,
   withFilledStore,
@@ -23,6 +26,7 @@ import {
 const HELP = `npm run prove:console -- [options]
 
   --orders N      orders in the store, with as many events and notices (1000000)
+  --matters N     open matters (10000)
   --rounds N      repetitions of each list and page (50)
   --only ENGINE   sqlite or postgres
   --lists TEXT    only lists and pages whose names hold the text
@@ -30,8 +34,14 @@ const HELP = `npm run prove:console -- [options]
 
 /** The slowest answer but for one in a hundred, of a page with its count. */
 const P99_MS_MAX = 200;
-/** A busy machine may spoil the rounds of a list; a slow list spoils all of them. */
-const TRIES = 3;
+/** The median of a question about what needs a person. */
+const MEDIAN_MS_MAX = 100;
+const MATTERS: Readonly<Record<string, Partial<MatterPage>>> = {
+  'the first page': {},
+  'the question of doctor': { limit: 0 },
+  'due refunds': { kind: 'refund_due' },
+  'of cancelled orders': { state: 'cancelled' },
+};
 /** A page that was loaded again sooner would be made of the same documents. */
 const FORGOTTEN_AFTER_MS = 600;
 const FIRST_PAGE_BYTES_MAX = 40_000;
@@ -68,20 +78,11 @@ const PAGES: readonly string[] = [
 
 type Asked = { many: Many; rounds: number; named: string };
 
-/** Times what may be repeated; returns whether it is fast enough. */
-async function isFast(engine: Engine, name: string, rounds: number, work: () => Promise<unknown>): Promise<boolean> {
-  for (let tries = 1; ; tries++) {
-    const { times, first } = await timesOf(rounds, work);
-    const p99 = quantile(times, 0.99);
-    process.stdout.write(timesLine(engine, name, [quantile(times, 0.5), p99, first]));
-    if (p99 <= P99_MS_MAX || tries === TRIES) return p99 <= P99_MS_MAX;
-  }
-}
-
 /** What is wrong of an engine, in words. */
 async function proveEngine(filled: FilledStore, asked: Asked): Promise<string[]> {
+  const wrong = await proveMatters(filled, asked);
   const counted = await scansOf(filled, asked.many);
-  const wrong = await proveLists(filled, asked);
+  wrong.push(...(await proveLists(filled, asked)));
   await putOffWork(filled);
   const log = openWorkspace().log;
   const settings = { SETTLED_STORE: filled.address };
@@ -91,14 +92,24 @@ async function proveEngine(filled: FilledStore, asked: Asked): Promise<string[]>
   return [...wrong, ...(await counted())];
 }
 
-async function proveLists({ engine, open }: FilledStore, { rounds, named }: Asked): Promise<string[]> {
-  const store = await open();
-  const slow: string[] = [];
-  for (const { name, ask } of LISTS.filter((one) => one.name.includes(named))) {
-    if (!(await isFast(engine, name, rounds, () => ask(store, { limit: 50, isCounted: true })))) slow.push(name);
-  }
-  await store.close();
-  return slow.map((name) => `slower than ${P99_MS_MAX} ms: ${name}`);
+async function proveLists(filled: FilledStore, { rounds, named }: Asked): Promise<string[]> {
+  return proveQuestions(filled, rounds, (store) =>
+    LISTS.filter(({ name }) => name.includes(named)).map(({ name, ask }) => ({
+      ...{ name, share: 0.99, msMax: P99_MS_MAX },
+      ask: () => ask(store, { limit: 50, isCounted: true }),
+    })),
+  );
+}
+
+async function proveMatters(filled: FilledStore, { rounds, named }: Asked): Promise<string[]> {
+  return proveQuestions(filled, rounds, async (store) => {
+    const list = (page: Partial<MatterPage>) =>
+      store.listMatters({ limit: 51, after: null, kind: null, state: null, ...page });
+    const after = (await list({ limit: 1_000 })).rows.at(-1) ?? null;
+    return Object.entries({ ...MATTERS, 'a page in the middle': { after } })
+      .map(([name, page]) => ({ name: `matters: ${name}`, share: 0.5, msMax: MEDIAN_MS_MAX, ask: () => list(page) }))
+      .filter(({ name }) => name.includes(named));
+  });
 }
 
 async function provePages(engine: Engine, server: Server, { rounds, named }: Asked): Promise<string[]> {
@@ -106,6 +117,7 @@ async function provePages(engine: Engine, server: Server, { rounds, named }: Ask
   const cookie = await signIn(operator);
   const load = (path: string) => loadPage(operator.url + path, cookie);
   const paths = PAGES.filter((path) => `page ${path}`.includes(named));
+  if (paths.length === 0) return [];
   let slow: readonly string[] = paths;
   for (let tries = 1; slow.length > 0 && tries <= TRIES; tries++) slow = await slowPages(engine, slow, rounds, load);
   const wrong = slow.map((path) => `slower than ${P99_MS_MAX} ms: page ${path}`);
@@ -246,6 +258,7 @@ async function rowsScanned(url: string): Promise<Map<string, number>> {
 const { values } = parseArgs({
   options: {
     orders: { type: 'string', default: '1000000' },
+    matters: { type: 'string', default: '10000' },
     rounds: { type: 'string', default: '50' },
     only: { type: 'string', default: '' },
     lists: { type: 'string', default: '' },
@@ -254,7 +267,8 @@ const { values } = parseArgs({
 });
 if (values.help) process.stdout.write(HELP);
 else {
-  const many: Many = { orders: Number(values.orders), matters: 10_000, ended: 100_000 };
+  const matters = Number(values.matters);
+  const many: Many = { orders: Number(values.orders), matters, ended: 10 * matters };
   const asked: Asked = { many, rounds: Number(values.rounds), named: values.lists };
   process.stdout.write(
     `${many.orders} orders; lists with their counts, and pages: median, p99, first of ${asked.rounds}\n`,
@@ -269,7 +283,7 @@ else {
     wrong.push(...found.map((one) => `${engine}: ${one}`));
   }
   for (const one of wrong) process.stdout.write(`${one}\n`);
-  const good = `proved: every p99 is at most ${P99_MS_MAX} ms, no list reads a table as a whole, and memory stays flat`;
+  const good = `proved: every p99 is at most ${P99_MS_MAX} ms (of matters the median ${MEDIAN_MS_MAX} ms), no list reads a table as a whole, and memory stays flat`;
   process.stdout.write(`${wrong.length === 0 ? good : 'NOT proved'}\n`);
   process.exit(wrong.length === 0 ? 0 : 1);
 }

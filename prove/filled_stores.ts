@@ -113,3 +113,33 @@ export function quantile(times: readonly number[], share: number): number {
 export function timesLine(engine: Engine, name: string, ms: readonly number[]): string {
   return `${engine.padEnd(9)} ${name.padEnd(52)} ${ms.map((one) => `${one.toFixed(1).padStart(7)} ms`).join(' ')}\n`;
 }
+
+/** A busy machine may spoil the rounds of a question; a slow one spoils all of them. */
+export const TRIES = 3;
+
+/** What is asked again and again; `msMax`: the longest that this share of its rounds may take. */
+type Question = { name: string; share: number; msMax: number; ask: () => Promise<unknown> };
+
+/** Times questions to a store in this process; returns which are too slow, in words. */
+export async function proveQuestions(
+  { engine, open }: FilledStore,
+  rounds: number,
+  questionsTo: (store: Store) => readonly Question[] | Promise<readonly Question[]>,
+): Promise<string[]> {
+  const store = await open();
+  const wrong: string[] = [];
+  for (const question of await questionsTo(store)) {
+    if (!(await isFast(engine, question, rounds))) wrong.push(`slower than ${question.msMax} ms: ${question.name}`);
+  }
+  await store.close();
+  return wrong;
+}
+
+async function isFast(engine: Engine, { name, share, msMax, ask }: Question, rounds: number): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    const { times, first } = await timesOf(rounds, ask);
+    process.stdout.write(timesLine(engine, name, [quantile(times, 0.5), quantile(times, 0.99), first]));
+    const isGood = quantile(times, share) <= msMax;
+    if (isGood || tries === TRIES) return isGood;
+  }
+}
