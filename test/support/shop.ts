@@ -142,8 +142,8 @@ export async function quiet({ sandbox, settled: { app, calls } }: Shop): Promise
     // What follows from an answer is begun by then.
     await new Promise(setImmediate);
     const before = calls.made;
-    // As `/metrics` shows it, which takes many times as long.
-    const { events, notices, lagMs } = await calls.stats(sandbox.clock.nowMs());
+    // As `/metrics` shows it, which takes many times as long. An event that was recorded at this very moment waits too.
+    const { events, notices, lagMs } = await calls.stats(sandbox.clock.nowMs() + 1);
     const inHand = [app.apiWaitedFor(), calls.underWay.size, events.leased, notices.leased, lagMs];
     if (inHand.every((n) => n === 0) && calls.made === before) return;
   }
