@@ -170,17 +170,20 @@ async function untilAsked(
   { clock, before, show }: Waiting,
 ): Promise<Waited> {
   const startMs = clock.nowMs();
-  let [answers, changedMs, delayMs] = [new Map<string, EventDocument>(), startMs, POLL_MS.first as number];
+  const answers = new Map<string, EventDocument>();
+  let [after, changedMs, delayMs] = [before, startMs, POLL_MS.first as number];
   const release = stayAlive();
   try {
     for (;;) {
       const leftMs = (etaSeconds * 1_000 * (links - answers.size)) / links;
       const askedMs = clock.nowMs() - startMs;
       const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
-      await show({ words: `asked about ${answers.size} of ${inNumber(links, 'link')}${noteOf(stats)}`, leftMs });
+      const { pausedUntil } = stats.api;
+      const pause = pausedUntil === null ? '' : `, and the service lets settled wait until ${pausedUntil}`;
+      await show({ words: `asked about ${answers.size} of ${inNumber(links, 'link')}${pause}`, leftMs });
       const isDue = stats.checksLagSeconds.janitor !== undefined && stats.checksLagSeconds.janitor * 1_000 >= askedMs;
       const known = answers.size;
-      answers = await readAnswers(server, before);
+      after = await readAnswers(server, after, answers);
       const nowMs = clock.nowMs();
       if (isDue || answers.size > known) changedMs = nowMs;
       if (answers.size >= links || nowMs - changedMs > UNDER_WAY_MS) {
@@ -195,25 +198,27 @@ async function untilAsked(
   }
 }
 
-function noteOf({ api }: StatsDocument): string {
-  return api.pausedUntil === null ? '' : `, and the service lets settled wait until ${api.pausedUntil}`;
-}
-
-/** The settled answers that were recorded after the event of this number, by their links. */
-async function readAnswers(server: ServerApi, before: number): Promise<Map<string, EventDocument>> {
-  const answers = new Map<string, EventDocument>();
+/**
+ * Adds the settled answers that were recorded after the event of this number, by their links. Returns the number to go on
+ * from: before the first answer that is not settled yet.
+ */
+async function readAnswers(server: ServerApi, after: number, answers: Map<string, EventDocument>): Promise<number> {
+  let next: number | null = null;
   let query: Query = { limit: 200 };
   for (;;) {
     const page = await server.get<{ events: EventDocument[]; nextCursor: string | null }>('/v1/events', query);
     for (const row of page.events) {
-      if (Number(row.id) <= before) return answers;
-      const isSettled = row.status === 'done' || row.status === 'dead';
-      if (row.reading === null || row.linkId === null || !isSettled) continue;
-      // A link may be asked about for two reasons, and an answer is news only once: the newest of a link, or its news.
+      const number = Number(row.id);
+      if (number <= after) return next ?? after;
+      next ??= number;
+      if (row.reading === null || row.linkId === null) continue;
       const known = answers.get(row.linkId);
-      if (known === undefined || (isNews(row) && !isNews(known))) answers.set(row.linkId, row);
+      // A link may be asked about for two reasons, and an answer is news only once: the newest of a link, or its news.
+      const isBetter = known === undefined || (isNews(row) === isNews(known) ? number > Number(known.id) : isNews(row));
+      if (row.status !== 'done' && row.status !== 'dead') next = number - 1;
+      else if (isBetter) answers.set(row.linkId, row);
     }
-    if (page.nextCursor === null) return answers;
+    if (page.nextCursor === null) return next ?? after;
     query = { limit: 200, cursor: page.nextCursor };
   }
 }
