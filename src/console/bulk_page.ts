@@ -24,13 +24,13 @@ type Words = {
   verb: string;
   /** The list that its filter narrows. */
   list: '/deliveries' | '/shop' | '/orders' | '/attention';
+  /** What the page of that list adds to each filter: that of deliveries shows no answers of the API. */
+  implied?: QueryValues;
   /** Only for rows that can become dead again after they were queued again. */
   countDead?: CountDead;
 };
 
 const DEAD = { status: 'dead', count: 'true', limit: '1' };
-/** The list of deliveries has no answers of the API among its rows. */
-const DELIVERED = { kind: 'event' };
 const ORDERS = { one: 'order', many: 'orders' };
 
 const WORDS: Readonly<Record<BulkAction, Words>> = {
@@ -38,7 +38,8 @@ const WORDS: Readonly<Record<BulkAction, Words>> = {
     noun: { one: 'event', many: 'events' },
     verb: 'replay',
     list: '/deliveries',
-    countDead: (options) => listEvents.load(options, { query: { ...DEAD, ...DELIVERED } }),
+    implied: { kind: 'event' },
+    countDead: (options) => listEvents.load(options, { query: { ...DEAD, kind: 'event' } }),
   },
   resend_notices: {
     noun: { one: 'notice', many: 'notices' },
@@ -59,11 +60,8 @@ function placeOf({ list }: Words): NonNullable<PageParts['here']> {
 export function bulkForm(view: View, { action, filter }: { action: BulkAction; filter: QueryValues }): Html | null {
   const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
   if (!mayDo(view, 'operator') || names.length === 0) return null;
-  const { noun, verb, list } = WORDS[action];
-  const all = {
-    ...(list === '/deliveries' ? DELIVERED : {}),
-    ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])),
-  };
+  const { noun, verb, implied = {} } = WORDS[action];
+  const all = { ...implied, ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])) };
   const fields = Object.fromEntries(Object.entries(all).map(([name, value]) => [`filter.${name}`, value]));
   return actionForm(view, {
     id: `bulk-${action}`,
@@ -166,9 +164,8 @@ function listLink(view: View, run: BulkRunDocument): Html | null {
 
 /** The filter in the form that the list's page takes. */
 function listQuery({ action, filter }: BulkRunDocument): QueryValues {
-  const given = Object.entries(filter).filter(
-    ([name]) => !(WORDS[action].list === '/deliveries' && Object.hasOwn(DELIVERED, name)),
-  );
+  const { implied = {} } = WORDS[action];
+  const given = Object.entries(filter).filter(([name]) => !Object.hasOwn(implied, name));
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
 }
 
