@@ -1,7 +1,7 @@
 import { readConfig } from '../config/config.ts';
 import { type Environment, targetEnvironment } from '../config/environment.ts';
 import { releaseVersion } from '../release.ts';
-import { completionScript, SHELLS } from '../terminal/completion.ts';
+import { COMPLETION_SCRIPTS, SHELLS } from '../terminal/completion.ts';
 import { helpCommand } from '../terminal/help.ts';
 import { verbatim } from '../terminal/output.ts';
 import { commandsOf, type Program } from '../terminal/program.ts';
@@ -77,7 +77,7 @@ const completion = defineCommand({
   examples: ['settled completion bash'],
   isLocal: true,
   async run({ first }) {
-    const lines = completionScript(first as (typeof SHELLS)[number]);
+    const lines = COMPLETION_SCRIPTS[first as (typeof SHELLS)[number]];
     return { data: { shell: first, script: `${lines.join('\n')}\n` }, lines: lines.map(verbatim) };
   },
 });

@@ -63,8 +63,12 @@ function aboutOf<A>(program: Program<A>, name: string): string {
   return exact?.about ?? program.programs[name] ?? secondWords(program, name).join(', ');
 }
 
-const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], readonly string[]>> = {
+const about = (shell: string) => `# Completion of settled for ${shell}: see settled help completion`;
+
+/** For each shell the script that lets it complete `settled`, in lines. */
+export const COMPLETION_SCRIPTS: Readonly<Record<(typeof SHELLS)[number], readonly string[]>> = {
   bash: [
+    about('bash'),
     '_settled() {',
     '  local cur=${COMP_WORDS[COMP_CWORD]} word about',
     '  [[ $cur == "=" ]] && cur=',
@@ -79,6 +83,7 @@ const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], readonly string[]>> = {
   ],
   zsh: [
     '#compdef settled',
+    about('zsh'),
     '_settled() {',
     '  local line',
     '  local -a found',
@@ -92,6 +97,7 @@ const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], readonly string[]>> = {
     'if [[ "$funcstack[1]" == _settled ]]; then _settled "$@"; else compdef _settled settled; fi',
   ],
   fish: [
+    about('fish'),
     'function __settled_complete',
     '  set -l words (commandline -opc) (commandline -ct)',
     '  for line in (settled __complete $words[2..] 2> /dev/null)',
@@ -101,10 +107,3 @@ const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], readonly string[]>> = {
     "complete -c settled -f -a '(__settled_complete)'",
   ],
 };
-
-/** The script that lets a shell complete `settled`. */
-export function completionScript(shell: (typeof SHELLS)[number]): readonly string[] {
-  return [`# Completion of settled for ${shell}: see settled help completion`, ...SCRIPTS[shell]].sort(
-    (one, other) => Number(other.startsWith('#compdef')) - Number(one.startsWith('#compdef')),
-  );
-}
