@@ -46,8 +46,15 @@ export function runDemo(args: readonly string[], surroundings: Surroundings, pla
     run: ({ options, json, print }) => play(readOptions(options, json), print),
   });
   const program: Program = {
-    ...{ name: 'settled', about: demo.about, groups: { '': [demo] }, exits: EXIT_MEANINGS },
-    ...{ options: {}, programs: {}, notes: [], failure, around: () => ({}) },
+    name: 'settled',
+    about: demo.about,
+    groups: { '': [demo] },
+    options: {},
+    programs: {},
+    notes: [],
+    exits: EXIT_MEANINGS,
+    failure,
+    around: () => ({}),
   };
   const asked = args[0] === '__complete' ? ['__complete', 'demo', ...args.slice(1)] : ['demo', ...args];
   return runProgram(program, asked, surroundings);
