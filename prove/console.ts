@@ -92,23 +92,21 @@ async function proveEngine(filled: FilledStore, asked: Asked): Promise<string[]>
   return [...wrong, ...(await counted())];
 }
 
-async function proveLists(filled: FilledStore, { rounds, named }: Asked): Promise<string[]> {
-  return proveQuestions(filled, rounds, (store) =>
-    LISTS.filter(({ name }) => name.includes(named)).map(({ name, ask }) => ({
-      ...{ name, share: 0.99, msMax: P99_MS_MAX },
-      ask: () => ask(store, { limit: 50, isCounted: true }),
-    })),
+async function proveLists(filled: FilledStore, asked: Asked): Promise<string[]> {
+  const timed = { share: 0.99, msMax: P99_MS_MAX };
+  return proveQuestions(filled, asked, (store) =>
+    LISTS.map(({ name, ask }) => ({ ...timed, name, ask: () => ask(store, { limit: 50, isCounted: true }) })),
   );
 }
 
-async function proveMatters(filled: FilledStore, { rounds, named }: Asked): Promise<string[]> {
-  return proveQuestions(filled, rounds, async (store) => {
+async function proveMatters(filled: FilledStore, asked: Asked): Promise<string[]> {
+  return proveQuestions(filled, asked, async (store) => {
     const list = (page: Partial<MatterPage>) =>
       store.listMatters({ limit: 51, after: null, kind: null, state: null, ...page });
     const after = (await list({ limit: 1_000 })).rows.at(-1) ?? null;
-    return Object.entries({ ...MATTERS, 'a page in the middle': { after } })
-      .map(([name, page]) => ({ name: `matters: ${name}`, share: 0.5, msMax: MEDIAN_MS_MAX, ask: () => list(page) }))
-      .filter(({ name }) => name.includes(named));
+    const pages = Object.entries({ ...MATTERS, 'a page in the middle': { after } });
+    const timed = { share: 0.5, msMax: MEDIAN_MS_MAX };
+    return pages.map(([name, page]) => ({ ...timed, name: `matters: ${name}`, ask: () => list(page) }));
   });
 }
 
@@ -283,7 +281,8 @@ else {
     wrong.push(...found.map((one) => `${engine}: ${one}`));
   }
   for (const one of wrong) process.stdout.write(`${one}\n`);
-  const good = `proved: every p99 is at most ${P99_MS_MAX} ms (of matters the median ${MEDIAN_MS_MAX} ms), no list reads a table as a whole, and memory stays flat`;
+  const flat = PAGES.some((path) => `page ${path}`.includes(asked.named)) ? ', and memory stays flat' : '';
+  const good = `proved: every p99 is at most ${P99_MS_MAX} ms (of matters the median ${MEDIAN_MS_MAX} ms), no list reads a table as a whole${flat}`;
   process.stdout.write(`${wrong.length === 0 ? good : 'NOT proved'}\n`);
   process.exit(wrong.length === 0 ? 0 : 1);
 }

@@ -120,15 +120,16 @@ export const TRIES = 3;
 /** What is asked again and again; `msMax`: the longest that this share of its rounds may take. */
 type Question = { name: string; share: number; msMax: number; ask: () => Promise<unknown> };
 
-/** Times questions to a store in this process; returns which are too slow, in words. */
+/** Times the questions to a store in this process that `named` is part of; returns which are too slow, in words. */
 export async function proveQuestions(
   { engine, open }: FilledStore,
-  rounds: number,
+  { rounds, named }: { rounds: number; named: string },
   questionsTo: (store: Store) => readonly Question[] | Promise<readonly Question[]>,
 ): Promise<string[]> {
   const store = await open();
   const wrong: string[] = [];
   for (const question of await questionsTo(store)) {
+    if (!question.name.includes(named)) continue;
     if (!(await isFast(engine, question, rounds))) wrong.push(`slower than ${question.msMax} ms: ${question.name}`);
   }
   await store.close();
