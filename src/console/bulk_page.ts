@@ -61,7 +61,7 @@ export function bulkForm(view: View, { action, filter }: { action: BulkAction; f
   const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
   if (!mayDo(view, 'operator') || names.length === 0) return null;
   const { noun, verb, implied = {} } = WORDS[action];
-  const all = { ...implied, ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])) };
+  const all = { ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])), ...implied };
   const fields = Object.fromEntries(Object.entries(all).map(([name, value]) => [`filter.${name}`, value]));
   return actionForm(view, {
     id: `bulk-${action}`,

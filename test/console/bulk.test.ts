@@ -101,7 +101,7 @@ describe('console: work on all rows of a filter', () => {
       return (await fetch(`${app.apiUrl}${path}`, { headers: { cookie } })).text();
     };
     const form = 'id="bulk-replay_events"';
-    expect(await see('/deliveries?status=dead')).toContain(form);
+    expect(await see('/deliveries?status=dead&kind=reading')).toContain('"filter.kind" value="event"');
     expect(await see('/deliveries')).not.toContain(form);
     expect(await see('/deliveries?status=dead', await namedToken(app, 'viewer'))).not.toContain(form);
     const { own } = await signIn(app);
