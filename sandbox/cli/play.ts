@@ -28,7 +28,7 @@ export const play = defineCommand({
   about: 'play a scenario against a receiver, and judge what it did',
   details: [
     'Scenarios:',
-    ...Object.entries(SCENARIOS).map(([name, { about }]) => `  ${name}: ${about}`),
+    ...Object.entries(SCENARIOS).map(([name, { about }]) => `  ${name}: ${about}.`),
     '',
     'Use a new order for each run: a second run would pay the same order by another link. The verdict judges the answers',
     'only: look at the order at the receiver.',
