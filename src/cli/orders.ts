@@ -281,7 +281,7 @@ function paymentLines({ id, status, amount, currency, customerPaid, stated, ...s
     ...(who === '' ? [] : [`by ${who}`]),
     ...(method === null ? [] : [method]),
     ...(installments === null || installments === 1 ? [] : [`${installments} instalments`]),
-    ...(totalBRL === null || (totalBRL === amount && currency === 'BRL') ? [] : [`${totalBRL} BRL with interest`]),
+    ...(totalBRL === null || (totalBRL === amount && currency === 'BRL') ? [] : [`${totalBRL} BRL with any interest`]),
     ...(said.createdAt === null ? [] : [`begun ${said.createdAt}`]),
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),

@@ -64,5 +64,5 @@ function totalWords({ totalBrlMinor }: PaymentDetails, payment: Payment | null):
   const total = { amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY };
   const paid = payment?.customerPaid ?? null;
   const known = payment === null ? [] : [inMoney(payment.captured), paid === null ? '' : amountIn(paid)];
-  return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total with interest`;
+  return known.includes(inMoney(total)) ? '' : `, ${inMoney(total)} in total with any interest`;
 }
