@@ -25,7 +25,7 @@ async function tablesOf(url: string): Promise<string[]> {
 }
 
 /** What fails in a target without room for a move. */
-const FOREIGN = 'CREATE TABLE of_another_program (n int)';
+const FOREIGN = 'CREATE TABLE instance (n int)';
 const OTHER_STORE =
   "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'other', 'k', 0, 0)";
 
@@ -143,7 +143,7 @@ describe('cli: move', () => {
     const waiting = await startPostgres({ settings: { synchronous_standby_names: 'absent' } });
     onTestFinished(() => waiting.dispose());
     const refusals = [
-      [foreign, 'store_foreign', /tables of another program \(of_another_program\)/],
+      [foreign, 'store_foreign', /tables of another program \(instance\)/],
       [serving, 'store_foreign', /holds a store already/],
       [incomplete, 'store_foreign', /holds a store already/],
       [
@@ -173,7 +173,7 @@ describe('cli: move', () => {
     for (const dry of [[], ['--dry-run']]) {
       expect(await refusalOf(['--to', foreign, ...dry], wrong)).toMatchObject({ code: 'secrets_key_wrong' });
     }
-    expect(await tablesOf(foreign)).toEqual(['of_another_program']);
+    expect(await tablesOf(foreign)).toEqual(['instance']);
     expect(movedTo(environment.path)).toBeNull();
   });
 

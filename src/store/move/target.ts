@@ -96,11 +96,9 @@ export async function lookInto({ client, name }: Destination): Promise<Holds> {
     'SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY tablename',
   );
   const tables = rows.map(({ tablename }) => tablename);
+  refuseOthersTables(name, tables);
   const [found] = tables.includes('instance') ? (await client.query(INSTANCE)).rows : [];
-  if (found === undefined) {
-    refuseOthersTables(name, tables);
-    return { what: 'nothing', instanceId: null };
-  }
+  if (found === undefined) return { what: 'nothing', instanceId: null };
   return { what: found.moving === null ? 'store' : 'copy', instanceId: found.instanceId };
 }
 
