@@ -22,10 +22,10 @@ export type Control = {
   delete(path: string): Promise<Json>;
 };
 
-/** Throws `UsageError` if `url` is not an http or https address. */
+/** Throws `UsageError` if `url` is not an http or https address, or has a password, which is not shown. */
 export function connect(url: string = DEFAULT_URL): Control {
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
-    throw new UsageError(`--url is "${url}". Write an address: --url ${DEFAULT_URL}`);
+  if (!/^https?:\/\/[^@/]+\//.test(URL.parse(url)?.href ?? '')) {
+    throw new UsageError(`--url must be an address without a password: --url ${DEFAULT_URL}`);
   }
   const base = `${url.replace(/\/+$/, '')}/_control`;
   return {

@@ -164,8 +164,7 @@ describe('command: what it says is wrong', () => {
     const sandbox = await startTestSandbox();
     const told = async (...args: string[]) => JSON.parse((await run(...args, '--json')).stderr).error;
     expect(await told('frobnicate')).toMatchObject({ code: 'usage', exit: 64 });
-    const nobody = await run('pay', 'order-1', '--url', 'http://127.0.0.1:1');
-    expect(nobody.stderr).toContain('Start one with `settled sandbox`');
+    expect((await run('pay', 'one', '--url', 'http://127.0.0.1:1')).stderr).toContain('one with `settled sandbox`');
     expect(await told('links', 'nobody', '--url', sandbox.url)).toEqual({
       code: 'link_not_found',
       message: expect.stringContaining('"nobody"'),

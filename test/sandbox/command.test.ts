@@ -143,6 +143,7 @@ describe('command: what it refuses', () => {
     ['a play without secret', ['play', 'happy', '--webhook-url', 'http://x/'], ['--webhook-secret']],
     ['an option twice', ['--seed', 'a', '--seed', 'b'], ['twice']],
     ['an address of no sandbox', ['clock', '--url', 'here'], ['--url']],
+    ['an address with a password', ['clock', '--url', 'http://me:word@127.0.0.1'], ['--url', 'without a password']],
   ] as const)('refuses %s that is unknown or wrong, and names the known ones', async ([, args, known]) => {
     const { code, stdout, stderr } = await run(...args);
     expect([code, stdout]).toEqual([64, '']);
