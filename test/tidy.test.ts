@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 284,
-  lines: 43_723,
+  lines: 43_652,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 72_279,
+  linesOfTests: 72_276,
   linesOfProofs: 11_408,
   linesOfSandbox: 5_910,
   linesOfDocs: 8_450,
@@ -155,7 +155,16 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     ],
   },
   'src/console/': {
-    code: ['src/console/', 'src/api/', 'src/access/', 'src/explain/', 'src/http/', 'src/domain/', 'src/work/'],
+    code: [
+      'src/console/',
+      'src/api/',
+      'src/access/',
+      'src/explain/',
+      'src/http/',
+      'src/domain/',
+      'src/terminal/screen.ts',
+      'src/work/',
+    ],
     types: ['src/store/'],
   },
   'src/cli/': {

@@ -1,6 +1,6 @@
 import { slotsFor } from '../domain/budget.ts';
 import { summarizeAttention } from '../explain/attention_summary.ts';
-import { inNumber, iso, restoredSentence } from '../explain/glossary.ts';
+import { inLeases, inNumber, iso, restoredSentence } from '../explain/glossary.ts';
 import { cannotAsk } from '../explain/service_status.ts';
 import type { ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
@@ -132,15 +132,7 @@ function checkReplicas(replicas: readonly ReplicaSummary[], keyId: string, own: 
 
 /** The name is the one that it wrote into its log when it began to serve. */
 function describe({ name, version, startedAtMs, leases }: ReplicaSummary, isOwn: boolean): string {
-  return `${name} (${isOwn ? 'this one, ' : ''}${version}, since ${iso(startedAtMs)}, holds ${held(leases) || 'nothing'})`;
-}
-
-/** Leases in words; empty if there are none. */
-function held({ events, openings, notices }: LeaseCounts): string {
-  return Object.entries({ event: events, opening: openings, notice: notices })
-    .filter(([, count]) => count > 0)
-    .map(([what, count]) => inNumber(count, what, `${what}s`))
-    .join(', ');
+  return `${name} (${isOwn ? 'this one, ' : ''}${version}, since ${iso(startedAtMs)}, holds ${inLeases(leases) || 'nothing'})`;
 }
 
 /** Compares the settings of replicas that have the same secrets key: it makes the digests. */
@@ -171,7 +163,7 @@ function checkClocks(alive: readonly ReplicaSummary[]): Finding {
 }
 
 function checkLeases(lapsed: LeaseCounts): Finding {
-  const said = held(lapsed);
+  const said = inLeases(lapsed);
   const bad =
     `begun, not ended in time, and not taken over so far: ${said}. Any replica does that within seconds; if this stays, ` +
     'look at the logs of the replicas and at the load of the database';

@@ -2,10 +2,10 @@ import type { Request } from 'express';
 import { type AuditDocument, listAudit, verifyAudit } from '../api/audit.ts';
 import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { type Column, definitions, problemPanel, table } from './components.ts';
+import { type Column, definitions, problemPanel } from './components.ts';
 import type { Shown } from './layout.ts';
 import { listPage, loaded, typedQuery } from './listing.ts';
-import { badge, count, time, whole } from './values.ts';
+import { badge, count, shortened, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
 /** Who did what, and whether the audit chain is intact. */
@@ -14,30 +14,25 @@ const PATH = '/audit';
 const VERIFICATION = '/audit/verification';
 
 export async function showAudit(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const listed = await listPage(
-    { view, request, path: PATH },
-    {
-      label: 'Filter the audit',
-      noun: { one: 'row', many: 'rows' },
-      load: (query) => listAudit.load(options, { query }),
-      filters: (of) => [
-        of({ name: 'actor', label: 'Who' }),
-        of({ name: 'subject', label: 'Changed object', hint: 'A reference, an id or a name' }),
-      ],
-      rows: ({ audit: rows }, _typed, isFiltered) =>
-        table({
-          caption: 'What people did',
-          columns: columns(view),
-          rows,
-          rowId: ({ number }) => String(number),
-          empty: isFiltered ? 'No change of that kind.' : 'No changes so far.',
-        }),
-    },
-  );
+  const { list, status } = await listPage({
+    ...{ view, request, path: PATH },
+    label: 'Filter the audit',
+    noun: { one: 'row', many: 'rows' },
+    load: (query) => listAudit.load(options, { query }),
+    filters: [
+      { name: 'actor', label: 'Who' },
+      { name: 'subject', label: 'Changed object', hint: 'A reference, an id or a name' },
+    ],
+    caption: 'What people did',
+    columns: columns(view),
+    rows: ({ audit }) => audit,
+    rowId: ({ number }) => String(number),
+    nothing: (isFiltered) => (isFiltered ? 'No change of that kind.' : 'No changes so far.'),
+  });
   const body = html`<h1>Audit</h1><p class="soft">Every change by a person or a named token. Changes by the shop's token are in the history of its orders.</p>
-${listed.list}
+${list}
 <section><h2>Is the chain intact?</h2>${verifyForm(view, '')}</section>`;
-  return { title: 'Audit', here: '/audit', body, status: listed.status };
+  return { title: 'Audit', here: '/audit', body, status };
 }
 
 function columns(view: View): Column<AuditDocument>[] {
@@ -95,7 +90,7 @@ function written(row: Readonly<Record<string, unknown>> | null, name: string): s
   if (Array.isArray(value) && value.length === 0) return null;
   const isTime = name.endsWith('At') && Number.isSafeInteger(value);
   const text = isTime ? iso(Number(value)) : typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > VALUE_SHOWN_MAX ? `${text.slice(0, VALUE_SHOWN_MAX).toWellFormed()}…` : text;
+  return shortened(text, VALUE_SHOWN_MAX);
 }
 
 /** Verifies the chain on a page of its own that does not refresh itself, because it reads the whole chain. */

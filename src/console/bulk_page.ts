@@ -5,10 +5,10 @@ import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
 import { BULK_CHANGED, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { actionForm, definitions, table } from './components.ts';
+import { actionForm, definitions } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { listPage } from './listing.ts';
-import { age, badge, count, lasting, type Noun, time, whole } from './values.ts';
+import { age, count, lasting, type Noun, stateBadge, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type QueryValues, type View } from './view.ts';
 
 /** Bulk work on all rows of a filter: first a count, then a confirmation, then the progress. */
@@ -123,7 +123,7 @@ export async function showBulkRun(options: ConsoleOptions, view: View, request: 
   const dead = (await countDead?.(options))?.count ?? null;
   const isRunning = run.status === 'running';
   const title = `${capital(verb)}: ${count(run.total, noun)}`;
-  const body = html`<h1>${title} ${runBadge(run)}</h1>
+  const body = html`<h1>${title} ${stateBadge(run.status)}</h1>
 <p class="lead">${whole(run.done)} of ${count(run.total, noun)} processed.</p>
 <p><progress max="${Math.max(1, run.total)}" value="${run.done}" aria-label="Progress">${run.done} of ${run.total}</progress></p>
 ${runFacts(view, run)}
@@ -169,10 +169,6 @@ function listQuery({ action, filter }: BulkRunDocument): QueryValues {
   return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
 }
 
-function runBadge({ status }: BulkRunDocument): Html {
-  return status === 'running' ? badge('running', 'wait') : badge(status, status === 'done' ? 'good' : 'quiet');
-}
-
 function cancellation(view: View, { id, total, done }: BulkRunDocument): Html {
   return actionForm(view, {
     id: 'bulk-cancel',
@@ -185,33 +181,27 @@ function cancellation(view: View, { id, total, done }: BulkRunDocument): Html {
 }
 
 export async function showBulkRuns(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const listed = await listPage(
-    { view, request, path: '/bulk' },
-    {
-      label: 'Filter',
-      noun: { one: 'run', many: 'runs' },
-      load: (query) => listBulk.load(options, { query }),
-      filters: () => [],
-      rows: ({ runs: rows }) =>
-        table({
-          caption: 'Bulk work',
-          columns: [
-            {
-              head: 'What',
-              cell: ({ id, action, total }) =>
-                html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, WORDS[action].noun)}</a>`,
-            },
-            { head: 'State', cell: runBadge },
-            { head: 'Processed', isNumber: true, cell: ({ done }) => whole(done) },
-            { head: 'By', cell: ({ by }) => (by === null ? 'the shop' : html`<bdi>${by}</bdi>`) },
-            { head: 'Started', cell: ({ startedAt }) => age(view, startedAt) },
-          ],
-          rows,
-          rowId: ({ id }) => id,
-          empty: 'There has been no bulk work so far.',
-        }),
-    },
-  );
-  const body = html`<h1>Bulk work</h1><p class="soft">Actions on all rows of a filter at once. They run in the background.</p>${listed.list}`;
-  return { title: 'Bulk work', here: '/system', body, status: listed.status };
+  const { list, status } = await listPage({
+    ...{ view, request, path: '/bulk' },
+    label: 'Filter',
+    noun: { one: 'run', many: 'runs' },
+    load: (query) => listBulk.load(options, { query }),
+    caption: 'Bulk work',
+    columns: [
+      {
+        head: 'What',
+        cell: ({ id, action, total }: BulkRunDocument) =>
+          html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, WORDS[action].noun)}</a>`,
+      },
+      { head: 'State', cell: ({ status }) => stateBadge(status) },
+      { head: 'Processed', isNumber: true, cell: ({ done }) => whole(done) },
+      { head: 'By', cell: ({ by }) => (by === null ? 'the shop' : html`<bdi>${by}</bdi>`) },
+      { head: 'Started', cell: ({ startedAt }) => age(view, startedAt) },
+    ],
+    rows: ({ runs }) => runs,
+    rowId: ({ id }) => id,
+    nothing: () => 'There has been no bulk work so far.',
+  });
+  const body = html`<h1>Bulk work</h1><p class="soft">Actions on all rows of a filter at once. They run in the background.</p>${list}`;
+  return { title: 'Bulk work', here: '/system', body, status };
 }

@@ -71,21 +71,20 @@ ${errors.length < 2 ? null : html`<ul>${errors.map((error) => html`<li><code>${e
 ${remedy === null ? null : html`<p>${remedy}</p>`}</div>`;
 }
 
-/** Tabs. `isHere` marks the one that is shown. */
-export function tabs(
-  view: View,
-  {
-    label,
-    items,
-  }: {
-    label: string;
-    items: readonly { text: string; path: string; query?: QueryValues; isHere: boolean; count?: string }[];
-  },
-): Html {
-  return html`<nav class="tabs" aria-label="${label}"><ul>${items.map(
-    ({ text, path, query, isHere, count = null }) =>
-      html`<li><a href="${hrefOf(view, path, query)}"${isHere ? html` aria-current="page"` : null}>${text}${
-        count === null ? null : html` <span class="soft">${count}</span>`
+type Tabs = {
+  label: string;
+  /** Paths by their names. */
+  pages: Readonly<Record<string, string>>;
+  /** That of the page that is shown. */
+  path: string;
+  counts?: Readonly<Record<string, string>>;
+};
+
+export function tabs(view: View, { label, pages, path, counts = {} }: Tabs): Html {
+  return html`<nav class="tabs" aria-label="${label}"><ul>${Object.entries(pages).map(
+    ([text, to]) =>
+      html`<li><a href="${hrefOf(view, to)}"${to === path ? html` aria-current="page"` : null}>${text}${
+        counts[text] === undefined ? null : html` <span class="soft">${counts[text]}</span>`
       }</a></li>`,
   )}</ul></nav>`;
 }

@@ -6,11 +6,21 @@ import { KEPT_REASONS } from '../domain/rejection.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { type Column, table, tabs } from './components.ts';
+import { type Column, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { breakable, choices, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, UNTIL } from './listing.ts';
+import {
+  breakable,
+  choices,
+  listPage,
+  ORDER_FILTER,
+  orderLink,
+  rowStatus,
+  SINCE,
+  STATUS_FILTER,
+  UNTIL,
+} from './listing.ts';
 import { replayForm } from './rows.ts';
-import { age, badge, OUTCOME_WORDS, time, whole } from './values.ts';
+import { age, badge, OUTCOME_WORDS, shortened, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the service sent: recorded events, rejected deliveries, and stale deliveries. */
@@ -18,8 +28,6 @@ import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 const EVENTS = '/deliveries';
 const REJECTIONS = '/deliveries/rejections';
 const STALE = '/deliveries/stale';
-
-const ORDER_FILTER = { name: 'reference', label: 'Order' } as const;
 
 /** Of events and readings. */
 export const EVENT_FILTERS = [
@@ -32,25 +40,20 @@ export const EVENT_FILTERS = [
 ] as const;
 
 export async function showEvents(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const listed = await listPage(
-    { view, request, path: EVENTS },
-    {
-      label: 'Filter events',
-      noun: { one: 'delivery', many: 'deliveries' },
-      load: (query) => listEvents.load(options, { query: { ...query, kind: 'event', count: 'true' } }),
-      filters: (of) => EVENT_FILTERS.map(of),
-      above: (filter) => bulkForm(view, { action: 'replay_events', filter }),
-      rows: ({ events }, _typed, isFiltered) =>
-        table({
-          caption: 'Recorded events',
-          columns: eventColumns(view),
-          rows: events,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No event matches.' : 'The service has delivered nothing so far.',
-        }),
-    },
-  );
-  return { ...partsOf(view, EVENTS, listed.list), status: listed.status };
+  const { list, status } = await listPage({
+    ...{ view, request, path: EVENTS },
+    label: 'Filter events',
+    noun: { one: 'delivery', many: 'deliveries' },
+    load: (query) => listEvents.load(options, { query: { ...query, kind: 'event', count: 'true' } }),
+    filters: EVENT_FILTERS,
+    above: (filter) => bulkForm(view, { action: 'replay_events', filter }),
+    caption: 'Recorded events',
+    columns: eventColumns(view),
+    rows: ({ events }) => events,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No event matches.' : 'The service has delivered nothing so far.'),
+  });
+  return { ...partsOf(view, EVENTS, list), status };
 }
 
 /** Columns of recorded events; of readings, if `ofReadings`. */
@@ -74,9 +77,7 @@ function eventName(view: View, { id, type, eventId, reading }: EventDocument): H
 
 const NAME_SHOWN_MAX = 96;
 
-function short(text: string): string {
-  return text.length > NAME_SHOWN_MAX ? `${text.slice(0, NAME_SHOWN_MAX).toWellFormed()}…` : text;
-}
+const short = (text: string) => shortened(text, NAME_SHOWN_MAX);
 
 function becameOf({ outcome, rule, fault, attempt, conflict, duplicates, status }: EventDocument): HtmlValue {
   const notes = [
@@ -104,24 +105,19 @@ export async function showRejections(options: ConsoleOptions, view: View, reques
     { head: 'Last', cell: ({ lastAt }) => age(view, lastAt) },
     { head: 'Diagnosis of the last one', isText: true, cell: ({ diagnosis }) => diagnosed(diagnosis) },
   ];
-  const listed = await listPage(
-    { view, request, path: REJECTIONS },
-    {
-      label: 'Filter rejections',
-      noun: { one: 'order and reason', many: 'orders and reasons' },
-      load: (query) => listRejections.load(options, { query: { ...query, count: 'true' } }),
-      filters: (of) => [of({ name: 'reason', label: 'Reason', options: choices(KEPT_REASONS) }), of(ORDER_FILTER)],
-      rows: ({ rejections: rows }, _typed, isFiltered) =>
-        table({
-          caption: 'Rejected deliveries',
-          columns,
-          rows,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No rejection matches.' : 'No delivery was rejected.',
-        }),
-    },
-  );
-  return { ...partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${listed.list}`), status: listed.status };
+  const { list, status } = await listPage({
+    ...{ view, request, path: REJECTIONS },
+    label: 'Filter rejections',
+    noun: { one: 'order and reason', many: 'orders and reasons' },
+    load: (query) => listRejections.load(options, { query: { ...query, count: 'true' } }),
+    filters: [{ name: 'reason', label: 'Reason', options: choices(KEPT_REASONS) }, ORDER_FILTER],
+    caption: 'Rejected deliveries',
+    columns,
+    rows: ({ rejections }) => rejections,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No rejection matches.' : 'No delivery was rejected.'),
+  });
+  return { ...partsOf(view, REJECTIONS, html`${ABOUT_REJECTIONS}${list}`), status };
 }
 
 const ABOUT_REJECTIONS = html`<p class="soft">Deliveries that settled rejected, by order and reason. They never change an order, and settled does not keep their bodies.</p>`;
@@ -147,24 +143,19 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
     { head: 'Came last', cell: ({ lastAt }) => age(view, lastAt) },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
   ];
-  const listed = await listPage(
-    { view, request, path: STALE },
-    {
-      label: 'Filter stale deliveries',
-      noun: { one: 'delivery', many: 'deliveries' },
-      load: (query) => listHints.load(options, { query }),
-      filters: (of) => [of(ORDER_FILTER)],
-      rows: ({ hints: rows }, _typed, isFiltered) =>
-        table({
-          caption: 'Stale deliveries',
-          columns,
-          rows,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No delivery matches.' : 'No delivery was stale.',
-        }),
-    },
-  );
-  return { ...partsOf(view, STALE, html`${ABOUT_STALE}${listed.list}`), status: listed.status };
+  const { list, status } = await listPage({
+    ...{ view, request, path: STALE },
+    label: 'Filter stale deliveries',
+    noun: { one: 'delivery', many: 'deliveries' },
+    load: (query) => listHints.load(options, { query }),
+    filters: [ORDER_FILTER],
+    caption: 'Stale deliveries',
+    columns,
+    rows: ({ hints }) => hints,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No delivery matches.' : 'No delivery was stale.'),
+  });
+  return { ...partsOf(view, STALE, html`${ABOUT_STALE}${list}`), status };
 }
 
 const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp is too old, or in the future. settled does not settle them: it asks the service about the order instead.</p>`;
@@ -177,12 +168,8 @@ function signedAt(view: View, timestamp: string): HtmlValue {
   return Number.isInteger(ms) && ms >= 0 && ms <= TIME_MS_MAX ? time(view, ms) : html`<code>${short(timestamp)}</code>`;
 }
 
-function partsOf(view: View, here: string, content: HtmlValue): PageParts {
-  const items = [
-    { text: 'Events', path: EVENTS, isHere: here === EVENTS },
-    { text: 'Rejections', path: REJECTIONS, isHere: here === REJECTIONS },
-    { text: 'Stale', path: STALE, isHere: here === STALE },
-  ];
-  const body = html`<h1>Deliveries</h1>${tabs(view, { label: 'Deliveries', items })}${content}`;
+function partsOf(view: View, path: string, content: HtmlValue): PageParts {
+  const pages = { Events: EVENTS, Rejections: REJECTIONS, Stale: STALE };
+  const body = html`<h1>Deliveries</h1>${tabs(view, { label: 'Deliveries', pages, path })}${content}`;
   return { title: 'Deliveries', here: '/deliveries', body };
 }

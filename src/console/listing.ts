@@ -4,7 +4,7 @@ import { ProblemError } from '../api/problem.ts';
 import { readSearch } from '../domain/search.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import type { Problem } from '../http/problem.ts';
-import { type Filter, filterForm, pagination, problemPanel } from './components.ts';
+import { emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import { age, count, type Noun, STATUS_WORDS, statusBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 import { endOfDay, momentOf } from './zone.ts';
@@ -31,10 +31,13 @@ export function typedQuery(request: Pick<Request, 'url'>): Typed {
 /** `count`: of all rows that the filters let through, if the list counts them. */
 type ListDocument = { nextCursor: string | null; count?: CountDocument | undefined };
 
-/** What a filter shows: its value, and what is wrong with it. */
-type FilterOf = (filter: Omit<Filter, 'value' | 'problem'>) => Filter;
+/** `example`: said after what is wrong with a value. */
+type ListFilter = Omit<Filter, 'value' | 'problem'> & { example?: string };
 
-type List<Document> = {
+type List<Document, Row> = Pick<Parameters<typeof table<Row>>[0], 'caption' | 'columns' | 'rowId'> & {
+  view: View;
+  request: Request;
+  path: string;
   label: string;
   /** What the list has, in one and in many. */
   noun: Noun;
@@ -42,30 +45,37 @@ type List<Document> = {
   load: (query: Typed) => Promise<Document>;
   /** What the API is asked for what was typed. Times are times already. */
   asked?: (typed: Typed) => Typed;
-  filters: (of: FilterOf) => readonly Filter[];
+  filters?: readonly ListFilter[];
   /** Filters that are folded away until one is set. */
-  more?: (of: FilterOf) => readonly Filter[];
+  more?: readonly ListFilter[];
   /** What stands between the filters and the rows, given the query as the API takes it. */
   above?: (asked: Typed, document: Document) => HtmlValue;
-  rows: (document: Document, typed: Typed, isFiltered: boolean) => HtmlValue | Promise<HtmlValue>;
+  rows: (document: Document) => readonly Row[];
+  /** What stands in place of a table without rows. */
+  nothing: (isFiltered: boolean, document: Document, typed: Typed) => string | Html | Promise<Html>;
 };
 
 /** Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed. */
-export async function listPage<Document extends ListDocument>(
-  { view, request, path }: { view: View; request: Request; path: string },
-  { label, noun, load, asked = (typed) => typed, filters, more = () => [], above = () => null, rows }: List<Document>,
-): Promise<{ list: Html; document: Document | null; status: number }> {
+export async function listPage<Document extends ListDocument, Row>({
+  filters = [],
+  more = [],
+  asked = (typed) => typed,
+  above = () => null,
+  ...given
+}: List<Document, Row>): Promise<{ list: Html; document: Document | null; status: number }> {
+  const { view, request, path, label, noun, load, rows: rowsOf, nothing } = given;
   const typed = typedQuery(request);
   const { cursor = null, ...query } = typed;
   const { limit = null, ...filtering } = query;
   const wanted = asked(inZone(view, typed));
   const { document, refused } = await loaded(load(wanted));
-  const of: FilterOf = (filter) => {
+  const show = ({ example, ...filter }: ListFilter): Filter => {
     const fault = refused?.faultOf(filter.name) ?? null;
     const value = typed[filter.name] ?? '';
-    return { ...filter, value, problem: fault, ...(Object.hasOwn(TIMES, filter.name) ? dayFilter(value, fault) : {}) };
+    const said = fault === null || example === undefined ? fault : `${fault}. ${example}`;
+    return { ...filter, value, problem: said, ...(Object.hasOwn(TIMES, filter.name) ? dayFilter(value, fault) : {}) };
   };
-  const shown = { filters: filters(of), more: more(of) };
+  const shown = { filters: filters.map(show), more: more.map(show) };
   const all = [...shown.filters, ...shown.more];
   const form = all.length === 0 ? null : filterForm(view, { path, label, ...shown, kept: { limit } });
   if (refused !== null) {
@@ -76,8 +86,10 @@ export async function listPage<Document extends ListDocument>(
     const list = html`${form}${problemPanel({ title, detail, remedy })}`;
     return { list, document, status: refused.status };
   }
-  const isFiltered = Object.keys(filtering).length > 0;
-  const list = html`${form}${counted(document, noun)}${above(wanted, document)}${await rows(document, typed, isFiltered)}
+  const rows = rowsOf(document);
+  const none = rows.length > 0 ? null : await nothing(Object.keys(filtering).length > 0, document, typed);
+  const content = none === null ? table({ ...given, rows }) : typeof none === 'string' ? emptyState(none) : none;
+  const list = html`${form}${counted(document, noun)}${above(wanted, document)}${content}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
   return { list, document, status: 200 };
 }
@@ -104,6 +116,7 @@ function inZone({ zone }: View, typed: Typed): Typed {
   return Object.fromEntries(values);
 }
 
+export const ORDER_FILTER = { name: 'reference', label: 'Order' } as const;
 export const SINCE = { name: 'since', label: 'Since' } as const;
 export const UNTIL = { name: 'until', label: 'Until' } as const;
 

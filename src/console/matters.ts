@@ -4,7 +4,7 @@ import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { actionForm, type Column, table } from './components.ts';
+import { actionForm, type Column } from './components.ts';
 import type { Shown } from './layout.ts';
 import { choices, listPage, orderLink, type Typed } from './listing.ts';
 import { nameOfMatter } from './overview.ts';
@@ -16,28 +16,23 @@ const TITLE = 'Needs attention';
 
 /** The matters and the held orders, row by row: what a line of the overview leads to. */
 export async function showMatters(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const { list, document, status } = await listPage(
-    { view, request, path: PATH },
-    {
-      label: 'Filter the list',
-      noun: { one: 'matter', many: 'matters' },
-      load: (query) => listAttention.load(options, { query }),
-      filters: (of) => [
-        of({ name: 'kind', label: 'Kind', options: choices(MATTER_KINDS) }),
-        of({ name: 'reason', label: 'Reason of a hold', options: choices(HOLD_REASONS) }),
-        of({ name: 'state', label: 'State of the order', options: choices(ORDER_STATES) }),
-      ],
-      above: (asked) => (canEndAll(asked) ? bulkForm(view, { action: 'end_attention', filter: asked }) : null),
-      rows: ({ attention: rows, summary }) =>
-        table({
-          caption: TITLE,
-          columns: columns(view),
-          rows,
-          rowId: ({ id, kind, subject }) => `${kind}-${id ?? subject}`,
-          empty: summary.sentence,
-        }),
-    },
-  );
+  const { list, document, status } = await listPage({
+    ...{ view, request, path: PATH },
+    label: 'Filter the list',
+    noun: { one: 'matter', many: 'matters' },
+    load: (query) => listAttention.load(options, { query }),
+    filters: [
+      { name: 'kind', label: 'Kind', options: choices(MATTER_KINDS) },
+      { name: 'reason', label: 'Reason of a hold', options: choices(HOLD_REASONS) },
+      { name: 'state', label: 'State of the order', options: choices(ORDER_STATES) },
+    ],
+    above: (asked) => (canEndAll(asked) ? bulkForm(view, { action: 'end_attention', filter: asked }) : null),
+    caption: TITLE,
+    columns: columns(view),
+    rows: ({ attention }) => attention,
+    rowId: ({ id, kind, subject }) => `${kind}-${id ?? subject}`,
+    nothing: (_isFiltered, { summary }) => summary.sentence,
+  });
   const [group, ...others] = document?.groups ?? [];
   const body = html`<h1>${TITLE}</h1>
 ${document === null ? null : html`<p class="lead">${prose(view, document.summary.sentence)}</p>`}

@@ -7,7 +7,7 @@ import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { readSearch } from '../domain/search.ts';
 import { type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { type Column, emptyState, type Filter, table } from './components.ts';
+import { type Column, emptyState, table } from './components.ts';
 import type { Shown } from './layout.ts';
 import { amountAsked, BY_EXAMPLE, choices, listPage, orderLink, type Typed, typedQuery } from './listing.ts';
 import { badge, money, stateBadge, time } from './values.ts';
@@ -18,37 +18,36 @@ const TITLE = 'Orders';
 
 /** The list of orders. The address contains the search; a single hit leads to its order. */
 export async function showOrders(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
-  const { list, document, status } = await listPage(
-    { view, request, path: PATH },
-    {
-      label: 'Filter orders',
-      noun: { one: 'order', many: 'orders' },
-      load: (query) => listOrders.load(options, { query: { ...query, count: 'true' } }),
-      asked: inDecimals,
-      filters: (of) => [
-        of({ name: 'q', label: 'Search', type: 'search' }),
-        of({ name: 'state', label: 'State', options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } }),
-        of({ name: 'attention', label: 'Needs attention', options: choices(MATTER_KINDS) }),
-        of({ name: 'since', label: 'Created since' }),
-        of({ name: 'until', label: 'Created until' }),
-      ],
-      more: (of) => [
-        of({ name: 'hold', label: 'Held because', options: choices(HOLD_REASONS) }),
-        of({ name: 'flag', label: 'Flag', options: choices(FLAGS) }),
-        of({ name: 'overpaid', label: 'Balance', options: { true: 'more than asked' } }),
-        of({ name: 'paidSince', label: 'Paid since' }),
-        of({ name: 'paidUntil', label: 'Paid until' }),
-        amountFilter(of({ name: 'amountFrom', label: 'Amount at least' })),
-        amountFilter(of({ name: 'amountTo', label: 'Asks at most' })),
-        of({ name: 'currency', label: 'Currency' }),
-      ],
-      above: (asked, document) => (isNone(document) ? null : forAll(options, view, asked)),
-      rows: async (document, { q = '', ...filters }) =>
-        isNone(document)
-          ? html`${nothingFound(view, q, filters)}${await nearBy(options, view, q)}`
-          : orderTable(view, document.orders),
-    },
-  );
+  const { list, document, status } = await listPage({
+    ...{ view, request, path: PATH, ...orderTable(view) },
+    label: 'Filter orders',
+    noun: { one: 'order', many: 'orders' },
+    load: (query) => listOrders.load(options, { query: { ...query, count: 'true' } }),
+    asked: inDecimals,
+    filters: [
+      { name: 'q', label: 'Search', type: 'search' },
+      { name: 'state', label: 'State', options: { ...choices(ORDER_STATES), ...SEVERAL_STATES } },
+      { name: 'attention', label: 'Needs attention', options: choices(MATTER_KINDS) },
+      { name: 'since', label: 'Created since' },
+      { name: 'until', label: 'Created until' },
+    ],
+    more: [
+      { name: 'hold', label: 'Held because', options: choices(HOLD_REASONS) },
+      { name: 'flag', label: 'Flag', options: choices(FLAGS) },
+      { name: 'overpaid', label: 'Balance', options: { true: 'more than asked' } },
+      { name: 'paidSince', label: 'Paid since' },
+      { name: 'paidUntil', label: 'Paid until' },
+      { name: 'amountFrom', label: 'Amount at least', example: BY_EXAMPLE.amount },
+      { name: 'amountTo', label: 'Asks at most', example: BY_EXAMPLE.amount },
+      { name: 'currency', label: 'Currency' },
+    ],
+    above: (asked, document) => (isNone(document) ? null : forAll(options, view, asked)),
+    rows: ({ orders }) => orders,
+    nothing: async (_isFiltered, document, { q = '', ...filters }) =>
+      isNone(document)
+        ? html`${nothingFound(view, q, filters)}${await nearBy(options, view, q)}`
+        : emptyState('No order.'),
+  });
   const { q = '', cursor } = typedQuery(request);
   // An amount names no order: the customer may mean one that is not counted yet.
   const namesOrder = q !== '' && cursor === undefined && readSearch(q).amount === null;
@@ -84,15 +83,10 @@ function inDecimals(typed: Typed): Typed {
   };
 }
 
-function amountFilter(filter: Filter): Filter {
-  const { problem = null } = filter;
-  return { ...filter, problem: problem === null ? null : `${problem}. ${BY_EXAMPLE.amount}` };
-}
-
 /** Choices of states in addition to each single state. */
 const SEVERAL_STATES = { 'awaiting_payment,payment_pending,expired': 'not paid yet' };
 
-function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlValue {
+function orderTable(view: View) {
   const columns: Column<ListedOrderDocument>[] = [
     {
       head: 'Order',
@@ -115,7 +109,7 @@ function orderTable(view: View, orders: readonly ListedOrderDocument[]): HtmlVal
     { head: 'Created', cell: ({ createdAt }) => time(view, createdAt) },
     { head: 'Paid', cell: ({ paidAt }) => time(view, paidAt) },
   ];
-  return table({ caption: TITLE, columns, rows: orders, rowId: ({ reference }) => reference, empty: 'No order.' });
+  return { caption: TITLE, columns, rowId: ({ reference }: ListedOrderDocument) => reference };
 }
 
 /** What was captured in each currency, and what is left of it if some went back. */
@@ -169,7 +163,10 @@ async function nearBy(options: ConsoleOptions, view: View, q: string): Promise<H
     const query = { q: letters.slice(0, length).join(''), limit: String(NEAR_MAX) };
     near = (await listOrders.load(options, { query })).orders;
   }
-  const found = near.length === 0 ? null : html`<h2>Orders with similar references</h2>${orderTable(view, near)}`;
+  const found =
+    near.length === 0
+      ? null
+      : html`<h2>Orders with similar references</h2>${table({ ...orderTable(view), rows: near })}`;
   return html`<p class="soft">You can search by the reference of an order or its beginning; words of the reference, the title or the customer whom the shop named, or their first three letters or more; the id of a link, a payment, an event or a notice; the address of a link; an amount, like R$ 150,00; a customer's name, any word of it, or e-mail address. An id must be whole.</p>${found}`;
 }
 

@@ -35,7 +35,7 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
     isStillValid: async (request) => (await options.access.identify(request, { isUse: false })) !== null,
     readerOf: (response) => callerOf(response)?.name ?? '',
   });
-  router.get('/live', signedIn(options, { least: 'viewer', shop: false }), live.route);
+  router.get('/live', signedIn(options), live.route);
   router.get('/{*path}', refuseUnknown(options));
   router.use(showProblems(options));
   return { router, end: live.end };
@@ -44,8 +44,8 @@ export function consoleRoutes(options: ConsoleOptions): { router: Router; end: (
 /** The pages that need a session. */
 function pageRoutes(options: ConsoleOptions): Router {
   const router = express.Router({ caseSensitive: true, strict: true });
-  for (const { path, least, show } of PAGES) {
-    router.get(path, signedIn(options, { least, shop: false }), async (request, response) => {
+  for (const [path, show] of Object.entries(PAGES)) {
+    router.get(path, signedIn(options), async (request, response) => {
       const view = requestView(options, request, response);
       const shown = await show(options, view, request);
       if ('goTo' in shown) return response.redirect(303, shown.goTo);
@@ -57,7 +57,7 @@ function pageRoutes(options: ConsoleOptions): Router {
       await sendConsolePage(request, response, made, view.refused?.status ?? status);
     });
   }
-  for (const { path } of PAGES) router.all(path, refuseMethod(['GET', 'HEAD']));
+  for (const path of Object.keys(PAGES)) router.all(path, refuseMethod(['GET', 'HEAD']));
   router.use(showProblems(options));
   return router;
 }
@@ -122,9 +122,11 @@ export function withoutPrefix(prefix: string): RequestHandler {
   };
 }
 
+/** Every page shows what a viewer may see. Its forms are for those who may do what they do. */
+const VIEWER: Access = { least: 'viewer', shop: false };
+
 /** Passes on a request of a person who signed in; a person who has not is sent to sign in, and comes back here. */
-function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): RequestHandler {
-  const { access } = options;
+function signedIn({ access }: Pick<ApiOptions, 'access'>): RequestHandler {
   return async (request, response, next) => {
     requireOwnBrowser(request, access);
     const caller = await access.identify(request);
@@ -133,12 +135,8 @@ function signedIn(options: Pick<ApiOptions, 'access'>, allowed: Access): Request
     if (stranger !== null) throw problem(403, 'forbidden', withoutRole(stranger));
     if (caller === null)
       return response.redirect(303, `${prefix}/sign-in?back=${encodeURIComponent(prefix + request.url)}`);
-    if (!mayUse(caller.role, allowed)) {
-      throw problem(
-        403,
-        'forbidden',
-        `This page needs the role ${allowed.least}; ${caller.name} has the role ${caller.role}.`,
-      );
+    if (!mayUse(caller.role, VIEWER)) {
+      throw problem(403, 'forbidden', `This page needs the role viewer; ${caller.name} has the role ${caller.role}.`);
     }
     response.locals.caller = caller;
     next();

@@ -8,7 +8,7 @@ import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, table, tabs } from './components.ts';
 import { EVENT_FILTERS, eventColumns } from './deliveries.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { listPage, orderLink } from './listing.ts';
+import { listPage, ORDER_FILTER, orderLink } from './listing.ts';
 import { age, badge, count, duration, lasting, prose, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';
 
@@ -183,56 +183,43 @@ export async function showDrift(options: ConsoleOptions, view: View, request: Re
     },
   ];
   const stats = await loadStatsDocument(options);
-  const listed = await listPage(
-    { view, request, path: DRIFT },
-    {
-      label: 'Filter differences',
-      noun: { one: 'difference', many: 'differences' },
-      load: (query) => listDrift.load(options, { query }),
-      filters: (of) => [of({ name: 'reference', label: 'Order' })],
-      rows: ({ drift: rows }, _typed, isFiltered) =>
-        table({
-          caption: 'Differences between the service and settled',
-          columns,
-          rows,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such difference.' : 'settled has found no differences so far.',
-        }),
-    },
-  );
+  const { list, status } = await listPage({
+    ...{ view, request, path: DRIFT },
+    label: 'Filter differences',
+    noun: { one: 'difference', many: 'differences' },
+    load: (query) => listDrift.load(options, { query }),
+    filters: [ORDER_FILTER],
+    caption: 'Differences between the service and settled',
+    columns,
+    rows: ({ drift }) => drift,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No such difference.' : 'settled has found no differences so far.'),
+  });
   const about = html`<p class="soft">Differences that settled found by asking: the service said more or less than its webhooks.</p>`;
-  return { ...partsOf(view, DRIFT, html`${about}${listed.list}`, stats), status: listed.status };
+  return { ...partsOf(view, DRIFT, html`${about}${list}`, stats), status };
 }
 
 /** What the service answered when settled asked. */
 export async function showReadings(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const stats = await loadStatsDocument(options);
-  const listed = await listPage(
-    { view, request, path: READINGS },
-    {
-      label: 'Filter readings',
-      noun: { one: 'reading', many: 'readings' },
-      load: (query) => listEvents.load(options, { query: { ...query, kind: 'reading', count: 'true' } }),
-      filters: (of) => EVENT_FILTERS.filter(({ name }) => name !== 'type').map(of),
-      rows: ({ events }, _typed, isFiltered) =>
-        table({
-          caption: 'Readings',
-          columns: eventColumns(view, { ofReadings: true }),
-          rows: events,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No such reading.' : 'settled has asked the service about no link so far.',
-        }),
-    },
-  );
-  return { ...partsOf(view, READINGS, listed.list, stats), status: listed.status };
+  const { list, status } = await listPage({
+    ...{ view, request, path: READINGS },
+    label: 'Filter readings',
+    noun: { one: 'reading', many: 'readings' },
+    load: (query) => listEvents.load(options, { query: { ...query, kind: 'reading', count: 'true' } }),
+    filters: EVENT_FILTERS.filter(({ name }) => name !== 'type'),
+    caption: 'Readings',
+    columns: eventColumns(view, { ofReadings: true }),
+    rows: ({ events }) => events,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No such reading.' : 'settled has asked the service about no link so far.'),
+  });
+  return { ...partsOf(view, READINGS, list, stats), status };
 }
 
-function partsOf(view: View, here: string, content: HtmlValue, { drift }: StatsDocument): PageParts {
-  const items = [
-    { text: 'Now', path: PATH, isHere: here === PATH },
-    { text: 'Readings', path: READINGS, isHere: here === READINGS },
-    { text: 'Differences', path: DRIFT, isHere: here === DRIFT, count: whole(drift) },
-  ];
-  const body = html`<h1>Service</h1>${tabs(view, { label: 'Service', items })}${content}`;
+function partsOf(view: View, path: string, content: HtmlValue, { drift }: StatsDocument): PageParts {
+  const pages = { Now: PATH, Readings: READINGS, Differences: DRIFT };
+  const shown = tabs(view, { label: 'Service', pages, path, counts: { Differences: whole(drift) } });
+  const body = html`<h1>Service</h1>${shown}${content}`;
   return { title: 'Service', here: '/service', body };
 }

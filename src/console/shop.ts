@@ -5,11 +5,11 @@ import { NOTICE_TYPES } from '../domain/decision.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';
-import { type Column, definitions, table } from './components.ts';
+import { type Column, definitions } from './components.ts';
 import type { Shown } from './layout.ts';
-import { breakable, listPage, orderLink, rowStatus, SINCE, STATUS_FILTER, UNTIL } from './listing.ts';
+import { breakable, listPage, ORDER_FILTER, orderLink, rowStatus, SINCE, STATUS_FILTER, UNTIL } from './listing.ts';
 import { resendForm } from './rows.ts';
-import { age, count, duration, whole } from './values.ts';
+import { age, count, duration, shortened, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the shop was told of its orders, and what it was not. */
@@ -19,36 +19,30 @@ const NOTICES = { one: 'notice', many: 'notices' };
 
 export async function showShop(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const stats = await loadStatsDocument(options);
-  const listed = await listPage(
-    { view, request, path: PATH },
-    {
-      label: 'Filter notices',
-      noun: NOTICES,
-      load: (query) => listNotices.load(options, { query: { ...query, count: 'true' } }),
-      filters: (of) => [
-        of(STATUS_FILTER),
-        of({ name: 'type', label: 'Says', options: Object.fromEntries(NOTICE_TYPES.map((type) => [type, type])) }),
-        of({ name: 'reference', label: 'Order' }),
-        of(SINCE),
-        of(UNTIL),
-      ],
-      above: (filter) => bulkForm(view, { action: 'resend_notices', filter }),
-      rows: ({ notices }, _typed, isFiltered) =>
-        table({
-          caption: 'Notices',
-          columns: noticeColumns(view),
-          rows: notices,
-          rowId: ({ id }) => id,
-          empty: isFiltered ? 'No notice matches.' : 'There are no notices so far.',
-        }),
-    },
-  );
-  const shop = listed.document?.shop ?? null;
+  const { list, document, status } = await listPage({
+    ...{ view, request, path: PATH },
+    label: 'Filter notices',
+    noun: NOTICES,
+    load: (query) => listNotices.load(options, { query: { ...query, count: 'true' } }),
+    filters: [
+      STATUS_FILTER,
+      { name: 'type', label: 'Says', options: Object.fromEntries(NOTICE_TYPES.map((type) => [type, type])) },
+      ORDER_FILTER,
+      SINCE,
+      UNTIL,
+    ],
+    above: (filter) => bulkForm(view, { action: 'resend_notices', filter }),
+    caption: 'Notices',
+    columns: noticeColumns(view),
+    rows: ({ notices }) => notices,
+    rowId: ({ id }) => id,
+    nothing: (isFiltered) => (isFiltered ? 'No notice matches.' : 'There are no notices so far.'),
+  });
   const body = html`<h1>Shop</h1><p class="lead">${summary(stats, options.shopAddress)}</p>
 ${notTaken(view, stats)}
-${listed.document === null ? null : facts(view, stats, shop)}
-<section><h2>Notices</h2>${listed.list}</section>`;
-  return { title: 'Shop', here: '/shop', body, status: listed.status };
+${document === null ? null : facts(view, stats, document.shop)}
+<section><h2>Notices</h2>${list}</section>`;
+  return { title: 'Shop', here: '/shop', body, status };
 }
 
 /** What the shop does not know, in a sentence. */
@@ -104,16 +98,12 @@ function failed(view: View, { attempts, since: sinceTime, lastAt }: Failures): H
 /** What the shop answered, and what settled made of it. */
 function shopAnswer({ answer, fault }: Pick<NoticeDocument, 'answer' | 'fault'>): HtmlValue {
   if (answer === null && fault === null) return null;
-  return html`${answer === null ? null : html`<p><strong>${answer.status}</strong> <bdi>${firstPart(answer.body)}</bdi></p>`}${
+  return html`${answer === null ? null : html`<p><strong>${answer.status}</strong> <bdi>${shortened(answer.body, ANSWER_SHOWN_MAX)}</bdi></p>`}${
     fault === null ? null : html`<p class="soft"><code>${fault.code}</code> ${fault.message}</p>`
   }`;
 }
 
 const ANSWER_SHOWN_MAX = 200;
-
-function firstPart(body: string): string {
-  return body.length > ANSWER_SHOWN_MAX ? `${body.slice(0, ANSWER_SHOWN_MAX).toWellFormed()}…` : body;
-}
 
 function noticeColumns(view: View): Column<NoticeDocument>[] {
   return [

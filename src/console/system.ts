@@ -3,11 +3,11 @@ import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { type InstallationDocument, showInstallation } from '../api/installation.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
-import { capital, inNumber } from '../explain/glossary.ts';
+import { capital, inLeases, inNumber } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, type Column, definitions, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
-import { age, badge, duration, prose, whole } from './values.ts';
+import { age, badge, duration, prose, stateBadge, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** The installation: what runs, whether it works, and who may use it. */
@@ -47,18 +47,8 @@ function database({ store, secretsKey, keepBodiesDays, lapsedLeases }: Installat
     ['Durability, as declared', store.durabilityDeclared],
     ['Bodies and customers are kept', inNumber(keepBodiesDays, 'day', 'days')],
     ['Secrets key', html`<code>${secretsKey.id}</code><p class="soft">kept in ${secretsKey.place}</p>`],
-    ['Expired leases', leaseWords(lapsedLeases)],
+    ['Expired leases', inLeases(lapsedLeases) || 'none'],
   ]);
-}
-
-function leaseWords({ events, openings, notices }: InstallationDocument['lapsedLeases']): string {
-  const held = [
-    [events, 'event'],
-    [openings, 'opening'],
-    [notices, 'notice'],
-  ] as const;
-  const said = held.filter(([n]) => n > 0).map(([n, what]) => inNumber(n, what, `${what}s`));
-  return said.join(', ') || 'none';
 }
 
 function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
@@ -72,7 +62,7 @@ function replicas(view: View, { replicas: rows }: InstallationDocument): Html {
       },
       { head: 'State', cell: ({ isAlive }) => (isAlive ? badge('alive', 'good') : badge('silent', 'bad')) },
       { head: 'Version', cell: ({ version }) => version },
-      { head: 'Has in work', cell: ({ leases }) => leaseWords(leases) },
+      { head: 'Has in work', cell: ({ leases }) => inLeases(leases) || 'none' },
       { head: 'Secrets key', cell: ({ hasSameKey }) => (hasSameKey ? 'the same' : badge('another', 'bad')) },
       { head: 'Clock ahead', isNumber: true, cell: ({ skewMs }) => `${whole(skewMs)} ms` },
       { head: 'Started', cell: ({ startedAt }) => age(view, startedAt) },
@@ -137,7 +127,7 @@ export async function showDoctor(options: ConsoleOptions, view: View): Promise<S
   const rows = WORST_FIRST.flatMap((verdict) => checks.filter(({ status }) => status === verdict));
   const columns: Column<Finding>[] = [
     { head: 'Check', cell: ({ name }) => name },
-    { head: 'Verdict', cell: ({ status }) => badge(status, CHECK_TONES[status]) },
+    { head: 'Verdict', cell: ({ status }) => stateBadge(status) },
     { head: 'Found', isText: true, cell: ({ detail }) => prose(view, detail) },
   ];
   const content = html`<p class="lead">${bad === 0 ? `All ${checks.length} checks are well.` : `${bad} of ${inNumber(checks.length, 'check', 'checks')} found something.`}</p>
@@ -147,7 +137,6 @@ ${table({ caption: 'Checks', columns, rows, rowId: ({ name }) => name })}
 }
 
 const WORST_FIRST = ['failing', 'warning', 'ok'] as const;
-const CHECK_TONES = { ok: 'good', warning: 'wait', failing: 'bad' } as const;
 
 export async function showPeople(options: ConsoleOptions, view: View): Promise<Shown> {
   const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
@@ -254,12 +243,8 @@ function ending(view: View, { id, name }: SessionDocument): Html {
   });
 }
 
-function partsOf(view: View, here: string, content: HtmlValue): PageParts {
-  const items = [
-    { text: 'Installation', path: PATH, isHere: here === PATH },
-    { text: 'Checks', path: DOCTOR, isHere: here === DOCTOR },
-    { text: 'People', path: PEOPLE, isHere: here === PEOPLE },
-  ];
-  const body = html`<h1>System</h1>${tabs(view, { label: 'System', items })}${content}`;
+function partsOf(view: View, path: string, content: HtmlValue): PageParts {
+  const pages = { Installation: PATH, Checks: DOCTOR, People: PEOPLE };
+  const body = html`<h1>System</h1>${tabs(view, { label: 'System', pages, path })}${content}`;
   return { title: 'System', here: '/system', body };
 }

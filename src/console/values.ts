@@ -3,6 +3,7 @@ import { amountIn, isCurrency } from '../domain/money.ts';
 import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
+import { type Tone, toneOf } from '../terminal/screen.ts';
 import { inWords } from '../work/clock.ts';
 import { inPlaceOfCommands, type Linking } from './commands.ts';
 import type { View } from './view.ts';
@@ -145,6 +146,11 @@ export function timeAndAge(view: Pick<View, 'nowMs' | 'zone'>, at: Moment | null
   return at == null ? null : html`${time(view, at)} <span class="soft">(${age(view, at)})</span>`;
 }
 
+/** The first characters of a text that somebody else chose. */
+export function shortened(text: string, lengthMax: number): string {
+  return text.length > lengthMax ? `${text.slice(0, lengthMax).toWellFormed()}…` : text;
+}
+
 /** `1 204`, with spaces that do not break. */
 export function whole(n: number): string {
   return countOf({ n, isMore: false });
@@ -164,24 +170,9 @@ export function count(counted: number | Count, { one, many }: Noun): string {
 /** How one thing, and more of them, are called. */
 export type Noun = { one: string; many: string };
 
-/** How a thing stands, for a person who only glances at it. */
-type Tone = 'good' | 'wait' | 'bad' | 'quiet';
-
-/** Of orders. */
-const TONES: Readonly<Record<string, Tone>> = {
-  awaiting_payment: 'quiet',
-  payment_pending: 'wait',
-  paid: 'good',
-  held: 'bad',
-  expired: 'quiet',
-  cancelled: 'quiet',
-  refunded: 'wait',
-  disputed: 'bad',
-};
-
-/** A state of an order in a badge. The words are the state's own; the colour only repeats them. */
+/** A state, a status or a verdict in a badge. The words are its own; the colour only repeats them. */
 export function stateBadge(state: string): Html {
-  return badge(state.replaceAll('_', ' '), Object.hasOwn(TONES, state) ? (TONES[state] as Tone) : 'quiet');
+  return badge(state.replaceAll('_', ' '), toneOf('state', state) ?? 'quiet');
 }
 
 /** The statuses of events and notices in words. */
@@ -196,11 +187,9 @@ export const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> 
   ask: 'settled asks the service',
 };
 
-const STATUS_TONES = { pending: 'wait', leased: 'wait', done: 'good', dead: 'bad' } as const;
-
 /** The status of an event or a notice in a badge. */
 export function statusBadge(status: keyof typeof STATUS_WORDS): Html {
-  return badge(STATUS_WORDS[status], STATUS_TONES[status]);
+  return badge(STATUS_WORDS[status], toneOf('status', status) ?? 'quiet');
 }
 
 export function badge(text: string, tone: Tone): Html {

@@ -7,6 +7,7 @@ import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
+import type { LeaseCounts } from '../store/verbs/stats.ts';
 
 /** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
 
@@ -201,6 +202,14 @@ export function paymentName(id: string | null): string {
 /** `1 event`, `2 events`. */
 export function inNumber(count: number, one: string, more = `${one}s`): string {
   return `${count} ${count === 1 ? one : more}`;
+}
+
+/** What is in work: `2 events, 1 notice`; empty if nothing is. */
+export function inLeases({ events, openings, notices }: LeaseCounts): string {
+  return Object.entries({ event: events, opening: openings, notice: notices })
+    .filter(([, count]) => count > 0)
+    .map(([what, count]) => inNumber(count, what))
+    .join(', ');
 }
 
 /** `12`, `more than 1 000`, or `at least 12` if not all rows were looked at. */

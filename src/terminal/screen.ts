@@ -50,7 +50,15 @@ export function paint({ colours }: Screen, tone: Tone | null, text: string): str
 const TONES: Readonly<Record<string, Tone>> = {
   ...{ paid: 'good', held: 'bad', disputed: 'bad', payment_pending: 'wait', refunded: 'wait' },
   ...{ awaiting_payment: 'quiet', expired: 'quiet', cancelled: 'quiet' },
-  ...{ done: 'good', dead: 'bad', pending: 'wait', running: 'wait', 'in work': 'wait', 'being sent': 'wait' },
+  ...{
+    done: 'good',
+    dead: 'bad',
+    pending: 'wait',
+    leased: 'wait',
+    running: 'wait',
+    'in work': 'wait',
+    'being sent': 'wait',
+  },
   ...{ ok: 'good', warning: 'wait', degraded: 'wait', failing: 'bad', missing: 'bad' },
 };
 

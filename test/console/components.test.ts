@@ -121,8 +121,8 @@ describe('console: components', () => {
   });
 
   it('tabs mark the one that is shown', () => {
-    const items = [true, false].map((isHere) => ({ text: 'Tab', path: '/orders', isHere }));
-    expect(tabs(view, { label: 'Kinds', items }).markup.match(/aria-current="page"/g)).toHaveLength(1);
+    const { markup } = tabs(view, { label: 'Kinds', pages: { One: '/one', Other: '/other' }, path: '/other' });
+    expect(markup.match(/"[^"]*" aria-current="page"/g)).toEqual(['"/ops/pay/other" aria-current="page"']);
   });
 });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { PAGES as ALL_PAGES } from '../../src/console/pages.ts';
 import { enter, namedToken, signIn, type TestSession } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { LOOKS, overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
@@ -9,21 +10,7 @@ import { HOSTILE, seededShop } from './seeded.ts';
 const shop = seededShop();
 const open = useBrowser();
 
-const PAGES = [
-  '/deliveries',
-  '/deliveries/rejections',
-  '/deliveries/stale',
-  '/shop',
-  '/service',
-  '/service/readings',
-  '/service/drift',
-  '/audit',
-  '/audit/verification',
-  '/system',
-  '/system/doctor',
-  '/system/people',
-  '/help',
-];
+const PAGES = Object.keys(ALL_PAGES).filter((path) => /^\/(deliveries|shop|service|audit|system|help)/.test(path));
 
 const sessions = new Map<string, Promise<TestSession>>();
 

@@ -60,10 +60,9 @@ export function samplePage(
 <p class="lead">${count(3, { one: 'order', many: 'orders' })} with ${money(view, '412.50', 'BRL')} need a person; the oldest has waited ${lasting(view, NOW_MS - 7_800_000)}.</p>
 ${tabs(view, {
   label: 'Kinds',
-  items: [
-    { text: typed, path: '/orders', isHere: true, count: '12' },
-    { text: 'Held', path: '/orders', query: { state: 'held', q: typed }, isHere: false },
-  ],
+  pages: { [typed]: '/orders', Held: '/held' },
+  path: '/orders',
+  counts: { [typed]: '12' },
 })}
 ${filterForm(view, {
   path: '/orders',
