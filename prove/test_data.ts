@@ -119,7 +119,6 @@ export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
     attempt,
     linkIds: [linkIdOf(link)],
     facts: [fact],
-    unsure: false,
     linkChanged: false,
     linkStatus: null,
     notUnderstood: null,

@@ -1,4 +1,5 @@
 import type { StatedMoney } from './money.ts';
+import type { SaidDetails } from './payment_details.ts';
 
 /**
  * What happened, according to the service or a person. The last three are a person's instructions; the service states
@@ -48,4 +49,26 @@ export type PaymentFact = {
 /** A fact with nothing but its kind. */
 export function bareFact(kind: FactKind, authority: Authority): PaymentFact {
   return { kind, authority, paymentId: null, linkMoney: null, quoteMoney: null, reference: null };
+}
+
+/** What an event, or a reading, says of its link and of payments. */
+export type EventContent = {
+  /** Every id by which it names its link. */
+  readonly linkIds: readonly string[];
+  readonly facts: readonly PaymentFact[];
+  /** Why settled could not read what the event must say, as the end of a sentence; null if it was understood. */
+  readonly notUnderstood: string | null;
+  /** Whether the event says that the link's own status changed: a reason to ask the API, not to doubt the event. */
+  readonly linkChanged: boolean;
+  /** The status that it names then, in capitals; otherwise null. */
+  readonly linkStatus: string | null;
+  /** What it says about payments besides status and money. It is stored, and decides nothing. */
+  readonly details: readonly SaidDetails[];
+  /** When the link expires, if the event names it. Stored only if unknown so far. */
+  readonly expiresAtMs: number | null;
+};
+
+/** Whether an event says less than settled needs, so that settled asks the API. */
+export function saysTooLittle({ facts, notUnderstood }: Pick<EventContent, 'facts' | 'notUnderstood'>): boolean {
+  return notUnderstood !== null || facts.some(({ kind }) => kind === 'unclear');
 }

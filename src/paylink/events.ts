@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
-import { bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import { bareFact, type EventContent, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
 import type { SaidDetails } from '../domain/payment_details.ts';
 import { parseBody } from '../json.ts';
 import { readMoment, readPaymentDetails, theOne } from './payment_details.ts';
-import { type FoundPlaces, findPlaces, type NoEvent, type Part, type Texts, valuesOf } from './places.ts';
+import { type FoundPlaces, findPlaces, type Part, type Texts, valuesOf } from './places.ts';
 import {
   type Agreed,
   agreed,
@@ -54,7 +54,6 @@ export function readEnvelope(
   { linkId = null, texts = 'plainly' }: { linkId?: string | null; texts?: Texts } = {},
 ): Envelope {
   const found = findPlaces(body, texts);
-  if (!isEvent(found)) return { eventId: null, type: null, linkIds: [], isPaymentId: false };
   const links = linkIdsOf(found);
   const types = typesOf(found).join(', ').slice(0, ID_LENGTH_MAX);
   const eventId = eventIdOf(found, links, linkId);
@@ -81,23 +80,6 @@ function eventIdOf(found: FoundPlaces, links: readonly string[], linkId: string 
   return isLinks ? null : first;
 }
 
-export type EventContent = {
-  readonly linkIds: readonly string[];
-  readonly facts: readonly PaymentFact[];
-  /** Whether it says less than settled needs, so that settled should ask the API. */
-  readonly unsure: boolean;
-  /** Why settled could not read what the event must say, as the end of a sentence; null if it was understood. */
-  readonly notUnderstood: string | null;
-  /** Whether it says that the link's own status changed. The API knows more about that. */
-  readonly linkChanged: boolean;
-  /** The status that it names then, in capitals; otherwise null. */
-  readonly linkStatus: string | null;
-  /** What it says about payments besides that. Decides nothing. */
-  readonly details: readonly SaidDetails[];
-  /** When the link expires, if the event names it. */
-  readonly expiresAtMs: number | null;
-};
-
 const CREATED = 'payment_link.created';
 const STATUS_CHANGED = 'payment_link.status_changed';
 const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'payment_link.payment_status_changed']);
@@ -105,8 +87,7 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'paym
 /** Reads an event that was parsed with `parseBodyExactly` into payment facts. */
 export function readEvent(body: unknown): EventContent {
   const found = findPlaces(body, 'exactly');
-  if (found === 'no_object') return unread('it is no JSON object');
-  if (!isEvent(found)) return unread(`it is a list of ${found.listOf}, and settled reads one event a delivery`);
+  if (found.noEvent !== null) return unread(found.noEvent);
   const linkIds = linkIdsOf(found);
   const types = [...new Set(typesOf(found).map((type) => type.toLowerCase()))];
   const [type = null] = types;
@@ -128,18 +109,17 @@ export function readEvent(body: unknown): EventContent {
   return {
     linkIds,
     facts: [...payment.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired', { by: 'event' })] : [])],
-    unsure: notUnderstood !== null || payment.facts.some(({ kind }) => kind === 'unclear'),
     notUnderstood,
     linkChanged,
     linkStatus,
     details: detailsOf(found),
-    expiresAtMs: theOne(valuesOf(found, 'expiresAt'), readMoment),
+    expiresAtMs: theOne(valuesOf(found, 'expiresAtMs'), readMoment),
   };
 }
 
 function unread(notUnderstood: string, linkIds: readonly string[] = []): EventContent {
   const nothing = { facts: [], linkChanged: false, linkStatus: null, details: [], expiresAtMs: null };
-  return { linkIds, unsure: true, notUnderstood, ...nothing };
+  return { linkIds, notUnderstood, ...nothing };
 }
 
 /** The details of an event's one payment; none if it is unclear which payment that is. */
@@ -149,10 +129,6 @@ function detailsOf(found: FoundPlaces): SaidDetails[] {
   const { first: paymentId, isAgreed } = agreed(named);
   if (!isAgreed || named.includes(null)) return [];
   return readPaymentDetails(paymentId, (part) => valuesOf(found, part));
-}
-
-function isEvent(found: FoundPlaces | NoEvent): found is FoundPlaces {
-  return typeof found === 'object' && 'values' in found;
 }
 
 function linkIdsOf(found: FoundPlaces): string[] {

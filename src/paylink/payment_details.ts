@@ -1,6 +1,5 @@
 import { parseAmount } from '../domain/money.ts';
 import { type PaymentDetails, type SaidDetails, saysAnything, TOTAL_CURRENCY } from '../domain/payment_details.ts';
-import type { DetailPart } from './places.ts';
 import { asObject, field, scalarText } from './values.ts';
 
 /**
@@ -14,21 +13,40 @@ const NAME_LENGTH_MAX = 255;
 const EMAIL_LENGTH_MAX = 254;
 const INSTALLMENTS_MAX = 999;
 
+type Detail = keyof PaymentDetails;
+
+/** How each detail is read from a value at one of its places. */
+const READ: { readonly [D in Detail]: (value: unknown) => PaymentDetails[D] } = {
+  method: (value) => readLine(value, METHOD_LENGTH_MAX)?.toUpperCase().slice(0, METHOD_LENGTH_MAX) ?? null,
+  installments: readInstallments,
+  totalBrlMinor: readTotal,
+  customerName: (value) => readLine(value, NAME_LENGTH_MAX),
+  customerEmail: readEmail,
+  createdAtMs: readMoment,
+  completedAtMs: readMoment,
+  availableAtMs: readMoment,
+};
+const DETAILS = Object.keys(READ) as readonly Detail[];
+
+/** Where a payment of a reading has each detail. */
+const LISTED_AT: { readonly [D in Detail]: readonly string[] } = {
+  method: ['quote', 'paymentMethod'],
+  installments: ['quote', 'installments'],
+  totalBrlMinor: ['quote', 'totalBRL'],
+  customerName: ['customer', 'name'],
+  customerEmail: ['customer', 'email'],
+  createdAtMs: ['createdAt'],
+  completedAtMs: ['completedAt'],
+  availableAtMs: ['availableAt'],
+};
+
 /** Reads one payment's details from the values at their places; empty if there are none. */
 export function readPaymentDetails(
   paymentId: string | null,
-  valuesOf: (part: Exclude<DetailPart, 'expiresAt'>) => readonly unknown[],
+  valuesOf: (detail: Detail) => readonly unknown[],
 ): SaidDetails[] {
-  const said: PaymentDetails = {
-    method: theOne(valuesOf('method'), readMethod),
-    installments: theOne(valuesOf('installments'), readInstallments),
-    totalBrlMinor: theOne(valuesOf('totalBrl'), readTotal),
-    customerName: theOne(valuesOf('customerName'), readName),
-    customerEmail: theOne(valuesOf('customerEmail'), readEmail),
-    createdAtMs: theOne(valuesOf('createdAt'), readMoment),
-    completedAtMs: theOne(valuesOf('completedAt'), readMoment),
-    availableAtMs: theOne(valuesOf('availableAt'), readMoment),
-  };
+  const read = DETAILS.map((detail) => [detail, theOne<string | number>(valuesOf(detail), READ[detail])]);
+  const said = Object.fromEntries(read) as PaymentDetails;
   return saysAnything(said) ? [{ paymentId, ...said }] : [];
 }
 
@@ -38,23 +56,13 @@ export function readListedDetails(
 ): SaidDetails[] {
   const ids = payments.map(([id]) => id);
   const isTold = (id: string | null) => (id === null ? ids.length === 1 : ids.indexOf(id) === ids.lastIndexOf(id));
-  return payments.flatMap(([id, payment]) => (isTold(id) ? ofListed(id, asObject(payment) ?? {}) : []));
+  return payments.flatMap(([id, payment]) =>
+    isTold(id) ? readPaymentDetails(id, (detail) => [valueAt(payment, LISTED_AT[detail])]) : [],
+  );
 }
 
-function ofListed(paymentId: string | null, payment: Record<string, unknown>): SaidDetails[] {
-  const quote = asObject(field(payment, 'quote')) ?? {};
-  const customer = asObject(field(payment, 'customer')) ?? {};
-  const places = {
-    method: [field(quote, 'paymentMethod')],
-    installments: [field(quote, 'installments')],
-    totalBrl: [field(quote, 'totalBRL')],
-    customerName: [field(customer, 'name')],
-    customerEmail: [field(customer, 'email')],
-    createdAt: [field(payment, 'createdAt')],
-    completedAt: [field(payment, 'completedAt')],
-    availableAt: [field(payment, 'availableAt')],
-  };
-  return readPaymentDetails(paymentId, (part) => places[part]);
+function valueAt(payment: unknown, path: readonly string[]): unknown {
+  return path.reduce((value, name) => field(asObject(value) ?? {}, name), payment);
 }
 
 /** The value of several places; null if none is readable, or two differ. */
@@ -84,14 +92,6 @@ const PLAIN = /^[!-~]+(?: [!-~]+)*$/;
 
 function cleaned(text: string): string {
   return text.normalize('NFC').replace(/\s/g, ' ').replace(/\p{C}/gu, '').replace(/ +/g, ' ').trim();
-}
-
-function readMethod(value: unknown): string | null {
-  return readLine(value, METHOD_LENGTH_MAX)?.toUpperCase().slice(0, METHOD_LENGTH_MAX) ?? null;
-}
-
-function readName(value: unknown): string | null {
-  return readLine(value, NAME_LENGTH_MAX);
 }
 
 /** An e-mail address, checked only for a local part and a domain. */

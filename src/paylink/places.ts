@@ -27,7 +27,7 @@ export const OBJECT_PLACES = [
   { role: 'customer', in: ['payment'], names: ['customer'] },
 ] as const satisfies readonly (Place & { role: Role })[];
 
-/** Names of the values that settle an event. */
+/** Names of values. Those from `method` on are only shown: they decide nothing, so none of them is ever odd. */
 export const VALUE_PLACES = [
   { part: 'eventId', in: ['envelope'], names: ['id'] },
   { part: 'type', in: ['envelope'], names: ['type', 'event', 'eventType', 'kind'] },
@@ -44,27 +44,23 @@ export const VALUE_PLACES = [
   { part: 'currency', in: ['payload', 'link'], names: ['currency'] },
   { part: 'reference', in: ['payload', 'link'], names: ['externalReference'] },
   { part: 'linkStatus', in: ['payload', 'link'], names: ['status'] },
-] as const satisfies readonly (Place & { part: string })[];
-
-/** Names of values that are only shown. They decide nothing, so none of them is ever odd. */
-export const DETAIL_PLACES = [
   { part: 'method', in: ['quote', 'payment'], names: ['paymentMethod'] },
   { part: 'installments', in: ['quote', 'payment'], names: ['installments'] },
-  { part: 'totalBrl', in: ['quote', 'payment'], names: ['totalBRL', 'totalBrl'] },
+  { part: 'totalBrlMinor', in: ['quote', 'payment'], names: ['totalBRL', 'totalBrl'] },
   { part: 'customerName', in: ['customer'], names: ['name'] },
   { part: 'customerEmail', in: ['customer'], names: ['email'] },
-  { part: 'createdAt', in: ['payment'], names: ['createdAt'] },
-  { part: 'completedAt', in: ['payment'], names: ['completedAt'] },
-  { part: 'availableAt', in: ['payment'], names: ['availableAt'] },
-  { part: 'expiresAt', in: ['payload', 'link'], names: ['expiresAt'] },
+  { part: 'createdAtMs', in: ['payment'], names: ['createdAt'] },
+  { part: 'completedAtMs', in: ['payment'], names: ['completedAt'] },
+  { part: 'availableAtMs', in: ['payment'], names: ['availableAt'] },
+  { part: 'expiresAtMs', in: ['payload', 'link'], names: ['expiresAt'] },
 ] as const satisfies readonly (Place & { part: string })[];
 
-export type DetailPart = (typeof DETAIL_PLACES)[number]['part'];
-export type Part = (typeof VALUE_PLACES)[number]['part'] | DetailPart;
-type ValuePlace = Place & { readonly part: Part };
+export type Part = (typeof VALUE_PLACES)[number]['part'];
 
 /** Names of a payment, a list of payments, or their count. */
 const PAYMENTS: ReadonlySet<string> = new Set(['payment', 'payments']);
+/** What a payment has, and a count of payments has not. */
+const PAYMENTS_OWN: ReadonlySet<string> = new Set(['id', 'status', 'amount', 'currency', 'quote']);
 
 /** Names that may hold a payload, or only a word or an address for what the event is about. */
 const NAMING: ReadonlySet<string> = new Set(['object', 'resource']);
@@ -78,46 +74,46 @@ const PAYLOAD_DEPTH_MAX = 3;
 /** Levels of JSON inside text that are opened. */
 const TEXT_DEPTH_MAX = 2;
 
+/** How to read text in the place of an object: with exact amounts, plainly, or not at all before it is verified. */
+export type Texts = 'exactly' | 'plainly' | 'closed';
+
 /** What was found at the places of an event. */
 export type FoundPlaces = {
+  readonly texts: Texts;
+  /** Why the body is no event, as the end of a sentence; nothing was found then. Null if it is one. */
+  readonly noEvent: string | null;
   /** Every value except null, in the order of the event. */
-  readonly values: Readonly<Partial<Record<Part, readonly unknown[]>>>;
-  readonly payments: number;
+  readonly values: Partial<Record<Part, unknown[]>>;
+  payments: number;
   /**
    * Roles whose place holds something unusable that cannot count as missing: a link, a payment or a quote; or a payload
    * that is text but cannot be opened, or is nested too deep. Several payments are odd too.
    */
-  readonly odd: ReadonlySet<Role>;
+  readonly odd: Set<Role>;
   /** Whether an envelope is the link itself, by fields that only links have. */
-  readonly isLink: boolean;
+  isLink: boolean;
+  /** The length of the longest list in the place of one event or payload; null if there is none. */
+  listOf: number | null;
 };
-
-/** How to read text in the place of an object: with exact amounts, plainly, or not at all before it is verified. */
-export type Texts = 'exactly' | 'plainly' | 'closed';
 
 export function valuesOf({ values }: FoundPlaces, part: Part): readonly unknown[] {
   return values[part] ?? [];
 }
 
-/** What came instead of an event: a list of this length, or something that is not an object. */
-export type NoEvent = { readonly listOf: number } | 'no_object';
-
-export function findPlaces(body: unknown, texts: Texts): FoundPlaces | NoEvent {
-  const walk: Walk = { texts, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
-  const whole = unwrap(walk, body, 0);
-  if (whole !== null && walk.listOf === null) visit(walk, whole, 'envelope', 0);
-  if (walk.listOf !== null) return { listOf: walk.listOf };
-  return whole === null ? 'no_object' : walk;
+/** Walks a parsed body: intake and settlement read one by this walk alone. */
+export function findPlaces(body: unknown, texts: Texts): FoundPlaces {
+  const found = nothing(texts, null);
+  const whole = unwrap(found, body, 0);
+  if (whole !== null && found.listOf === null) visit(found, whole, 'envelope', 0);
+  if (found.listOf !== null) {
+    return nothing(texts, `it is a list of ${found.listOf}, and settled reads one event a delivery`);
+  }
+  return whole === null ? nothing(texts, 'it is no JSON object') : found;
 }
 
-type Walk = {
-  readonly texts: Texts;
-  values: Partial<Record<Part, unknown[]>>;
-  payments: number;
-  odd: Set<Role>;
-  isLink: boolean;
-  listOf: number | null;
-};
+function nothing(texts: Texts, noEvent: string | null): FoundPlaces {
+  return { texts, noEvent, values: {}, payments: 0, odd: new Set(), isLink: false, listOf: null };
+}
 
 /** An object, and in how many levels of text it was nested. */
 type Opened = { object: JsonObject; textDepth: number };
@@ -126,40 +122,39 @@ type OpenedText = { value: unknown; textDepth: number };
 /** What a name means in an object of one role: an object, a value, or either. */
 type Slot = { role: Role | null; part: Part | null };
 
-function visit(walk: Walk, { object, textDepth }: Opened, role: Role, depth: number): void {
-  if (role === 'payment') walk.payments++;
-  const slots = walk.texts === 'exactly' ? SLOTS : ENVELOPE_SLOTS;
+function visit(found: FoundPlaces, { object, textDepth }: Opened, role: Role, depth: number): void {
+  if (role === 'payment') found.payments++;
   for (const name of Object.keys(object)) {
-    if (role === 'envelope' && LINKS_OWN_SPELLED.has(name)) walk.isLink = true;
-    const slot = slots[role].get(name);
+    if (role === 'envelope' && LINKS_OWN_SPELLED.has(name)) found.isLink = true;
+    const slot = SLOTS[role].get(name);
     const value = object[name];
     if (slot === undefined || value === null || value === undefined) continue;
     if (PAYMENTS.has(name)) {
-      visitPayments(walk, value, textDepth);
+      visitPayments(found, value, textDepth);
       continue;
     }
     const { role: innerRole } = slot;
     const open = innerRole !== null && isPayload(innerRole) ? unwrap : openObject;
-    const inner = innerRole === null ? null : open(walk, value, textDepth);
-    if (innerRole === null || inner === null) note(walk, slot, name, value);
-    else if (!isPayload(innerRole)) visit(walk, inner, innerRole, depth);
-    else if (depth < PAYLOAD_DEPTH_MAX) visit(walk, inner, innerRole, depth + 1);
-    else walk.odd.add('payload');
+    const inner = innerRole === null ? null : open(found, value, textDepth);
+    if (innerRole === null || inner === null) note(found, slot, name, value);
+    else if (!isPayload(innerRole)) visit(found, inner, innerRole, depth);
+    else if (depth < PAYLOAD_DEPTH_MAX) visit(found, inner, innerRole, depth + 1);
+    else found.odd.add('payload');
   }
 }
 
 /** Visits a payment or a list of them. A number, or an object without a payment's parts, only counts payments. */
-function visitPayments(walk: Walk, value: unknown, textDepth: number): void {
-  const opened = openText(walk, value, textDepth);
+function visitPayments(found: FoundPlaces, value: unknown, textDepth: number): void {
+  const opened = openText(found, value, textDepth);
   const isList = Array.isArray(opened.value);
   const all = isList ? (opened.value as unknown[]) : [opened.value];
-  if (all.length > 1) walk.odd.add('payment');
+  if (all.length > 1) found.odd.add('payment');
   for (const one of all) {
-    const inner = openObject(walk, one, opened.textDepth);
+    const inner = openObject(found, one, opened.textDepth);
     if (inner === null) {
-      if (isList || scalarText(one) === null || typeof one === 'string') walk.odd.add('payment');
+      if (isList || scalarText(one) === null || typeof one === 'string') found.odd.add('payment');
     } else if (isList || Object.keys(inner.object).some((name) => PAYMENTS_OWN.has(name))) {
-      visit(walk, inner, 'payment', 0);
+      visit(found, inner, 'payment', 0);
     }
   }
 }
@@ -169,17 +164,17 @@ function isPayload(role: Role): boolean {
 }
 
 /** The object at a place: given directly, as JSON text, or as the only element of a list. */
-function unwrap(walk: Walk, value: unknown, textDepth: number): Opened | null {
-  const opened = openText(walk, value, textDepth);
+function unwrap(found: FoundPlaces, value: unknown, textDepth: number): Opened | null {
+  const opened = openText(found, value, textDepth);
   if (!Array.isArray(opened.value)) return objectIn(opened);
   const { length } = opened.value;
-  if (length > 1) walk.listOf = Math.max(length, walk.listOf ?? 0);
-  return length === 1 ? openObject(walk, opened.value[0], opened.textDepth) : null;
+  if (length > 1) found.listOf = Math.max(length, found.listOf ?? 0);
+  return length === 1 ? openObject(found, opened.value[0], opened.textDepth) : null;
 }
 
 /** An object given directly or as JSON text; null for anything else. */
-function openObject(walk: Walk, value: unknown, before: number): Opened | null {
-  return objectIn(openText(walk, value, before));
+function openObject(found: FoundPlaces, value: unknown, before: number): Opened | null {
+  return objectIn(openText(found, value, before));
 }
 
 function objectIn({ value, textDepth }: OpenedText): Opened | null {
@@ -188,12 +183,12 @@ function objectIn({ value, textDepth }: OpenedText): Opened | null {
 }
 
 /** Opens text that may be JSON; returns anything else unchanged. */
-function openText(walk: Walk, given: unknown, before: number): OpenedText {
+function openText(found: FoundPlaces, given: unknown, before: number): OpenedText {
   let value = given;
   let textDepth = before;
-  while (typeof value === 'string' && walk.texts !== 'closed' && textDepth < TEXT_DEPTH_MAX) {
+  while (typeof value === 'string' && found.texts !== 'closed' && textDepth < TEXT_DEPTH_MAX) {
     if (!/^\s*["[{]/.test(value)) break;
-    const parsed = parseText(value, { exact: walk.texts === 'exactly' });
+    const parsed = parseText(value, { exact: found.texts === 'exactly' });
     if (parsed === undefined) break;
     value = parsed;
     textDepth++;
@@ -201,17 +196,17 @@ function openText(walk: Walk, given: unknown, before: number): OpenedText {
   return { value, textDepth };
 }
 
-function note(walk: Walk, { role, part }: Slot, name: string, value: unknown): void {
+function note(found: FoundPlaces, { role, part }: Slot, name: string, value: unknown): void {
   if (part !== null) {
-    const known = walk.values[part];
-    if (known === undefined) walk.values[part] = [value];
+    const known = found.values[part];
+    if (known === undefined) found.values[part] = [value];
     else known.push(value);
-  } else if (role === 'payment' || role === 'quote') walk.odd.add(role);
+  } else if (role === 'payment' || role === 'quote') found.odd.add(role);
   else if (role === 'payload') {
-    if (isClosed(name, value)) walk.odd.add(role);
+    if (isClosed(name, value)) found.odd.add(role);
   }
   // A link given as text is not odd: it may be the link's address.
-  else if (role === 'link' && typeof value !== 'string') walk.odd.add(role);
+  else if (role === 'link' && typeof value !== 'string') found.odd.add(role);
 }
 
 /** Whether text in the place of a payload may hide one: it could not be opened, and is no mere name. */
@@ -229,38 +224,23 @@ function spellings(name: string): string[] {
 
 const LINKS_OWN_SPELLED = new Set(LINKS_OWN.flatMap(spellings));
 
-type Slots = Readonly<Record<Role, ReadonlyMap<string, Slot>>>;
+/** What each name means, by the role of the object that has it. Every envelope is a payload too. */
+const SLOTS: Readonly<Record<Role, ReadonlyMap<string, Slot>>> = {
+  envelope: slotsOf('envelope', 'payload'),
+  payload: slotsOf('payload'),
+  link: slotsOf('link'),
+  payment: slotsOf('payment'),
+  quote: slotsOf('quote'),
+  customer: slotsOf('customer'),
+};
 
-/** The table by role and spelling, for the walk. */
-const SLOTS = slotsByRole([...VALUE_PLACES, ...DETAIL_PLACES]);
-/** Without values that are only shown: each delivery is walked once more for its envelope alone. */
-const ENVELOPE_SLOTS = slotsByRole(VALUE_PLACES);
-
-/** Names in a payment by which it differs from a count of payments. */
-const PAYMENTS_OWN: ReadonlySet<string> = new Set(
-  [...OBJECT_PLACES.filter(({ role }) => role === 'quote'), ...VALUE_PLACES]
-    .filter(({ in: holders }) => (holders as readonly Role[]).includes('payment'))
-    .flatMap(({ names }) => names.flatMap(spellings)),
-);
-
-function slotsByRole(places: readonly ValuePlace[]): Slots {
-  return {
-    envelope: slotsOf(['envelope', 'payload'], places),
-    payload: slotsOf(['payload'], places),
-    link: slotsOf(['link'], places),
-    payment: slotsOf(['payment'], places),
-    quote: slotsOf(['quote'], places),
-    customer: slotsOf(['customer'], places),
-  };
-}
-
-function slotsOf(roles: readonly Role[], places: readonly ValuePlace[]): Map<string, Slot> {
+function slotsOf(...roles: Role[]): Map<string, Slot> {
   const slots = new Map<string, Slot>();
   const isIn = (place: Place) => place.in.some((role) => roles.includes(role));
   for (const place of OBJECT_PLACES.filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) slots.set(name, { role: place.role, part: null });
   }
-  for (const place of places.filter(isIn)) {
+  for (const place of VALUE_PLACES.filter(isIn)) {
     for (const name of place.names.flatMap(spellings)) {
       slots.set(name, { role: slots.get(name)?.role ?? null, part: place.part });
     }

@@ -1,8 +1,14 @@
-import { type Authority, bareFact, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import {
+  type Authority,
+  bareFact,
+  type EventContent,
+  type FactKind,
+  MONEY_CAME,
+  type PaymentFact,
+} from '../domain/fact.ts';
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
-import type { EventContent } from './events.ts';
 import { readListedDetails } from './payment_details.ts';
 import type { LinkSeen } from './service.ts';
 import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
@@ -31,8 +37,6 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   return {
     linkIds: [id],
     facts: [...state.facts, ...linkFacts(read.value, state, authority)],
-    // A reading is the answer already. Asking again would return the same.
-    unsure: false,
     notUnderstood: null,
     linkChanged: false,
     linkStatus: null,

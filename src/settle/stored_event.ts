@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { EventContent } from '../domain/fact.ts';
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
-import { deliveryMac, type EventContent, readEvent } from '../paylink/events.ts';
+import { deliveryMac, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent, SettleJob } from '../store/verbs/inbox.ts';

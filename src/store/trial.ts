@@ -189,7 +189,6 @@ function inputsAt(nowMs: number, newId: () => string) {
     job: {
       linkIds: [],
       facts: [{ ...fact, quoteMoney: null, reference: null }],
-      unsure: false,
       linkChanged: false,
       linkStatus: null,
       notUnderstood: null,

@@ -48,9 +48,9 @@ describe('settled with the sandbox, for every reading of what the spec leaves op
             body: Buffer.from(body),
             credentials: { secret },
           });
-          const { facts, linkIds, unsure } = readEvent(parseBodyExactly(Buffer.from(body)));
-          expect([signature, envelope, typeName, verified.ok, unsure, linkIds, facts]).toMatchObject([
-            ...[signature, envelope, typeName, true, false, ['pl_1']],
+          const { facts, linkIds, notUnderstood } = readEvent(parseBodyExactly(Buffer.from(body)));
+          expect([signature, envelope, typeName, verified.ok, notUnderstood, linkIds, facts]).toMatchObject([
+            ...[signature, envelope, typeName, true, null, ['pl_1']],
             [{ kind: 'completed', paymentId: 'pay_1', linkMoney: envelope === 'ids' ? null : { amount: '100' } }],
           ]);
         }

@@ -16,7 +16,7 @@ const SENT: readonly Shape[] = [
   'data',
   'ids alone',
   'two types',
-  'an unknown type',
+  'an unknown type under type',
   'another link',
   'XML',
   'no news: payment_link.created',
@@ -193,7 +193,7 @@ describe('a delivery of any shape, if the API can be asked, under the header nam
 
   const asks = ({ ends: { is } }: Shape) => is !== 'paid' && is !== 'understood';
   /** Of one that must be asked about the service says that less was paid. */
-  const isLess = (at: number) => SENT[at]?.name === 'an unknown type';
+  const isLess = (at: number) => SENT[at]?.name === 'an unknown type under type';
   let ended: Ended[] = [];
 
   beforeAll(async () => {

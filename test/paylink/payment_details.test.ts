@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { EventContent } from '../../src/domain/fact.ts';
 import { NO_DETAILS, type SaidDetails } from '../../src/domain/payment_details.ts';
 import { parseBodyExactly } from '../../src/json.ts';
-import { type EventContent, readEvent } from '../../src/paylink/events.ts';
+import { readEvent } from '../../src/paylink/events.ts';
 import { readReading } from '../../src/paylink/reading.ts';
 import { times } from '../support/timing.ts';
 import { LINK_DETAILS } from './peer.ts';
@@ -201,7 +202,7 @@ describe('details of an event', () => {
   it('make no payment of a count of payments', () => {
     const payments = { total: 0, createdAt: PAYMENT.createdAt, customer: PAYMENT.customer, installments: 1 };
     const { data, ...envelope } = event(undefined, { paymentStatus: 'NOT_STARTED', payments });
-    expect(eventOf({ ...envelope, data })).toMatchObject({ facts: [], unsure: false, details: [] });
+    expect(eventOf({ ...envelope, data })).toMatchObject({ facts: [], notUnderstood: null, details: [] });
   });
 
   it('are none of an event that is not understood', () => {

@@ -36,7 +36,6 @@ describe('a reading: its facts', () => {
           reference: 'order-1',
         },
       ],
-      unsure: false,
       linkChanged: false,
       linkStatus: null,
       notUnderstood: null,
@@ -335,7 +334,7 @@ describe('a reading: of anything', () => {
     const moneyCame = kinds.some((kind) => SAID.indexOf(kind) < 3);
     expect(kinds.includes('unpaid')).toBe(!moneyCame && !kinds.includes('unclear'));
     expect(reading.facts.every(({ authority }) => JSON.stringify(authority) === JSON.stringify(AUTHORITY))).toBe(true);
-    expect(reading).toMatchObject({ unsure: false, linkChanged: false });
+    expect(reading).toMatchObject({ notUnderstood: null, linkChanged: false });
     expect(reading.linkIds).toEqual([reading.link.id]);
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { SettlementPolicy } from '../../src/domain/decision.ts';
+import { saysTooLittle } from '../../src/domain/fact.ts';
 import { parseBodyExactly } from '../../src/json.ts';
 import { readEvent } from '../../src/paylink/events.ts';
 import { API, anOrder, NO_API, step } from '../support/orders.ts';
@@ -11,11 +12,13 @@ const ABOUT = { reference: 'order-1', linkId: 'pl_1' };
 function endOf({ body }: Shape, policy: SettlementPolicy): { end: object; asks: boolean } {
   const parsed = parseBodyExactly(Buffer.from(body(ABOUT)));
   if (parsed === undefined) return { end: { is: 'unread', why: 'not readable JSON' }, asks: true };
-  const { linkIds, facts, unsure, notUnderstood, linkChanged } = readEvent(parsed);
+  const said = readEvent(parsed);
+  const { linkIds, facts, notUnderstood, linkChanged } = said;
   if (linkIds.some((id) => id !== ABOUT.linkId)) return { end: { is: 'attention', kind: 'link_mismatch' }, asks: true };
-  if (notUnderstood !== null) return { end: { is: 'unread', why: notUnderstood }, asks: unsure };
+  if (notUnderstood !== null) expect(facts).toEqual([]);
+  if (notUnderstood !== null) return { end: { is: 'unread', why: notUnderstood }, asks: saysTooLittle(said) };
   let order = anOrder({ reference: ABOUT.reference });
-  let asks = unsure || linkChanged;
+  let asks = saysTooLittle(said) || linkChanged;
   for (const fact of facts) {
     const { made, order: after } = step(order, fact, policy);
     asks ||= made.effects.some((effect) => effect.do === 'check');

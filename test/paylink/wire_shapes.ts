@@ -101,10 +101,12 @@ const types: Shape[] = [
   shape('type in capitals', (a) => ({ ...eventOf(a), type: TYPE.toUpperCase() })),
   shape('one type at two places', (a) => ({ ...eventOf(a), event: TYPE })),
   shape('two types', (a) => ({ ...eventOf(a), event: 'webhook' }), HELD),
-  shape('an unknown type', (a) => ({ ...eventOf(a), type: 'payment.captured' }), {
-    is: 'unread',
-    why: /its type payment\.captured/,
-  }),
+  ...['type', 'event', 'eventType', 'event_type', 'kind'].map((name) =>
+    shape(`an unknown type under ${name}`, (a) => ({ id: 'e', [name]: 'payment.captured', data: saidOf(a) }), {
+      is: 'unread',
+      why: /its type payment\.captured/,
+    }),
+  ),
   shape('a type that is an object', (a) => ({ ...eventOf(a), type: { name: TYPE } }), {
     is: 'unread',
     why: /its type/,

@@ -1,6 +1,5 @@
 import type { SettlementPolicy } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
-import type { SaidDetails } from '../../domain/payment_details.ts';
+import type { EventContent } from '../../domain/fact.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -18,26 +17,14 @@ export type ClaimedEvent = ClaimRef &
     reading: number | null;
   };
 
-export type SettleJob = ClaimRef & {
-  linkIds: readonly string[];
-  facts: readonly PaymentFact[];
-  /** Whether the event says too little, so that settled should ask the API. */
-  unsure: boolean;
-  /** Whether the event says that the link's status changed: a reason to ask the API, not to doubt the event. */
-  linkChanged: boolean;
-  /** The link's status, if the event names it. */
-  linkStatus: string | null;
-  /** Why the event was not understood; null if it was. If settled cannot ask the service, it tells a person. */
-  notUnderstood: string | null;
-  /** What the event says about payments besides status and money. It is stored, and decides nothing. */
-  details: readonly SaidDetails[];
-  /** When the link expires, if the event names it. Stored only if unknown so far. */
-  expiresAtMs: number | null;
-  /** The link as a reading shows it; null for an event. */
-  link: ServiceLink | null;
-  policy: SettlementPolicy;
-  nowMs: number;
-};
+/** What a claimed row says, and how to settle it. */
+export type SettleJob = ClaimRef &
+  EventContent & {
+    /** The link as a reading shows it; null for an event. */
+    link: ServiceLink | null;
+    policy: SettlementPolicy;
+    nowMs: number;
+  };
 
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;

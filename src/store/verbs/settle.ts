@@ -6,7 +6,7 @@ import {
   type Rule,
   type StateChange,
 } from '../../domain/decision.ts';
-import { MONEY_CAME, type PaymentFact } from '../../domain/fact.ts';
+import { MONEY_CAME, type PaymentFact, saysTooLittle } from '../../domain/fact.ts';
 import type { Cause } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
 import { isOpen, type LearnedBy, type Order, type OrderState } from '../../domain/order.ts';
@@ -241,11 +241,11 @@ const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHER
  */
 function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, job: SettleJob): null {
   const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
-  const { linkStatus, expiresAtMs, unsure, linkChanged, nowMs: atMs } = job;
+  const { linkStatus, expiresAtMs, linkChanged, nowMs: atMs } = job;
   const wantsTime = linkExpiresAtMs === null && isOpen(loaded.order.state);
   if (expiresAtMs !== null && wantsTime) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
-  if (unsure) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
+  if (saysTooLittle(job)) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
   else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
   return null;
 }

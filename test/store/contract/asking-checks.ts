@@ -39,7 +39,7 @@ export function checksContract({ shared }: Worlds): void {
       },
       stale: (link) => world.store.recordHint({ ...world.hint(link), receivedAtMs: world.nowMs }),
       unreadable: (link) => world.deliver(link, { readable: false }),
-      not_understood: (link) => settleNow(link, { unsure: true }),
+      not_understood: (link) => settleNow(link, { notUnderstood: 'it says nothing', policy: { asks: 'in-doubt' } }),
       link_mismatch: (link) => settleNow(link, { linkIds: [world.name('other')] }),
       returned: async ({ reference }) => {
         const returnToken = returnTokens.get(reference) as string;
@@ -482,7 +482,7 @@ export function checksContract({ shared }: Worlds): void {
 
       describe('after an event that was not understood', () => {
         const HOUR_MS = 60 * MINUTE_MS;
-        const unread = { unsure: true, notUnderstood: 'it says nothing', policy: { asks: 'in-doubt' } } as const;
+        const unread = { notUnderstood: 'it says nothing', policy: { asks: 'in-doubt' } } as const;
         const told = async (link: Link) => {
           const { attention } = await world.timeline(link);
           return attention.map(({ kind, subject, detail }) => [kind, subject === link.reference, detail]);

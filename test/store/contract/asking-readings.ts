@@ -228,7 +228,7 @@ export function readingsContract({ shared }: Worlds): void {
       });
 
       it('that is not understood tells a person, once, until one is understood', async () => {
-        const job = { unsure: true, notUnderstood: 'it says nothing' };
+        const job = { notUnderstood: 'it says nothing' };
         await world.answer(link, [], { job });
         await world.answer(link, [], { job });
         const told = await world.timeline(link);

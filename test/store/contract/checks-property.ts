@@ -165,7 +165,7 @@ class Story {
       const items = [{ id, reference: null, status: 'CANCELLED', money, createdAtMs: null }];
       await store.compareListed({ items, toleranceMs: 0, nowMs });
     } else if (reason === 'link_changed') await this.#settle({ linkChanged: true });
-    else if (reason === 'not_understood') await this.#settle({ unsure: true });
+    else if (reason === 'not_understood') await this.#settle({ notUnderstood: 'it says nothing' });
     else if (reason === 'rejected') await this.#world.reject(this.#link);
     else if (reason === 'stale') await store.recordHint(this.#world.hint(this.#link));
     else {

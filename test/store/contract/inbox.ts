@@ -143,7 +143,10 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       await world.forgetChecks();
       await world.settle(link, []);
       expect(await world.check(link)).toBeNull();
-      await world.settle(link, [], { unsure: true });
+      await world.settle(link, [], { notUnderstood: 'it says nothing' });
+      expect(await world.check(link)).toBe('not_understood');
+      await world.forgetChecks();
+      await world.settle(link, [said('unclear')]);
       expect(await world.check(link)).toBe('not_understood');
     });
 
@@ -151,7 +154,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       await world.forgetChecks();
       await world.settle(link, [], { linkChanged: true });
       expect(await world.check(link)).toBe('link_changed');
-      await world.settle(link, [], { unsure: true, linkChanged: true });
+      await world.settle(link, [], { notUnderstood: 'it says nothing', linkChanged: true });
       expect(await world.check(link)).toBe('not_understood');
       await world.settle(link, [], { linkChanged: true });
       expect(await world.check(link)).toBe('not_understood');
@@ -183,7 +186,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     });
 
     describe('an event that is not understood', () => {
-      const unread = { unsure: true, notUnderstood: 'it says nothing' };
+      const unread = { notUnderstood: 'it says nothing' };
       const inDoubt = { asks: 'in-doubt' as const };
       const matters = async (known = link) =>
         (await world.timeline(known)).attention.map(({ kind, count }) => [kind, count]);
@@ -217,7 +220,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
 
       it.each([
         ['the service can be asked', { ...unread, policy: inDoubt }],
-        ['it is understood, and says less than settled needs', { unsure: true }],
+        ['it is understood, and says less than settled needs', { facts: [said('unclear')], policy: inDoubt }],
       ])('is not told if %s', async (_why, over) => {
         await world.store.settle(world.job(await world.claimNew(link), over));
         expect(await matters()).toEqual([]);

@@ -165,7 +165,6 @@ export class World {
       attempt,
       linkIds: [],
       facts: [],
-      unsure: false,
       linkChanged: false,
       linkStatus: null,
       notUnderstood: null,
