@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { rolesOf } from '../domain/access.ts';
-import type { ProblemCode } from '../http/problem.ts';
+import { PROBLEM_MEANINGS, type ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
 import { ROLE_WORDS } from './access.ts';
 import { type JsonSchema, type SchemaWriter, sampleOf, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
-import { PROBLEM_WORDS, problemSchema } from './problem.ts';
+import { problemSchema } from './problem.ts';
 import { GROUPS, orderPath, type Problems, type Route } from './route.ts';
 
 /** An OpenAPI 3.1 document, as far as ours goes. */
@@ -145,10 +145,7 @@ function problemsByRule({ method, path, allowed, operation }: Route): Problems {
 }
 
 function problemResponse(schema: JsonSchema, status: number, codes: readonly ProblemCode[]): ApiResponse {
-  const lines = codes.map((code) => {
-    const { meaning, remedy } = PROBLEM_WORDS[code];
-    return `- \`${code}\`: ${meaning}. What to do: ${remedy}.`;
-  });
+  const lines = codes.map((code) => `- \`${code}\`: ${PROBLEM_MEANINGS[code]}.`);
   const properties = { title: { enum: codes }, status: { const: status } };
   return {
     description: lines.join('\n'),
