@@ -428,7 +428,7 @@ export type Operations = {
         currency?: string;
         /** More for the customer to read. */
         description?: string;
-        /** When the link expires: within a year, else 422. */
+        /** Within a year, else 422. */
         expiresAt?: string;
         /**
          * Handed to the service as it is: at most 8192 bytes and 8 levels, its numbers such as JavaScript can
@@ -466,25 +466,22 @@ export type Operations = {
         limit?: number;
         /** The `nextCursor` of the page before, unchanged. */
         cursor?: string;
-        /** `true`: the answer also has `count`, the number of rows that match the filters. */
+        /** `true`: also answer `count`, how many rows match. */
         count?: 'true' | 'false';
         /**
-         * A reference or its beginning; the id or the address of a link; the id of a payment that was counted
-         * or reported as paid, of an event or of a notice; the number of an event; words of the reference, the
-         * title and the customer whom the shop named, or their beginnings of at least 3 characters; a
-         * customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of
-         * the name; or an amount that the order asks, or that was captured, reported without being counted, or
-         * paid in all, like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything
-         * that it may be.
+         * A reference or its beginning; the id or the address of a link; the id of a payment, an event or a
+         * notice; words of the reference, the title and the customer, or their first 3 letters or more; a
+         * customer's e-mail address or name; or an amount, like `150`, `150,00`, `R$ 150,00` or `BRL 150`.
+         * settled looks for all that it may be: see docs/api.md.
          */
         q?: string;
         /** Only those in this state, or in one of several with commas between. */
         state?: string | Array<string>;
         /** Only those with this flag. */
         flag?: Flag;
-        /** `true`: only orders whose balance is more than their amount, in their currency. */
+        /** `true`: only those whose balance is more than their amount. */
         overpaid?: 'true';
-        /** Only those that an open matter of this kind is about; `hold`: those with an open hold. */
+        /** Only those with an open matter of this kind, or `hold`. */
         attention?: 'hold' | AttentionKind;
         /** Only those with an open hold for this reason. */
         hold?: HoldReason;
@@ -549,22 +546,19 @@ export type Operations = {
     given: {
       query?: {
         /**
-         * A reference or its beginning; the id or the address of a link; the id of a payment that was counted
-         * or reported as paid, of an event or of a notice; the number of an event; words of the reference, the
-         * title and the customer whom the shop named, or their beginnings of at least 3 characters; a
-         * customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of
-         * the name; or an amount that the order asks, or that was captured, reported without being counted, or
-         * paid in all, like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything
-         * that it may be.
+         * A reference or its beginning; the id or the address of a link; the id of a payment, an event or a
+         * notice; words of the reference, the title and the customer, or their first 3 letters or more; a
+         * customer's e-mail address or name; or an amount, like `150`, `150,00`, `R$ 150,00` or `BRL 150`.
+         * settled looks for all that it may be: see docs/api.md.
          */
         q?: string;
         /** Only those in this state, or in one of several with commas between. */
         state?: string | Array<string>;
         /** Only those with this flag. */
         flag?: Flag;
-        /** `true`: only orders whose balance is more than their amount, in their currency. */
+        /** `true`: only those whose balance is more than their amount. */
         overpaid?: 'true';
-        /** Only those that an open matter of this kind is about; `hold`: those with an open hold. */
+        /** Only those with an open matter of this kind, or `hold`. */
         attention?: 'hold' | AttentionKind;
         /** Only those with an open hold for this reason. */
         hold?: HoldReason;
@@ -582,7 +576,7 @@ export type Operations = {
         amountTo?: string;
         /** Only those that ask in this currency. */
         currency?: string;
-        /** `true`: the file begins with a byte order mark, as Excel needs it for letters like ã. */
+        /** `true`: a byte order mark first, as Excel needs it for ã. */
         bom?: 'true' | 'false';
       };
     };
@@ -610,7 +604,7 @@ export type Operations = {
       order: Order;
       /** A few sentences: whether the order is paid, and why or why not. */
       answer: string;
-      /** What settled knows about the order, in order of time: of each kind, at most the newest 500. */
+      /** In order of time: of each kind, at most the newest 500. */
       entries: Array<TimelineEntry>;
       /** What settled does from here on, and what a person should do. */
       next: Array<string>;
@@ -717,10 +711,7 @@ export type AttentionKind =
 /** Only if it was asked for. */
 export type Count = {
   n: number;
-  /**
-   * True if there are more than `n`; if `n` is below 1 000, settled did not look at all rows, and there
-   * may be.
-   */
+  /** Whether there are more. */
   isMore: boolean;
 };
 
@@ -759,7 +750,7 @@ export type Link = {
 
 /** An order, its open matters and holds. */
 export type ListedOrder = Order & {
-  /** The kinds of its open matters, except holds. */
+  /** Of its open matters. */
   attention: Array<AttentionKind>;
 };
 
@@ -886,7 +877,7 @@ export type Payment = {
   installments: number | null;
   /** The total with interest in BRL that the service names. */
   totalBRL: string | null;
-  /** Who paid, as the service says. */
+  /** Who paid, as the service says; null after `SETTLED_KEEP_BODIES`. */
   customer: {
     /** Null if it was not said. */
     name: string | null;

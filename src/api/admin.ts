@@ -32,17 +32,13 @@ const stats = z
     matters: z.array(group).describe('What needs attention, grouped as in `/v1/attention`.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
     checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
-    checksLagSeconds: seconds(CHECK_CLASSES).describe(
-      "How long the oldest check has been due, by class; scheduled ones are the janitor's.",
-    ),
+    checksLagSeconds: seconds(CHECK_CLASSES).describe('How long the oldest check has been due, by class.'),
     openings: each(OPENING_STATUSES).describe('Links that settled is opening, by status.'),
     drift: count.describe('Differences found between the service and settled.'),
     api: z.strictObject({ slots, slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
     rejections: count.describe('Deliveries that settled rejected as not authentic.'),
     lagSeconds: z.number().min(0).describe('How long the oldest due event has waited.'),
-    noticesLagSeconds: z
-      .nullable(z.number().min(0))
-      .describe('How long the oldest undelivered notice is overdue; null if the shop has no callback.'),
+    noticesLagSeconds: z.number().min(0).nullable().describe('The same of notices; null without a callback.'),
     feedPosition: count.describe('Of the newest notice in the feed.'),
   })
   .meta({ id: 'Stats' });
@@ -185,10 +181,8 @@ export type RotationDocument = z.infer<typeof rotation>;
 export const rotateKey = operation({
   summary: 'Change the secrets key, while settled keeps running',
   description:
-    'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. If it ' +
-    'comes from `SETTLED_SECRETS_KEY`, start settled with the new key there and the previous one in ' +
-    '`SETTLED_SECRETS_KEY_PREVIOUS`. The answer comes when the new key encrypts every secret; requests that come ' +
-    'meanwhile get the same answer.',
+    'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. The ' +
+    'answer comes when the new key encrypts every secret; requests that come meanwhile get the same answer.',
   answers: ok('The key `keyId` encrypts all secrets.', { rotation }),
   problems: { 409: ['key_not_ours_to_change'] },
   answer: async (options, { by }) => {

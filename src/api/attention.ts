@@ -37,15 +37,8 @@ const sum = z
   .strictObject({
     currency: field.statedCurrency,
     asked: field.amount.describe('What the orders ask for in this currency.'),
-    balance: field.amount
-      .nullable()
-      .describe(
-        'What was captured on them, less what went back. Money of a held order that is more than it asks for is left out, ' +
-          'and so is what is not readable. Null if none of it is readable.',
-      ),
-    reported: field.amount.describe(
-      'What webhooks reported for orders that are held as `unconfirmed`. The service did not confirm it, so no balance has it.',
-    ),
+    balance: field.amount.nullable().describe('Captured, less what went back. Null if none is readable.'),
+    reported: field.amount.describe('What webhooks reported for orders held as `unconfirmed`; no balance has it.'),
   })
   .meta({ id: 'MatterSum' });
 
@@ -54,21 +47,15 @@ const money = z
     orders: field.count.describe('Orders whose money needs attention, each counted once.'),
     withBalance: field.count.describe('Those of them that have a balance in any currency.'),
     sums: z.array(sum),
-    isWhole: z
-      .boolean()
-      .describe('False if there are more than 10 000 such matters. Then `orders` and `sums` cover 10 000 of them.'),
-    hasMisread: z
-      .boolean()
-      .describe('Whether `sums` leave out money of held orders that is more than they ask for: it cannot be right.'),
+    isWhole: z.boolean().describe('False if there are more than 10 000 of them: the sums then cover 10 000.'),
+    hasMisread: z.boolean().describe('Whether `sums` leave out money of held orders that cannot be right.'),
     hasUnreadable: z.boolean().describe('Whether `sums` leave out captured money that settled cannot read.'),
   })
   .describe('The matters of the concern `money`.');
 
 const summary = z
   .strictObject({
-    sentence: z
-      .string()
-      .describe('The answer for a person. "Nothing needs attention." alone: nothing is known to be wrong.'),
+    sentence: z.string().describe('For a person. "Nothing needs attention." alone: nothing is known to be wrong.'),
     matters: field.count.describe('Matters that match the filters.'),
     oldestAt: field.timeOrNull,
     money,
@@ -86,9 +73,7 @@ const group = field.component('MatterGroup', 'Matters of one kind and, for holds
 });
 
 const matter = field.component('Matter', 'Something that needs attention.', {
-  id: field.rowId
-    .nullable()
-    .describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold, which ends when a person decides.'),
+  id: field.rowId.nullable().describe('Ends it: `POST /v1/attention/{id}/end`. Null for a hold: a person decides.'),
   kind,
   reason,
   concern,

@@ -54,14 +54,9 @@ const run = field.component('BulkRun', 'Work on all rows that matched a filter w
   reason: z.string().nullable(),
   by: z.string().nullable().describe('Who started it; null for the shop.'),
   status: z.enum(['running', 'done', 'cancelled']),
-  detail: z
-    .enum(['token_ended'])
-    .nullable()
-    .describe('`token_ended`: settled cancelled it, because the token that started it was revoked or has expired.'),
+  detail: z.enum(['token_ended']).nullable().describe('The token that started it ended, so settled cancelled it.'),
   total: field.count.describe('Rows, listed when the work started. Rows that match the filter later are not touched.'),
-  isMore: z
-    .boolean()
-    .describe(`Whether the filter let more than ${ROWS_MAX} rows through: start again for the others.`),
+  isMore: z.boolean().describe(`Whether more than ${ROWS_MAX} rows matched: start again for the others.`),
   done: field.count.describe('Processed rows: changed, skipped or failed.'),
   changed: field.count,
   skipped: field.count.describe('Rows for which there was nothing left to do.'),

@@ -50,10 +50,7 @@ function line(cells: readonly Cell[]): string {
 const BYTE_ORDER_MARK = '\ufeff';
 
 const byteOrderMark = {
-  bom: z
-    .enum(['true', 'false'])
-    .optional()
-    .describe('`true`: the file begins with a byte order mark, as Excel needs it for letters like ã.'),
+  bom: z.enum(['true', 'false']).optional().describe('`true`: a byte order mark first, as Excel needs it for ã.'),
 };
 
 type Table<Row, Shown> = {

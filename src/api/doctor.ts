@@ -27,13 +27,7 @@ export const doctor = operation({
   }),
   answersWithoutStore: true,
   query: z.strictObject({
-    probe: z
-      .enum(['true', 'false'])
-      .default('true')
-      .describe(
-        '`false`: leaves out the checks that send requests to the public address and to the service. The count of ' +
-          'secrets that cannot be decrypted may then be up to a minute old.',
-      ),
+    probe: z.enum(['true', 'false']).default('true').describe('`false`: leave out the checks that send requests.'),
   }),
   example: { query: 'probe=false' },
   answer: async (options, { query: { probe } }) => {

@@ -49,9 +49,7 @@ const eventWithBody = field.component('EventWithBody', 'An event with its body. 
       contentEncoding: 'base64',
     }),
   bodyText: z.string().nullable().describe('The same as text; null if it is not UTF-8, or was dropped.'),
-  bodyDropped: z
-    .boolean()
-    .describe('Whether settled dropped the bytes, because the event is older than SETTLED_KEEP_BODIES.'),
+  bodyDropped: z.boolean().describe('Whether settled dropped the bytes after SETTLED_KEEP_BODIES.'),
 });
 
 export type EventDocument = z.infer<typeof event>;

@@ -30,8 +30,7 @@ const query = z.strictObject({
     .string()
     .optional()
     .describe(
-      'The `cursor` up to which you have read. Without it: from the beginning. `now`: from here on; the answer has no ' +
-        'notices, and the cursor to continue from.',
+      'The `cursor` up to which you have read. Without it: from the beginning. `now`: no notices, and the cursor of the end.',
     ),
   limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
   wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is no notice yet.'),
@@ -53,10 +52,7 @@ export const readFeed = operation({
     'No notice is ever inserted before a cursor that you have, and nothing is left out: keep the `cursor` of the answer in the ' +
     'transaction that does what its notices ask for, and give it back as `after`. Notices of one order come in its order. A ' +
     'page ends before its notices come to more than 1 MiB, with one at least: `more` says whether there are others.\n\n' +
-    'With `wait` it answers when there is something, or after so many seconds with none. A settled that is stopping, or has ' +
-    'many readers that wait, answers at once.\n\n' +
-    'With `after=now` it answers at once, with no notices and the cursor of the end: a shop that begins empty continues from ' +
-    'there, and never reads what happened before.',
+    'If settled is stopping, or many readers wait, it answers at once, whatever `wait` says.',
   query,
   answers: ok('The notices after the cursor, if there are any.', {
     notices: z.array(feedNotice).describe('Oldest first.'),

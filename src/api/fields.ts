@@ -252,7 +252,10 @@ export const page = {
 };
 
 /** Lists come in pages, newest first unless a list says otherwise, each with an opaque cursor of the next page. */
-export const nextCursor = textOrNull('Give it back as `cursor` for the next page; null on the last one.', 'azEyMw');
+export const nextCursor = textOrNull(
+  'Give it back as `cursor` for the next page; null on the last one. A page before it may be short, or empty.',
+  'azEyMw',
+);
 
 export type PageQuery = { limit: number; cursor?: string | undefined };
 

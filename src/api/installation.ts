@@ -28,18 +28,10 @@ const installation = z
       engine: z.enum(['sqlite', 'postgres']),
       server: z.string(),
       name: z.string(),
-      durabilityDeclared: z
-        .string()
-        .nullable()
-        .describe(
-          'Why commits are durable although the server shows fsync as off, as the operator declares; else null.',
-        ),
+      durabilityDeclared: z.string().nullable().describe('What SETTLED_STORE_DURABILITY declares; else null.'),
       id: z.string().describe('The same in all copies of this store, and in no other store.'),
     }),
-    replica: z
-      .string()
-      .nullable()
-      .describe('The name of the process that answers; null if it has the database to itself.'),
+    replica: z.string().nullable().describe('The process that answers; null if it has the database to itself.'),
     replicas: z.array(replica).describe('The oldest first; none if one process has the database to itself.'),
     lapsedLeases: leases.describe('Rows whose lease ended, and that no replica has taken over.'),
     secretsKey: z.strictObject({ id: z.string(), place: z.string() }),

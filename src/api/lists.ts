@@ -12,6 +12,7 @@ import {
   givenMs,
   givenReference,
   givenTime,
+  nextCursor,
   type PageQuery,
   page,
   readKey,
@@ -26,34 +27,19 @@ import { fieldProblem } from './problem.ts';
 /** What the query of every list has. */
 export const listQuery = {
   ...page,
-  count: z
-    .enum(['true', 'false'])
-    .optional()
-    .describe('`true`: the answer also has `count`, the number of rows that match the filters.'),
+  count: z.enum(['true', 'false']).optional().describe('`true`: also answer `count`, how many rows match.'),
 };
 
 export const countDocument = z.strictObject({
   n: z.int().min(0),
-  isMore: z
-    .boolean()
-    .describe(
-      'True if there are more than `n`; if `n` is below 1 000, settled did not look at all rows, and there may be.',
-    ),
+  isMore: z.boolean().describe('Whether there are more. Below 1 000: settled did not look at all rows.'),
 });
 
 export type CountDocument = z.infer<typeof countDocument>;
 
-/** What the answer of every list has beside its rows. A page may be short, or empty, although it is not the last. */
+/** What the answer of every list has beside its rows. */
 export const listAnswer = {
-  nextCursor: z
-    .string()
-    .nullable()
-    .meta({
-      description:
-        'Give it back as `cursor` for the next page; null on the last one. A page may have fewer rows than `limit`, or none, ' +
-        'although it is not the last: settled looks at a bounded number of rows for each.',
-      examples: ['azEyMw'],
-    }),
+  nextCursor,
   count: countDocument.optional().meta({ id: 'Count', description: 'Only if it was asked for. Exact up to 1 000.' }),
 };
 
@@ -63,8 +49,8 @@ type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };
 export async function readList<Row>(query: ListQuery, list: (page: RowPage) => Promise<Listed<Row>>) {
   const after = readPlace(query, readKeyPlace);
   const { rows, next, count: counted } = await list({ limit: query.limit, after, isCounted: query.count === 'true' });
-  const nextCursor = next === null ? null : writeCursor(`k${next}`);
-  return { rows, more: { nextCursor, ...(counted === null ? {} : { count: counted }) } };
+  const more = next === null ? null : writeCursor(`k${next}`);
+  return { rows, more: { nextCursor: more, ...(counted === null ? {} : { count: counted }) } };
 }
 
 /** Reads a page of rows that are read by their keys alone, and the cursor of the next one. */
@@ -88,10 +74,7 @@ const status = z.enum(ROW_STATUSES).optional().describe('Only those with this st
 
 /** What a list of events can be narrowed to. */
 export const eventFilters = {
-  kind: z
-    .enum(['event', 'reading'])
-    .optional()
-    .describe('`event`: only what the service delivered; `reading`: only what its API answered.'),
+  kind: z.enum(['event', 'reading']).optional().describe('`event`: what came by webhook; `reading`: an API answer.'),
   status,
   type: text(128).optional().describe('Only those of this type, as the service names it.'),
   outcome: z.enum(OUTCOMES).optional().describe('Only those with this outcome.'),
@@ -147,24 +130,15 @@ export const orderFilters = {
     .optional()
     .meta({
       description:
-        'A reference or its beginning; the id or the address of a link; the id of a payment that was counted or reported as paid, of an event or of a notice; the number ' +
-        'of an event; words of the reference, the title and the customer whom the shop named, or their beginnings of at least ' +
-        "3 characters; a customer's e-mail address or name, or its beginning, and of the newest 65 536 orders a later word of " +
-        'the name; or an amount that the order asks, or that was captured, reported without being counted, or paid in all, ' +
-        'like `150`, `150.00`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for everything that it may be. If more than 2 000 references begin with it, or more orders have its words, they are listed ' +
-        'only if nothing else has exactly this name.',
+        'A reference or its beginning; the id or the address of a link; the id of a payment, an event or a notice; words of ' +
+        "the reference, the title and the customer, or their first 3 letters or more; a customer's e-mail address or name; or " +
+        'an amount, like `150`, `150,00`, `R$ 150,00` or `BRL 150`. settled looks for all that it may be: see docs/api.md.',
       examples: ['order-8001'],
     }),
   state: states.optional(),
   flag: z.enum(FLAGS).optional().describe('Only those with this flag.'),
-  overpaid: z
-    .enum(['true'])
-    .optional()
-    .describe('`true`: only orders whose balance is more than their amount, in their currency.'),
-  attention: z
-    .enum(MATTER_KINDS)
-    .optional()
-    .describe('Only those that an open matter of this kind is about; `hold`: those with an open hold.'),
+  overpaid: z.enum(['true']).optional().describe('`true`: only those whose balance is more than their amount.'),
+  attention: z.enum(MATTER_KINDS).optional().describe('Only those with an open matter of this kind, or `hold`.'),
   hold: z.enum(HOLD_REASONS).optional().describe('Only those with an open hold for this reason.'),
   since: givenTime.optional().describe('Only those created since then.'),
   until: givenTime.optional().describe('Only those created until then.'),

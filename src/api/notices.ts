@@ -65,17 +65,13 @@ const summary = {
   type,
   version,
   status: field.rowStatus,
-  superseded: z
-    .boolean()
-    .describe(
-      'Of a dead one: the shop took a later notice about money, so that this one, which only informs, is needless.',
-    ),
+  superseded: z.boolean().describe('Of a dead one that needs no attention: the shop took later news about money.'),
   attempt: field.count.describe('How often settled has tried to send it.'),
   fault: field.fault.nullable(),
   answer: shopAnswer.describe('What the shop answered last.'),
   createdAt: field.time,
   dueAt: field.timeOrNull.describe(
-    'When settled tries it next; null while another one of its order has its turn, at the end, and if the shop has no callback.',
+    'The next attempt; null if another has its turn, at the end, or without a callback.',
   ),
   endedAt: field.timeOrNull,
 };

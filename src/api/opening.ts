@@ -40,9 +40,7 @@ const content = z.strictObject({
   title: field.text(255).meta({ description: 'What the customer reads.', examples: ['A chair'] }),
   ...field.money,
   description: lines.optional().describe('More for the customer to read.'),
-  expiresAt: field.givenTime
-    .optional()
-    .describe('When the link expires: within a year, else 422. Without it: after `SETTLED_LINK_LIFETIME`.'),
+  expiresAt: field.givenTime.optional().describe('Within a year, else 422. Default: `SETTLED_LINK_LIFETIME` from now.'),
   metadata: field.metadata.optional(),
   callbackUrl: webAddress.optional(),
   customer: field.givenCustomer,

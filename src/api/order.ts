@@ -67,11 +67,7 @@ const payment = field.component('Payment', 'A payment that was counted for an or
     'The total with interest in BRL that the service names. It counts for nothing; what was paid is `amount`, or `customerPaid`.',
     '112.40',
   ),
-  customer: customer
-    .nullable()
-    .describe(
-      'Who paid, as the service says. Dropped after `SETTLED_KEEP_BODIES`: null from then on, here and in notices that were taken.',
-    ),
+  customer: customer.nullable().describe('Who paid, as the service says; null after `SETTLED_KEEP_BODIES`.'),
   createdAt: field.timeOrNull.describe('When the customer began to pay.'),
   completedAt: field.timeOrNull.describe('When the service completed it. `paidAt` is when settled learned of it.'),
   availableAt: field.timeOrNull.describe('When the merchant can use the money.'),
@@ -162,9 +158,7 @@ export const order = z
 
 export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
   ...order.shape,
-  attention: z
-    .array(names('AttentionKind', ATTENTION_KINDS, words.attention))
-    .describe('The kinds of its open matters, except holds.'),
+  attention: z.array(names('AttentionKind', ATTENTION_KINDS, words.attention)).describe('Of its open matters.'),
 });
 
 export type ListedOrderDocument = z.infer<typeof listedOrder>;

@@ -18,10 +18,7 @@ export const readyz: Operation = {
   answers: {
     200: answer('It should.', {
       ready: z.literal(true),
-      troubles: z
-        .array(z.string())
-        .optional()
-        .describe('What a person should know although deliveries can be taken: absent if there is nothing.'),
+      troubles: z.array(z.string()).optional().describe('What a person should know; absent if there is nothing.'),
     }),
     503: answer('It should not: its store cannot be written, or it is stopping.', {
       ready: z.literal(false),

@@ -34,9 +34,7 @@ const rejection = field.component(
     reference: field.reference,
     reason: names('RejectionReason', KEPT_REASONS, words.rejection),
     count: field.count.describe('The number of deliveries.'),
-    diagnosis: diagnosis
-      .nullable()
-      .describe('The diagnosis of the last delivery that settled examined. Of many deliveries, it examines only some.'),
+    diagnosis: diagnosis.nullable().describe('Of the last delivery that settled examined; of many, it examines some.'),
     firstAt: field.time,
     lastAt: field.time,
   },

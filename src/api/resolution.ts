@@ -38,9 +38,7 @@ export const resolveOrder = operation({
     '`refund_due` until settled learns of the refund. Repeating the same decision changes nothing. With `dryRun`, settled ' +
     'decides nothing: `preview` says what the decision would do.',
   body: z.strictObject({
-    decision: z
-      .enum(['accept', 'reject'])
-      .describe('`accept`: the captured money pays the order. `reject`: it is cancelled, and a refund is due.'),
+    decision: z.enum(['accept', 'reject']).describe('`accept`: the order is paid. `reject`: it is cancelled.'),
     reason: field.givenReason.optional().describe('Kept, and shown in the timeline. Required unless `dryRun` is true.'),
     dryRun: z.boolean().default(false).describe('Only say what the decision would do.'),
   }),

@@ -39,9 +39,7 @@ export const showTimeline = operation({
       'A few sentences: whether the order is paid, and why or why not.',
       'Order order-8001 (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook.',
     ),
-    entries: z
-      .array(timelineEntry)
-      .describe('What settled knows about the order, in order of time: of each kind, at most the newest 500.'),
+    entries: z.array(timelineEntry).describe('In order of time: of each kind, at most the newest 500.'),
     next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
     service: z
       .strictObject({
