@@ -4,7 +4,6 @@ import { startOpener } from '../links/opener.ts';
 import { startNotifier } from '../notify/notifier.ts';
 import { openService } from '../paylink/client.ts';
 import { startReconciler } from '../reconcile/reconciler.ts';
-import { noteUnsearchable } from '../reconcile/restored_copy.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
@@ -46,11 +45,12 @@ export function startStages(context: Context) {
 
 /** Logs that the store is a restored copy. If no API is configured, a person must look for the links made since. */
 function announceRestore(context: Context): void {
-  const { restoredFromMs, config, log } = context;
+  const { restoredFromMs, config, log, store, clock } = context;
   if (restoredFromMs === null) return;
   log.warn(restoredSentence(restoredFromMs));
   if (config.apiUrl !== null) return;
-  noteUnsearchable(context, 'no API is configured (SETTLED_API_URL)').catch((fault: unknown) => {
+  const why = 'no API is configured (SETTLED_API_URL)';
+  store.noteNoList({ why, nowMs: clock.nowMs() }).catch((fault: unknown) => {
     log.warn({ fault }, 'links that the restored store may lack could not be noted');
   });
 }

@@ -68,6 +68,9 @@ export type Decision = {
   readonly effects: readonly Effect[];
 };
 
+/** A fact and the decision about it; `order` is the order before. */
+export type Decided = { readonly order: Order; readonly fact: PaymentFact; readonly made: Decision };
+
 /** The state that an order left, and the rule that changed it. */
 export type StateChange = { from: OrderState; rule: Rule };
 

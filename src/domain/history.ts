@@ -1,5 +1,5 @@
 import { statedSum } from './comparison.ts';
-import type { Decision, Effect } from './decision.ts';
+import type { Decided, Effect } from './decision.ts';
 import { MONEY_CAME, type PaymentFact } from './fact.ts';
 import { inSum, isReadable, type LedgerEntry, PAYMENTS_LISTED_MAX, payments, statedWords, sumWords } from './ledger.ts';
 import { amountIn, inMoney } from './money.ts';
@@ -53,34 +53,21 @@ function describeEntry(entry: LedgerEntry): string {
   return `ledger: ${money}, payment ${paymentKey}${assumed}${paid}`;
 }
 
-/** A decision about a fact from a reading, with the order before and after it. */
-export type ReadingDecided = {
-  before: { orderKey: number; order: Order };
-  after: Order;
-  made: Decision;
-  fact: PaymentFact;
-  reading: { reading: number; type: string };
-  nowMs: number;
-};
-
 /**
  * The drift that a reading showed. `rightSide` is `service` if the order followed the reading in all, and `undecided` if
  * a person must find out what is right. Null if service and order agree; a link's expiry is no drift.
+ * @param decided.after the order after the decision
  */
-export function driftOf({ before: { orderKey, order }, after, made, fact, reading, nowMs }: ReadingDecided) {
+export function driftOf({ order, fact, made, after }: Decided & { after: Order }) {
   const raised = made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
   const followed = after.state !== order.state || made.effects.some((effect) => effect.do === 'entry');
   if (!(followed || raised.includes('service_disagrees')) || made.rule === 'expired') return null;
   const isWhole = followed && !raised.includes('amount_mismatch');
   return {
-    orderKey,
-    number: reading.reading,
-    nowMs,
     ours: inWords(order),
     theirs: isWhole ? inWords(after) : saidInWords(order, fact),
     rule: made.rule,
     rightSide: isWhole ? 'service' : 'undecided',
-    learnedBy: reading.type,
   };
 }
 

@@ -1,5 +1,5 @@
 import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from './check_queue.ts';
-import type { Decision, Outcome, SettlementPolicy } from './decision.ts';
+import type { Decision } from './decision.ts';
 import { bareFact, MONEY_CAME, type PaymentFact } from './fact.ts';
 import type { Cause } from './history.ts';
 import type { AttentionKind } from './matter.ts';
@@ -49,39 +49,9 @@ export function whileUnconfirmed(
   };
 }
 
-/** Why a row was not understood (null if it was), and when settled asks the service. */
-type Understood = { notUnderstood: string | null; policy: SettlementPolicy };
-
 /** The fault to store with a row that is done and was not understood; null if it was understood. */
-export function unreadNote({ notUnderstood }: Understood): FaultNote | null {
+export function unreadNote({ notUnderstood }: { notUnderstood: string | null }): FaultNote | null {
   if (notUnderstood === null) return null;
   const message = `${notUnderstood.slice(0, 1).toUpperCase()}${notUnderstood.slice(1)}.`;
   return { code: 'event_not_understood', message };
-}
-
-/**
- * How a row changes the matter that events of its link were not understood. All such events share one matter, whose
- * subject is the order's reference. If there is an API to ask, its answer tells more than a person can find. An
- * understood event says nothing about the others, which may have been about another payment.
- * - `raises`: why it was not understood, to tell a person; null if it raises nothing
- * - `pays`: whether to tell that person that this event made the order paid
- * - `ends`: whether this event is understood, so that the matter ends unless other events wait
- */
-export function unreadMatter(
-  { notUnderstood, policy }: Understood,
-  {
-    outcomeBefore,
-    faultBefore,
-    reading,
-  }: { outcomeBefore: Outcome | null; faultBefore: string | null; reading: number | null },
-  { learnedBy }: { learnedBy: LearnedBy | null },
-): { raises: string | null; pays: boolean; ends: boolean } {
-  if (notUnderstood !== null) {
-    const tells = policy.asks === 'never' || reading !== null;
-    return { raises: tells ? notUnderstood : null, pays: false, ends: false };
-  }
-  // A reading ends this matter with the others that readings end.
-  if (reading !== null) return { raises: null, pays: false, ends: false };
-  const isReplay = outcomeBefore !== null || faultBefore !== null;
-  return { raises: null, pays: learnedBy !== null, ends: isReplay };
 }

@@ -4,7 +4,6 @@ import type { Store } from '../store/contract.ts';
 import type { Compared } from '../store/verbs/sweep.ts';
 import type { Clock } from '../work/clock.ts';
 import { type LoopTurn, startLoop } from '../work/loop.ts';
-import { noteUnsearchable, PAGES_MAX_RESTORED, searchPage } from './restored_copy.ts';
 
 /** From the end of a sweep to the beginning of the next. */
 const SWEEP_EVERY_MS = 600_000;
@@ -14,6 +13,8 @@ const FORBIDDEN_EVERY_MS = 86_400_000;
 const CLOCKS_APART_MS = 600_000;
 /** A sweep sees the newest 1 000 links. Older ones are left to their schedule. */
 const PAGES_MAX = 50;
+/** No schedule covers the links that a restored store lacks, so the search for them takes about four hours of the budget. */
+const PAGES_MAX_RESTORED = 5_000;
 
 export type SweepOptions = {
   service: Pick<Service, 'listLinks'>;
@@ -26,7 +27,8 @@ export type SweepOptions = {
 
 /**
  * Reads the service's list of links every ten minutes, newest first, down to the oldest open one: 20 links a request.
- * The list has no paymentStatus, so settled checks each link that differs. A missing link means nothing.
+ * The list has no paymentStatus, so settled checks each link that differs. A missing link means nothing. A restored
+ * store lacks links made after its backup: the sweep then reads back to that time, and a person is told of each.
  */
 export function startSweep(options: SweepOptions) {
   const { clock, log, restoredFromMs } = options;
@@ -67,7 +69,7 @@ async function sweepOnce(options: SweepOptions, may: LoopTurn, isAskedFor: boole
   } catch (error) {
     if (!(error instanceof ServiceFault) || error.code !== 'service_forbidden') throw error;
     options.log.info('the service does not list links here; links are asked about one by one');
-    await noteUnsearchable(options, 'the service does not list links here');
+    await noteNoList(options, 'the service does not list links here');
     return false;
   }
 }
@@ -91,13 +93,26 @@ async function readList(options: SweepOptions, may: LoopTurn, isAskedFor: boolea
     const isLast = page.links.length === 0 || (page.totalPages !== null && number >= page.totalPages);
     const isPast = (ms: number | null) => isLast || ms === null || page.links.some(isBefore(ms - CLOCKS_APART_MS));
     const { restoredFromMs } = compared;
-    const isEmpty = number === 1 && page.links.length === 0;
-    const search = await searchPage(options, { restoredFromMs, isPast, isUnlikely: hasLinks && isEmpty });
-    if (search === 'given_up') return;
-    if (search !== 'goes_on' && isPast(oldestOpenMs)) return;
-    pagesMax = search === 'goes_on' ? PAGES_MAX_RESTORED : PAGES_MAX;
+    if (restoredFromMs !== null && hasLinks && number === 1 && page.links.length === 0) {
+      // It may be another merchant's list, so it does not prove that no link was made.
+      return await noteNoList(options, EMPTY_LIST);
+    }
+    const isSearching = restoredFromMs !== null && !isPast(restoredFromMs);
+    if (restoredFromMs !== null && !isSearching) {
+      await store.endRestore({ nowMs: clock.nowMs() });
+      log.info('the list was read back to when the backup was made');
+    }
+    if (!isSearching && isPast(oldestOpenMs)) return;
+    pagesMax = isSearching ? PAGES_MAX_RESTORED : PAGES_MAX;
     number++;
   }
+}
+
+const EMPTY_LIST = 'it is empty, although links are known: SETTLED_API_KEY may be the key of another merchant';
+
+/** Tells a person that the service's list cannot show the links that a restored store lacks. */
+function noteNoList({ store, clock }: SweepOptions, why: string): Promise<void> {
+  return store.noteNoList({ why, nowMs: clock.nowMs() });
 }
 
 function compare({ store, clock }: SweepOptions, items: ListPage['links']): Promise<Compared> {
@@ -116,7 +131,7 @@ function isRepeated({ links }: ListPage, seen: Set<string>): boolean {
 async function stopRepeated(options: SweepOptions, number: number): Promise<void> {
   options.log.warn({ page: number }, "the service's list of links repeats its pages; it is read no further");
   const { restoredFromMs } = await compare(options, []);
-  if (restoredFromMs !== null) await noteUnsearchable(options, 'its pages repeat, so that older links cannot be seen');
+  if (restoredFromMs !== null) await noteNoList(options, 'its pages repeat, so that older links cannot be seen');
 }
 
 function logDifferences(log: Log, { differing, notKnown }: Compared): void {

@@ -1,4 +1,3 @@
-import { quoteAgrees } from '../../domain/comparison.ts';
 import { decidedParams } from '../../domain/decided_matter.ts';
 import {
   apply,
@@ -10,12 +9,12 @@ import {
   noticesOf,
   type Rule,
 } from '../../domain/decision.ts';
-import { bareFact, type PaymentFact } from '../../domain/fact.ts';
+import { bareFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
 import { isSameMoney } from '../../domain/money.ts';
 import { noticeBody, shownFlags } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
-import { isOpen, type LearnedBy, type Order, type OrderState } from '../../domain/order.ts';
+import type { LearnedBy, Order, OrderState } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -129,47 +128,6 @@ function writeNotice(tx: Transaction, orderKey: number, type: NoticeType, order:
   tx.send(INSERT_NOTICE, { id: tx.newId(), orderKey, type, version: order.version, body, atMs });
   // The first notice of an order, at version 2, has none before it.
   if (order.version > 2) hastenTurn(tx, orderKey, type, atMs);
-}
-
-/** From this many quotes in a row on that name less than their links or are unreadable, they are one matter for a person. */
-const DOUBTFUL_FROM = 3;
-
-/** The subject of that matter, which is about no single order. */
-const QUOTES = 'quote';
-
-/** Whether a quote counts in that row: only that of a completion that decided its open order. */
-function isQuoteCounted({ state }: Order, { kind }: PaymentFact, { outcome }: Decision): boolean {
-  return kind === 'completed' && isOpen(state) && (outcome === 'applied' || outcome === 'held');
-}
-
-// Locked until the transaction ends, so that two replicas count one at a time.
-const QUOTE_MISMATCHES = statement('SELECT quote_mismatches AS mismatches FROM api_state FOR NO KEY UPDATE');
-const SET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = @mismatches');
-const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
-
-/**
- * Counts the quotes in a row that disagree with links whose own money agrees, and from the third on keeps one matter
- * about all of them. The order is held in any case: a doubt about what settled reads never pays an order.
- * `before`: the count when the row's settlement began; only a count above 0 must be reset.
- */
-export function* noteMismatches(
-  tx: Transaction,
-  { order, fact, made, before }: { order: Order; fact: PaymentFact; made: Decision; before: number },
-  atMs: number,
-): Work<void> {
-  const kind = 'quote_reading_doubtful';
-  const agrees = quoteAgrees(order, fact);
-  if (agrees === null || !isQuoteCounted(order, fact, made)) return;
-  if (agrees) {
-    if (before === 0) return;
-    tx.send(RESET_MISMATCHES);
-    attention.end(tx, kind, QUOTES, atMs);
-    return;
-  }
-  const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
-  const count = (row?.mismatches ?? 0) + 1;
-  tx.send(SET_MISMATCHES, { mismatches: count });
-  if (count >= DOUBTFUL_FROM) attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count }, atMs });
 }
 
 /** What the audit chain records of an order. */

@@ -1,7 +1,6 @@
 import { type Reported, reportedMoney } from '../../domain/comparison.ts';
 import { uncounted } from '../../domain/completion.ts';
-import type { Decision } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
+import type { Decided } from '../../domain/decision.ts';
 import { UNNAMED } from '../../domain/ledger.ts';
 import { isSameMoney, type Money } from '../../domain/money.ts';
 import type { Order } from '../../domain/order.ts';
@@ -77,10 +76,7 @@ const REPORT = statement(`
   VALUES (@orderKey, @paymentKey, @currency, @amountMinor) ON CONFLICT DO NOTHING`);
 
 /** Stores the money of a payment that a decision did not count, or counted otherwise, so that people find it. */
-export function noteReported(
-  tx: Transaction,
-  { orderKey, order, fact, made }: { orderKey: number; order: Order; fact: PaymentFact; made: Decision },
-): void {
+export function noteReported(tx: Transaction, orderKey: number, { order, fact, made }: Decided): void {
   if (made.effects.some((effect) => effect.do === 'entry' && effect.entry.kind === 'captured')) return;
   const money = uncounted(order, fact);
   if (money !== null) tx.send(REPORT, { orderKey, paymentKey: fact.paymentId ?? UNNAMED, ...money });
@@ -90,7 +86,7 @@ const NOTE_ASKED = statement(`
   UPDATE inbox SET reported_minor = @amountMinor, reported_currency = @currency, reported_text = @text WHERE key = @eventKey`);
 
 /** Stores with an event what it reported as paid, before settled asks the service about it. */
-export function noteAsked(tx: Transaction, eventKey: number, order: Order, fact: PaymentFact): void {
+export function noteAsked(tx: Transaction, eventKey: number, { order, fact }: Decided): void {
   const reported = reportedMoney(order, fact);
   if (reported !== null) tx.send(NOTE_ASKED, { ...reported.captured, text: reported.stated?.amount ?? null, eventKey });
 }

@@ -1,21 +1,20 @@
 import { createHash } from 'node:crypto';
 import { type AskReason, isReturnDue } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
-import { driftOf, type ReadingDecided } from '../../domain/history.ts';
 import { type AttentionKind, ENDED_BY_READINGS } from '../../domain/matter.ts';
 import type { OpeningState } from '../../domain/opening.ts';
 import { type LearnedBy, mayBeUnconfirmed } from '../../domain/order.ts';
 import { isOvertaken, isUnconfirmed, tellsAll, type Unconfirmed, whileUnconfirmed } from '../../domain/reading.ts';
 import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
-import { COMPLETION_AWAITED, checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
+import { checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';
 import { type ClaimedEvent, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
 
-/** A reading under settlement: its number, and why settled asked. */
-export type AnsweredReading = { linkKey: number; reading: number; type: string };
+/** A reading under settlement, by its number. */
+type AnsweredReading = { linkKey: number; reading: number };
 
 const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WHERE key = @orderKey');
 
@@ -97,22 +96,6 @@ function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJo
   // For a link that settled opens, the address is shown only after its details were compared with the order.
   if (opening !== 'taken') tx.send(NOTE_ADDRESS, { linkKey, url, shortUrl });
   yield* checkSchedule.plan(tx, linkKey, nowMs);
-}
-
-// Every reading finds an undecided drift again; it is noted once, whatever else became known.
-const INSERT_DRIFT = statement(`
-  INSERT INTO drift (order_key, reading, at_ms, ours, theirs, rule, right_side, learned_by)
-  SELECT @orderKey, @number, @nowMs, @ours, @theirs, @rule, @rightSide, @learnedBy
-  WHERE NOT ${COMPLETION_AWAITED}
-    AND NOT EXISTS (SELECT 1 FROM drift WHERE order_key = @orderKey AND right_side = 'undecided'
-      AND theirs = @theirs AND rule = @rule AND EXISTS (
-        SELECT 1 FROM attention WHERE order_key = @orderKey AND kind = 'service_disagrees' AND ended_at_ms IS NULL
-          AND count > 1))`);
-
-/** Records the drift that a reading showed. A completion that waited for the reading was known already. */
-export function noteDrift(tx: Transaction, decided: ReadingDecided & { reading: AnsweredReading }): void {
-  const drift = driftOf(decided);
-  if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, linkKey: decided.reading.linkKey });
 }
 
 const FIND_LINK = statement(`

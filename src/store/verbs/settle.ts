@@ -1,64 +1,26 @@
-import {
-  type Decision,
-  learnedBy,
-  noticesOf,
-  type Outcome,
-  type Rule,
-  type StateChange,
-} from '../../domain/decision.ts';
-import { MONEY_CAME, type PaymentFact, saysTooLittle } from '../../domain/fact.ts';
-import type { Cause } from '../../domain/history.ts';
+import type { Decision, Outcome, Rule, StateChange } from '../../domain/decision.ts';
+import { learnedBy, noticesOf } from '../../domain/decision.ts';
+import type { PaymentFact } from '../../domain/fact.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
-import { isOpen, type LearnedBy, type Order, type OrderState } from '../../domain/order.ts';
-import { isOvertaken, unreadMatter, unreadNote } from '../../domain/reading.ts';
+import type { Order, OrderState } from '../../domain/order.ts';
+import { isOvertaken, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { attention } from './attention.ts';
-import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
-import { noteMismatches, writeDecision } from './decisions.ts';
-import { bury, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
+import { requestCheck } from './check_queue.ts';
+import {
+  type AppliedFacts,
+  type ClaimedRow,
+  countQuote,
+  followFact,
+  followRow,
+  type Settling,
+} from './consequences.ts';
+import { writeDecision } from './decisions.ts';
+import { bury, type SettleJob } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
-import { noteAsked, noteDetails, noteReported } from './payments.ts';
-import { type AnsweredReading, finishReading, noteDrift } from './readings.ts';
-
-/** A claimed row, with what settling it needs. */
-type ClaimedRow = {
-  linkKey: number;
-  orderKey: number;
-  linkId: string | null;
-  /** When the link expires; null if unknown. */
-  linkExpiresAtMs: number | null;
-  /** Whether settled opens the link itself. */
-  isOpened: boolean;
-  outcomeBefore: Outcome | null;
-  /** The number of a reading; null for an event. */
-  reading: number | null;
-  /** Why settled asked the service; null for an event. */
-  type: string | null;
-  receivedAtMs: number;
-  /** The fault of the row's previous attempt. */
-  faultBefore: string | null;
-  /** Quotes in a row that disagreed with their links. */
-  quoteMismatches: number;
-};
-
-/** What the facts of a row did to its order. */
-type Applied = {
-  loaded: LoadedOrder;
-  last: Decision | null;
-  /** The state before them and the last rule that changed it; null if the state is unchanged. */
-  change: StateChange | null;
-  notices: number;
-  /** Set if a fact made the order paid. */
-  learnedBy: LearnedBy | null;
-  raised: readonly AttentionKind[];
-};
-
-const FINISH = statement(`
-  UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
-    fault_code = @code, fault_message = @message WHERE key = @eventKey`);
+import { noteDetails } from './payments.ts';
 
 export type SettleResult =
   | { outcome: 'lost' }
@@ -67,17 +29,16 @@ export type SettleResult =
    * `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. `learnedBy` is set if the
    * event made the order paid. `change` is null if the state stayed.
    */
-  | {
+  | (Omit<AppliedFacts, 'loaded' | 'last'> & {
       outcome: Outcome;
       rule: Rule | null;
       reference: string;
       state: OrderState;
-      change: StateChange | null;
-      notices: number;
-      learnedBy: LearnedBy | null;
-      /** Attention that it raised, or would raise if settled could not ask the service. */
-      raised: readonly AttentionKind[];
-    };
+    });
+
+const FINISH = statement(`
+  UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
+    fault_code = @code, fault_message = @message WHERE key = @eventKey`);
 
 /**
  * Applies a claimed event's facts to its order: order, ledger, history, notices and the end of the row in one
@@ -87,27 +48,18 @@ export type SettleResult =
 export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
-  if (!(yield* bindLink(tx, claimed, job))) {
-    yield* refuse(tx, job, claimed.linkKey);
-    return { outcome: 'link_mismatch' };
-  }
+  if (!(yield* bindLink(tx, claimed, job))) return yield* refuse(tx, job, claimed.linkKey);
   // Loads the rest now, because the order's document shows the id of its link.
-  const before = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
-  const applied = yield* applyFacts(tx, before, claimed, job);
-  noteWebhook(tx, claimed, before.order, job.facts, applied);
-  const held = isReading(claimed)
-    ? yield* finishReading(tx, applied, claimed, job)
-    : noteEvent(tx, applied, claimed, job);
-  const result = resultOf(before, applied, held);
-  const { outcome, rule } = result;
+  const loaded = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
+  const settling = { claimed, job, before: loaded.order };
+  let applied = nothingApplied(loaded, job);
+  for (const said of job.facts) applied = yield* applyFact(tx, applied, said, settling);
+  const held = yield* followRow(tx, applied, settling);
+  if (held !== null) applied = alsoApplied(applied, held, applied.loaded.order);
   const { code = null, message = null } = unreadNote(job) ?? {};
-  tx.send(FINISH, { outcome, rule, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
-  yield* tellOfUnread(tx, job, claimed, applied);
+  const result = resultOf(applied);
+  tx.send(FINISH, { ...result, code, message, nowMs: job.nowMs, eventKey: job.eventKey });
   return result;
-}
-
-function isReading(claimed: ClaimedRow): claimed is ClaimedRow & AnsweredReading {
-  return claimed.reading !== null;
 }
 
 const LOCK_CLAIMED = statement(`
@@ -125,169 +77,70 @@ function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(
 }
 
 /** Binds the link id that an event or a reading names. False if it names another link than the one it came for. */
-function* bindLink(tx: Transaction, claimed: ClaimedRow, job: SettleJob): Work<boolean> {
-  const ids = namedLinkIds(job);
-  const [named] = ids;
+function* bindLink(tx: Transaction, claimed: ClaimedRow, { linkIds, nowMs }: SettleJob): Work<boolean> {
+  const [named] = linkIds;
   if (named === undefined) return true;
-  if (!ids.every((id) => id === (claimed.linkId ?? named))) return false;
-  return claimed.linkId !== null || (yield* bindId(tx, claimed, named, job.nowMs));
+  if (!linkIds.every((id) => id === (claimed.linkId ?? named))) return false;
+  return claimed.linkId !== null || (yield* bindId(tx, claimed, named, nowMs));
 }
 
-/** Every id by which a row names its link. */
-function namedLinkIds({ link, linkIds }: SettleJob): readonly string[] {
-  return link === null ? linkIds : [link.id, ...linkIds];
-}
-
-function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<void> {
+function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<{ outcome: 'link_mismatch' }> {
   const { nowMs } = job;
-  const message = `It is signed for this order's link but names link ${namedLinkIds(job).join(', ')}.`;
+  const message = `It is signed for this order's link but names link ${job.linkIds.join(', ')}.`;
   const fault: FaultNote = { code: 'link_mismatch', message };
   yield* bury(tx, job, { fault, kind: 'link_mismatch', nowMs });
   requestCheck(tx, { linkKey, reason: 'link_mismatch', atMs: nowMs });
+  return { outcome: 'link_mismatch' };
 }
 
 /** Stores details of payments first, because notices show them. Details from late events only fill gaps. */
 function learnOfPayments(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): LoadedOrder {
   const { details, nowMs } = job;
   if (details.length === 0) return loaded;
-  const isOld = isReading(claimed) && isOvertaken(loaded.order, claimed.reading);
-  const order = noteDetails(tx, loaded, { details, atMs: isOld ? 0 : claimed.receivedAtMs, nowMs });
-  return { ...loaded, order };
+  const { reading, receivedAtMs } = claimed;
+  const isOld = reading !== null && isOvertaken(loaded.order, reading);
+  return { ...loaded, order: noteDetails(tx, loaded, { details, atMs: isOld ? 0 : receivedAtMs, nowMs }) };
 }
 
-/** Decides each fact in turn and writes the decision. */
-function* applyFacts(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): Work<Applied> {
-  const { eventKey, facts, policy, notUnderstood, nowMs } = job;
-  const { reading, linkKey } = claimed;
-  const cause: Cause = isReading(claimed)
-    ? { kind: 'reading', id: String(reading) }
-    : { kind: 'event', id: String(eventKey) };
+/** Decides a fact, and writes the decision with all that follows from it. */
+function* applyFact(tx: Transaction, applied: AppliedFacts, said: PaymentFact, settling: Settling): Work<AppliedFacts> {
+  const { claimed, job } = settling;
+  const { reading } = claimed;
+  const { loaded } = applied;
+  const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
+  const made = decide(loaded.order, fact, job.policy);
+  const decided = { order: loaded.order, fact, made };
+  yield* countQuote(tx, decided, settling);
+  const cause = { kind: reading === null ? 'event' : 'reading', id: String(reading ?? job.eventKey) } as const;
+  const after = writeDecision(tx, loaded, made, cause, job.nowMs);
+  followFact(tx, { ...decided, after }, settling);
+  return alsoApplied(applied, made, after);
+}
+
+function nothingApplied(loaded: LoadedOrder, { notUnderstood }: SettleJob): AppliedFacts {
   const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
-  let applied: Applied = { loaded, last: null, change: null, notices: 0, learnedBy: null, raised };
-  for (const said of facts) {
-    const { loaded: before } = applied;
-    const { order } = before;
-    const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
-    const made = decide(order, fact, policy);
-    yield* noteMismatches(tx, { order, fact, made, before: claimed.quoteMismatches }, nowMs);
-    const after = writeDecision(tx, before, made, cause, nowMs);
-    noteReported(tx, { orderKey: claimed.orderKey, order: after, fact, made });
-    if (isReading(claimed)) noteDrift(tx, { before, after, made, fact, reading: claimed, nowMs });
-    // A reading answers a check, so it does not request one.
-    else if (made.effects.some((effect) => effect.do === 'check')) {
-      requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: nowMs, confirms: made.outcome === 'ask' });
-      if (made.outcome === 'ask') noteAsked(tx, eventKey, order, fact);
-    }
-    applied = alsoApplied(applied, made, after);
-  }
-  return applied;
+  return { loaded, last: null, change: null, notices: 0, learnedBy: null, raised };
 }
 
 /** Adds one more decision to what was applied before; `order` is the order after it. */
-function alsoApplied(before: Applied, made: Decision, order: Order): Applied {
+function alsoApplied(before: AppliedFacts, made: Decision, order: Order): AppliedFacts {
   const raised = made.effects.flatMap((effect) => (effect.do === 'attention' ? [effect.kind] : []));
   return {
     loaded: { ...before.loaded, order },
     last: made,
     change: changeOf(before, made),
-    notices: before.notices + countNotices(made),
+    notices: before.notices + noticesOf(made).length,
     learnedBy: before.learnedBy ?? learnedBy(made),
     raised: before.raised.concat(raised),
   };
 }
 
 /** The change of the order's state after one more decision. */
-function changeOf({ loaded: { order }, change }: Applied, { state, rule }: Decision): StateChange | null {
+function changeOf({ loaded: { order }, change }: AppliedFacts, { state, rule }: Decision): StateChange | null {
   return state === order.state ? change : { from: change?.from ?? order.state, rule };
 }
 
-function countNotices(made: Decision | null): number {
-  return made === null ? 0 : noticesOf(made).length;
-}
-
-const MISS_WEBHOOK = statement(`
-  UPDATE settlement SET webhook_missing = true WHERE order_key = @orderKey AND NOT ${COMPLETION_AWAITED}`);
-const FIND_WEBHOOK = statement(`
-  UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
-
-/** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
-function noteWebhook(
-  tx: Transaction,
-  { reading, orderKey, linkKey }: ClaimedRow,
-  before: Order,
-  facts: readonly PaymentFact[],
-  { learnedBy }: Applied,
-): void {
-  if (learnedBy === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
-  else if (
-    reading === null &&
-    before.settlement?.learnedBy === 'reconciliation' &&
-    facts.some(({ kind }) => MONEY_CAME.has(kind))
-  ) {
-    tx.send(FIND_WEBHOOK, { orderKey });
-  }
-}
-
-const NOTE_STATUS = statement(`
-  UPDATE link SET status = @linkStatus WHERE key = @linkKey
-    AND (checked_at_ms IS NULL OR checked_at_ms < @receivedAtMs)`);
-
-const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHERE key = @linkKey');
-
-/**
- * Applies what an event says besides its facts. Stores the link's status, unless settled read a newer one since the
- * event came. Stores the expiry, if it is unknown and the order waits for money. Requests a check if the event says too
- * little. Never holds an order.
- */
-function noteEvent(tx: Transaction, { loaded }: Applied, claimed: ClaimedRow, job: SettleJob): null {
-  const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
-  const { linkStatus, expiresAtMs, linkChanged, nowMs: atMs } = job;
-  const wantsTime = linkExpiresAtMs === null && isOpen(loaded.order.state);
-  if (expiresAtMs !== null && wantsTime) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
-  if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
-  if (saysTooLittle(job)) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
-  else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
-  return null;
-}
-
-const FIND_UNREAD = statement(`
-  SELECT 1 FROM inbox WHERE link_key = @linkKey AND fault_code IN ${UNREAD_FAULTS} LIMIT 1`);
-
-/** Raises a matter for an event that was not understood if settled cannot ask; ends the matter when it is over. */
-function* tellOfUnread(tx: Transaction, job: SettleJob, claimed: ClaimedRow, applied: Applied): Work<void> {
-  const kind = 'event_not_understood';
-  const { eventKey, nowMs: atMs } = job;
-  const { linkKey, orderKey } = claimed;
-  const { hasMatters, order } = applied.loaded;
-  const { reference } = order;
-  const { raises, pays, ends } = unreadMatter(job, claimed, applied);
-  if (raises !== null) {
-    const params = { event: { key: eventKey, why: raises, isUnanswered: false }, paidByEvent: null };
-    attention.raiseForOrder(tx, kind, { subject: reference, orderKey, params, atMs });
-  }
-  if (pays && hasMatters) yield* attention.notePaid(tx, reference, eventKey);
-  if (!ends) return;
-  // In an earlier version the event was the subject of these matters.
-  attention.endOfOrder(tx, kind, String(eventKey), orderKey, atMs);
-  if ((yield* tx.one(FIND_UNREAD, { linkKey })) === undefined) attention.end(tx, kind, reference, atMs);
-}
-
-/** @param held the decision that held the order because a reading did not confirm its completion; or null */
-function resultOf(
-  { order }: LoadedOrder,
-  applied: Applied,
-  held: Decision | null,
-): Extract<SettleResult, { rule: unknown }> {
-  const { last, notices, learnedBy } = applied;
-  const made = held ?? last;
-  return {
-    outcome: made?.outcome ?? 'ignored',
-    rule: made?.rule ?? null,
-    reference: order.reference,
-    state: made?.state ?? order.state,
-    change: held === null ? applied.change : changeOf(applied, held),
-    notices: notices + countNotices(held),
-    learnedBy,
-    raised: applied.raised,
-  };
+function resultOf({ loaded: { order }, last, ...applied }: AppliedFacts): Extract<SettleResult, { rule: unknown }> {
+  const { outcome = 'ignored', rule = null, state = order.state } = last ?? {};
+  return { outcome, rule, reference: order.reference, state, ...applied };
 }

@@ -260,7 +260,8 @@ export class World {
   ): Promise<SettleResult> {
     const claimed = await this.read(link, reading);
     const shown = this.made({ id: link.linkId, ...made });
-    return this.store.settle(this.job(claimed, { facts, link: shown, policy: { asks: 'in-doubt' }, ...job }));
+    const said = { facts, linkIds: [shown.id], link: shown };
+    return this.store.settle(this.job(claimed, { ...said, policy: { asks: 'in-doubt' }, ...job }));
   }
 
   /** Claims the checks that are due, as many as there are. */
