@@ -31,7 +31,7 @@ const LIMITS = {
   linesOfProofs: 11_407,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_450,
-  filesToAPaidOrder: 16,
+  filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 6,
 };
 
