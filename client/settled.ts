@@ -437,7 +437,7 @@ export type Operations = {
         metadata?: Record<string, unknown>;
         /** Where the customer is sent after paying: http or https, without spaces, a user name or a password. */
         callbackUrl?: string;
-        /** Who buys, as the shop knows them: people find the order by it. */
+        /** Who buys: people find the order by it. */
         customer?: {
           /** Null or blank: not known. */
           name?: string | null;
@@ -518,7 +518,7 @@ export type Operations = {
         amount: string | number;
         /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. */
         currency?: string;
-        /** Who buys, as the shop knows them: people find the order by it. */
+        /** Who buys: people find the order by it. */
         customer?: {
           /** Null or blank: not known. */
           name?: string | null;
@@ -642,7 +642,7 @@ export type Operations = {
       order: Order;
       service: {
         linkStatus: string;
-        /** `NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none. */
+        /** `NOT_STARTED`, `PENDING` or `COMPLETED`; null if not named. */
         paymentStatus: string | null;
       };
     };
@@ -742,7 +742,7 @@ export type Link = {
   /** Where the customer pays; null while it is not known. */
   url: string | null;
   shortUrl: string | null;
-  /** As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known. */
+  /** `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known. */
   status: string | null;
   /** When it expires; null while that is not known. */
   expiresAt: string | null;
@@ -786,13 +786,13 @@ export type Order = {
   flags: Array<Flag>;
   /** What the order asks for. */
   amount: string;
-  /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names. */
+  /** ISO 4217, or one that `SETTLED_CURRENCY` names. */
   currency: string;
-  /** As the shop gave it when settled opened the order; null if the shop makes its link itself. */
+  /** As the shop gave it; null if the shop makes its link itself. */
   title: string | null;
   /** The same; null if the shop gave none. */
   metadata: Record<string, unknown> | null;
-  /** Who buys, as the shop said when it opened the order; null if it did not. */
+  /** Who buys, as the shop said; null after `SETTLED_KEEP_BODIES`. */
   customer: {
     /** Null if it was not said. */
     name: string | null;
@@ -806,7 +806,7 @@ export type Order = {
   learnedBy: 'webhook' | 'reconciliation' | 'person' | null;
   /** The payment that paid the order, or else the first that settled counted. */
   payment: Payment | null;
-  /** The payments that were counted, in that order. */
+  /** As counted; of more, `payment` and the newest. */
   payments: Array<Payment>;
   /** All payments that were counted, exactly. */
   paymentsTotal: {
@@ -851,31 +851,25 @@ export type Payment = {
   amount: string | null;
   /** As the service named it. */
   currency: string;
-  /**
-   * What the customer paid, if that is something else: more with instalment interest, or another
-   * currency that the service converted.
-   */
+  /** What the customer paid if that differs: with interest, or in another currency. */
   customerPaid: {
     /** As the service said it, in this currency. */
     amount: string;
     /** As the service named it. */
     currency: string;
   } | null;
-  /**
-   * What the service named last of the payment, if `amount` is something else: the sum of a refund or
-   * dispute, while `amount` went back whole, or an amount that settled cannot read.
-   */
+  /** What the service named last, if not `amount`: the sum of a refund or dispute, or what is unreadable. */
   stated: {
     /** A decimal number, or what the service wrote in its place. */
     amount: string;
     /** As the service named it. */
     currency: string;
   } | null;
-  /** As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. */
+  /** As the service calls it. */
   method: string | null;
   /** In how many instalments the customer pays. */
   installments: number | null;
-  /** The total with interest in BRL that the service names. */
+  /** The total with interest in BRL. */
   totalBRL: string | null;
   /** Who paid, as the service says; null after `SETTLED_KEEP_BODIES`. */
   customer: {

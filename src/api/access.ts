@@ -135,9 +135,7 @@ function sessionDocument({ key, ...row }: SessionSummary): object {
 
 export const addSignInLink = operation({
   summary: 'Create a link that signs a browser in once',
-  description:
-    'For who has a token in a terminal: the browser that opens the link within 60 s shows a button, and is signed in as the ' +
-    "token's owner when it is pressed. `settled console` prints such a link.",
+  description: 'The browser that opens it within 60 s shows a button, which signs it in as the owner of the token.',
   answers: { 201: answer('The link.', { link: z.strictObject({ url: z.string(), expiresAt: field.time }) }) },
   problems: { 409: ['token_needed'] },
   answer: async ({ store, clock, access }, { caller, by }, response) => {

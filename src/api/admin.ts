@@ -208,9 +208,7 @@ const CHANGE_AT_REPLICAS =
 
 export const reconcile = operation({
   summary: 'Ask the service about every link that can still be paid',
-  description:
-    'Makes all of them due now; settled asks as the API budget allows. With `reference` it asks about the link of that ' +
-    'order, and answers when the answer is settled.',
+  description: 'settled asks as the API budget allows. With `reference` it answers when the answer is settled.',
   body: z.strictObject({
     reference: givenReference.optional().describe('Only the link of this order, and now.'),
     dryRun: z.boolean().optional().describe('Only count.'),

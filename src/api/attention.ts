@@ -91,9 +91,7 @@ export type MatterDocument = z.infer<typeof matter>;
 
 export const listAttention = operation({
   summary: 'List what needs attention, money first',
-  description:
-    'Held orders, refunds that are due and open matters in one list, with a summary. `settled attention`, doctor and the ' +
-    'metrics use the same list.',
+  description: 'Held orders, refunds that are due and open matters in one list, with a summary.',
   query: z.strictObject({
     ...field.page,
     kind: z.enum(MATTER_KINDS).optional().describe('Only those of this kind.'),

@@ -18,9 +18,7 @@ const check = z
 
 export const doctor = operation({
   summary: 'Check the installation',
-  description:
-    'settled sends a signed delivery to itself through the public address, and asks the service which merchant it is. If ' +
-    'settled cannot read the database, one check fails and says so, and the checks that need the database are left out.',
+  description: 'It sends a signed delivery to itself by the public address, and asks the service who the merchant is.',
   answers: ok('What was found.', {
     store: z.string().describe('The database that this server works on.'),
     checks: z.array(check),

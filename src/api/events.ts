@@ -90,9 +90,7 @@ export const showEvent = operation({
 
 export const replayEvent = operation({
   summary: 'Settle an event again',
-  description:
-    'settled verifies and decides it anew; what was counted is not counted twice. A settled event that no longer verifies, ' +
-    'because its secret was corrected since, stays as it was settled, and its `fault` says why.',
+  description: 'Nothing is counted twice. If it no longer verifies, it stays as it was, and its `fault` says why.',
   pathId: field.rowId,
   answers: {
     202: answer('The event is pending again.', {

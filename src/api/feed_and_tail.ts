@@ -191,16 +191,14 @@ const activityLine = z
   .meta({
     id: 'Activity',
     description:
-      'One thing that happened, or a word about the stream itself: `alive` while nothing happens, `lost` if the reader was ' +
-      'too slow for so many, `stopping` at its end.',
+      'One thing that happened; or of the stream: `alive` while nothing does, `lost` lines, `stopping` at its end.',
   });
 
 export const tail = operation({
   summary: 'What happens, as it happens',
   description:
-    'A line of JSON for each (NDJSON), until the caller leaves or settled stops; `settled tail` prints it. It shows what ' +
-    'happens in this process. A reader that is too slow loses lines, and a line says how many: the store has what happened ' +
-    'for certain. Ten may follow at once.',
+    'A line of JSON for each (NDJSON), until the caller leaves or settled stops: what happens in this process. Ten may ' +
+    'follow at once. A reader that is too slow loses lines, and a line says how many: the store has what happened for certain.',
   query: z.strictObject({ reference: givenReference.optional() }),
   answers: { 200: { when: 'A stream of lines.', schema: activityLine, type: 'application/x-ndjson' } },
   answer: async ({ activity, clock, access }, { query }, response) => {

@@ -113,9 +113,7 @@ export const givenCustomer = z
     return name === null && email === null ? null : { name, email };
   })
   .meta({
-    description:
-      'Who buys, as the shop knows them: people find the order by it. The service never gets it, and settled drops it after ' +
-      '`SETTLED_KEEP_BODIES`.',
+    description: 'Who buys: people find the order by it. The service never gets it. Kept for `SETTLED_KEEP_BODIES`.',
   });
 
 // HTTP clients resolve `.` and `..` in a path.

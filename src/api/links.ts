@@ -31,9 +31,7 @@ const registration = z.strictObject({
       message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
     })
     .meta({
-      description:
-        `At least ${SIGNING_SECRET_BYTES_MIN} bytes in UTF-8. If the link exists already, it replaces the secret that is ` +
-        'known: admin only.',
+      description: `At least ${SIGNING_SECRET_BYTES_MIN} bytes in UTF-8. Of a known link it replaces the secret: admin only.`,
       examples: ['secret-of-link-8102'],
     })
     .optional(),
@@ -47,8 +45,7 @@ const registeredLink = z.strictObject({
   ),
   webhookSecret: described(
     z.string().optional(),
-    'Give it to the service as `webhookSecret`. Only the answer that made the link shows it, if the request brought ' +
-      'no secret.',
+    'Give it to the service as `webhookSecret`. Only the answer that made both shows it.',
     'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
   ),
 });
@@ -56,11 +53,8 @@ const registeredLink = z.strictObject({
 export const registerLink = operation({
   summary: 'Reserve a link that the shop makes itself, register one, bind or correct its id, correct its secret',
   description:
-    'Without `id` it reserves: pass the `webhookUrl` and `webhookSecret` of the answer to the service when you make the ' +
-    'link. Called again with `id` it binds the link to the order. With `id` and `webhookSecret` it registers a link that ' +
-    'exists.\n\n' +
-    'Called again with the same content it changes nothing. Another `webhookSecret`, or another `id` while the order is ' +
-    'open, corrects the link: admin only.',
+    'Without `id` it reserves a link; again with `id` it binds it to the order. With `id` and `webhookSecret` it registers ' +
+    'one that exists. Another `webhookSecret`, or another `id` while the order is open, corrects the link: admin only.',
   body: registration,
   answers: {
     201: answer('The order and its link are new.', { link: registeredLink, order }),
@@ -152,9 +146,7 @@ const NOTES = {
 
 export const adoptLink = operation({
   summary: 'Give an order the link that a person names',
-  description:
-    'For an order whose reference was taken at the service, and for one that waits because the service may have made its ' +
-    'link and does not list it. The money and the reference of the link must be those of the order.',
+  description: 'Its money and its reference must be those of the order.',
   body: z.strictObject({ id: field.linkId }),
   answers: ok('The order with its link.', {
     order,

@@ -139,9 +139,7 @@ export const showNotice = operation({
 
 export const resendNotice = operation({
   summary: 'Send a notice again',
-  description:
-    'For a notice that the shop took, or that settled gave up; one that waits for its next attempt is sent at once. Its id ' +
-    'stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',
+  description: 'Its id stays. If another one of its order has its turn, it is sent after that one: `waitsFor`.',
   pathId: noticeId,
   answers: { 202: answer('settled sends it again.', { notice: resentNotice }) },
   problems: { 409: ['notice_in_work'] },

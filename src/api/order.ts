@@ -45,28 +45,17 @@ const payment = field.component('Payment', 'A payment that was counted for an or
   currency: field.statedCurrency,
   customerPaid: customerPaid
     .nullable()
-    .describe(
-      'What the customer paid, if that is something else: more with instalment interest, or another currency that the ' +
-        'service converted. It is not owed back. Null if the service said nothing else.',
-    ),
+    .describe('What the customer paid if that differs: with interest, or in another currency. It is not owed back.'),
   stated: stated
     .nullable()
     .meta({
       description:
-        'What the service named last of the payment, if `amount` is something else: the sum of a refund or dispute, while ' +
-        '`amount` went back whole, or an amount that settled cannot read. A person is told of it. Null otherwise.',
+        'What the service named last, if not `amount`: the sum of a refund or dispute, or what is unreadable.',
       examples: [null],
     }),
-  method: field.textOrNull(
-    'As the service calls it, in capitals: `PIX`, `CREDIT_CARD`. This and what follows is what the service says of the ' +
-      'payment; it decides nothing, and is null if the service did not say it.',
-    'CREDIT_CARD',
-  ),
+  method: field.textOrNull('As the service calls it. This and what follows decide nothing.', 'CREDIT_CARD'),
   installments: z.int().min(1).nullable().describe('In how many instalments the customer pays.'),
-  totalBRL: field.textOrNull(
-    'The total with interest in BRL that the service names. It counts for nothing; what was paid is `amount`, or `customerPaid`.',
-    '112.40',
-  ),
+  totalBRL: field.textOrNull('The total with interest in BRL. It counts for nothing.', '112.40'),
   customer: customer.nullable().describe('Who paid, as the service says; null after `SETTLED_KEEP_BODIES`.'),
   createdAt: field.timeOrNull.describe('When the customer began to pay.'),
   completedAt: field.timeOrNull.describe('When the service completed it. `paidAt` is when settled learned of it.'),
@@ -89,10 +78,7 @@ export const link = {
   id: field.textOrNull("The service's id; null while it is not known.", 'pl_8001'),
   url: field.textOrNull('Where the customer pays; null while it is not known.', 'https://pay.example.com/pl_8001'),
   shortUrl: z.nullable(z.string()).meta({ examples: ['https://pay.example.com/s/8001'] }),
-  status: field.textOrNull(
-    'As the service calls it: `ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.',
-    'ACTIVE',
-  ),
+  status: field.textOrNull('`ACTIVE`, `INACTIVE` or `EXPIRED`; null while it is not known.', 'ACTIVE'),
   expiresAt: field.timeOrNull.describe('When it expires; null while that is not known.'),
 };
 
@@ -106,38 +92,20 @@ export const order = z
       .array(names('Flag', FLAGS, words.flag))
       .meta({ description: 'What a person should know in addition to the state.', examples: [[]] }),
     amount: field.amount.describe('What the order asks for.'),
-    currency: described(
-      z.string().min(3).max(12),
-      'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names.',
-      'BRL',
-    ),
-    title: field.textOrNull(
-      'As the shop gave it when settled opened the order; null if the shop makes its link itself.',
-      'A chair',
-    ),
+    currency: described(z.string().min(3).max(12), 'ISO 4217, or one that `SETTLED_CURRENCY` names.', 'BRL'),
+    title: field.textOrNull('As the shop gave it; null if the shop makes its link itself.', 'A chair'),
     metadata: z
       .looseObject({})
       .nullable()
       .meta({ description: 'The same; null if the shop gave none.', examples: [{ cart: 'c-17' }] }),
-    customer: customer
-      .nullable()
-      .describe(
-        'Who buys, as the shop said when it opened the order; null if it did not. Each payment has the customer whom the ' +
-          'service names. Dropped as that is.',
-      ),
+    customer: customer.nullable().describe('Who buys, as the shop said; null after `SETTLED_KEEP_BODIES`.'),
     createdAt: field.time,
     paidAt: field.timeOrNull.describe('When settled learned that the order is paid. Never cleared.'),
     learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
       .nullable()
       .describe('How settled learned that it was paid.'),
     payment: payment.nullable().describe('The payment that paid the order, or else the first that settled counted.'),
-    payments: z
-      .array(payment)
-      .max(PAYMENTS_LISTED_MAX)
-      .describe(
-        `The payments that were counted, in that order. If there are more than ${PAYMENTS_LISTED_MAX}: the one of \`payment\` ` +
-          'and the newest.',
-      ),
+    payments: z.array(payment).max(PAYMENTS_LISTED_MAX).describe('As counted; of more, `payment` and the newest.'),
     paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),
     holds: z
       .array(z.strictObject({ id: z.string(), reason: holdReason }))

@@ -46,10 +46,7 @@ export const checkOrder = operation({
     order: order.describe('The order as it is after the service answered.'),
     service: z.strictObject({
       linkStatus: link.status.unwrap(),
-      paymentStatus: field.textOrNull(
-        '`NOT_STARTED`, `PENDING` or `COMPLETED`; null if the service named none.',
-        'NOT_STARTED',
-      ),
+      paymentStatus: field.textOrNull('`NOT_STARTED`, `PENDING` or `COMPLETED`; null if not named.', 'NOT_STARTED'),
     }),
   }),
   problems: ASKING,
@@ -70,9 +67,7 @@ export const checkOrder = operation({
  */
 export const cancelOrder = operation({
   summary: 'Cancel an order whose payment has not begun',
-  description:
-    'settled asks the service first, so that no paid order is cancelled. The link cannot be taken back: settled watches it ' +
-    'until it expires, and holds what is still paid on it for a person.',
+  description: 'settled asks the service first. What is still paid on the link is held for a person.',
   answers: ok('The order is cancelled, or was.', { order }),
   problems: { ...ASKING, 409: ['not_cancellable', ...ASKING[409]] },
   answer: async (options, { reference, by }) => {

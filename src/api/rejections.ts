@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { UNREAD_REASONS } from '../domain/rejection.ts';
-import { REJECTIONS, words } from '../explain/glossary.ts';
+import { KEPT_REASONS, UNREAD_REASONS } from '../domain/rejection.ts';
+import { words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
@@ -11,8 +11,6 @@ import { described, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';
 import { found } from './problem.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
-
-const KEPT_REASONS = Object.keys(REJECTIONS) as (keyof typeof REJECTIONS)[];
 
 /** Reasons of deliveries that settled could verify. */
 export const REJECTION_REASONS = KEPT_REASONS.filter(

@@ -2,7 +2,7 @@ import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS } from '../domain/order.ts';
-import { BULK_CHANGED, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK, WHY_CANCELLED } from '../explain/glossary.ts';
 import type { Command, Options, Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { record } from '../terminal/table.ts';
@@ -43,19 +43,10 @@ function startCommand({ name, action, about, options, example }: Start): Command
         preview: preview === true,
       });
       if ('run' in answer) return report(answer);
-      return { data: answer, lines: [`${thereAre(answer.count, ROWS_OF[action])} Nothing was done.`] };
+      return { data: answer, lines: [`${thereAre(answer.count, BULK[action].one)} Nothing was done.`] };
     },
   });
 }
-
-/** What each action takes. */
-const ROWS_OF: Readonly<Record<BulkRunDocument['action'], string>> = {
-  replay_events: 'event',
-  resend_notices: 'notice',
-  check_orders: 'order',
-  accept_orders: 'order',
-  end_attention: 'matter',
-};
 
 export const bulkReplay = startCommand({
   name: 'replay',
@@ -157,7 +148,7 @@ function report(answer: RunAnswer): Report {
     'started by': run.by,
     started: run.startedAt,
     status: run.detail === null ? run.status : `${run.status}: ${WHY_CANCELLED[run.detail]}`,
-    done: `${done} of ${total}: ${changed} ${BULK_CHANGED[run.action]}, ${skipped} skipped, ${failed} failed`,
+    done: `${done} of ${total}: ${changed} ${BULK[run.action].changed}, ${skipped} skipped, ${failed} failed`,
     'not selected': run.isMore ? 'there are more: start it again for them' : undefined,
     ended: run.endedAt,
     'ends about': run.expectedEndAt ?? undefined,

@@ -1,4 +1,4 @@
-import { Fault, type FaultCode } from '../fault.ts';
+import { FAULTS, Fault, type FaultCode } from '../fault.ts';
 import type { ProblemCode } from '../http/problem.ts';
 import { EXIT_BUG, EXIT_USAGE, Failure, failureOf } from '../terminal/failure.ts';
 
@@ -39,34 +39,9 @@ export const EXIT_OF_COMMAND = {
   bug: EXIT.bug,
 } as const;
 
-/** How a fault ends the process. The others concern one request or event: if one ends a process, that is a bug. */
-const EXIT_OF_FAULT: Readonly<Partial<Record<FaultCode, ExitCode>>> = {
-  configuration_invalid: EXIT.configuration,
-  address_in_use: EXIT.tryAgain,
-  store_missing: EXIT.cannotOpen,
-  store_in_use: EXIT.tryAgain,
-  store_lost: EXIT.cannotOpen,
-  store_foreign: EXIT.cannotOpen,
-  store_moved: EXIT.configuration,
-  store_incomplete: EXIT.cannotOpen,
-  store_corrupt: EXIT.cannotOpen,
-  store_newer: EXIT.cannotOpen,
-  store_migration_changed: EXIT.cannotOpen,
-  store_not_durable: EXIT.cannotOpen,
-  store_unwritable: EXIT.notAllowed,
-  store_full: EXIT.diskFailed,
-  store_busy: EXIT.tryAgain,
-  store_failed: EXIT.diskFailed,
-  store_unreachable: EXIT.unreachable,
-  store_stopped: EXIT.tryAgain,
-  secrets_key_missing: EXIT.configuration,
-  secrets_key_wrong: EXIT.configuration,
-  server_unreachable: EXIT.unreachable,
-  not_authorized: EXIT.notAllowed,
-};
-
+/** A fault that ends no process is a bug if it does. */
 export function exitOfFault(code: FaultCode): ExitCode {
-  return EXIT_OF_FAULT[code] ?? EXIT.bug;
+  return FAULTS[code] ?? EXIT.bug;
 }
 
 /** How a problem that the server answers ends the command. Every other problem refuses what was asked. */

@@ -3,7 +3,7 @@ import { type BulkRunDocument, listBulk, NEEDS_REASON, showBulk } from '../api/b
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
-import { BULK_CHANGED, capital, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -19,7 +19,6 @@ type BulkAction = BulkRunDocument['action'];
 type CountDead = (options: ConsoleOptions) => Promise<{ count?: CountDocument | undefined }>;
 
 type Words = {
-  noun: Noun;
   /** The verb for the action. */
   verb: string;
   /** The list that its filter narrows. */
@@ -31,25 +30,21 @@ type Words = {
 };
 
 const DEAD = { status: 'dead', count: 'true', limit: '1' };
-const ORDERS = { one: 'order', many: 'orders' };
+
+/** One row of an action, and several. */
+const nounOf = (action: BulkAction): Noun => ({ one: BULK[action].one, many: `${BULK[action].one}s` });
 
 const WORDS: Readonly<Record<BulkAction, Words>> = {
   replay_events: {
-    noun: { one: 'event', many: 'events' },
     verb: 'replay',
     list: '/deliveries',
     implied: { kind: 'event' },
     countDead: (options) => listEvents.load(options, { query: { ...DEAD, kind: 'event' } }),
   },
-  resend_notices: {
-    noun: { one: 'notice', many: 'notices' },
-    verb: 'resend',
-    list: '/shop',
-    countDead: (options) => listNotices.load(options, { query: DEAD }),
-  },
-  check_orders: { noun: ORDERS, verb: 'ask the service about', list: '/orders' },
-  accept_orders: { noun: ORDERS, verb: 'accept the money of', list: '/orders' },
-  end_attention: { noun: { one: 'matter', many: 'matters' }, verb: 'end', list: '/attention' },
+  resend_notices: { verb: 'resend', list: '/shop', countDead: (options) => listNotices.load(options, { query: DEAD }) },
+  check_orders: { verb: 'ask the service about', list: '/orders' },
+  accept_orders: { verb: 'accept the money of', list: '/orders' },
+  end_attention: { verb: 'end', list: '/attention' },
 };
 
 function placeOf({ list }: Words): NonNullable<PageParts['here']> {
@@ -60,13 +55,13 @@ function placeOf({ list }: Words): NonNullable<PageParts['here']> {
 export function bulkForm(view: View, { action, filter }: { action: BulkAction; filter: QueryValues }): Html | null {
   const names = Object.keys(filter).filter((name) => !['limit', 'cursor', 'count'].includes(name));
   if (!mayDo(view, 'operator') || names.length === 0) return null;
-  const { noun, verb, implied = {} } = WORDS[action];
+  const { verb, implied = {} } = WORDS[action];
   const all = { ...Object.fromEntries(names.map((name) => [name, filter[name] ?? null])), ...implied };
   const fields = Object.fromEntries(Object.entries(all).map(([name, value]) => [`filter.${name}`, value]));
   return actionForm(view, {
     id: `bulk-${action}`,
     action: '/v1/bulk',
-    summary: `${capital(verb)} all ${noun.many} that this filter lets through`,
+    summary: `${capital(verb)} all ${nounOf(action).many} that this filter lets through`,
     preview: 'settled only counts them first, and changes nothing yet.',
     button: 'Count them',
     values: { action, ...fields, preview: 'true' },
@@ -81,7 +76,8 @@ export function bulkAnswer(
 ): Shown {
   if ('run' in document) return { goTo: hrefOf(view, `/bulk/${document.run.id}`) };
   const action = typed.get('action') as BulkAction;
-  const { noun, verb, list } = WORDS[action];
+  const { verb, list } = WORDS[action];
+  const noun = nounOf(action);
   const here = placeOf(WORDS[action]);
   const { n, isMore } = document.count;
   const counted = count(document.count, noun);
@@ -119,7 +115,8 @@ function filterFacts(values: Readonly<Record<string, string>>): (readonly [strin
 
 export async function showBulkRun(options: ConsoleOptions, view: View, request: Request): Promise<Shown> {
   const { run } = await showBulk.load(options, { id: String(request.params.id) });
-  const { noun, verb, list, countDead } = WORDS[run.action];
+  const { verb, list, countDead } = WORDS[run.action];
+  const noun = nounOf(run.action);
   const dead = (await countDead?.(options))?.count ?? null;
   const isRunning = run.status === 'running';
   const title = `${capital(verb)}: ${count(run.total, noun)}`;
@@ -139,7 +136,7 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   const { changed, skipped, failed, detail, isMore, reason, by, startedAt, endedAt, expectedEndAt } = run;
   return definitions([
     ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
-    [capital(BULK_CHANGED[run.action]), whole(changed)],
+    [capital(BULK[run.action].changed), whole(changed)],
     ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing left to do`],
     ['Failed', failed === 0 ? null : whole(failed)],
     ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
@@ -158,8 +155,8 @@ function runFacts(view: View, run: BulkRunDocument): Html {
 /** Links to the filtered list; a search has no link, because settled does not keep its text. */
 function listLink(view: View, run: BulkRunDocument): Html | null {
   if ('q' in run.filter) return null;
-  const { list, noun } = WORDS[run.action];
-  return html`<a href="${hrefOf(view, list, listQuery(run))}">See the ${noun.many} of this filter</a>`;
+  const { list } = WORDS[run.action];
+  return html`<a href="${hrefOf(view, list, listQuery(run))}">See the ${nounOf(run.action).many} of this filter</a>`;
 }
 
 /** The filter in the form that the list's page takes. */
@@ -191,7 +188,7 @@ export async function showBulkRuns(options: ConsoleOptions, view: View, request:
       {
         head: 'What',
         cell: ({ id, action, total }: BulkRunDocument) =>
-          html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, WORDS[action].noun)}</a>`,
+          html`<a href="${hrefOf(view, `/bulk/${id}`)}">${capital(WORDS[action].verb)}: ${count(total, nounOf(action))}</a>`,
       },
       { head: 'State', cell: ({ status }) => stateBadge(status) },
       { head: 'Processed', isNumber: true, cell: ({ done }) => whole(done) },

@@ -151,18 +151,16 @@ function payments(view: View, order: OrderDocument): Html | null {
   const hidden = count - order.payments.length;
   return html`<section id="payments"><h2>Payments</h2>${table<Payment>({
     caption: 'Payments',
-    columns: paymentColumns(view).filter(({ of }) => order.payments.some((payment) => of(payment) !== null)),
+    columns: paymentColumns(view).filter(({ cell }) => order.payments.some((payment) => cell(payment) !== null)),
     rows: order.payments,
     rowId: ({ id }) => id ?? 'without an id',
   })}${hidden <= 0 ? null : html`<p class="soft">${hidden} more were counted.</p>`}</section>`;
 }
 
-/** `of`: null if the column has nothing for the payment. */
-type PaymentColumn = Column<Payment> & { of: (payment: Payment) => HtmlValue };
-
-function paymentColumns(view: View): PaymentColumn[] {
-  const column = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ head, of, cell: of });
-  const number = (head: string, of: PaymentColumn['of']): PaymentColumn => ({ ...column(head, of), isNumber: true });
+/** A cell is null if its column has nothing for the payment. */
+function paymentColumns(view: View): Column<Payment>[] {
+  const column = (head: string, cell: Column<Payment>['cell']): Column<Payment> => ({ head, cell });
+  const number = (head: string, cell: Column<Payment>['cell']): Column<Payment> => ({ head, cell, isNumber: true });
   const timed = (head: string, of: (payment: Payment) => string | null) =>
     column(head, (payment) => time(view, of(payment)));
   return [

@@ -11,7 +11,7 @@ import type { LeaseCounts } from '../store/verbs/stats.ts';
 
 /** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
 
-export const REJECTIONS: Readonly<Record<KeptReason, string>> = {
+const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   signature_missing: 'no signature header',
   signature_malformed: 'an unreadable signature',
   signature_repeated: 'more than one signature header',
@@ -266,13 +266,13 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
-/** What bulk work did with each row that it changed. It does not know the later result. */
-export const BULK_CHANGED: Readonly<Record<BulkAction, string>> = {
-  replay_events: 'queued again',
-  resend_notices: 'queued again',
-  check_orders: 'queued for a check',
-  accept_orders: 'accepted',
-  end_attention: 'ended',
+/** Of what bulk work has rows, and what it did with each that it changed. It does not know the later result. */
+export const BULK: Readonly<Record<BulkAction, { one: string; changed: string }>> = {
+  replay_events: { one: 'event', changed: 'queued again' },
+  resend_notices: { one: 'notice', changed: 'queued again' },
+  check_orders: { one: 'order', changed: 'queued for a check' },
+  accept_orders: { one: 'order', changed: 'accepted' },
+  end_attention: { one: 'matter', changed: 'ended' },
 };
 
 /** Why settled cancelled work on many rows. */
