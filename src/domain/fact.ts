@@ -1,4 +1,5 @@
 import type { StatedMoney } from './money.ts';
+import type { ServiceLink } from './order.ts';
 import type { SaidDetails } from './payment_details.ts';
 
 /**
@@ -66,6 +67,8 @@ export type EventContent = {
   readonly details: readonly SaidDetails[];
   /** When the link expires, if the event names it. Stored only if unknown so far. */
   readonly expiresAtMs: number | null;
+  /** The link as a reading shows it; null for an event. */
+  readonly link: ServiceLink | null;
 };
 
 /** Whether an event says less than settled needs, so that settled asks the API. */

@@ -74,6 +74,9 @@ export type OrderLink = {
   readonly expiresAtMs: number | null;
 };
 
+/** A link as the service shows it. */
+export type ServiceLink = OrderLink & { readonly id: string; readonly status: string };
+
 /** The shop's claim to money, with all that a decision about it needs. */
 export type Order = {
   readonly reference: string;

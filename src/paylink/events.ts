@@ -114,11 +114,12 @@ export function readEvent(body: unknown): EventContent {
     linkStatus,
     details: detailsOf(found),
     expiresAtMs: theOne(valuesOf(found, 'expiresAtMs'), readMoment),
+    link: null,
   };
 }
 
 function unread(notUnderstood: string, linkIds: readonly string[] = []): EventContent {
-  const nothing = { facts: [], linkChanged: false, linkStatus: null, details: [], expiresAtMs: null };
+  const nothing = { facts: [], linkChanged: false, linkStatus: null, details: [], expiresAtMs: null, link: null };
   return { linkIds, notUnderstood, ...nothing };
 }
 

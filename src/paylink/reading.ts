@@ -6,6 +6,7 @@ import {
   MONEY_CAME,
   type PaymentFact,
 } from '../domain/fact.ts';
+import type { ServiceLink } from '../domain/order.ts';
 import { Fault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
@@ -13,10 +14,8 @@ import { readListedDetails } from './payment_details.ts';
 import type { LinkSeen } from './service.ts';
 import { asObject, FACT_KINDS_BY_STATUS, field, readMoney, statedText, usableId } from './values.ts';
 
-/** What the API says about a link: what an event may say, and the link itself. */
-export type LinkReading = EventContent & {
-  readonly link: Pick<LinkSeen, 'id' | 'url' | 'shortUrl' | 'status' | 'expiresAtMs'>;
-};
+/** What a reading says, which always shows its link. */
+export type LinkReading = EventContent & { readonly link: ServiceLink };
 
 /**
  * Reads a link's details, as answered by `GET /payment-links/{id}`, into payment facts with the authority of reading

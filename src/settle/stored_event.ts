@@ -5,17 +5,14 @@ import { parseBodyExactly } from '../json.ts';
 import { deliveryMac, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
-import type { ClaimedEvent, SettleJob } from '../store/verbs/inbox.ts';
-
-/** What a row of the inbox says. */
-type Said = EventContent & Pick<SettleJob, 'link'>;
+import type { ClaimedEvent } from '../store/verbs/inbox.ts';
 
 /**
  * Reads a stored event into facts. First verifies its signature again, over the bytes read from disk: `integrity_check`
  * misses most damage, and money moves only on bytes that the service sent.
  * Terminal faults: `stored_event_damaged`, `unreadable_event`.
  */
-export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
+export function readStoredEvent(event: ClaimedEvent, link: Secrets): EventContent {
   if (!isSignedFor(event, link)) throw damaged(event);
   const parsed = parseBodyExactly(event.body);
   if (parsed === undefined) {
@@ -26,11 +23,11 @@ export function readStoredEvent(event: ClaimedEvent, link: Secrets): Said {
         `service's panel.`,
     );
   }
-  return { ...readEvent(parsed), link: null };
+  return readEvent(parsed);
 }
 
 /** Reads a stored reading into facts. A reading has no signature, so settled verifies its digest. Same faults. */
-export function readStoredReading(event: ClaimedEvent, reading: number): Said {
+export function readStoredReading(event: ClaimedEvent, reading: number): EventContent {
   if (!isMac(event, createHash('sha256').update(event.body).digest())) throw damaged(event);
   return readReading(event.body, reading);
 }

@@ -6,7 +6,6 @@ import { attention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
 import type { Delivery } from './intake.ts';
-import type { ServiceLink } from './links.ts';
 import { lockOrderOfEvent } from './orders.ts';
 
 export type ClaimRef = { eventKey: number; attempt: number };
@@ -18,13 +17,7 @@ export type ClaimedEvent = ClaimRef &
   };
 
 /** What a claimed row says, and how to settle it. */
-export type SettleJob = ClaimRef &
-  EventContent & {
-    /** The link as a reading shows it; null for an event. */
-    link: ServiceLink | null;
-    policy: SettlementPolicy;
-    nowMs: number;
-  };
+export type SettleJob = ClaimRef & EventContent & { policy: SettlementPolicy; nowMs: number };
 
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;

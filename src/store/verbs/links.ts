@@ -17,15 +17,6 @@ import { checkSchedule, requestCheck } from './check_queue.ts';
 import { insertOrder, loadOrder, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey, type SealedSecret } from './secrets.ts';
 
-/** A link as the service shows it. */
-export type ServiceLink = {
-  id: string;
-  url: string | null;
-  shortUrl: string | null;
-  status: string;
-  expiresAtMs: number | null;
-};
-
 export type Registration = RegisteredLink & {
   reference: string;
   /** The public address that a new link delivers to; null if it is not known. */

@@ -7,13 +7,12 @@ import {
   type OpeningState,
   secretNote,
 } from '../../domain/opening.ts';
-import { isOpen } from '../../domain/order.ts';
+import { isOpen, type ServiceLink } from '../../domain/order.ts';
 import { type FaultNote, faultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { checkSchedule, requestCheck } from './check_queue.ts';
-import type { ServiceLink } from './links.ts';
 import { lockOrderOfLink, lockReference, noteHistory } from './orders.ts';
 import { lockSecretsKey, type SealedSecret } from './secrets.ts';
 

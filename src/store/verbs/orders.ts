@@ -11,9 +11,9 @@ import {
 } from '../../domain/order.ts';
 import type { Customer, KnownDetails } from '../../domain/payment_details.ts';
 import { parseJsonText } from '../../json.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 import { type Findable, noteFindable } from './customers.ts';
-import { ALL_DETAILS, DETAILS, HAS_DETAILS } from './payments.ts';
+import { DETAIL_COLUMNS, HAS_DETAILS } from './payments.ts';
 
 /**
  * The lock order on PostgreSQL (decision 0021). A verb that changes an order or its rows (links, checks and openings,
@@ -110,84 +110,89 @@ export const loadOrder = {
   },
 };
 
-// A link that settled opened is shown once its address is known, unless it is withheld.
-const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
-const LINK = statement(`
-  SELECT link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
-  WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`);
-const SETTLEMENT = statement(`
-  SELECT paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
-  FROM settlement WHERE order_key = @key`);
-const ENTRY = `payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency,
-  is_assumed AS isAssumed, customer_amount AS customerAmount, customer_currency AS customerCurrency,
-  stated_amount AS statedAmount, stated_currency AS statedCurrency FROM ledger`;
-const ENTRIES = statement(`SELECT ${ENTRY} WHERE order_key = @key ORDER BY number`);
-const HOLDS = statement(`
-  SELECT id, reason FROM hold WHERE order_key = @key AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id`);
+type Beside = { one: Statement; many: Statement };
 
-export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
-  const { key, state, hasMatters } = row;
-  const link = tx.one<OrderLink>(LINK, { key });
-  // Counting or settling money ends the open states, so an open order has no ledger and no settlement.
-  const open = isOpen(state);
-  const settlement = open ? null : tx.one<Settlement>(SETTLEMENT, { key });
-  const entries = open ? null : tx.all<EntryRow>(ENTRIES, { key });
-  const holds = state === 'held' ? tx.all<Hold>(HOLDS, { key }) : null;
-  const details = row.hasDetails ? tx.all<KnownDetails>(DETAILS, { key }) : null;
-  const order = assembleOrder(row, {
-    link: (yield* link) ?? null,
-    settlement: settlement === null ? null : ((yield* settlement) ?? null),
-    entries: entries === null ? [] : (yield* entries).map(readEntry),
-    holds: holds === null ? [] : yield* holds,
-    details: details === null ? [] : yield* details,
-  });
-  return { orderKey: key, order, hasMatters };
+/** Selects rows that stand beside one order, and beside many. `rest`: further conditions, and the order. */
+function beside(table: string, columns: string, rest: string): Beside {
+  const rows = `SELECT order_key AS orderKey, ${columns} FROM ${table} WHERE`;
+  return {
+    one: statement(`${rows} order_key = @key ${rest}`),
+    many: statement(`${rows} order_key = ANY(@keys::bigint[]) ${rest}`),
+  };
 }
 
-// The same for many orders.
-const LINKS = statement(`
-  SELECT order_key AS orderKey, link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs FROM link
-  WHERE key IN (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`);
-const SETTLEMENTS = statement(`
-  SELECT order_key AS orderKey, paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy
-  FROM settlement WHERE order_key = ANY(@keys::bigint[])`);
-const ALL_ENTRIES = statement(`
-  SELECT order_key AS orderKey, ${ENTRY} WHERE order_key = ANY(@keys::bigint[]) ORDER BY number`);
-const ALL_HOLDS = statement(`
-  SELECT order_key AS orderKey, id, reason FROM hold WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
-  ORDER BY opened_at_ms, length(id), id`);
+const LINK_COLUMNS = 'link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs';
+// A link that settled opened is shown once its address is known, unless it is withheld.
+const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
+const LINKS: Beside = {
+  one: statement(`
+    SELECT order_key AS orderKey, ${LINK_COLUMNS} FROM link
+    WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`),
+  many: statement(`
+    SELECT order_key AS orderKey, ${LINK_COLUMNS} FROM link WHERE key IN
+      (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`),
+};
+const SETTLEMENTS = beside(
+  'settlement',
+  'paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy',
+  '',
+);
+const ENTRIES = beside(
+  'ledger',
+  `payment_key AS paymentKey, kind, occurrence, amount_minor AS amountMinor, currency, is_assumed AS isAssumed,
+   customer_amount AS customerAmount, customer_currency AS customerCurrency, stated_amount AS statedAmount,
+   stated_currency AS statedCurrency`,
+  'ORDER BY number',
+);
+const HOLDS = beside('hold', 'id, reason', 'AND ended_at_ms IS NULL ORDER BY opened_at_ms, length(id), id');
+const DETAILS = beside('payment', DETAIL_COLUMNS, 'ORDER BY payment_key');
 
-/** As `complete`, for many orders with the same number of statements. */
+export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
+  const [order] = yield* completeAll(tx, [row]);
+  return { orderKey: row.key, order: order as Order, hasMatters: row.hasMatters };
+}
+
+/** Loads what stands beside the rows of orders: with one statement for each kind, however many orders they are. */
 export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
-  const keys = rows.map(({ key }) => key);
-  const asked = {
-    links: tx.all<Of<OrderLink>>(LINKS, { keys }),
-    settlements: tx.all<Of<Settlement>>(SETTLEMENTS, { keys }),
-    entries: tx.all<Of<EntryRow>>(ALL_ENTRIES, { keys }),
-    holds: tx.all<Of<Hold>>(ALL_HOLDS, { keys }),
-    details: tx.all<Of<KnownDetails>>(ALL_DETAILS, { keys }),
-  };
-  const linkOf = byOrder(yield* asked.links);
-  const settlementOf = byOrder(yield* asked.settlements);
-  const entriesOf = byOrder(yield* asked.entries);
-  const holdsOf = byOrder(yield* asked.holds);
-  const detailsOf = byOrder(yield* asked.details);
-  return rows.map((row) => {
-    const { key, state } = row;
-    return assembleOrder(row, {
-      link: linkOf(key)[0] ?? null,
-      settlement: settlementOf(key)[0] ?? null,
-      entries: isOpen(state) ? [] : entriesOf(key).map(readEntry),
-      holds: state === 'held' ? holdsOf(key) : [],
-      details: detailsOf(key),
-    });
-  });
+  // Counting or settling money ends the open states, so an open order has no ledger and no settlement.
+  const isCounted = ({ state }: OrderRow) => !isOpen(state);
+  const isHeld = ({ state }: OrderRow) => state === 'held';
+  const links = ask<OrderLink>(tx, LINKS, rows);
+  const settlements = ask<Settlement>(tx, SETTLEMENTS, rows.filter(isCounted));
+  const entries = ask<EntryRow>(tx, ENTRIES, rows.filter(isCounted));
+  const holds = ask<Hold>(tx, HOLDS, rows.filter(isHeld));
+  const details = ask<KnownDetails>(
+    tx,
+    DETAILS,
+    rows.filter((row) => row.hasDetails),
+  );
+  const linkOf = yield* byOrder(links);
+  const settlementOf = yield* byOrder(settlements);
+  const entriesOf = yield* byOrder(entries);
+  const holdsOf = yield* byOrder(holds);
+  const detailsOf = yield* byOrder(details);
+  return rows.map((row) =>
+    assembleOrder(row, {
+      link: linkOf(row.key)[0] ?? null,
+      settlement: settlementOf(row.key)[0] ?? null,
+      entries: entriesOf(row.key).map(readEntry),
+      holds: holdsOf(row.key),
+      details: detailsOf(row.key),
+    }),
+  );
 }
 
 type Of<Row> = Row & { orderKey: number };
 
-function byOrder<Row extends object>(rows: readonly Of<Row>[]): (orderKey: number) => Row[] {
-  const found = Map.groupBy(rows, ({ orderKey }) => orderKey);
+/** Sends a statement at once; its answer is read later. Null if it is about no order. */
+function ask<Row>(tx: Transaction, { one, many }: Beside, of: readonly OrderRow[]): Answer<Of<Row>[]> | null {
+  const [key, ...others] = of.map((row) => row.key);
+  if (key === undefined) return null;
+  return others.length === 0 ? tx.all(one, { key }) : tx.all(many, { keys: [key, ...others] });
+}
+
+function* byOrder<Row extends object>(answer: Answer<Of<Row>[]> | null): Work<(orderKey: number) => Row[]> {
+  const found = Map.groupBy(answer === null ? [] : yield* answer, ({ orderKey }) => orderKey);
   return (key) => (found.get(key) ?? []).map(({ orderKey: _, ...row }) => row as unknown as Row);
 }
 

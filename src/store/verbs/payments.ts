@@ -15,15 +15,10 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
 
 /** What the service says about payments besides status and money: stored for people. `customers.ts` erases customers in time. */
 
-const COLUMNS = `payment_key AS key, method, installments, total_brl_minor AS totalBrlMinor, customer_name AS customerName,
-  customer_email AS customerEmail, created_at_ms AS createdAtMs, completed_at_ms AS completedAtMs,
-  available_at_ms AS availableAtMs, said_at_ms AS saidAtMs, forgotten AS isForgotten`;
-
-/** The details of an order's payments. */
-export const DETAILS = statement(`SELECT ${COLUMNS} FROM payment WHERE order_key = @key ORDER BY payment_key`);
-/** The same for many orders. */
-export const ALL_DETAILS = statement(`
-  SELECT order_key AS orderKey, ${COLUMNS} FROM payment WHERE order_key = ANY(@keys::bigint[]) ORDER BY payment_key`);
+/** The columns of `KnownDetails`. */
+export const DETAIL_COLUMNS = `payment_key AS key, method, installments, total_brl_minor AS totalBrlMinor,
+  customer_name AS customerName, customer_email AS customerEmail, created_at_ms AS createdAtMs,
+  completed_at_ms AS completedAtMs, available_at_ms AS availableAtMs, said_at_ms AS saidAtMs, forgotten AS isForgotten`;
 /** Whether an order has any, as a column of its row. */
 export const HAS_DETAILS = 'EXISTS (SELECT 1 FROM payment WHERE payment.order_key = orders.key) AS hasDetails';
 

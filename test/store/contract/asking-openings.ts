@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { ServiceLink } from '../../../src/domain/order.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import type { ServiceLink } from '../../../src/store/verbs/links.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, hex, LEASE_MS, type Link, said, sealedSecret, type World, type Worlds } from './world.ts';
 
