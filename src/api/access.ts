@@ -1,25 +1,19 @@
 import { z } from 'zod';
 import { digest, randomSecret } from '../access/identify.ts';
 import { PERSON_ROLES, SIGN_IN_LINK_MS } from '../domain/access.ts';
-import { iso } from '../explain/glossary.ts';
+import { iso, ROLES } from '../explain/glossary.ts';
 import type { SessionSummary, TokenSummary } from '../store/verbs/access.ts';
 import type { Author } from '../store/verbs/audit.ts';
 import * as field from './fields.ts';
-import { readKey, text, withTimes } from './fields.ts';
 import { noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 /** Who may use settled: named tokens and signed-in browsers. */
 
-/** What a person in a role does. */
-export const ROLE_WORDS = {
-  viewer: 'reads everything but secrets',
-  operator: 'also decides, replays, resends, checks, cancels and ends matters',
-  admin: 'also manages tokens, sessions, keys and backups',
-} as const;
-const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLE_WORDS[name]);
+const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLES[name]);
 
-const tokenName = text(64)
+const tokenName = field
+  .text(64)
   .regex(
     /^[\p{L}\p{N}]+([@._ -][\p{L}\p{N}]+)*$/u,
     'must be letters and digits, with single spaces or @._- between them',
@@ -93,7 +87,7 @@ export const revokeToken = operation({
 });
 
 function tokenDocument({ key: _, ...row }: TokenSummary): object {
-  return withTimes(row);
+  return field.withTimes(row);
 }
 
 const session = field.component('Session', 'A browser that signed in.', {
@@ -121,7 +115,7 @@ export const endSession = operation({
   pathId: field.rowId,
   answers: ok('The session has ended on every replica.', { session }),
   answer: async ({ store, clock, log }, { id, by }) => {
-    const key = readKey(id);
+    const key = field.readKey(id);
     const ended = key === null ? null : await store.endSession({ key, by: person(by), atMs: clock.nowMs() });
     if (ended === null) throw noSuch('session', id);
     log.info({ session: id, by: by?.name }, 'a session was ended');
@@ -130,7 +124,7 @@ export const endSession = operation({
 });
 
 function sessionDocument({ key, ...row }: SessionSummary): object {
-  return { id: String(key), ...withTimes(row) };
+  return { id: String(key), ...field.withTimes(row) };
 }
 
 export const addSignInLink = operation({

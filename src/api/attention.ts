@@ -16,7 +16,6 @@ import { summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/verbs/attention_list.ts';
 import * as field from './fields.ts';
-import { cutPage, names, readKey, readPlace } from './fields.ts';
 import { holdReason, order } from './order.ts';
 import { problem } from './problem.ts';
 import { ok, operation } from './route.ts';
@@ -29,8 +28,8 @@ const MEANINGS: Readonly<Record<Concern, string>> = {
   link: 'an order has no link that can be paid',
 };
 
-const kind = names('MatterKind', MATTER_KINDS, words.matter);
-const concern = names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
+const kind = field.names('MatterKind', MATTER_KINDS, words.matter);
+const concern = field.names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
 const reason = holdReason.nullable().describe('For a hold: the reason of the oldest hold of its order.');
 
 const sum = z
@@ -107,9 +106,9 @@ export const listAttention = operation({
   example: { query: 'kind=hold' },
   answer: async ({ store, clock, asking, unlisted }, { query }) => {
     const { kind: ofKind = null, reason = null, state = null, limit } = query;
-    const after = readPlace(query, parsePlace);
+    const after = field.readPlace(query, parsePlace);
     const matters = await store.listMatters({ kind: ofKind, reason, state, after, limit: limit + 1 });
-    const { rows, ...more } = cutPage(query, matters.rows, placeOf);
+    const { rows, ...more } = field.cutPage(query, matters.rows, placeOf);
     return {
       summary: summaryDocument(matters, {
         nowMs: clock.nowMs(),
@@ -185,7 +184,7 @@ export const endAttention = operation({
   example: { body: { reason: "refunded in the service's panel" } },
   answer: async ({ store, clock, log }, { id, body, by }) => {
     const atMs = clock.nowMs();
-    const key = readKey(id);
+    const key = field.readKey(id);
     const ended = key === null ? null : await store.endAttention({ key, ...body, by, atMs });
     if (ended === null) {
       const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;

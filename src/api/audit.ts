@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { AUDIT_ACTIONS, type AuditHead, type AuditRow, type ChainFault, ORIGINS } from '../domain/access.ts';
 import { iso } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { text } from './fields.ts';
 import { readRows } from './lists.ts';
 import { ok, operation } from './route.ts';
 
@@ -32,8 +31,8 @@ export const listAudit = operation({
   description: "Every change by a person or a named token. What the shop's token does is in the history of its orders.",
   query: z.strictObject({
     ...field.page,
-    actor: text(128).optional().describe('Only what they did.'),
-    subject: text(128).optional().describe('Only changes of this object: a reference, an id or a name.'),
+    actor: field.text(128).optional().describe('Only what they did.'),
+    subject: field.text(128).optional().describe('Only changes of this object: a reference, an id or a name.'),
   }),
   answers: ok('A page of the audit.', { audit: z.array(auditRow), nextCursor: field.nextCursor }),
   example: { query: 'subject=order-8001' },

@@ -4,7 +4,6 @@ import { iso } from '../explain/glossary.ts';
 import type { BulkRun } from '../store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
-import { givenMs, givenTime, isoOrNull, names, readKey } from './fields.ts';
 import {
   countDocument,
   eventFilters,
@@ -38,11 +37,11 @@ export const NEEDS_REASON: ReadonlySet<BulkAction> = new Set(['end_attention', '
 /** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain are never deleted. */
 const SEARCHED = '(a search)';
 
-const action = names('BulkAction', ACTIONS, (name) => MEANINGS[name]);
+const action = field.names('BulkAction', ACTIONS, (name) => MEANINGS[name]);
 const matterFilters = {
   kind: z.enum(MATTER_KINDS.filter((kind) => kind !== 'hold')),
-  since: givenTime.optional(),
-  until: givenTime.optional(),
+  since: field.givenTime.optional(),
+  until: field.givenTime.optional(),
 };
 
 const run = field.component('BulkRun', 'Work on all rows that matched a filter when the work started.', {
@@ -131,7 +130,7 @@ function readSelection({ currency }: ApiOptions, action: BulkAction, filter: obj
       return { action, filter: readOrderFilter(given(orderFilters), currency) };
     default: {
       const { kind, since, until } = given(matterFilters);
-      return { action, filter: { kind, sinceMs: givenMs(since), untilMs: givenMs(until) } };
+      return { action, filter: { kind, sinceMs: field.givenMs(since), untilMs: field.givenMs(until) } };
     }
   }
 }
@@ -174,7 +173,7 @@ export const cancelBulk = operation({
 });
 
 function readRunKey(id: string): number {
-  return found(readKey(id), 'run', id);
+  return found(field.readKey(id), 'run', id);
 }
 
 /** What would take longer says nothing: the work stood still, or the clock was stepped. */
@@ -191,7 +190,7 @@ function runDocument({ key, author, filter, startedAtMs, endedAtMs, ...one }: Bu
     by: author?.name ?? null,
     done,
     startedAt: iso(startedAtMs),
-    endedAt: isoOrNull(endedAtMs),
+    endedAt: field.isoOrNull(endedAtMs),
     expectedEndAt: leftMs === null || leftMs > LEFT_MS_MAX ? null : iso(Math.round(nowMs + leftMs)),
   };
 }

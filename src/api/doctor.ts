@@ -128,9 +128,8 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   const { publicUrl, publicUrlReaches } = options;
   const name = 'public address';
   try {
-    const answer = await sendProbe(options);
-    const isOurs = answer.status === 200 && (await hasBody(answer, ANSWERS.recorded.body));
-    if (!isOurs) return failing(name, notArrived(options, answer.status));
+    const { status, arrives } = await sendProbe(options);
+    if (!arrives) return failing(name, notArrived(options, status));
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message})`;
@@ -159,7 +158,8 @@ async function checkOtherAddresses(options: ApiOptions, { probes }: { probes: bo
   if (found.length === 0) return [];
   const said = await Promise.all(
     found.map(async (other) => {
-      const arrives = probes ? await arrivesAt(options, other.address) : null;
+      const probe = () => sendProbe({ ...options, publicUrl: other.address }).catch(() => ({ arrives: false }));
+      const { arrives } = probes ? await probe() : { arrives: null };
       const state = arrives === null ? '' : arrives ? ', and a signed delivery arrives there' : ', where none arrives';
       return { arrives, words: `${linksElsewhere(other)}${state}` };
     }),
@@ -171,27 +171,21 @@ async function checkOtherAddresses(options: ApiOptions, { probes }: { probes: bo
   return [{ name: 'other addresses', status, detail }];
 }
 
-async function arrivesAt(options: ApiOptions, publicUrl: string): Promise<boolean> {
-  try {
-    const answer = await sendProbe({ ...options, publicUrl });
-    return answer.status === 200 && (await hasBody(answer, ANSWERS.recorded.body));
-  } catch {
-    return false;
-  }
-}
-
-function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions): Promise<Response> {
+/** `arrives`: whether settled itself answered that it has recorded the delivery. */
+async function sendProbe({ publicUrl, headerNames, keyring, clock }: ApiOptions) {
   const body = `{ "id": "doctor", "note": "bytes as they are: \u00e9 \u2028 1.0" } \n`;
   const sentAt = String(clock.nowMs());
   const mac = deliveryMac(keyring.probe.secret, sentAt, Buffer.from(body)).toString('hex');
   const { signature, timestamp } = headerNames;
-  return fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
+  const answer = await fetch(`${publicUrl}/hooks/${keyring.probe.token}`, {
     method: 'POST',
     body,
     redirect: 'manual',
     headers: { 'content-type': 'application/json', [signature]: mac, [timestamp]: sentAt },
     signal: AbortSignal.timeout(PROBE_DEADLINE_MS),
   });
+  const { status } = answer;
+  return { status, arrives: status === 200 && (await hasBody(answer, ANSWERS.recorded.body)) };
 }
 
 function notArrived({ publicUrl, storeAddress }: ApiOptions, status: number): string {

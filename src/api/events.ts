@@ -4,7 +4,6 @@ import { words } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import * as field from './fields.ts';
-import { names, readKey, withTimes } from './fields.ts';
 import { eventFilters, listAnswer, listQuery, readFilter, readList } from './lists.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
@@ -20,7 +19,7 @@ const summary = {
   linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
   status: field.rowStatus,
   outcome: z.enum(OUTCOMES).nullable().describe('The decision about it; null before, and if it says nothing.'),
-  rule: z.nullable(names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('The rule of that decision.'),
+  rule: z.nullable(field.names('Rule', [...RULES, ...PAST_RULES], words.rule)).describe('The rule of that decision.'),
   attempt: field.count.describe('How often settled has tried to settle it.'),
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
   duplicates: field.count.describe('How often the same event came again.'),
@@ -118,11 +117,11 @@ export const replayEvent = operation({
 });
 
 function readEventKey(id: string): number {
-  return found(readKey(id), 'event', id);
+  return found(field.readKey(id), 'event', id);
 }
 
 export function eventDocument({ key, ...event }: EventSummary): object {
-  return { id: String(key), ...withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
+  return { id: String(key), ...field.withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 
 /** What makes a delivery of an order's link authentic, and a body may repeat: its token, and its signing secrets if they can be opened. */

@@ -8,7 +8,6 @@ import type { FeedPage } from '../store/verbs/notice_lists.ts';
 import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';
-import { count, givenReference, openCursor, reference, time, wholeNumber, writeCursor } from './fields.ts';
 import { noticeId, saying } from './notices.ts';
 import { problem } from './problem.ts';
 import { REJECTION_REASONS } from './rejections.ts';
@@ -32,8 +31,8 @@ const query = z.strictObject({
     .describe(
       'The `cursor` up to which you have read. Without it: from the beginning. `now`: no notices, and the cursor of the end.',
     ),
-  limit: wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
-  wait: wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is no notice yet.'),
+  limit: field.wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
+  wait: field.wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is no notice yet.'),
 });
 
 const cursor = z.string().meta({ examples: ['ZjEuMTc'] });
@@ -128,12 +127,12 @@ function isOfBefore({ generation, position }: Place, page: FeedPage): boolean {
 }
 
 function writePlace(generation: number, position: number): string {
-  return writeCursor(`f${generation}.${position}`);
+  return field.writeCursor(`f${generation}.${position}`);
 }
 
 function readPlace(after: string | undefined): Place {
   if (after === undefined) return { generation: null, position: 0 };
-  const match = /^f([1-9][0-9]{0,11})\.(0|[1-9][0-9]{0,14})$/.exec(openCursor(after) ?? '');
+  const match = /^f([1-9][0-9]{0,11})\.(0|[1-9][0-9]{0,14})$/.exec(field.openCursor(after) ?? '');
   if (match !== null) return { generation: Number(match[1]), position: Number(match[2]) };
   throw problem(400, 'invalid_request', 'after: give the cursor of the page before, unchanged');
 }
@@ -147,7 +146,7 @@ const GATHER_MS = 50;
 /** settled disconnects a reader that takes nothing for this long. */
 const STUCK_AFTER_MS = 60_000;
 
-const common = { at: time, reference: reference.nullable() };
+const common = { at: field.time, reference: field.reference.nullable() };
 const event = field.anyText("settled's own id of it.", '17');
 const type = z.string().nullable();
 const attempt = z.int().min(1);
@@ -186,7 +185,7 @@ const activityLine = z
   .union([
     ...happened.options,
     z.strictObject({ ...common, what: z.enum(['alive', 'stopping']) }),
-    line('lost', { count }),
+    line('lost', { count: field.count }),
   ])
   .meta({
     id: 'Activity',
@@ -199,7 +198,7 @@ export const tail = operation({
   description:
     'A line of JSON for each (NDJSON), until the caller leaves or settled stops: what happens in this process. Ten may ' +
     'follow at once. A reader that is too slow loses lines, and a line says how many: the store has what happened for certain.',
-  query: z.strictObject({ reference: givenReference.optional() }),
+  query: z.strictObject({ reference: field.givenReference.optional() }),
   answers: { 200: { when: 'A stream of lines.', schema: activityLine, type: 'application/x-ndjson' } },
   answer: async ({ activity, clock, access }, { query }, response) => {
     const over = new AbortController();

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { releaseVersion } from '../release.ts';
 import * as field from './fields.ts';
-import { withTimes } from './fields.ts';
 import { ok, operation } from './route.ts';
 
 /** What is installed: versions, the store, the replicas that share it, and how it is set up. */
@@ -67,7 +66,7 @@ export const showInstallation = operation({
         },
         replica: options.replica,
         replicas: replicas.map(({ settings: _, secretsKeyId, ...row }) => ({
-          ...withTimes(row),
+          ...field.withTimes(row),
           isThisOne: row.name === options.replica,
           hasSameKey: secretsKeyId === keyring.keyId,
         })),

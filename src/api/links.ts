@@ -9,7 +9,6 @@ import { carriesToken, type LinkSeen, type Service, ServiceFault } from '../payl
 import { SIGNING_SECRET_BYTES_MIN } from '../receive/verify.ts';
 import type { Registered } from '../store/verbs/links.ts';
 import * as field from './fields.ts';
-import { described, isEnough, NOT_PRINTABLE, PRINTABLE, readMoney, requireEnough } from './fields.ts';
 import { link, order } from './order.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, noSuch, type ProblemError, problem } from './problem.ts';
@@ -26,7 +25,7 @@ const registration = z.strictObject({
   webhookSecret: z
     .string()
     .max(512, 'must have at most 512 characters')
-    .regex(PRINTABLE, NOT_PRINTABLE)
+    .regex(field.PRINTABLE, field.NOT_PRINTABLE)
     .refine((secret) => Buffer.byteLength(secret) >= SIGNING_SECRET_BYTES_MIN, {
       message: `must have at least ${SIGNING_SECRET_BYTES_MIN} bytes: shorter secrets can be guessed`,
     })
@@ -43,7 +42,7 @@ const registeredLink = z.strictObject({
     'Give it to the service as `webhookUrl`.',
     'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
   ),
-  webhookSecret: described(
+  webhookSecret: field.described(
     z.string().optional(),
     'Give it to the service as `webhookSecret`. Only the answer that made both shows it.',
     'c2VjcmV0IHRoYXQgc2V0dGxlZCBtYWRl',
@@ -69,11 +68,11 @@ export const registerLink = operation({
   answer: async (options, { body, caller, by }, response) => {
     const { store, keyring, credentials, clock } = options;
     const { reference, customer, id, webhookSecret } = body;
-    const amount = readMoney(body, options.currency);
+    const amount = field.readMoney(body, options.currency);
     const lacksSecret = id !== undefined && webhookSecret === undefined;
     // An order that settled knows keeps its amount and its secret.
-    if ((lacksSecret || !isEnough(amount)) && (await store.findOrder(reference)) === null) {
-      requireEnough(amount);
+    if ((lacksSecret || !field.isEnough(amount)) && (await store.findOrder(reference)) === null) {
+      field.requireEnough(amount);
       throw fieldProblem('webhookSecret', 'needed to register a link that exists; leave out id to reserve one');
     }
     const freshSecret = randomBytes(SECRET_BYTES).toString('base64url');

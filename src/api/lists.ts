@@ -7,26 +7,14 @@ import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';
 import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
 import type { OrderFilter } from '../store/verbs/orders_list.ts';
-import {
-  cutPage,
-  givenMs,
-  givenReference,
-  givenTime,
-  nextCursor,
-  type PageQuery,
-  page,
-  readKey,
-  readPlace,
-  text,
-  writeCursor,
-} from './fields.ts';
+import * as field from './fields.ts';
 import { fieldProblem } from './problem.ts';
 
 /** What lists of orders, events, notices and rejections have in common: their filters, pages and counts. */
 
 /** What the query of every list has. */
 export const listQuery = {
-  ...page,
+  ...field.page,
   count: z.enum(['true', 'false']).optional().describe('`true`: also answer `count`, how many rows match.'),
 };
 
@@ -39,44 +27,44 @@ export type CountDocument = z.infer<typeof countDocument>;
 
 /** What the answer of every list has beside its rows. */
 export const listAnswer = {
-  nextCursor,
+  nextCursor: field.nextCursor,
   count: countDocument.optional().meta({ id: 'Count', description: 'Only if it was asked for. Exact up to 1 000.' }),
 };
 
-type ListQuery = PageQuery & { count?: 'true' | 'false' | undefined };
+type ListQuery = field.PageQuery & { count?: 'true' | 'false' | undefined };
 
 /** Reads a page of a list, with the cursor of the next one. */
 export async function readList<Row>(query: ListQuery, list: (page: RowPage) => Promise<Listed<Row>>) {
-  const after = readPlace(query, readKeyPlace);
+  const after = field.readPlace(query, readKeyPlace);
   const { rows, next, count: counted } = await list({ limit: query.limit, after, isCounted: query.count === 'true' });
-  const more = next === null ? null : writeCursor(`k${next}`);
+  const more = next === null ? null : field.writeCursor(`k${next}`);
   return { rows, more: { nextCursor: more, ...(counted === null ? {} : { count: counted }) } };
 }
 
 /** Reads a page of rows that are read by their keys alone, and the cursor of the next one. */
 export async function readRows<Row>(
-  query: PageQuery,
+  query: field.PageQuery,
   list: (page: { limit: number; after: number | null }) => Promise<Row[]>,
   keyOf: (row: Row) => number,
 ) {
-  const after = readPlace(query, readKeyPlace);
-  return cutPage(query, await list({ limit: query.limit + 1, after }), (row) => `k${keyOf(row)}`);
+  const after = field.readPlace(query, readKeyPlace);
+  return field.cutPage(query, await list({ limit: query.limit + 1, after }), (row) => `k${keyOf(row)}`);
 }
 
 function readKeyPlace(place: string): number | null {
-  return place.startsWith('k') ? readKey(place.slice(1)) : null;
+  return place.startsWith('k') ? field.readKey(place.slice(1)) : null;
 }
 
-export const referenceFilter = givenReference.optional().describe('Only those of this order.');
-const since = givenTime.optional().describe('Only those since then.');
-const until = givenTime.optional().describe('Only those until then.');
+export const referenceFilter = field.givenReference.optional().describe('Only those of this order.');
+const since = field.givenTime.optional().describe('Only those since then.');
+const until = field.givenTime.optional().describe('Only those until then.');
 const status = z.enum(ROW_STATUSES).optional().describe('Only those with this status.');
 
 /** What a list of events can be narrowed to. */
 export const eventFilters = {
   kind: z.enum(['event', 'reading']).optional().describe('`event`: what came by webhook; `reading`: an API answer.'),
   status,
-  type: text(128).optional().describe('Only those of this type, as the service names it.'),
+  type: field.text(128).optional().describe('Only those of this type, as the service names it.'),
   outcome: z.enum(OUTCOMES).optional().describe('Only those with this outcome.'),
   reference: referenceFilter,
   since,
@@ -86,7 +74,7 @@ export const eventFilters = {
 /** A filter of events or of notices: what was given, with its times in milliseconds. */
 export function readFilter<Given extends { since?: string | undefined; until?: string | undefined }>(given: Given) {
   const { since, until, ...others } = given;
-  return { ...others, sinceMs: givenMs(since), untilMs: givenMs(until) };
+  return { ...others, sinceMs: field.givenMs(since), untilMs: field.givenMs(until) };
 }
 
 /** What a list of notices can be narrowed to. */
@@ -126,7 +114,8 @@ const amount = (description: string) =>
 
 /** What a list of orders can be narrowed to. */
 export const orderFilters = {
-  q: text(500)
+  q: field
+    .text(500)
     .optional()
     .meta({
       description:
@@ -140,13 +129,14 @@ export const orderFilters = {
   overpaid: z.enum(['true']).optional().describe('`true`: only those whose balance is more than their amount.'),
   attention: z.enum(MATTER_KINDS).optional().describe('Only those with an open matter of this kind, or `hold`.'),
   hold: z.enum(HOLD_REASONS).optional().describe('Only those with an open hold for this reason.'),
-  since: givenTime.optional().describe('Only those created since then.'),
-  until: givenTime.optional().describe('Only those created until then.'),
-  paidSince: givenTime.optional().describe('Only those paid since then.'),
-  paidUntil: givenTime.optional().describe('Only those paid until then.'),
+  since: field.givenTime.optional().describe('Only those created since then.'),
+  until: field.givenTime.optional().describe('Only those created until then.'),
+  paidSince: field.givenTime.optional().describe('Only those paid since then.'),
+  paidUntil: field.givenTime.optional().describe('Only those paid until then.'),
   amountFrom: amount('Only those that ask this or more.'),
   amountTo: amount('Only those that ask this or less.'),
-  currency: text(16)
+  currency: field
+    .text(16)
     .optional()
     .meta({
       description:
@@ -166,10 +156,10 @@ export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>
     isOverpaid: given.overpaid === 'true',
     matter: attention,
     hold,
-    sinceMs: givenMs(given.since),
-    untilMs: givenMs(given.until),
-    paidSinceMs: givenMs(given.paidSince),
-    paidUntilMs: givenMs(given.paidUntil),
+    sinceMs: field.givenMs(given.since),
+    untilMs: field.givenMs(given.until),
+    paidSinceMs: field.givenMs(given.paidSince),
+    paidUntilMs: field.givenMs(given.paidUntil),
     currency,
     fromMinor: readMinor('amountFrom', amountFrom, currency),
     toMinor: readMinor('amountTo', amountTo, currency),

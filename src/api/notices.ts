@@ -7,13 +7,12 @@ import type { Store } from '../store/contract.ts';
 import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
 import type { Stats } from '../store/verbs/stats.ts';
 import * as field from './fields.ts';
-import { isoOrNull, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, noticeFilters, readFilter, readList } from './lists.ts';
 import { order } from './order.ts';
 import { found, noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
-const type = names('NoticeType', NOTICE_TYPES, words.notice);
+const type = field.names('NoticeType', NOTICE_TYPES, words.notice);
 const version = z.int().min(1).describe('The version of the order when this happened.');
 
 export const noticeId = field.anyText(
@@ -155,7 +154,7 @@ export const resendNotice = operation({
     onNotices();
     const { dueAtMs, waitsFor } = outcome;
     response.status(202);
-    return { notice: { id, status: 'pending', dueAt: isoOrNull(dueAtMs), waitsFor } };
+    return { notice: { id, status: 'pending', dueAt: field.isoOrNull(dueAtMs), waitsFor } };
   },
 });
 
@@ -169,7 +168,7 @@ async function shopDocument(store: Pick<Store, 'shopState'>, url: string): Promi
 export function noticeDocument(summary: NoticeSummary, shopAddress: string | null): object {
   const { key: _, isSuperseded: superseded, ...notice } = summary;
   // Without a callback settled sends no notice, whatever its turn.
-  return { ...withTimes(notice), superseded, ...(shopAddress === null ? { dueAt: null } : {}) };
+  return { ...field.withTimes(notice), superseded, ...(shopAddress === null ? { dueAt: null } : {}) };
 }
 
 /** settled first retries a refused notice within two minutes: a younger lag may be a passing trouble. */

@@ -4,7 +4,6 @@ import { bringId } from '../explain/attention_sentences.ts';
 import { adoptCommand, firstLine, iso } from '../explain/glossary.ts';
 import type { OpenResult } from '../links/opener.ts';
 import * as field from './fields.ts';
-import { givenMs, readMoney, requireEnough } from './fields.ts';
 import { order } from './order.ts';
 import { fieldProblem, type ProblemError, problem } from './problem.ts';
 import { type ApiOptions, answer, operation } from './route.ts';
@@ -76,9 +75,9 @@ export const openOrder = operation({
   },
   example: { body: { reference: 'order-8001', title: 'A chair', amount: '100.00', callbackUrl: THANKS } },
   answer: async (options, { body, by }, response) => {
-    const amount = readMoney(body, options.currency);
-    requireEnough(amount);
-    const expiresAtMs = givenMs(body.expiresAt);
+    const amount = field.readMoney(body, options.currency);
+    field.requireEnough(amount);
+    const expiresAtMs = field.givenMs(body.expiresAt);
     if (expiresAtMs !== null) await requireExpiry(options, body.reference, expiresAtMs);
     const { reference, title, description = null, metadata = null, callbackUrl = null, customer } = body;
     const content = { reference, title, description, metadata, callbackUrl, customer, amount, expiresAtMs };

@@ -6,7 +6,6 @@ import type { LearnedBy, OrderState } from '../domain/order.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { words } from '../explain/glossary.ts';
 import * as field from './fields.ts';
-import { described, names } from './fields.ts';
 
 /** The order as every answer shows it. */
 
@@ -82,17 +81,17 @@ export const link = {
   expiresAt: field.timeOrNull.describe('When it expires; null while that is not known.'),
 };
 
-export const holdReason = names('HoldReason', HOLD_REASONS, words.hold);
+export const holdReason = field.names('HoldReason', HOLD_REASONS, words.hold);
 
 export const order = z
   .strictObject({
     reference: field.reference,
-    state: names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]).meta({ examples: ['paid'] }),
+    state: field.names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]).meta({ examples: ['paid'] }),
     flags: z
-      .array(names('Flag', FLAGS, words.flag))
+      .array(field.names('Flag', FLAGS, words.flag))
       .meta({ description: 'What a person should know in addition to the state.', examples: [[]] }),
     amount: field.amount.describe('What the order asks for.'),
-    currency: described(z.string().min(3).max(12), 'ISO 4217, or one that `SETTLED_CURRENCY` names.', 'BRL'),
+    currency: field.described(z.string().min(3).max(12), 'ISO 4217, or one that `SETTLED_CURRENCY` names.', 'BRL'),
     title: field.textOrNull('As the shop gave it; null if the shop makes its link itself.', 'A chair'),
     metadata: z
       .looseObject({})
@@ -126,7 +125,7 @@ export const order = z
 
 export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
   ...order.shape,
-  attention: z.array(names('AttentionKind', ATTENTION_KINDS, words.attention)).describe('Of its open matters.'),
+  attention: z.array(field.names('AttentionKind', ATTENTION_KINDS, words.attention)).describe('Of its open matters.'),
 });
 
 export type ListedOrderDocument = z.infer<typeof listedOrder>;

@@ -7,7 +7,6 @@ import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/verbs/lists.ts';
 import * as field from './fields.ts';
-import { described, names, withTimes } from './fields.ts';
 import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';
 import { found } from './problem.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
@@ -30,7 +29,7 @@ const rejection = field.component(
   {
     id: field.rowId,
     reference: field.reference,
-    reason: names('RejectionReason', KEPT_REASONS, words.rejection),
+    reason: field.names('RejectionReason', KEPT_REASONS, words.rejection),
     count: field.count.describe('The number of deliveries.'),
     diagnosis: diagnosis.nullable().describe('Of the last delivery that settled examined; of many, it examines some.'),
     firstAt: field.time,
@@ -59,7 +58,7 @@ export const listRejections = operation({
 function rejectionDocument({ key, diagnosis: text, ...rejection }: RejectionSummary): object {
   const found = readDiagnosis(text);
   const shown = found === null ? null : diagnosisDocument(found);
-  return { id: String(key), ...withTimes({ ...rejection, diagnosis: shown }) };
+  return { id: String(key), ...field.withTimes({ ...rejection, diagnosis: shown }) };
 }
 
 function diagnosisDocument(found: Diagnosis): z.infer<typeof diagnosis> {
@@ -76,9 +75,9 @@ const base64 = atMost(60_000).regex(
 
 /** A delivery as it was captured. A larger body does not fit into a request to this API. */
 const captured = z.strictObject({
-  signature: described(atMost(2048), 'The value of the signature header.', CAPTURED.signature),
-  timestamp: described(atMost(256), 'The value of the timestamp header.', CAPTURED.timestamp),
-  bodyBase64: described(base64, 'The raw body in base64: 45000 bytes at most.', CAPTURED.bodyBase64),
+  signature: field.described(atMost(2048), 'The value of the signature header.', CAPTURED.signature),
+  timestamp: field.described(atMost(256), 'The value of the timestamp header.', CAPTURED.timestamp),
+  bodyBase64: field.described(base64, 'The raw body in base64: 45000 bytes at most.', CAPTURED.bodyBase64),
   atMs: z
     .int('must be a whole number')
     .min(0, 'must not be negative')

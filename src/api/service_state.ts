@@ -3,7 +3,6 @@ import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedDrift, QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
-import { isoOrNull, withTimes } from './fields.ts';
 import { readRows, referenceFilter } from './lists.ts';
 import { ok, operation } from './route.ts';
 
@@ -63,7 +62,7 @@ export const listHints = operation({
   }),
   answer: async ({ store }, { query: { reference = null, ...query } }) => {
     const { rows, nextCursor } = await readRows(query, (at) => store.listHints({ ...at, reference }), keyOf);
-    return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...withTimes(row) })), nextCursor };
+    return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...field.withTimes(row) })), nextCursor };
   },
 });
 
@@ -108,10 +107,10 @@ export const listChecks = operation({
     return {
       next: {
         queue: queue.map(queuedDocument),
-        schedule: schedule.map(withTimes),
+        schedule: schedule.map(field.withTimes),
         openings: openings.map(({ faultCode: code, faultMessage: message, dueAtMs, ...row }) => {
           const fault = code === null ? null : { code, message };
-          return { ...row, fault, dueAt: isoOrNull(dueAtMs) };
+          return { ...row, fault, dueAt: field.isoOrNull(dueAtMs) };
         }),
       },
     };
@@ -120,5 +119,5 @@ export const listChecks = operation({
 
 function queuedDocument({ rank, ...row }: QueuedRequest): object {
   const { class: name } = CHECK_CLASSES.find(({ from, to }) => rank >= from && rank <= to) ?? CHECK_CLASSES[2];
-  return { ...withTimes(row), class: name };
+  return { ...field.withTimes(row), class: name };
 }

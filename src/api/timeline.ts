@@ -14,13 +14,12 @@ import { readReading } from '../paylink/reading.ts';
 import type { Store } from '../store/contract.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
 import * as field from './fields.ts';
-import { time } from './fields.ts';
 import { order } from './order.ts';
 import { found } from './problem.ts';
 import { ok, operation } from './route.ts';
 
 const timelineEntry = field.component('TimelineEntry', 'One thing that happened to an order.', {
-  at: time,
+  at: field.time,
   kind: z.enum(ENTRY_KINDS),
   summary: z.string(),
   details: z.array(z.string()),
@@ -43,7 +42,7 @@ export const showTimeline = operation({
     next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
     service: z
       .strictObject({
-        at: time,
+        at: field.time,
         event: field.rowId.describe("The event, or the row that keeps the API's answer."),
         isReading: z.boolean().describe('True if settled asked; false if a webhook came.'),
         says: z.array(z.string()).meta({ examples: [['the payment is completed (pay_8001): 100.00 BRL']] }),
@@ -53,7 +52,7 @@ export const showTimeline = operation({
     decided: z
       .strictObject({
         decision: z.enum(['accept', 'reject']),
-        at: time,
+        at: field.time,
         by: z.string().nullable().describe('The person or the named token; otherwise null.'),
         reason: z.string().nullable(),
       })

@@ -118,21 +118,12 @@ export const verifyDelivery = defineCommand({
   ],
   options: {
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
-    signature: {
-      value: 'TEXT',
-      about: 'the value of the signature header, x-service-signature unless SETTLED_HEADER_PREFIX is set; needed',
-    },
-    timestamp: {
-      value: 'TEXT',
-      about: 'the value of the timestamp header, x-service-timestamp unless SETTLED_HEADER_PREFIX is set; needed',
-    },
+    signature: { value: 'TEXT', about: 'the header x-service-signature, or as SETTLED_HEADER_PREFIX has it; needed' },
+    timestamp: { value: 'TEXT', about: 'the header x-service-timestamp, or as SETTLED_HEADER_PREFIX has it; needed' },
     order: { value: 'REFERENCE', about: "verify with the secret of this order's link, at the running server" },
     ...SECRET_OPTIONS,
     now: { value: 'MS', about: 'when the delivery came, in epoch milliseconds; the present time if left out' },
-    tolerance: {
-      value: 'SECONDS',
-      about: "permitted clock difference; SETTLED_TOLERANCE_SECONDS if left out; with --order the server's",
-    },
+    tolerance: { value: 'SECONDS', about: "clock difference; SETTLED_TOLERANCE_SECONDS, with --order the server's" },
   },
   async run({ options, config, server }) {
     const { body, signature, timestamp, order, now, tolerance } = options;

@@ -40,18 +40,15 @@ export const ORDER_OPTIONS = {
   q: {
     value: 'TEXT',
     about:
-      'search: a reference or its beginning; words of the reference, the title or the customer, or their beginnings; the id or address of a link; the id of a payment, event or notice; the ' +
-      'number of an event; the beginning of a customer\'s e-mail or of a word of the name; or an amount, like 150,00 or "BRL 150"',
+      'search: the beginning of a reference, of its words, of the title or of the customer; an e-mail address; an id or ' +
+      'address of a link; an id of a payment, event or notice; or an amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
   flag: { value: 'FLAG', choices: FLAGS, about: 'only orders with this flag' },
   overpaid: { value: 'true', choices: ['true'], about: 'only orders that have more money than they ask for' },
   attention: { value: 'KIND', choices: MATTER_KINDS, about: 'only orders with an open matter of this kind' },
   hold: { value: 'REASON', choices: HOLD_REASONS, about: 'only orders with an open hold for this reason' },
-  since: {
-    value: 'TIME',
-    about: 'only orders created since then: how long ago, like 90m, 2h or 3d, or 2030-01-31T12:00:00Z',
-  },
+  since: { value: 'TIME', about: 'only orders created since then: 90m, 2h or 3d ago, or 2030-01-31T12:00:00Z' },
   until: { value: 'TIME', about: 'only orders created until then' },
   'paid-since': { value: 'TIME', about: 'only orders paid since then' },
   'paid-until': { value: 'TIME', about: 'only orders paid until then' },

@@ -1,6 +1,7 @@
 import type { SessionDocument, TokenDocument } from '../api/access.ts';
 import type { AuditDocument } from '../api/audit.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
+import { ROLES } from '../explain/glossary.ts';
 import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
@@ -12,8 +13,7 @@ export const tokensAdd = defineCommand({
   usage: 'tokens add NAME',
   about: 'make a token for a person or a program, and print it once',
   details: [
-    'A viewer reads everything but secrets. An operator also decides, replays, resends, checks, cancels and ends',
-    'matters. An admin also manages tokens, sessions, keys and backups.',
+    `A viewer ${ROLES.viewer}. An operator ${ROLES.operator}. An admin ${ROLES.admin}.`,
     'settled keeps only the SHA-256 of the token: it cannot be shown again. The audit shows NAME for what it does.',
     'To use it with these commands, set SETTLED_OPERATOR_TOKEN to it; from another machine, give --at and --token-file.',
   ],

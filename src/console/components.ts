@@ -199,18 +199,8 @@ export function actionForm(
     back?: string;
   },
 ): Html {
-  const {
-    id,
-    action,
-    summary,
-    preview,
-    warning = null,
-    button,
-    isDanger,
-    reason,
-    values = {},
-    back = view.path,
-  } = options;
+  const { id, action, summary, preview, button, isDanger, reason } = options;
+  const { warning = null, values = {}, back = view.path } = options;
   const refused = refusedHere(view, action, values);
   const { typed = refused?.get('reason') ?? '' } = options;
   const isOpen = options.isOpen === true || view.open === id || refused !== null || typed !== '';

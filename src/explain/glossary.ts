@@ -1,3 +1,4 @@
+import type { PersonRole } from '../domain/access.ts';
 import type { AskReason } from '../domain/check_queue.ts';
 import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
 import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
@@ -26,6 +27,13 @@ const REJECTIONS: Readonly<Record<KeptReason, string>> = {
   content_encoding: 'a compressed body, or another content encoding',
   wrong_address:
     'sent to an address that has the token of this link and is not /hooks/TOKEN (does the proxy change the path?)',
+};
+
+/** What a person in a role does. */
+export const ROLES: Readonly<Record<PersonRole, string>> = {
+  viewer: 'reads everything but secrets',
+  operator: 'also decides, replays, resends, checks, cancels and ends matters',
+  admin: 'also manages tokens, sessions, keys and backups',
 };
 
 const HOLDS: Readonly<Record<HoldReason, string>> = {
