@@ -1,5 +1,4 @@
-import { signedDeliveries } from './deliveries.ts';
-import { type Figures, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { type Figures, inTurns, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
 import { startSettled, withServer } from './servers.ts';
 import { fillStore, registerLinks } from './stores.ts';
 
@@ -20,7 +19,7 @@ const PER_SECOND_MAX = 8_000;
 
 /** Measures deliveries until they are settled, on an empty store and on a filled one in turns. */
 export async function runFilled(options: FilledOptions): Promise<FilledFigures> {
-  const { workspace, events, rounds, forMs, warmUp, connections, measureWith, onProgress } = options;
+  const { workspace, events, rounds, forMs, warmUp, measureWith, onProgress } = options;
   const paths = { empty: workspace.path('empty.db'), filled: workspace.path('filled.db') };
   fillStore(paths.filled, { from: FILL_FROM, count: events }, (done) =>
     onProgress(`filling a store: ${done} of ${events} events`),
@@ -34,13 +33,11 @@ export async function runFilled(options: FilledOptions): Promise<FilledFigures> 
     nextLink += range.count;
     if (store === 'empty') workspace.remove('empty.db');
     registerLinks(paths[store], range);
-    const deliveries = signedDeliveries(range.from, range.count);
-    const plan = { deliveries, firstLink: range.from, warmUp, connections, forMs, warmCredentials: true };
-    return withServer(startSettled(workspace.log, paths[store]), (server) => sustained(server, plan));
+    return withServer(startSettled(workspace.log, paths[store]), (server) => sustained(server, planOf(options, range)));
   }
 
   for (let round = 1; round <= rounds; round++) {
-    for (const store of round % 2 === 1 ? (['empty', 'filled'] as const) : (['filled', 'empty'] as const)) {
+    for (const store of inTurns(round, 'empty' as const, 'filled' as const)) {
       onProgress(`round ${round} of ${rounds}: sustained on the ${store} store`);
       found[store].push(await measureWith(() => measureOn(store)));
     }

@@ -1,8 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { lookUps, type Requests } from './deliveries.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { until } from '../prove/harness/wait.ts';
+import { lookUps, type Requests, signedDeliveries } from './deliveries.ts';
 import { type Load, type LoadResult, RateLimit, runLoad } from './load.ts';
 import { machineCpuSeconds, type Progress, type Server } from './servers.ts';
+import type { Range } from './stores.ts';
 import type { Workspace } from './workspace.ts';
 
 export type Figures = {
@@ -36,6 +39,15 @@ export type Plan = {
   warmCredentials: boolean;
 };
 
+/** One signed delivery to each link of a range. */
+export function planOf(
+  { warmUp, connections, forMs }: Pick<RunOptions, 'warmUp' | 'connections' | 'forMs'>,
+  { from, count }: Range,
+): Plan {
+  const deliveries = signedDeliveries(from, count);
+  return { deliveries, firstLink: from, warmUp, connections, forMs, warmCredentials: true };
+}
+
 /** What every part of the bench is run with. */
 export type RunOptions = {
   workspace: Workspace;
@@ -53,7 +65,6 @@ const CORES = availableParallelism();
 const RECORDED = { status: 200, contains: '"duplicate":false' };
 const REFUSED = { status: 401, contains: '' };
 const PROGRESS_EVERY_MS = 250;
-const DRAIN_POLL_MS = 20;
 const DRAINED_WITHIN_MS = 120_000;
 /** How long the sender looks for the rate that the server sustains, before anything is measured. */
 export const SEARCH_MS = 5_000;
@@ -184,14 +195,11 @@ function progress(server: Server): Promise<Progress> {
 
 /** Waits until every recorded delivery is settled. */
 async function untilSettled(server: Server, onProgress: (now: Progress) => void): Promise<Progress> {
-  const deadlineMs = performance.now() + DRAINED_WITHIN_MS;
-  for (;;) {
+  return until('settling', DRAINED_WITHIN_MS, async () => {
     const now = await progress(server);
     onProgress(now);
-    if (now.unsettled === 0) return now;
-    if (performance.now() > deadlineMs) throw new Error(`${now.unsettled} deliveries were not settled in time`);
-    await delay(DRAIN_POLL_MS);
-  }
+    return now.unsettled === 0 && now;
+  });
 }
 
 function assertRecorded(before: Progress, after: Progress, acknowledged: number): void {
@@ -199,19 +207,29 @@ function assertRecorded(before: Progress, after: Progress, acknowledged: number)
   if (recorded !== acknowledged) throw new Error(`${acknowledged} were acknowledged, ${recorded} recorded`);
 }
 
-type Meter = { allThreads: number; mainThread: number; client: number; others: number };
+/** Either of two goes first as often: A B, B A. */
+export function inTurns<A, B>(round: number, one: A, other: B): (A | B)[] {
+  return round % 2 === 1 ? [one, other] : [other, one];
+}
+
+/** Counts from now on: returns a function for how much each of these has grown. */
+export function growthOf<T extends Record<string, number>>(read: () => T): () => T {
+  const before = read();
+  return () =>
+    Object.fromEntries(Object.entries(read()).map(([name, now]) => [name, now - (before[name] as number)])) as T;
+}
+
+/** This process's own processor time so far, in seconds. */
+export function ownCpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
+
+type Meter = { allThreads: number; mainThread: number; client: number; machine: number };
 
 /** Counts processor time from now on. */
 function startMeter(server: Server): () => Meter {
-  const read = () => ({ server: server.cpuSeconds(), machine: machineCpuSeconds(), own: process.cpuUsage() });
-  const before = read();
-  return () => {
-    const after = read();
-    const allThreads = after.server.allThreads - before.server.allThreads;
-    const mainThread = after.server.mainThread - before.server.mainThread;
-    const client = (after.own.user + after.own.system - before.own.user - before.own.system) / 1e6;
-    return { allThreads, mainThread, client, others: after.machine - before.machine - allThreads - client };
-  };
+  return growthOf(() => ({ ...server.cpuSeconds(), client: ownCpuSeconds(), machine: machineCpuSeconds() }));
 }
 
 function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: Meter) {
@@ -225,12 +243,8 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: 
     cpuMicros: (meter.allThreads / answered) * 1e6,
     mainThreadMicros: (meter.mainThread / answered) * 1e6,
     clientMicros: (meter.client / answered) * 1e6,
-    othersShare: Math.max(0, meter.others / seconds / CORES),
+    othersShare: Math.max(0, (meter.machine - meter.allThreads - meter.client) / seconds / CORES),
   };
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** How a measurement is made: once, or repeated until other processes do not disturb it. */

@@ -1,9 +1,8 @@
-import { randomBytes } from 'node:crypto';
-import { createServer, type Server as HttpServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import { benchLink, signedDeliveries } from './deliveries.ts';
-import { atRate, type Figures, type RunOptions } from './measure.ts';
+import { shopEnvironment, startShop } from '../prove/harness/shop.ts';
+import { until } from '../prove/harness/wait.ts';
+import { benchLink } from './deliveries.ts';
+import { atRate, type Figures, inTurns, planOf, type RunOptions } from './measure.ts';
 import { startSettled, withServer } from './servers.ts';
 import { endNotices, fillStore, registerLinks } from './stores.ts';
 
@@ -51,14 +50,14 @@ export async function runTold(options: ToldOptions): Promise<ToldFigures> {
   for (let round = 1; round <= rounds; round++) {
     onProgress(`round ${round} of ${rounds}: a healthy shop`);
     found.toldMs.push(await measureTold(options, links(ORDERS_PER_SECOND)));
-    for (const outbox of round % 2 === 1 ? (['idle', 'waiting'] as const) : (['waiting', 'idle'] as const)) {
+    for (const outbox of inTurns(round, 'idle' as const, 'waiting' as const)) {
       onProgress(`round ${round} of ${rounds}: ${outbox} outbox`);
       const range = links(DELIVERIES_PER_SECOND);
       registerLinks(templates[outbox], range);
-      const settings = outbox === 'idle' ? {} : shopSettings(DOWN_URL);
+      const settings = outbox === 'idle' ? {} : shopEnvironment(DOWN_URL);
       const measure = () =>
         withServer(startSettled(workspace.log, templates[outbox], settings), (server) =>
-          atRate(server, plan(options, range), DELIVERIES_PER_SECOND),
+          atRate(server, planOf(options, range), DELIVERIES_PER_SECOND),
         );
       found[outbox].push(await measureWith(measure));
     }
@@ -67,66 +66,31 @@ export async function runTold(options: ToldOptions): Promise<ToldFigures> {
   return found;
 }
 
-function plan({ warmUp, connections, forMs }: ToldOptions, { from, count }: { from: number; count: number }) {
-  const deliveries = signedDeliveries(from, count);
-  return { deliveries, firstLink: from, warmUp, connections, forMs, warmCredentials: true };
-}
-
-function shopSettings(url: string): Record<string, string> {
-  return {
-    SETTLED_SHOP_URL: url,
-    SETTLED_SHOP_SECRET: `whsec_${randomBytes(32).toString('base64')}`,
-    SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-  };
-}
-
 async function measureTold(options: ToldOptions, range: { from: number; count: number }): Promise<Float64Array> {
   const { workspace } = options;
   const path = workspace.path('told.db');
   workspace.remove('told.db');
   registerLinks(path, range);
   const arrivedMs = new Map<string, number>();
-  const shop = await startShop((reference) => {
+  const shop = await startShop(({ reference }) => {
     if (!arrivedMs.has(reference)) arrivedMs.set(reference, performance.now());
+    return 204;
   });
-  const { port } = shop.address() as AddressInfo;
   const sent: { reference: string; atMs: number }[] = [];
   try {
-    return await withServer(
-      startSettled(workspace.log, path, shopSettings(`http://127.0.0.1:${port}/`)),
-      async (server) => {
-        await atRate(server, plan(options, range), ORDERS_PER_SECOND, {
-          onSent: (index, atMs) => sent.push({ reference: benchLink(range.from + index).reference, atMs }),
-          warm: () => untilTold(() => arrivedMs.size >= options.warmUp),
-        });
-        await untilTold(() => sent.every(({ reference }) => arrivedMs.has(reference)));
-        return Float64Array.from(sent, ({ reference, atMs }) => (arrivedMs.get(reference) ?? 0) - atMs).sort();
-      },
-    );
-  } finally {
-    shop.closeAllConnections();
-    shop.close();
-  }
-}
-
-/** A healthy shop: it accepts every notice at once. */
-function startShop(onNotice: (reference: string) => void): Promise<HttpServer> {
-  const server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      response.writeHead(204).end();
-      const { data } = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { data: { order: { reference: string } } };
-      onNotice(data.order.reference);
+    return await withServer(startSettled(workspace.log, path, shop.environment), async (server) => {
+      await atRate(server, planOf(options, range), ORDERS_PER_SECOND, {
+        onSent: (index, atMs) => sent.push({ reference: benchLink(range.from + index).reference, atMs }),
+        warm: () => untilTold(() => arrivedMs.size >= options.warmUp),
+      });
+      await untilTold(() => sent.every(({ reference }) => arrivedMs.has(reference)));
+      return Float64Array.from(sent, ({ reference, atMs }) => (arrivedMs.get(reference) ?? 0) - atMs).sort();
     });
-  });
-  return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
+  } finally {
+    await shop.close();
+  }
 }
 
 async function untilTold(isDone: () => boolean): Promise<void> {
-  const deadlineMs = performance.now() + TOLD_WITHIN_MS;
-  while (!isDone()) {
-    if (performance.now() > deadlineMs) throw new Error('the shop did not get every notice in time');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  await until('telling the shop', TOLD_WITHIN_MS, async () => isDone());
 }

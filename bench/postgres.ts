@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import { performance } from 'node:perf_hooks';
-import { setTimeout as after } from 'node:timers/promises';
-import pg from 'pg';
+import { eachAtOnce, until } from '../prove/harness/wait.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
 import { postgresAddress } from '../src/store/address.ts';
+import type { Store } from '../src/store/contract.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
-import { type Member, startCluster } from '../test/support/cluster.ts';
-import { AMOUNT_MINOR, benchLink, CURRENCY } from './deliveries.ts';
+import { askOnce, type Member, startCluster } from '../test/support/cluster.ts';
 import { cpuSecondsOfFamily } from './servers.ts';
-import { type Range, SECRETS_KEY } from './stores.ts';
+import { type Range, registrationOf, SECRETS_KEY } from './stores.ts';
 
 /** The PostgreSQL under measurement, on the disk of `TMPDIR`: a server alone, or a primary and its synchronous standby. */
 export type MeasuredPostgres = {
@@ -36,7 +34,6 @@ const SETTINGS = {
   wal_receiver_timeout: '60s',
 };
 const FOLLOWED_WITHIN_MS = 60_000;
-const LOOK_EVERY_MS = 20;
 
 /** Starts it, and fills the template of its databases with a link for each number. */
 export async function startMeasuredPostgres(range: Range, hasStandby: boolean): Promise<MeasuredPostgres> {
@@ -59,18 +56,18 @@ export async function startMeasuredPostgres(range: Range, hasStandby: boolean): 
     freshDatabase: async () => {
       await primary.drop(DATABASE);
       const url = await primary.create(DATABASE, TEMPLATE);
-      await query(url, 'CHECKPOINT');
+      await askOnce(url, 'CHECKPOINT');
       await untilReplayed(primary, standbys.length);
-      for (const standby of standbys) await query(standby.url('postgres'), 'CHECKPOINT');
+      for (const standby of standbys) await askOnce(standby.url('postgres'), 'CHECKPOINT');
       return url;
     },
     assertRecorded: async (deliveries) => {
       await untilReplayed(primary, standbys.length);
       for (const member of members) {
-        const [row] = await query(member.url(DATABASE), 'SELECT count(*)::int AS count FROM inbox_body');
-        if (row?.count === deliveries) continue;
+        const { rows } = await askOnce(member.url(DATABASE), 'SELECT count(*)::int AS count FROM inbox_body');
+        if (rows[0].count === deliveries) continue;
         const where = member === primary ? 'there' : 'on the standby';
-        throw new Error(`${deliveries} were acknowledged, and ${row?.count} are ${where}`);
+        throw new Error(`${deliveries} were acknowledged, and ${rows[0].count} are ${where}`);
       }
     },
     cpuSeconds: () => ({
@@ -81,14 +78,14 @@ export async function startMeasuredPostgres(range: Range, hasStandby: boolean): 
   };
 }
 
-async function registerLinks(url: string, { from, count }: Range): Promise<void> {
-  const keyring = openKeyring(SECRETS_KEY);
+/** Opens a database in this process, under the bench's key. */
+export async function openAt(url: string): Promise<Store> {
   const { store } = await openPostgresStore({
     ...postgresAddress(url),
-    replica: 'bench',
+    replica: randomUUID(),
     version: 'bench',
     settings: () => ({}),
-    secretsKeyId: keyring.keyId,
+    secretsKeyId: openKeyring(SECRETS_KEY).keyId,
     newInstanceId: randomUUID(),
     newId: randomUUID,
     random: Math.random,
@@ -96,42 +93,23 @@ async function registerLinks(url: string, { from, count }: Range): Promise<void>
     callTimeoutMs: 60_000,
     onBatch: () => {},
   });
+  return store;
+}
+
+async function registerLinks(url: string, { from, count }: Range): Promise<void> {
+  const keyring = openKeyring(SECRETS_KEY);
+  const store = await openAt(url);
   const numbers = Array.from({ length: count }, (_, index) => from + index);
-  const register = async () => {
-    for (let n = numbers.pop(); n !== undefined; n = numbers.pop()) {
-      const { reference, linkId, token, secret } = benchLink(n);
-      const sealed = keyring.seal(secret, reference);
-      const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
-      const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
-      await store.registerLink({ by: null, ...link, mayCorrect: false, atMs: Date.now() });
-    }
-  };
-  await Promise.all(Array.from({ length: 12 }, register));
+  await eachAtOnce(12, numbers, (n) => store.registerLink(registrationOf(n, keyring)));
   await store.close();
-  await query(url, 'VACUUM ANALYZE');
+  await askOnce(url, 'VACUUM ANALYZE');
 }
 
 /** Resolves when each standby shows what the primary has written by now. Throws if commits do not wait for them. */
 async function untilReplayed(primary: Member, standbys: number): Promise<void> {
-  const [now] = await query(primary.url('postgres'), 'SELECT pg_current_wal_insert_lsn()::text AS lsn');
+  const { rows } = await askOnce(primary.url('postgres'), 'SELECT pg_current_wal_insert_lsn()::text AS lsn');
   const waited = `SELECT count(*)::int AS count FROM pg_stat_replication
-    WHERE sync_state = 'quorum' AND replay_lsn >= '${now?.lsn}'`;
-  const untilMs = performance.now() + FOLLOWED_WITHIN_MS;
-  for (;;) {
-    const [row] = await query(primary.url('postgres'), waited);
-    if (row?.count === standbys) return;
-    if (performance.now() > untilMs) throw new Error('the standby does not follow, or commits do not wait for it');
-    await after(LOOK_EVERY_MS);
-  }
-}
-
-/** Asks a database on a connection of its own. */
-export async function query(url: string, sql: string): Promise<{ count?: number; lsn?: string }[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
+    WHERE sync_state = 'quorum' AND replay_lsn >= '${rows[0].lsn}'`;
+  const follow = async () => (await askOnce(primary.url('postgres'), waited)).rows[0].count === standbys;
+  await until('following the primary, and having commits wait for it,', FOLLOWED_WITHIN_MS, follow);
 }

@@ -2,11 +2,14 @@ import { execFile, execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
+import { fixed, flag, median, readOptions, say, table, whole } from '../prove/harness/proof.ts';
+import { until } from '../prove/harness/wait.ts';
+import { askOnce } from '../test/support/cluster.ts';
 import { benchLink, completedEvent, signedDeliveries } from './deliveries.ts';
 import { runLoad } from './load.ts';
-import { type MeasuredPostgres, query, startMeasuredPostgres } from './postgres.ts';
-import { fixed, median, table } from './report.ts';
+import { growthOf, ownCpuSeconds } from './measure.ts';
+import { type MeasuredPostgres, startMeasuredPostgres } from './postgres.ts';
 import { type Server, startSettled } from './servers.ts';
 import type { Range } from './stores.ts';
 import { openWorkspace, type Workspace } from './workspace.ts';
@@ -17,20 +20,11 @@ import { openWorkspace, type Workspace } from './workspace.ts';
  * standby as well, for which both wait.
  */
 
-const HELP = `npm run bench:replicas -- [options]
-
-  --rounds N       rounds (5)
-  --seconds N      how long each measurement lasts (5)
-  --connections N  keep-alive connections of the client, half of them to each of two replicas (64)
-  --standby        each commit waits until a standby of the PostgreSQL has it on its disk, too
-
-It needs pgbench, which comes with PostgreSQL, on the PATH.
-`;
-
 /** As many as a replica opens. */
 const PGBENCH_CONNECTIONS = 12;
 const PER_SECOND_MAX = 8_000;
 const WARM_UP = 3_000;
+const SETTLED_WITHIN_MS = 120_000;
 
 type Measured = {
   perSecond: number;
@@ -43,24 +37,22 @@ type Measured = {
   standbyMicros: number;
   clientMicros: number;
 };
-type Plan = { rounds: number; seconds: number; connections: number; hasStandby: boolean };
+const PGBENCH = 'pgbench, 12 connections';
+type Found = Record<typeof PGBENCH | 'one replica' | 'two replicas', Measured[]>;
+type Plan = { rounds: number; seconds: number; connections: number; standby: boolean };
 
-async function main({ rounds, seconds, connections, hasStandby }: Plan): Promise<string> {
+async function main({ rounds, seconds, connections, standby: hasStandby }: Plan): Promise<string> {
   const workspace = openWorkspace();
   const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
   const postgres = await startMeasuredPostgres(range, hasStandby);
   try {
     const deliveries = signedDeliveries(range.from, range.count);
-    const found = { pgbench: [] as Measured[], one: [] as Measured[], two: [] as Measured[] };
+    const found: Found = { [PGBENCH]: [], 'one replica': [], 'two replicas': [] };
     for (let round = 1; round <= rounds; round++) {
-      found.pgbench.push(await measurePgbench(postgres, workspace, range, seconds));
-      for (const [name, replicas] of [
-        ['one', 1],
-        ['two', 2],
-      ] as const) {
-        const plan = { deliveries, connections, forMs: seconds * 1000, replicas };
-        found[name].push(await measureReplicas(postgres, workspace, plan));
-      }
+      const load = { deliveries, connections, forMs: seconds * 1000 };
+      found[PGBENCH].push(await measurePgbench(postgres, workspace, range, seconds));
+      found['one replica'].push(await measureReplicas(postgres, workspace, { ...load, replicas: 1 }));
+      found['two replicas'].push(await measureReplicas(postgres, workspace, { ...load, replicas: 2 }));
     }
     return report(found, hasStandby);
   } catch (error) {
@@ -121,20 +113,17 @@ async function measureReplicas(postgres: MeasuredPostgres, workspace: Workspace,
     const expect = { status: 200, contains: '"duplicate":false' };
     const each = { connections: connections / replicas, requests: deliveries, expect };
     const share = Math.floor((deliveries.count - WARM_UP * replicas) / replicas);
-    await Promise.all(
-      servers.map(({ port }, n) => {
-        const from = n * WARM_UP;
-        return runLoad({ ...each, port, from, to: from + WARM_UP, forMs: Number.POSITIVE_INFINITY });
-      }),
-    );
+    const loadAll = (first: number, count: number, duringMs: number) =>
+      Promise.all(
+        servers.map(({ port }, n) => {
+          const from = first + n * count;
+          return runLoad({ ...each, port, from, to: from + count, forMs: duringMs });
+        }),
+      );
+    await loadAll(0, WARM_UP, Number.POSITIVE_INFINITY);
     await untilSettled(url);
     const stop = startMeter(postgres, servers);
-    const results = await Promise.all(
-      servers.map(({ port }, n) => {
-        const from = replicas * WARM_UP + n * share;
-        return runLoad({ ...each, port, from, to: from + share, forMs });
-      }),
-    );
+    const results = await loadAll(replicas * WARM_UP, share, forMs);
     const meter = stop();
     const answered = results.reduce((sum, result) => sum + result.answered, 0);
     const latencies = Float64Array.from(results.flatMap((result) => [...result.latenciesMs])).sort();
@@ -155,107 +144,58 @@ async function measureReplicas(postgres: MeasuredPostgres, workspace: Workspace,
 }
 
 async function untilSettled(url: string): Promise<void> {
-  for (;;) {
-    const [row] = await query(url, "SELECT count(*)::int AS count FROM inbox WHERE status <> 'done'");
-    if (row?.count === 0) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const left = "SELECT FROM inbox WHERE status <> 'done' LIMIT 1";
+  await until('settling', SETTLED_WITHIN_MS, async () => (await askOnce(url, left)).rowCount === 0);
 }
 
 /** Counts processor time from now on, in seconds. */
 function startMeter(postgres: MeasuredPostgres, servers: readonly Server[]) {
-  const read = () => {
-    const { user, system } = process.cpuUsage();
-    return {
-      client: (user + system) / 1e6,
-      replicas: servers.reduce((sum, server) => sum + server.cpuSeconds().allThreads, 0),
-      ...postgres.cpuSeconds(),
-    };
-  };
-  const before = read();
-  return () => {
-    const after = read();
-    return {
-      client: after.client - before.client,
-      replicas: after.replicas - before.replicas,
-      primary: after.primary - before.primary,
-      standby: after.standby - before.standby,
-    };
-  };
+  return growthOf(() => ({
+    client: ownCpuSeconds(),
+    replicas: servers.reduce((sum, server) => sum + server.cpuSeconds().allThreads, 0),
+    ...postgres.cpuSeconds(),
+  }));
 }
 
-function report(found: Record<'pgbench' | 'one' | 'two', Measured[]>, hasStandby: boolean): string {
-  const names = { pgbench: 'pgbench, 12 connections', one: 'one replica', two: 'two replicas' };
+/** Headings, and digits after the point. */
+const COLUMNS: readonly [string, keyof Measured, number][] = [
+  ['p50 ms', 'p50Ms', 1],
+  ['p99 ms', 'p99Ms', 1],
+  ['replica µs', 'replicaMicros', 0],
+  ['PostgreSQL µs', 'postgresMicros', 0],
+  ['standby µs', 'standbyMicros', 0],
+  ['client µs', 'clientMicros', 0],
+];
+
+function report(found: Found, hasStandby: boolean): string {
+  const columns = COLUMNS.filter(([, of]) => hasStandby || of !== 'standbyMicros');
   const rows = Object.entries(found).map(([name, figures]) => {
-    const typical = (figure: keyof Measured, digits: number) =>
-      fixed(median(figures.map((one) => one[figure])), digits);
-    const ratio = median(figures.map((one, round) => one.perSecond / (found.pgbench[round] as Measured).perSecond));
-    return [
-      names[name as keyof typeof names],
-      typical('perSecond', 0),
-      fixed(ratio, 2),
-      typical('p50Ms', 1),
-      typical('p99Ms', 1),
-      typical('replicaMicros', 0),
-      typical('postgresMicros', 0),
-      ...(hasStandby ? [typical('standbyMicros', 0)] : []),
-      typical('clientMicros', 0),
-    ];
+    const typical = (of: keyof Measured, digits: number) => fixed(median(figures.map((one) => one[of])), digits);
+    const ratio = median(figures.map((one, round) => one.perSecond / (found[PGBENCH][round] as Measured).perSecond));
+    const others = columns.map(([, of, digits]) => typical(of, digits));
+    return [name, typical('perSecond', 0), fixed(ratio, 2), ...others];
   });
-  const head = [
-    '',
-    'per second',
-    '÷ pgbench',
-    'p50 ms',
-    'p99 ms',
-    'replica µs',
-    'PostgreSQL µs',
-    ...(hasStandby ? ['standby µs'] : []),
-    'client µs',
-  ];
+  const head = ['', 'per second', '÷ pgbench', ...columns.map(([heading]) => heading)];
   const where = hasStandby ? ', also on a synchronous standby' : '';
   return table(`Durable acknowledgements${where}; medians of the rounds`, head, rows);
 }
 
-function readArguments(): Plan {
-  const { values } = parseArgs({
-    options: {
-      help: { type: 'boolean', short: 'h' },
-      rounds: { type: 'string' },
-      seconds: { type: 'string' },
-      connections: { type: 'string' },
-      standby: { type: 'boolean' },
-    },
-  });
-  if (values.help === true) {
-    process.stdout.write(HELP);
-    process.exit(0);
-  }
-  const whole = (text: string) => {
-    if (!/^[1-9][0-9]{0,2}$/.test(text)) throw new Error(`"${text}" is no whole number from 1 to 999`);
-    return Number(text);
-  };
-  return {
-    rounds: whole(values.rounds ?? '5'),
-    seconds: whole(values.seconds ?? '5'),
-    connections: whole(values.connections ?? '64'),
-    hasStandby: values.standby === true,
-  };
-}
-
+const plan = readOptions('bench:replicas', {
+  rounds: whole('rounds', 5, { max: 999 }),
+  seconds: whole('how long each measurement lasts', 5, { max: 999 }),
+  connections: whole('keep-alive connections of the client, half of them to each of two replicas', 64, { max: 999 }),
+  standby: flag('each commit waits until a standby of the PostgreSQL has it on its disk, too'),
+});
 try {
-  const plan = readArguments();
   execFileSync('pgbench', ['--version']);
   const startMs = performance.now();
   const text = await main(plan);
   const { rounds, seconds, connections } = plan;
   const how = `${rounds} rounds of ${seconds} s, ${connections} connections of the client`;
   const tookSeconds = ((performance.now() - startMs) / 1000).toFixed(0);
-  process.stdout.write(
-    `Node ${process.versions.node}, ${availableParallelism()} cores; ${how}; took ${tookSeconds} s\n\n${text}\n`,
-  );
+  say(`Node ${process.versions.node}, ${availableParallelism()} cores; ${how}; took ${tookSeconds} s\n\n${text}`);
   process.exit(0);
 } catch (error) {
-  process.stderr.write(`${(error as Error).stack ?? error}\n\n${HELP}`);
+  process.stderr.write(`${(error as Error).stack ?? error}\n\nIt needs pgbench, which comes with PostgreSQL.\n`);
   process.exit(1);
 }

@@ -1,3 +1,4 @@
+import { fixed, median, table } from '../prove/harness/proof.ts';
 import type { Contestant, Rounds } from './contest.ts';
 import type { FilledFigures } from './filled.ts';
 import type { IdleFigures } from './idle.ts';
@@ -30,24 +31,10 @@ export function report(results: Results): string {
   return parts.filter((part) => part !== null).join('\n\n');
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  const upper = sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN;
-  return (lower + upper) / 2;
-}
-
 /** The median of a figure over the rounds. */
 function typical(figures: readonly Figures[], read: (figures: Figures) => number | null): number | null {
   const values = figures.map(read).filter((value) => value !== null);
   return values.length === 0 ? null : median(values);
-}
-
-function typicalText(figures: readonly Figures[], name: keyof Figures, digits: number): string {
-  return fixed(
-    typical(figures, (one) => one[name]),
-    digits,
-  );
 }
 
 /** The median of the ratios of each round: within a round the machine was the same for both. */
@@ -62,35 +49,42 @@ function ratio(
 
 const perSecond = (figures: Figures) => figures.perSecond;
 
+type Column = [heading: string, digits: number, of: (figures: readonly Figures[], name: string) => number | null];
+
+const usual = (heading: string, name: keyof Figures, digits: number): Column => [
+  heading,
+  digits,
+  (figures) => typical(figures, (one) => one[name]),
+];
+const RATE = usual('deliveries/s', 'perSecond', 0);
+const P50 = usual('p50 ms', 'p50Ms', 1);
+const P99 = usual('p99 ms', 'p99Ms', 1);
+const CPU = usual('CPU µs', 'cpuMicros', 0);
+const LAG: Column = ['max lag s', 2, worst];
+
+function figuresTable(title: string, columns: readonly Column[], rows: Iterable<[string, readonly Figures[]]>): string {
+  const head = ['', ...columns.map(([heading]) => heading)];
+  const lines = [...rows].map(([name, figures]) => [
+    name,
+    ...columns.map(([, digits, of]) => fixed(of(figures, name), digits)),
+  ]);
+  return table(title, head, lines);
+}
+
 function contestTable(rounds: Rounds): string {
-  const rows = [...rounds].map(([name, figures]) => {
-    const likeness = name.endsWith('sustained') ? 'textbook FULL sustained' : 'textbook FULL burst';
-    return [
-      name,
-      fixed(typical(figures, perSecond), 0),
-      typicalText(figures, 'p50Ms', 1),
-      typicalText(figures, 'p99Ms', 1),
-      typicalText(figures, 'cpuMicros', 0),
-      typicalText(figures, 'mainThreadMicros', 0),
-      fixed(ratio(figures, rounds.get('ceiling'), perSecond), 2),
-      fixed(ratio(figures, rounds.get(likeness), perSecond), 1),
-      typicalText(figures, 'backlog', 0),
-      fixed(worst(figures), 2),
-    ];
-  });
-  const head = [
-    '',
-    'deliveries/s',
-    'p50 ms',
-    'p99 ms',
-    'CPU µs',
-    'main µs',
-    '÷ ceiling',
-    '÷ textbook FULL',
-    'backlog',
-    'max lag s',
+  const likeness = (name: string): Contestant => `textbook FULL ${name.endsWith('sustained') ? 'sustained' : 'burst'}`;
+  const columns: Column[] = [
+    RATE,
+    P50,
+    P99,
+    CPU,
+    usual('main µs', 'mainThreadMicros', 0),
+    ['÷ ceiling', 2, (figures) => ratio(figures, rounds.get('ceiling'), perSecond)],
+    ['÷ textbook FULL', 1, (figures, name) => ratio(figures, rounds.get(likeness(name)), perSecond)],
+    usual('backlog', 'backlog', 0),
+    LAG,
   ];
-  return table('One COMPLETED delivery per registered link; medians of the rounds', head, rows);
+  return figuresTable('One COMPLETED delivery per registered link; medians of the rounds', columns, rounds);
 }
 
 function worst(figures: readonly Figures[]): number | null {
@@ -99,33 +93,29 @@ function worst(figures: readonly Figures[]): number | null {
 }
 
 function filledTable({ events, empty, filled }: FilledFigures): string {
-  const row = (name: string, figures: readonly Figures[]) => [
-    name,
-    fixed(typical(figures, perSecond), 0),
-    typicalText(figures, 'p99Ms', 1),
-    typicalText(figures, 'cpuMicros', 0),
-    fixed(worst(figures), 2),
-  ];
-  const head = ['', 'deliveries/s', 'p99 ms', 'CPU µs', 'max lag s'];
-  const rows = [row('empty store', empty), row(`${events} stored events`, filled)];
-  return table('Sustained, on an empty and on a filled store in turns', head, rows);
+  return figuresTable(
+    'Sustained, on an empty and on a filled store in turns',
+    [RATE, P99, CPU, LAG],
+    [
+      ['empty store', empty],
+      [`${events} stored events`, filled],
+    ],
+  );
 }
 
 function toldTable({ notices, toldMs, idle, waiting }: ToldFigures): string {
   const orders = toldMs.reduce((sum, { length }) => sum + length, 0);
-  const head = ['', 'n', 'p50 ms', 'p99 ms'];
-  const acknowledged = (name: string, figures: readonly Figures[]) => [
-    name,
-    typicalText(figures, 'deliveries', 0),
-    typicalText(figures, 'p50Ms', 1),
-    typicalText(figures, 'p99Ms', 1),
-  ];
-  const rows = [
-    ['delivery to notice, 200 orders/s', String(orders), fixed(toldAt(toldMs, 0.5), 1), fixed(toldAt(toldMs, 0.99), 1)],
-    acknowledged('acknowledged, idle outbox, 1000/s', idle),
-    acknowledged(`acknowledged, shop down, ${notices} notices wait`, waiting),
-  ];
-  return table('Telling the shop', head, rows);
+  const told = [0.5, 0.99].map((share) => fixed(toldAt(toldMs, share), 1));
+  const acknowledged = figuresTable(
+    'Acknowledged meanwhile',
+    [usual('n', 'deliveries', 0), P50, P99],
+    [
+      ['idle outbox, 1000/s', idle],
+      [`shop down, ${notices} notices wait`, waiting],
+    ],
+  );
+  const rows = [['delivery to notice, 200 orders/s', String(orders), ...told]];
+  return `${table('Telling the shop', ['', 'n', 'p50 ms', 'p99 ms'], rows)}\n\n${acknowledged}`;
 }
 
 /** The median of the rounds. */
@@ -208,18 +198,4 @@ function othersWarning({ rounds, filled, told }: Results): string | null {
     `Other processes took ${typicalPercent} % of the machine's processor time during a typical measurement, ` +
     `${worstPercent} % at worst: the absolute figures are too low, and the ratios uncertain.`
   );
-}
-
-export function fixed(value: number | null, digits: number): string {
-  return value === null || Number.isNaN(value) ? '–' : value.toFixed(digits);
-}
-
-export function table(title: string, head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => (row[column] ?? '').length)));
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join('  ')
-      .trimEnd();
-  return [title, line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }

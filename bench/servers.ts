@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
+import { OPERATOR_TOKEN, serveEnvironment } from '../prove/harness/settled.ts';
+import { until } from '../prove/harness/wait.ts';
+import { freePort } from '../test/support/network.ts';
 import type { Range } from './stores.ts';
 import { SECRETS_KEY } from './stores.ts';
 
@@ -32,14 +33,13 @@ export type Progress = {
   lagSeconds: number;
 };
 
-const OPERATOR_TOKEN = 'operator-token-of-the-bench';
 const READY_WITHIN_MS = 30_000;
 const CLOCK_TICKS_PER_SECOND = 100;
 
 export async function startCeiling(log: string, { from, count }: Range, manner: 'each' | 'grouped'): Promise<Server> {
   const port = await freePort();
   const args = [script('./ceiling.ts'), String(port), String(from), String(count), manner];
-  return start({ args, port, log, environment: {}, operator: null, progress: null });
+  return start({ args, port, log });
 }
 
 export async function startTextbook(
@@ -53,7 +53,7 @@ export async function startTextbook(
     // It settles right after each answer: there is no queue that could grow old.
     return { ...stats, lagSeconds: 0 };
   };
-  return start({ args, port, log, environment: {}, operator: null, progress });
+  return start({ args, port, log, progress });
 }
 
 /**
@@ -63,10 +63,9 @@ export async function startSettled(log: string, path: string, settings: Record<s
   const port = await freePort();
   const apiPort = await freePort();
   const environment = {
-    SETTLED_STORE: `sqlite:${path}`,
+    ...serveEnvironment(path),
     SETTLED_HOOKS_LISTEN: `127.0.0.1:${port}`,
     SETTLED_OPERATOR_LISTEN: `127.0.0.1:${apiPort}`,
-    SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN,
     SETTLED_SECRETS_KEY: SECRETS_KEY.toString('base64'),
     // The deliveries are signed once, before the first round.
     SETTLED_TOLERANCE_SECONDS: '86400',
@@ -158,15 +157,14 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
-async function start(options: {
-  args: string[];
-  port: number;
-  log: string;
-  environment: Record<string, string>;
-  operator: Server['operator'];
-  progress: Server['progress'];
-}): Promise<Server> {
-  const { args, port, log, environment, operator, progress } = options;
+type Start = Pick<Server, 'port'> &
+  Partial<Pick<Server, 'operator' | 'progress'>> & {
+    args: string[];
+    log: string;
+    environment?: Record<string, string>;
+  };
+
+async function start({ args, port, log, environment, operator = null, progress = null }: Start): Promise<Server> {
   const output = openSync(log, 'a');
   const startMs = performance.now();
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
@@ -184,7 +182,7 @@ async function start(options: {
       resolve();
     });
   });
-  await untilReady(port, startMs, () => ended);
+  await untilReady(port, () => ended);
   return {
     port,
     readySeconds: (performance.now() - startMs) / 1000,
@@ -203,27 +201,14 @@ async function start(options: {
   };
 }
 
-async function untilReady(port: number, startMs: number, hasEnded: () => boolean): Promise<void> {
-  for (;;) {
+async function untilReady(port: number, hasEnded: () => boolean): Promise<void> {
+  const isReady = async () => {
+    if (hasEnded()) throw new Error('a server has ended before it was ready');
     const response = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => null);
     await response?.arrayBuffer();
-    if (response?.status === 200) return;
-    if (hasEnded() || performance.now() - startMs > READY_WITHIN_MS) {
-      throw new Error('a server does not become ready');
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
+    return response?.status === 200;
+  };
+  await until('becoming ready', READY_WITHIN_MS, isReady, 5);
 }
 
 function cpuSeconds(path: string): number {

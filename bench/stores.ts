@@ -6,6 +6,7 @@ import { deliveryMac, readEvent } from '../src/paylink/events.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
 import type { ClaimedEvent } from '../src/store/verbs/inbox.ts';
+import type { Registration } from '../src/store/verbs/links.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.ts';
 
 /**
@@ -112,21 +113,16 @@ function runAll(writer: Writer, calls: readonly Call[]): unknown[] {
 }
 
 function registration(n: number, keyring: ReturnType<typeof openKeyring>): Call {
+  return { verb: 'registerLink', args: [registrationOf(n, keyring)] };
+}
+
+/** What registers link number `n`. */
+export function registrationOf(n: number, keyring: ReturnType<typeof openKeyring>): Registration {
   const { reference, linkId, token, secret } = benchLink(n);
   const sealed = keyring.seal(secret, reference);
   const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
-  const args = {
-    reference,
-    amount,
-    linkId,
-    token,
-    secret: sealed,
-    freshSecret: sealed,
-    mayCorrect: false,
-    by: null,
-    atMs: Date.now(),
-  };
-  return { verb: 'registerLink', args: [args] };
+  const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
+  return { ...link, by: null, mayCorrect: false, atMs: Date.now() };
 }
 
 function delivery(n: number, linkKey: number): Call {

@@ -1,28 +1,34 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { PRIVATE_SANDBOX } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
-import { freePort } from '../test/support/http.ts';
-import type { Chance } from './chance.ts';
-import { type KilledShop, killedShop, type Left } from './client_shop.ts';
-import { type FeedProxy, type GivenPage, startFeedProxy } from './feed_proxy.ts';
-import { type Served, serve } from './settled_process.ts';
+import { freePort } from '../test/support/network.ts';
+import {
+  type FeedProxy,
+  type GivenPage,
+  type KilledShop,
+  killedShop,
+  type Left,
+  startFeedProxy,
+} from './client_shop.ts';
+import type { Chance } from './harness/chance.ts';
+import { AMOUNT, eventOf, outcomeOf, readReserved } from './harness/send.ts';
+import { type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
+import { readFeed, shopEnvironment } from './harness/shop.ts';
 
 /** How the shop learns of its orders: by the feed alone, or by the callback as well. */
 export const WAYS = ['feed', 'feed-and-callback'] as const;
-export type Way = (typeof WAYS)[number];
+type Way = (typeof WAYS)[number];
 
-export type Round = { way: Way; kills: number; shop: string; chance: Chance };
+export type Round = { way: Way; kills: number; shop: string; chance: Chance; folder: string };
 
 /** `broken`: what is wrong; empty if nothing is. */
 export type Outcome = { counts: Record<string, number>; broken: string[] };
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
-const SHOP_SECRET = `whsec_${randomBytes(32).toString('base64')}`;
+const SHOP_KEY = randomBytes(32);
+const SHOP_SETTINGS = { SHOP_TOKEN, SHOP_SECRET: `whsec_${SHOP_KEY.toString('base64')}` };
 /** Orders that are paid at the same time, beside those that customers open in the shop. */
 const PAYING_AT_ONCE = 3;
 /** A life ends with one of its first pages in its hands, so many milliseconds after it was given. */
@@ -38,14 +44,13 @@ const CUSTOMER_EVERY_MS = 1_500;
 const AGAIN_MS = 50;
 
 /** Kills a shop so often while its orders are paid, and holds its database against the feed after each kill. */
-export async function runRound({ way, kills, shop: file, chance }: Round): Promise<Outcome> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-client-'));
+export async function runRound({ way, kills, shop: file, chance, folder }: Round): Promise<Outcome> {
   const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
   const [hooks, api, listen] = await Promise.all([freePort(), freePort(), freePort()]);
-  const settled = await serve(environmentOf({ way, folder, sandbox, hooks, api, listen }), '');
+  const settled = await whenServing(startSettled(environmentOf({ way, folder, sandbox, hooks, api, listen })));
   const proxy = await startFeedProxy(`http://127.0.0.1:${api}`);
   const url = `http://127.0.0.1:${listen}`;
-  const environment = { SHOP_TOKEN, SHOP_SECRET, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
+  const environment = { ...SHOP_SETTINGS, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
   const shop = killedShop({ file, storePath: join(folder, 'shop.db'), environment });
   const book = new Book(way, settled, shop);
   try {
@@ -62,32 +67,24 @@ export async function runRound({ way, kills, shop: file, chance }: Round): Promi
     return { counts: book.counts, broken: book.broken };
   } finally {
     await shop.kill();
-    settled.kill();
-    await settled.ended;
+    await settled.end('SIGKILL');
     proxy.close();
     await sandbox.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-type Ports = { way: Way; folder: string; sandbox: Sandbox; hooks: number; api: number; listen: number };
+type Place = { way: Way; folder: string; sandbox: Sandbox; hooks: number; api: number; listen: number };
 
-function environmentOf({ way, folder, sandbox, hooks, api, listen }: Ports): Record<string, string> {
+function environmentOf({ way, folder, sandbox, hooks, api, listen }: Place): Record<string, string> {
   return {
-    SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
+    ...serveEnvironment(join(folder, 'settled.db')),
     SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooks}`,
     SETTLED_OPERATOR_LISTEN: `127.0.0.1:${api}`,
     SETTLED_PUBLIC_URL: `http://127.0.0.1:${hooks}`,
     SETTLED_API_URL: sandbox.url,
     SETTLED_API_KEY: sandbox.apiKey,
     SETTLED_SHOP_TOKEN: SHOP_TOKEN,
-    ...(way === 'feed'
-      ? {}
-      : {
-          SETTLED_SHOP_URL: `http://127.0.0.1:${listen}/settled`,
-          SETTLED_SHOP_SECRET: SHOP_SECRET,
-          SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-        }),
+    ...(way === 'feed' ? {} : shopEnvironment(`http://127.0.0.1:${listen}/settled`, SHOP_KEY)),
   };
 }
 
@@ -113,7 +110,7 @@ async function dieWith(shop: KilledShop, proxy: FeedProxy, chance: Chance): Prom
   return last;
 }
 
-type LoadOptions = { settled: Served; sandbox: Sandbox; shopUrl: string; chance: Chance; book: Book };
+type LoadOptions = { settled: Serving; sandbox: Sandbox; shopUrl: string; chance: Chance; book: Book };
 
 /** Customers who buy in the shop, and orders beside theirs; most are paid. `stop` ends what was begun. */
 function startLoad({ settled, sandbox, shopUrl, chance, book }: LoadOptions): { stop(): Promise<void> } {
@@ -162,17 +159,15 @@ async function buyInShop(shopUrl: string, reference: string): Promise<string> {
 }
 
 /** Reserves a link and delivers what the service says of it: pending first, paid, and refunded again, each now and then. */
-async function payNew(settled: Served, reference: string, chance: Chance, book: Book): Promise<void> {
-  const answer = await settled.api('/v1/links', { reference, amount: '100.00' });
+async function payNew(settled: Serving, reference: string, chance: Chance, book: Book): Promise<void> {
+  const answer = await settled.ask('/v1/links', { reference, amount: AMOUNT });
   if (answer?.status !== 201) throw new Error(`reserving answered ${answer?.status}`);
-  const { webhookUrl, webhookSecret } = answer.body.link;
+  const link = readReserved(answer.body);
   const isRefunded = chance.oneIn(10);
   const statuses = [...(chance.oneIn(4) ? ['PENDING'] : []), 'COMPLETED', ...(isRefunded ? ['REFUNDED'] : [])];
   for (const status of statuses) {
-    const of = { linkId: `pl_${reference}`, paymentId: `pay_${reference}`, amount: '100.00' };
-    const body = paymentEvent({ id: `evt_${reference}_${status}`, status, ...of });
-    const taken = await fetch(webhookUrl, { method: 'POST', body, headers: signedHeaders(webhookSecret, body) });
-    if (taken.status !== 200) throw new Error(`a delivery was answered ${taken.status}`);
+    const outcome = await outcomeOf(settled.hooksPort, link, eventOf(link, `evt_${reference}_${status}`, status));
+    if (outcome !== '200') throw new Error(`a delivery was answered ${outcome}`);
   }
   if (!isRefunded) book.paid.add(reference);
 }
@@ -190,10 +185,10 @@ class Book {
   readonly #told: Told[] = [];
   readonly #saidPaid = new Set<string>();
   readonly #way: Way;
-  readonly #settled: Served;
+  readonly #settled: Serving;
   readonly #shop: KilledShop;
 
-  constructor(way: Way, settled: Served, shop: KilledShop) {
+  constructor(way: Way, settled: Serving, shop: KilledShop) {
     this.#way = way;
     this.#settled = settled;
     this.#shop = shop;
@@ -241,15 +236,10 @@ class Book {
   }
 
   async #readOn(): Promise<void> {
-    for (let more = true; more; ) {
-      const cursor = this.#told.at(-1)?.cursor;
-      const answer = await this.#settled.api(`/v1/feed?limit=1000${cursor === undefined ? '' : `&after=${cursor}`}`);
-      if (answer?.status !== 200) throw new Error(`the feed answered ${answer?.status}`);
-      for (const { cursor: at, type, data } of answer.body.notices) {
-        this.#told.push({ cursor: at, type, ...data.order });
-        if (type === 'order.paid') this.#saidPaid.add(data.order.reference);
-      }
-      more = answer.body.more;
+    const { notices } = await readFeed(() => this.#settled, this.#told.at(-1)?.cursor);
+    for (const { cursor, type, data } of notices) {
+      this.#told.push({ cursor, type, ...data.order });
+      if (type === 'order.paid') this.#saidPaid.add(data.order.reference);
     }
   }
 

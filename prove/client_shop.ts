@@ -1,8 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
+import { createServer } from 'node:http';
 import Database from 'better-sqlite3';
-import { ROOT } from './settled_process.ts';
+import { listen, passOn } from '../test/support/network.ts';
+import { type RunningProcess, startProgram } from './harness/program.ts';
+import { COMPILE_CACHE } from './harness/settled.ts';
 
 /** What a shop that was killed left in its database. */
 export type Left = {
@@ -28,41 +28,24 @@ export type ShopOptions = { file: string; storePath: string; environment: Record
 
 /** A shop like examples/express/shop.ts, as a process that may be killed and started again on its database. */
 export function killedShop({ file, storePath, environment }: ShopOptions): KilledShop {
-  let child: ChildProcess | null = null;
-  let output = '';
+  const lives: RunningProcess[] = [];
   let isWitnessed = false;
 
   async function start(): Promise<void> {
-    const started = spawn(process.execPath, [file], {
-      env: {
-        PATH: process.env.PATH ?? '',
-        NODE_COMPILE_CACHE: join(ROOT, 'node_modules/.cache/compile'),
-        SHOP_STORE: storePath,
-        ...environment,
-      },
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    child = started;
-    await new Promise<void>((resolve) => {
-      started.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
-        output += chunk;
-        if (chunk.includes('the shop is open')) resolve();
-      });
-      started.once('close', () => resolve());
-    });
+    const given = { NODE_COMPILE_CACHE: COMPILE_CACHE, SHOP_STORE: storePath, ...environment };
+    const life = startProgram([process.execPath, file], given);
+    lives.push(life);
+    await life.line(/the shop is open/).catch(() => {});
     if (!isWitnessed) witness(storePath);
     isWitnessed = true;
   }
 
   async function kill(): Promise<void> {
-    const killed = child;
-    if (killed === null || killed.exitCode !== null || killed.signalCode !== null) return;
-    const ended = once(killed, 'close');
-    killed.kill('SIGKILL');
-    await ended;
+    await lives.at(-1)?.end('SIGKILL');
   }
 
-  const said = () => [...output.matchAll(/^(\S+) is paid: pack it$/gm)].map(([, reference = '']) => reference);
+  const output = () => lives.map(({ stdout }) => stdout()).join('');
+  const said = () => [...output().matchAll(/^(\S+) is paid: pack it$/gm)].map(([, reference = '']) => reference);
   return { start, kill, said, examine: () => examine(storePath) };
 }
 
@@ -96,3 +79,37 @@ function examine(storePath: string): Left {
 }
 
 type Row = { reference: string; state: string; version: number; packed: number };
+
+/** A page of the feed, as the shop has just been given it. */
+export type GivenPage = { notices: number; cursor: string };
+
+export type FeedProxy = {
+  /** settled's private API for the shop. */
+  readonly url: string;
+  /** Is told of each page with notices when its last byte is on the way. */
+  onPage: (page: GivenPage) => void;
+  close(): void;
+};
+
+/** Stands between a shop and settled's private API, so that a shop can be killed with a page of the feed in its hands. */
+export async function startFeedProxy(apiUrl: string): Promise<FeedProxy> {
+  const server = createServer(async (request, response) => {
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const { url: path = '' } = request;
+    try {
+      const body = Buffer.concat(await request.toArray());
+      const { status, headers, text } = await passOn(`${apiUrl}${path}`, request, body, gone.signal);
+      response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(text) });
+      response.end(text, () => {
+        if (!path.startsWith('/v1/feed') || status !== 200) return;
+        const { notices, cursor } = JSON.parse(text);
+        if (notices.length > 0) proxy.onPage({ notices: notices.length, cursor });
+      });
+    } catch {
+      response.destroy();
+    }
+  });
+  const proxy: FeedProxy = { onPage: () => {}, ...(await listen(server)) };
+  return proxy;
+}

@@ -1,36 +1,33 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import Database from 'better-sqlite3';
-import pg from 'pg';
 import { type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { openWorkspace } from '../bench/workspace.ts';
-import { connection, finish, SqliteTransaction } from '../src/store/sqlite/transaction.ts';
 import type { MatterPage } from '../src/store/verbs/attention_list.ts';
-import { fillingLists, LISTED_TABLES, LISTS, SQLITE_SCANS_ALLOWED } from '../test/support/many_lists.ts';
+import { askOnce } from '../test/support/cluster.ts';
+import { fillingLists, LISTED_TABLES, LISTS, scansOfLists } from '../test/support/many_lists.ts';
 import { fillingStatements, type Many } from '../test/support/many_matters.ts';
 import {
   ENGINES,
   type Engine,
   type FilledStore,
   proveQuestions,
-  quantile,
   TRIES,
   timesLine,
   timesOf,
   withFilledStore,
 } from './filled_stores.ts';
+import { command, quantile, say, some, text, whole } from './harness/proof.ts';
 
 /** `npm run prove:console`: how long each list and each page takes on a large store, on both engines, and in which memory. */
 
-const HELP = `npm run prove:console -- [options]
-
-  --orders N      orders in the store, with as many events and notices (1000000)
-  --matters N     open matters (10000)
-  --rounds N      repetitions of each list and page (50)
-  --only ENGINE   sqlite or postgres
-  --lists TEXT    only lists and pages whose names hold the text
-`;
+const OPTIONS = {
+  orders: whole('orders in the store, with as many events and notices', 1_000_000),
+  matters: whole('open matters', 10_000),
+  rounds: whole('repetitions of each list and page', 50),
+  only: some('ENGINE', 'sqlite or postgres', ENGINES),
+  lists: text('TEXT', 'only lists and pages whose names hold the text', ''),
+};
 
 /** The slowest answer but for one in a hundred, of a page with its count. */
 const P99_MS_MAX = 200;
@@ -120,7 +117,7 @@ async function provePages(engine: Engine, server: Server, { rounds, named }: Ask
   for (let tries = 1; slow.length > 0 && tries <= TRIES; tries++) slow = await slowPages(engine, slow, rounds, load);
   const wrong = slow.map((path) => `slower than ${P99_MS_MAX} ms: page ${path}`);
   const bytes = await load('/');
-  process.stdout.write(`${engine}: the first page has ${bytes} bytes compressed\n`);
+  say(`${engine}: the first page has ${bytes} bytes compressed`);
   if (bytes > FIRST_PAGE_BYTES_MAX) wrong.push(`the first page has more than ${FIRST_PAGE_BYTES_MAX} bytes`);
   const memory: Memory[] = [];
   for (let n = 0; n <= LOADS.all; n++) {
@@ -131,7 +128,7 @@ async function provePages(engine: Engine, server: Server, { rounds, named }: Ask
   const grown = after.rssMiB - before.rssMiB;
   const words = ({ heapMiB, rssMiB }: Memory) => `${rssMiB.toFixed(0)} MiB (heap ${heapMiB.toFixed(0)})`;
   const said = `${words(before)} after ${LOADS.first} loads of pages, ${words(after)} after ${LOADS.all}`;
-  process.stdout.write(`${engine}: ${said}\n`);
+  say(`${engine}: ${said}`);
   if (grown > GROWTH_MIB_MAX) wrong.push(`memory grew: ${said}`);
   return wrong;
 }
@@ -164,7 +161,7 @@ async function slowPages(
     const [first = 0, ...others] = times.get(path) ?? [];
     others.sort((a, b) => a - b);
     const p99 = quantile(others, 0.99);
-    process.stdout.write(timesLine(engine, `page ${path}`, [quantile(others, 0.5), p99, first]));
+    say(timesLine(engine, `page ${path}`, [quantile(others, 0.5), p99, first]));
     return p99 > P99_MS_MAX;
   });
 }
@@ -197,13 +194,9 @@ async function putOffWork({ engine, address }: FilledStore): Promise<void> {
     db.close();
     return;
   }
-  const client = new pg.Client(address);
-  await client.connect();
   // A scan of its own would count as one of a page. Each status has an index.
-  await client.query('SET enable_seqscan = off');
-  await client.query(later);
-  await client.query('VACUUM ANALYZE inbox');
-  await client.end();
+  await askOnce(address, `SET enable_seqscan = off; ${later}`);
+  await askOnce(address, 'VACUUM ANALYZE inbox');
 }
 
 /** What pages show as the last count is counted in the background, by reading its whole table so often at most. */
@@ -211,7 +204,7 @@ const COUNTED_A_MINUTE: Record<string, number> = { orders: 2, rejection: 2, link
 
 /** Looks for tables that are read from end to end: of SQLite by the plans of lists, of PostgreSQL by what it has counted. */
 async function scansOf(filled: FilledStore, many: Many): Promise<() => Promise<string[]>> {
-  if (filled.engine === 'sqlite') return async () => plannedScans(filled.address.slice('sqlite:'.length));
+  if (filled.engine === 'sqlite') return async () => scansOfLists(filled.address.slice('sqlite:'.length));
   const before = await rowsScanned(filled.address);
   const sinceMs = performance.now();
   return async () => {
@@ -226,53 +219,19 @@ async function scansOf(filled: FilledStore, many: Many): Promise<() => Promise<s
   };
 }
 
-function plannedScans(path: string): string[] {
-  const statements = new Set<string>();
-  const db = new Database(path, { readonly: true, verbose: (sql) => void statements.add(String(sql)) });
-  const of = connection(db, { replica: '', newId: () => '' });
-  for (const { list } of LISTS) finish(list(new SqliteTransaction(of), { limit: 50, isCounted: true }));
-  const scans = [...statements]
-    .filter((sql) => /^\s*(SELECT|WITH)/.test(sql))
-    .flatMap((sql) => {
-      const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
-      return plan
-        .map(({ detail }) => detail)
-        .filter((detail) => detail.startsWith('SCAN') && !SQLITE_SCANS_ALLOWED.test(detail));
-    });
-  db.close();
-  return [...new Set(scans)];
-}
-
 /** How many rows the server has read by scans of whole tables, by table. It counts within a second. */
 async function rowsScanned(url: string): Promise<Map<string, number>> {
   await wait(2_000);
-  const client = new pg.Client(url);
-  await client.connect();
-  const { rows } = await client.query('SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE seq_tup_read > 0');
-  await client.end();
+  const { rows } = await askOnce(url, 'SELECT relname, seq_tup_read FROM pg_stat_user_tables WHERE seq_tup_read > 0');
   return new Map(rows.map(({ relname, seq_tup_read }) => [String(relname), Number(seq_tup_read)]));
 }
 
-const { values } = parseArgs({
-  options: {
-    orders: { type: 'string', default: '1000000' },
-    matters: { type: 'string', default: '10000' },
-    rounds: { type: 'string', default: '50' },
-    only: { type: 'string', default: '' },
-    lists: { type: 'string', default: '' },
-    help: { type: 'boolean', default: false },
-  },
-});
-if (values.help) process.stdout.write(HELP);
-else {
-  const matters = Number(values.matters);
-  const many: Many = { orders: Number(values.orders), matters, ended: 10 * matters };
-  const asked: Asked = { many, rounds: Number(values.rounds), named: values.lists };
-  process.stdout.write(
-    `${many.orders} orders; lists with their counts, and pages: median, p99, first of ${asked.rounds}\n`,
-  );
+await command('prove:console', OPTIONS, async ({ orders, matters, rounds, only: engines, lists: named }) => {
+  const many: Many = { orders, matters, ended: 10 * matters };
+  const asked: Asked = { many, rounds, named };
+  say(`${orders} orders; lists with their counts, and pages: median, p99, first of ${rounds}`);
   const wrong: string[] = [];
-  for (const engine of ENGINES.filter((one) => values.only === '' || values.only === one)) {
+  for (const engine of engines) {
     const found = await withFilledStore(
       engine,
       (filling) => [...fillingStatements(many, filling), ...fillingLists(many, filling)],
@@ -280,9 +239,9 @@ else {
     );
     wrong.push(...found.map((one) => `${engine}: ${one}`));
   }
-  for (const one of wrong) process.stdout.write(`${one}\n`);
-  const flat = PAGES.some((path) => `page ${path}`.includes(asked.named)) ? ', and memory stays flat' : '';
-  const good = `proved: every p99 is at most ${P99_MS_MAX} ms (of matters the median ${MEDIAN_MS_MAX} ms), no list reads a table as a whole${flat}`;
-  process.stdout.write(`${wrong.length === 0 ? good : 'NOT proved'}\n`);
-  process.exit(wrong.length === 0 ? 0 : 1);
-}
+  const flat = PAGES.some((path) => `page ${path}`.includes(named)) ? ', memory stays flat' : '';
+  say(
+    `must be: every p99 at most ${P99_MS_MAX} ms (of matters the median ${MEDIAN_MS_MAX} ms), no list reads a table as a whole${flat}`,
+  );
+  return wrong;
+});

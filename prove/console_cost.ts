@@ -1,26 +1,26 @@
 import { request } from 'node:http';
-import { parseArgs } from 'node:util';
-import { signedDeliveries } from '../bench/deliveries.ts';
-import { type Figures, type Plan, sustained } from '../bench/measure.ts';
+import { type Figures, inTurns, planOf, sustained } from '../bench/measure.ts';
 import { profileInto, type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace } from '../bench/workspace.ts';
+import { median, readOptions, say, text, whole } from './harness/proof.ts';
+import { eachAtOnce } from './harness/wait.ts';
 
 /**
  * `npm run prove:console-cost`: what open consoles cost the deliveries. Rounds of sustained deliveries with no console and
  * with 20 take turns; each console follows the stream of changes, and fetches the first page anew after each. Counted is the
  * processor time of the server alone, for each delivery. Then 1 000 openings by the shop's token take turns with as many by
  * the operator's, each of which writes a row of the audit chain: the shop's must write none, and cost no more. Prints the
- * median of the rounds' ratios and what is proved. `--profile FOLDER` writes CPU profiles; the figures are not true then.
+ * median of the rounds' ratios and what is proved.
  */
 
-const { values } = parseArgs({
-  options: { rounds: { type: 'string' }, consoles: { type: 'string' }, profile: { type: 'string' } },
+const { rounds, consoles, profile } = readOptions('prove:console-cost', {
+  // Even, so that either kind goes first as often: A B, B A.
+  rounds: whole('rounds of each kind; an even number', 6),
+  consoles: whole('open consoles', 20),
+  profile: text('FOLDER', 'make the servers write CPU profiles; the figures are not true then'),
 });
-/** Even, so that either kind goes first as often: A B, B A. */
-const ROUNDS = Number(values.rounds ?? 6);
-const CONSOLES = Number(values.consoles ?? 20);
-if (values.profile !== undefined) profileInto(values.profile);
+if (profile !== null) profileInto(profile);
 const DELIVERIES = 60_000;
 const WARM_UP = 5_000;
 /** The script of the page fetches at most once a second. */
@@ -80,8 +80,7 @@ function openConsole(url: string, cookie: string): Console {
 const workspace = openWorkspace();
 const range = { from: 0, count: WARM_UP + DELIVERIES };
 registerLinks(workspace.path('template.db'), range);
-const deliveries = signedDeliveries(range.from, range.count);
-const plan: Plan = { deliveries, firstLink: 0, warmUp: WARM_UP, connections: 64, forMs: 3_000, warmCredentials: true };
+const plan = planOf({ warmUp: WARM_UP, connections: 64, forMs: 3_000 }, range);
 
 async function measure(consoles: number): Promise<Figures & { fetched: number }> {
   const path = workspace.freshCopy('template.db', 'settled.db');
@@ -95,26 +94,18 @@ async function measure(consoles: number): Promise<Figures & { fetched: number }>
   });
 }
 
-function median(list: readonly number[]): number {
-  const sorted = list.toSorted((a, b) => a - b);
-  const [below = 0, above = below] = sorted.slice(Math.ceil(sorted.length / 2) - 1);
-  return sorted.length % 2 === 0 ? (below + above) / 2 : below;
-}
-
 const found: Record<'without' | 'with', number[]> = { without: [], with: [] };
-for (let round = 0; round < ROUNDS; round++) {
-  for (const which of round % 2 === 0 ? (['without', 'with'] as const) : (['with', 'without'] as const)) {
-    const { cpuMicros, perSecond, fetched } = await measure(which === 'with' ? CONSOLES : 0);
+for (let round = 0; round < rounds; round++) {
+  for (const which of inTurns(round + 1, 'without' as const, 'with' as const)) {
+    const { cpuMicros, perSecond, fetched } = await measure(which === 'with' ? consoles : 0);
     found[which].push(cpuMicros);
-    process.stdout.write(
-      `${which} consoles: ${cpuMicros.toFixed(1)} µs, ${Math.round(perSecond)}/s, ${fetched} pages\n`,
-    );
+    say(`${which} consoles: ${cpuMicros.toFixed(1)} µs, ${Math.round(perSecond)}/s, ${fetched} pages`);
   }
 }
 const ratio = median(found.with.map((micros, at) => micros / (found.without[at] as number)));
 const isCheap = ratio <= RATIO_MAX;
 process.stdout.write(
-  `${CONSOLES} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}\n`,
+  `${consoles} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}\n`,
 );
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
@@ -125,17 +116,14 @@ const AT_ONCE = 8;
 async function openOrders(server: Server, token: string, name: string): Promise<number> {
   const { url } = server.operator as NonNullable<Server['operator']>;
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-  let next = 0;
   const before = server.cpuSeconds().allThreads;
-  const open = async () => {
-    while (next < OPENINGS) {
-      const body = JSON.stringify({ reference: `${name}-${next++}`, amount: '100.00' });
-      const response = await fetch(`${url}/v1/links`, { method: 'POST', headers, body });
-      await response.arrayBuffer();
-      if (response.status !== 201) throw new Error(`an opening was answered ${response.status}`);
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, open));
+  const references = Array.from({ length: OPENINGS }, (_, n) => `${name}-${n}`);
+  await eachAtOnce(AT_ONCE, references, async (reference) => {
+    const body = JSON.stringify({ reference, amount: '100.00' });
+    const response = await fetch(`${url}/v1/links`, { method: 'POST', headers, body });
+    await response.arrayBuffer();
+    if (response.status !== 201) throw new Error(`an opening was answered ${response.status}`);
+  });
   return ((server.cpuSeconds().allThreads - before) * 1_000_000) / OPENINGS;
 }
 
@@ -151,8 +139,8 @@ const isFree = await withServer(
       return rows;
     };
     const took: Record<'shop' | 'operator', number[]> = { shop: [], operator: [] };
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const who of round % 2 === 0 ? (['shop', 'operator'] as const) : (['operator', 'shop'] as const)) {
+    for (let round = 0; round < rounds; round++) {
+      for (const who of inTurns(round + 1, 'shop' as const, 'operator' as const)) {
         const before = await audited();
         took[who].push(await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
         const added = (await audited()) - before;
@@ -161,14 +149,12 @@ const isFree = await withServer(
       }
     }
     const [shop, operator] = [median(took.shop), median(took.operator)];
-    process.stdout.write(
-      `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}\n`,
+    say(
+      `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}`,
     );
     return shop <= operator;
   },
 );
 const isProved = isCheap && isFree;
-process.stdout.write(
-  isProved ? 'proved: open consoles hardly cost deliveries, and the audit chain nothing to openings\n' : 'NOT proved\n',
-);
+say(isProved ? 'proved: open consoles hardly cost deliveries, and the audit chain nothing to openings' : 'NOT proved');
 process.exit(isProved ? 0 : 1);

@@ -1,13 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
 import { request } from 'node:https';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as after } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../test/support/chromium.ts';
-import { freePort } from '../test/support/http.ts';
+import { freePort } from '../test/support/network.ts';
+import { type DeployedProxy, provedBehind } from './harness/behind.ts';
+import { OPERATOR_TOKEN, type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
+import { until } from './harness/wait.ts';
 
 /**
  * `npm run prove:console-proxy`: the console behind nginx and Caddy, with TLS under `/ops/pay`, as in deploy/. In a real
@@ -15,17 +14,10 @@ import { freePort } from '../test/support/http.ts';
  */
 
 const PREFIX = '/ops/pay';
-const TOKEN = 'operator-token-of-the-proof';
 const LIVE_WITHIN_MS = 3_000;
+const ANSWERS_WITHIN_MS = 10_000;
 
-type Proxy = {
-  file: string;
-  /** The configuration in deploy/, for this port, certificate and settled. */
-  here: (text: string, at: { port: number; folder: string }) => string;
-  command: (file: string) => [string, ...string[]];
-};
-
-const PROXIES: Readonly<Record<string, Proxy>> = {
+const PROXIES: Readonly<Record<string, DeployedProxy>> = {
   nginx: {
     file: 'nginx-console.conf',
     here: (text, { port, folder }) =>
@@ -48,55 +40,21 @@ const PROXIES: Readonly<Record<string, Proxy>> = {
 };
 
 function makeCertificate(folder: string): void {
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+  const files = ['-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')];
   const named = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-  const args = [
-    'req',
-    '-x509',
-    '-newkey',
-    'rsa:2048',
-    '-nodes',
-    '-days',
-    '2',
-    ...named,
-    '-keyout',
-    key,
-    '-out',
-    certificate,
-  ];
-  const made = spawnSync('openssl', args);
+  const made = spawnSync('openssl', [...'req -x509 -newkey rsa:2048 -nodes -days 2'.split(' '), ...named, ...files]);
   if (made.status !== 0) throw new Error(`openssl made no certificate: ${made.stderr}`);
 }
 
-/** Waits until an address answers at all. */
-async function untilAnswered(url: string): Promise<void> {
-  for (let n = 0; ; n++) {
-    const status = await new Promise<number>((resolve) => {
-      request(url, { rejectUnauthorized: false }, (answer) => {
-        answer.resume();
-        resolve(answer.statusCode ?? 0);
-      })
-        .once('error', () => resolve(0))
-        .end();
+/** The status of an answer; 0 if there is none. */
+function statusOf(url: string): Promise<number> {
+  return new Promise((resolve) => {
+    const asking = request(url, { rejectUnauthorized: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
     });
-    if (status === 200) return;
-    if (n > 100) throw new Error(`${url} answers ${status || 'nothing'}`);
-    await after(100);
-  }
-}
-
-function serve(folder: string, environment: Record<string, string>): ChildProcess {
-  const launcher = fileURLToPath(new URL('../bin/settled.mjs', import.meta.url));
-  const log = { SETTLED_STORE: `sqlite:${folder}/settled.db`, SETTLED_HOOKS_LISTEN: '127.0.0.1:0', ...environment };
-  return spawn(process.execPath, [launcher, 'serve'], {
-    env: { PATH: process.env.PATH ?? '', ...log },
-    stdio: 'ignore',
+    asking.once('error', () => resolve(0)).end();
   });
-}
-
-function api(port: number, path: string, body: object): Promise<Response> {
-  const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
-  return fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
 function check(holds: boolean, what: string): void {
@@ -104,7 +62,7 @@ function check(holds: boolean, what: string): void {
 }
 
 /** What a person does; throws the first thing that does not work. */
-async function use(page: Page, { url, operatorPort }: { url: string; operatorPort: number }): Promise<void> {
+async function use(page: Page, url: string, settled: Serving): Promise<void> {
   const wrongs: string[] = [];
   page.on('console', (message) => {
     if (message.type() === 'error') wrongs.push(message.text());
@@ -112,7 +70,7 @@ async function use(page: Page, { url, operatorPort }: { url: string; operatorPor
   page.on('pageerror', (error) => wrongs.push(error.message));
   await page.goto(`${url}/orders?state=held`);
   check(page.url().startsWith(`${url}/sign-in?back=`), `not led to sign in, but to ${page.url()}`);
-  await page.fill('#token', TOKEN);
+  await page.fill('#token', OPERATOR_TOKEN);
   await page.click('main button');
   await page.waitForURL(`${url}/orders?state=held`);
   const [cookie, ...others] = await page.context().cookies();
@@ -120,8 +78,7 @@ async function use(page: Page, { url, operatorPort }: { url: string; operatorPor
   check(cookie?.secure === true && cookie.httpOnly && cookie.path === '/', 'the cookie is not as it must be');
   await page.goto(`${url}/orders`);
   const reference = `order-${Date.now()}`;
-  const made = await api(operatorPort, '/v1/links', { reference, amount: '150.00' });
-  check(made.status === 201, `no order was made: ${made.status}`);
+  await settled.reserve(reference);
   await page.getByText(reference).first().waitFor({ timeout: LIVE_WITHIN_MS });
   const exported = await page.request.get(`${url}/v1/orders.csv`, { ignoreHTTPSErrors: true });
   check(exported.status() === 200 && (await exported.text()).includes(reference), `no CSV: ${exported.status()}`);
@@ -131,40 +88,35 @@ async function use(page: Page, { url, operatorPort }: { url: string; operatorPor
   check(wrongs.length === 0, `the browser complained: ${wrongs.join('; ')}`);
 }
 
-async function prove(name: string, proxy: Proxy, browser: Browser): Promise<boolean> {
-  if (spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0) {
-    process.stdout.write(`skip ${name}: it is not installed\n`);
-    return true;
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'settled-console-proxy-'));
-  const [port, operatorPort] = [await freePort(), await freePort()];
-  makeCertificate(folder);
-  const text = readFileSync(fileURLToPath(new URL(`../deploy/${proxy.file}`, import.meta.url)), 'utf8');
-  const file = join(folder, proxy.file);
-  writeFileSync(file, proxy.here(text, { port, folder }).replaceAll('127.0.0.1:8788', `127.0.0.1:${operatorPort}`));
-  const url = `https://localhost:${port}${PREFIX}`;
-  const settled = serve(folder, {
-    SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operatorPort}`,
-    SETTLED_OPERATOR_TOKEN: TOKEN,
-    SETTLED_CONSOLE_URL: url,
-  });
-  const [command, ...args] = proxy.command(file);
-  const child = spawn(command, args, { stdio: 'ignore', env: { ...process.env, HOME: folder } });
-  const context = await browser.newContext({ ignoreHTTPSErrors: true });
-  try {
-    await untilAnswered(`${url}/sign-in`);
-    await use(await context.newPage(), { url, operatorPort });
-    process.stdout.write(`ok   ${name}: signed in, followed, exported and signed out under ${PREFIX}\n`);
-    return true;
-  } catch (error) {
-    process.stdout.write(`FAIL ${name}: ${(error as Error).message}\n`);
-    return false;
-  } finally {
-    await context.close();
-    child.kill('SIGTERM');
-    settled.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
-  }
+async function prove(name: string, proxy: DeployedProxy, browser: Browser): Promise<boolean> {
+  const operatorPort = await freePort();
+  const here: DeployedProxy['here'] = (text, at) => {
+    makeCertificate(at.folder);
+    return proxy.here(text, at);
+  };
+  return provedBehind(
+    name,
+    { ...proxy, here },
+    { address: '127.0.0.1:8788', port: operatorPort },
+    async (port, folder) => {
+      const url = `https://localhost:${port}${PREFIX}`;
+      const settled = startSettled({
+        ...serveEnvironment(join(folder, 'settled.db')),
+        SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operatorPort}`,
+        SETTLED_CONSOLE_URL: url,
+      });
+      const context = await browser.newContext({ ignoreHTTPSErrors: true });
+      try {
+        const serving = await whenServing(settled);
+        await until(`answering ${url}`, ANSWERS_WITHIN_MS, async () => (await statusOf(`${url}/sign-in`)) === 200, 100);
+        await use(await context.newPage(), url, serving);
+        return `signed in, followed, exported and signed out under ${PREFIX}`;
+      } finally {
+        await context.close();
+        await settled.end('SIGKILL');
+      }
+    },
+  );
 }
 
 const browser = await launchChromium();

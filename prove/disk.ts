@@ -1,6 +1,6 @@
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Chance } from './chance.ts';
+import type { Chance } from './harness/chance.ts';
 import type { Operation } from './recording.ts';
 
 /**

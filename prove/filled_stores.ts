@@ -1,18 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import pg from 'pg';
+import { openAt } from '../bench/postgres.ts';
 import { SECRETS_KEY } from '../bench/stores.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import { postgresAddress } from '../src/store/address.ts';
 import type { Store } from '../src/store/contract.ts';
-import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { openSqliteStore } from '../src/store/sqlite/client.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { type Filling, POSTGRES_FILLING, SQLITE_FILLING } from '../test/support/many_matters.ts';
 import { startPostgres } from '../test/support/postgres.ts';
+import { inFolder, quantile, say } from './harness/proof.ts';
 
 /** Large stores on both engines, which proofs fill by SQL and measure. */
 
@@ -43,29 +40,24 @@ export function withFilledStore<T>(engine: Engine, fill: Fill, work: (filled: Fi
   return engine === 'sqlite' ? withSqlite(fill, work) : withPostgres(fill, work);
 }
 
-async function withSqlite<T>(fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-filled-'));
-  const path = join(folder, 'settled.db');
-  const open = async () => (await openSqliteStore({ ...OPENED, path, onFailed: () => {} })).store;
-  try {
+function withSqlite<T>(fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
+  return inFolder('filled', async (folder) => {
+    const path = join(folder, 'settled.db');
+    const open = async () => (await openSqliteStore({ ...OPENED, path, onFailed: () => {} })).store;
     await (await open()).close();
     const db = new Database(path);
     db.pragma('synchronous = OFF');
     for (const sql of fill(keyed(SQLITE_FILLING))) db.exec(sql);
     db.close();
-    return await work({ engine: 'sqlite', address: `sqlite:${path}`, open });
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+    return work({ engine: 'sqlite', address: `sqlite:${path}`, open });
+  });
 }
 
 async function withPostgres<T>(fill: Fill, work: (filled: FilledStore) => Promise<T>): Promise<T> {
   const server = await startPostgres();
   try {
     const url = await server.create('filled');
-    const named = { ...postgresAddress(url), version: '0', settings: () => ({}) };
-    const made = { newId: randomUUID, random: Math.random };
-    const open = async () => (await openPostgresStore({ ...OPENED, ...named, ...made, replica: randomUUID() })).store;
+    const open = () => openAt(url);
     await (await open()).close();
     const client = new pg.Client(url);
     await client.connect();
@@ -104,14 +96,9 @@ export async function timesOf(
   return { times: times.sort((a, b) => a - b), first };
 }
 
-/** The time below which a share of sorted times lies. */
-export function quantile(times: readonly number[], share: number): number {
-  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-}
-
 /** A line of a table of times. */
 export function timesLine(engine: Engine, name: string, ms: readonly number[]): string {
-  return `${engine.padEnd(9)} ${name.padEnd(52)} ${ms.map((one) => `${one.toFixed(1).padStart(7)} ms`).join(' ')}\n`;
+  return `${engine.padEnd(9)} ${name.padEnd(52)} ${ms.map((one) => `${one.toFixed(1).padStart(7)} ms`).join(' ')}`;
 }
 
 /** A busy machine may spoil the rounds of a question; a slow one spoils all of them. */
@@ -139,7 +126,7 @@ export async function proveQuestions(
 async function isFast(engine: Engine, { name, share, msMax, ask }: Question, rounds: number): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     const { times, first } = await timesOf(rounds, ask);
-    process.stdout.write(timesLine(engine, name, [quantile(times, 0.5), quantile(times, 0.99), first]));
+    say(timesLine(engine, name, [quantile(times, 0.5), quantile(times, 0.99), first]));
     const isGood = quantile(times, share) <= msMax;
     if (isGood || tries === TRIES) return isGood;
   }

@@ -1,13 +1,10 @@
 import { fork } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
 import { ATTACKS, type Attack, type AttackPlan } from './attacks.ts';
-import { type Installed, type Link, reserve, startAsInstalled, TOKEN } from './settled_process.ts';
+import { inFolder, say } from './harness/proof.ts';
+import { eventOf, exchange, outcomeOf, type Reserved } from './harness/send.ts';
+import { OPERATOR_TOKEN, peakKib, startAsInstalled } from './harness/settled.ts';
 
 /**
  * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
@@ -31,53 +28,40 @@ type Result = {
   attack: unknown;
 };
 
-/**
- * Sends one genuine delivery over its own connection. Resolves with its status, 0 if the connection broke, and its
- * time.
- */
-function deliver(
-  port: number,
-  { path, secret, reference }: Link,
-  isChunked: boolean,
-): Promise<{ status: number; ms: number }> {
-  const event = paymentEvent({ id: `evt_${reference}`, linkId: `pl_${reference}`, amount: '100.00' });
-  const body = isChunked ? event.padEnd(20_000) : event;
-  const length = isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(Buffer.byteLength(body)) };
-  const headers = { ...signedHeaders(secret, body), ...length };
+type Answered = { isGood: boolean; ms: number };
+
+async function timed(isGood: () => Promise<boolean>): Promise<Answered> {
   const sentAt = performance.now();
-  return new Promise((resolve) => {
-    const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
-    const sent = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent: false }, (answer) => {
-      answer.resume().once('end', () => end(answer.statusCode ?? 0));
-    });
-    sent.once('error', () => end(0));
-    sent.setTimeout(20_000, () => sent.destroy(new Error('no answer within 20 s')));
-    sent.end(body);
-  });
+  return { isGood: await isGood(), ms: performance.now() - sentAt };
+}
+
+/** Sends one genuine delivery over its own connection. */
+function deliver(port: number, link: Reserved, isChunked: boolean): Promise<Answered> {
+  const event = eventOf(link);
+  const body = isChunked ? event.padEnd(20_000) : event;
+  return timed(async () => (await outcomeOf(port, link, body, { isChunked })) === '200');
 }
 
 /** Asks the private listener over a connection of its own, as an orchestrator's probe or as the shop. */
-function ask(port: number, n: number): Promise<{ status: number; ms: number }> {
-  const sentAt = performance.now();
+function ask(port: number, n: number): Promise<Answered> {
   const path = n % 2 === 0 ? '/readyz' : '/v1/orders';
-  const headers = n % 2 === 0 ? {} : { authorization: `Bearer ${TOKEN}` };
-  return new Promise((resolve) => {
-    const end = (status: number) => resolve({ status, ms: performance.now() - sentAt });
-    const sent = request({ host: '127.0.0.1', port, path, headers, agent: false }, (answer) => {
-      answer.resume().once('end', () => end(answer.statusCode ?? 0));
-    });
-    sent.once('error', () => end(0));
-    sent.setTimeout(20_000, () => sent.destroy(new Error('no answer within 20 s')));
-    sent.end();
-  });
+  const headers: Record<string, string> = n % 2 === 0 ? {} : { authorization: `Bearer ${OPERATOR_TOKEN}` };
+  const asking = () => exchange({ port, path, method: 'GET', headers, patienceMs: 20_000 });
+  // 503 says that settled is not ready, which is an answer too.
+  return timed(() =>
+    asking().then(
+      ({ status }) => [200, 503].includes(status),
+      () => false,
+    ),
+  );
 }
 
-async function run(attack: Attack): Promise<Result> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-flood-'));
+async function run(attack: Attack, folder: string): Promise<Result> {
   const served = await startAsInstalled(folder);
   try {
-    const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => reserve(served, n + 1)));
-    const before = served.lines();
+    const links = await Promise.all(Array.from({ length: DELIVERIES }, (_, n) => served.reserve(`order-${n + 1}`)));
+    const lines = () => served.stdout().split('\n').length;
+    const before = lines();
     const { isPrivate }: AttackPlan = ATTACKS[attack];
     const port = isPrivate ? served.operatorPort : served.hooksPort;
     const flooder = fork(fileURLToPath(new URL('attacks.ts', import.meta.url)), [attack, String(port)], {
@@ -94,30 +78,22 @@ async function run(attack: Attack): Promise<Result> {
       await after(100);
     }
     const [ended, told] = await Promise.all([Promise.all(answers), Promise.all(asks)]);
-    const rssMb = peakMb(served);
+    const rssMb = Math.round(peakKib(served) / 1024);
     flooder.send('report');
     await after(300);
     flooder.kill('SIGKILL');
     return {
-      acknowledged: ended.filter(({ status }) => status === 200).length,
+      acknowledged: ended.filter(({ isGood }) => isGood).length,
       slowestMs: Math.round(Math.max(...ended.map(({ ms }) => ms))),
-      // 503 says that settled is not ready, which is an answer too.
-      asked: told.filter(({ status }) => status === 200 || status === 503).length,
+      asked: told.filter(({ isGood }) => isGood).length,
       slowestAskMs: Math.round(Math.max(...told.map(({ ms }) => ms))),
       rssMb,
-      logLines: served.lines() - before,
+      logLines: lines() - before,
       attack: said,
     };
   } finally {
-    served.child.kill('SIGKILL');
-    rmSync(folder, { recursive: true, force: true });
+    await served.end('SIGKILL');
   }
-}
-
-/** The peak of its memory. */
-function peakMb({ child }: Installed): number {
-  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
-  return Math.round(Number(peak?.[1]) / 1024);
 }
 
 function holds(attack: Attack, { acknowledged, slowestMs, asked, rssMb, logLines }: Result): boolean {
@@ -130,11 +106,11 @@ function holds(attack: Attack, { acknowledged, slowestMs, asked, rssMb, logLines
 const named = process.argv.slice(2) as Attack[];
 let failed = 0;
 for (const attack of named.length > 0 ? named : (Object.keys(ATTACKS) as Attack[])) {
-  const result = await run(attack);
+  const result = await inFolder('flood', (folder) => run(attack, folder));
   if (!holds(attack, result)) failed++;
   const { acknowledged, slowestMs, asked, slowestAskMs, rssMb, logLines } = result;
   const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${asked} asked, slowest ${slowestAskMs} ms, ${rssMb} MB, ${logLines} log lines`;
-  process.stdout.write(`${holds(attack, result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}\n`);
-  process.stdout.write(`     ${JSON.stringify(result.attack)}\n`);
+  say(`${holds(attack, result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}`);
+  say(`     ${JSON.stringify(result.attack)}`);
 }
 process.exitCode = failed === 0 ? 0 : 1;

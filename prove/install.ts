@@ -1,17 +1,19 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { freePort } from '../test/support/http.ts';
+import { setTimeout as after } from 'node:timers/promises';
+import { freePort } from '../test/support/network.ts';
+import { startProgram } from './harness/program.ts';
+import { command, inFolder, say } from './harness/proof.ts';
+import { ROOT } from './harness/settled.ts';
+import { until } from './harness/wait.ts';
 
 /**
  * `npm run prove:install`: what an installation for production takes, from npm's registry and with an empty cache: with
  * this Node, and with the machine's own if that is another one.
  */
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MIB = 1024 ** 2;
 /** Without the Node that settled brings for machines whose own is too old. */
 const SIZE_MIB_MAX = 120;
@@ -27,26 +29,28 @@ const IDLE_MS = 3_000;
 type Runtime = { name: string; path: string; isSuitable: boolean };
 type Served = { readyMs: number; residentMib: number };
 
-const folder = mkdtempSync(join(tmpdir(), 'settled-install-'));
-const verdicts: boolean[] = [];
-try {
-  const runtimes = [own(), machines()].filter((one, n, all) => n === 0 || one.name !== all[0]?.name);
-  const tarball = proveSameBytes();
-  for (const runtime of runtimes) {
-    const omitted = runtime.isSuitable ? ['--omit=optional'] : [];
-    await proveInstall('checkout', runtime, ['ci', '--omit=dev', ...omitted]);
-    await proveInstall('package', runtime, ['install', ...omitted, tarball]);
-    proveDemo(runtime, tarball);
-  }
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
-process.stdout.write(verdicts.every(Boolean) ? 'proved\n' : 'NOT proved\n');
-process.exitCode = verdicts.every(Boolean) ? 0 : 1;
+let folder = '';
+/** What is not as it must be. */
+const broken: string[] = [];
 
-function say(isSo: boolean, text: string): void {
-  verdicts.push(isSo);
-  process.stdout.write(`${isSo ? 'ok ' : 'NOT'}  ${text}\n`);
+await command('prove:install', {}, () =>
+  inFolder('install', async (made) => {
+    folder = made;
+    const runtimes = [own(), machines()].filter((one, n, all) => n === 0 || one.name !== all[0]?.name);
+    const tarball = proveSameBytes();
+    for (const runtime of runtimes) {
+      const omitted = runtime.isSuitable ? ['--omit=optional'] : [];
+      await proveInstall('checkout', runtime, ['ci', '--omit=dev', ...omitted]);
+      await proveInstall('package', runtime, ['install', ...omitted, tarball]);
+      proveDemo(runtime, tarball);
+    }
+    return broken;
+  }),
+);
+
+function judge(isSo: boolean, what: string): void {
+  say(`${isSo ? 'ok ' : 'NOT'}  ${what}`);
+  if (!isSo) broken.push(what);
 }
 
 /** The Node that runs this. */
@@ -77,7 +81,7 @@ function proveSameBytes(): string {
     return join(to, `${/settled-[\d.]+\.tgz/.exec(made)?.[0]}`);
   }) as [string, string];
   const [digest, again] = [one, other].map((file) => createHash('sha256').update(readFileSync(file)).digest('hex'));
-  say(digest === again, `two packages, ${mib(lstatSync(one).size)} each, have the digest ${digest?.slice(0, 12)}…`);
+  judge(digest === again, `two packages, ${mib(lstatSync(one).size)} each, have the digest ${digest?.slice(0, 12)}…`);
   return one;
 }
 
@@ -112,7 +116,7 @@ async function proveInstall(what: 'checkout' | 'package', runtime: Runtime, args
     migrated.endsWith('has the newest schema already.') && readdirSync(join(data, 'backups')).length === 1;
   const omitted = runtime.isSuitable ? ' without optional packages' : '';
   const more = pinned === 0 ? '' : ` and ${mib(pinned)} of Node`;
-  say(
+  judge(
     isWhole && size <= SIZE_MIB_MAX * MIB,
     `${runtime.name}, ${what}${omitted}: ${mib(size)}${more}; ${version}; ` +
       `ready in ${first.readyMs} ms, then in ${second.readyMs} ms; ${second.residentMib} MiB of memory; migrates, backs up`,
@@ -128,7 +132,7 @@ function proveDemo(runtime: Runtime, tarball: string): void {
   );
   const seconds = (performance.now() - begun) / 1000;
   const isPaid = steps.at(-1)?.state === 'paid';
-  say(isPaid && seconds <= DEMO_SECONDS_MAX, `${runtime.name}, npx demo --once: ${seconds.toFixed(1)} s, paid`);
+  judge(isPaid && seconds <= DEMO_SECONDS_MAX, `${runtime.name}, npx demo --once: ${seconds.toFixed(1)} s, paid`);
 }
 
 /** Runs npm with a cache that is empty. Returns what it prints. */
@@ -152,27 +156,15 @@ async function serve(
   work: () => void,
 ): Promise<Served> {
   const begun = performance.now();
-  const child = spawn('node', ['--max-semi-space-size=16', settled, 'serve'], {
-    env: { ...environment, PATH: path },
-    stdio: 'ignore',
-  });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
+  const running = startProgram(['node', '--max-semi-space-size=16', settled, 'serve'], { ...environment, PATH: path });
   const url = `http://${environment.SETTLED_OPERATOR_LISTEN}/readyz`;
-  const isReady = () =>
-    fetch(url).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-  while (!(await isReady())) {
-    if (performance.now() - begun > READY_MS_MAX) throw new Error(`${settled} is not ready`);
-    await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
-  }
+  const isReady = async () => (await fetch(url).catch(() => null))?.ok === true;
+  await until(`starting ${settled}`, READY_MS_MAX, isReady, LOOK_EVERY_MS);
   const readyMs = Math.round(performance.now() - begun);
-  await new Promise((resume) => setTimeout(resume, IDLE_MS));
-  const residentMib = residentKib(child.pid as number) / 1024;
+  await after(IDLE_MS);
+  const residentMib = residentKib(running.child.pid as number) / 1024;
   work();
-  child.kill('SIGTERM');
-  await ended;
+  await running.end('SIGTERM');
   return { readyMs, residentMib: Math.round(residentMib) };
 }
 

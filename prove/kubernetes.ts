@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { pathToFileURL } from 'node:url';
 import { parseAllDocuments } from 'yaml';
+import { command, inFolder, say } from './harness/proof.ts';
+import { ROOT } from './harness/settled.ts';
 
 /**
  * `npm run prove:kubernetes`: every manifest of deploy/kubernetes is what Kubernetes knows. The types of kubernetes-models
@@ -11,27 +12,23 @@ import { parseAllDocuments } from 'yaml';
  * lockfile in prove/kubernetes, because only this proof needs its 26 MB.
  */
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MANIFESTS = join(ROOT, 'deploy/kubernetes');
 const LOCKED = ['package.json', 'package-lock.json'];
 
 type Manifest = { file: string; apiVersion: string; kind: string; object: object };
 
-async function main(): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-kubernetes-'));
-  try {
+await command('prove:kubernetes', {}, () =>
+  inFolder('kubernetes', async (folder) => {
     for (const name of LOCKED) cpSync(join(ROOT, 'prove/kubernetes', name), join(folder, name));
     run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'], folder);
     const manifests = readManifests();
     let faults = 0;
     for (const manifest of manifests) faults += await report(manifest, folder);
     faults += reportTypes(manifests, folder);
-    print(`${manifests.length} manifests, ${faults === 0 ? 'no fault' : `${faults} with faults`}`);
+    say(`${manifests.length} manifests, ${faults === 0 ? 'no fault' : `${faults} with faults`}`);
     return faults === 0 ? 0 : 1;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
+  }),
+);
 
 function readManifests(): Manifest[] {
   const files = readdirSync(MANIFESTS).filter((file) => file.endsWith('.yaml'));
@@ -52,10 +49,10 @@ async function report({ file, apiVersion, kind, object }: Manifest, folder: stri
   const { [kind]: Model } = await import(pathToFileURL(path).href);
   try {
     new Model(object).validate();
-    print(`ok      ${file} ${kind}`);
+    say(`ok      ${file} ${kind}`);
     return 0;
   } catch (error) {
-    print(`faulty  ${file} ${kind}: ${(error as Error).message}`);
+    say(`faulty  ${file} ${kind}: ${(error as Error).message}`);
     return 1;
   }
 }
@@ -71,8 +68,8 @@ function reportTypes(manifests: readonly Manifest[], folder: string): number {
   const options = { strict: true, noEmit: true, module: 'nodenext', skipLibCheck: true };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['manifests.ts'] }));
   const { status, stdout } = spawnSync(join(ROOT, 'node_modules/.bin/tsc'), ['-p', folder], { encoding: 'utf8' });
-  if (status !== 0) print(`faulty  by the types:\n${stdout}`);
-  else print('ok      by the types');
+  if (status !== 0) say(`faulty  by the types:\n${stdout}`);
+  else say('ok      by the types');
   return status === 0 ? 0 : 1;
 }
 
@@ -80,9 +77,3 @@ function run(command: string, args: readonly string[], cwd: string): void {
   const { status } = spawnSync(command, args, { cwd, stdio: 'inherit' });
   if (status !== 0) throw new Error(`${command} ${args[0]} failed in ${cwd}`);
 }
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-process.exitCode = await main();

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { startPostgres } from '../test/support/postgres.ts';
+import { command, inFolder, say, whole } from './harness/proof.ts';
 import { fillStore } from './move_fill.ts';
 import { LINKS, moveOnce, type Point, type Round, runRound, type Steps, seed, WHO, wordsOf } from './move_round.ts';
 
@@ -11,54 +10,34 @@ import { LINKS, moveOnce, type Point, type Round, runRound, type Steps, seed, WH
  * mover and PostgreSQL at points of such a move, and lets it be completed.
  */
 
-const HELP = `npm run prove:move -- [options]
+const OPTIONS = {
+  kills: whole('points at which something is killed', 20, { min: 0 }),
+  events: whole('events that are added to the store before; a million takes minutes', 0, { min: 0 }),
+};
 
-  --kills N     points at which something is killed (20)
-  --events N    events that are added to the store before (0); a million takes minutes
-`;
-
-async function main(): Promise<number> {
-  const options = { kills: { type: 'string', default: '20' }, events: { type: 'string', default: '0' } } as const;
-  const { values } = parseArgs({ options: { ...options, help: { type: 'boolean', default: false } } });
-  if (values.help) {
-    process.stdout.write(HELP);
-    return 0;
-  }
-  const broken = await prove(Number(values.kills), Number(values.events));
-  for (const what of broken) print(`broken: ${what}`);
-  print(broken.length === 0 ? 'proved' : 'not proved');
-  return broken.length === 0 ? 0 : 1;
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-async function prove(kills: number, events: number): Promise<string[]> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-move-'));
+async function prove(kills: number, events: number, folder: string): Promise<string[]> {
   // A large store does not fit into the memory of which tests make their disks.
   const server = await startPostgres(events > 0 ? { beneath: tmpdir() } : {});
   try {
     const base = { folder: join(folder, 'base'), links: await seed(join(folder, 'base')), events, server };
     if (events > 0) fillStore(join(base.folder, 'settled.db'), events);
     const { rows, seconds, steps, broken } = await moveOnce(base);
-    print(`moved ${rows} rows of ${LINKS + events} orders in ${seconds.toFixed(1)} s, and compared them one by one`);
-    print(`a move has ${steps.start} steps, ${steps.mark} of them from the marking of the file on`);
+    say(`moved ${rows} rows of ${LINKS + events} orders in ${seconds.toFixed(1)} s, and compared them one by one`);
+    say(`a move has ${steps.start} steps, ${steps.mark} of them from the marking of the file on`);
     const rounds: Round[] = [];
     for (const point of pointsOf(kills, steps)) {
       const round = await runRound(base, point, join(folder, `round-${rounds.length}`));
       rounds.push(round);
-      print(`${wordsOf(point)}: ${round.served} could be served; completed by call ${round.tries + 1}`);
+      say(`${wordsOf(point)}: ${round.served} could be served; completed by call ${round.tries + 1}`);
     }
     const served = (what: Round['served']) => rounds.filter((round) => round.served === what).length;
-    print(
+    say(
       `${rounds.length} points, ${rounds.filter(({ wasHit }) => wasHit).length} hit: the file could be served ` +
         `${served('the file')} times, the database ${served('the database')} times, neither ${served('nothing')} times`,
     );
     return [...broken, ...rounds.flatMap((round) => round.broken.map((what) => `${wordsOf(round.point)}: ${what}`))];
   } finally {
     await server.dispose();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -81,4 +60,4 @@ function pointsOf(count: number, steps: Steps): Point[] {
   return [...over, ...near];
 }
 
-process.exit(await main());
+await command('prove:move', OPTIONS, ({ kills, events }) => inFolder('move', (folder) => prove(kills, events, folder)));

@@ -1,12 +1,13 @@
-import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import pg from 'pg';
-import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
+import { askOnce } from '../test/support/cluster.ts';
 import { compareRows } from '../test/support/moved_rows.ts';
 import type { PostgresServer } from '../test/support/postgres.ts';
-import { startShop } from './failover/client.ts';
-import { begin, type Link, ROOT, type Served, TOKEN } from './settled_process.ts';
+import { type Finished, startProgram } from './harness/program.ts';
+import { eventOf, outcomeOf, type Reserved } from './harness/send.ts';
+import { MAIN, type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
+import { startShop } from './harness/shop.ts';
+import { until } from './harness/wait.ts';
 
 /** Kills the mover or PostgreSQL at a point of a move, sees which store could be served, and completes the move. */
 
@@ -24,7 +25,7 @@ export type Round = {
 };
 
 /** A store that is copied for each round. `events`: of orders that were added to those of the links. */
-type Base = { folder: string; links: readonly Link[]; events: number; server: PostgresServer };
+type Base = { folder: string; links: readonly Reserved[]; events: number; server: PostgresServer };
 type Environment = Record<string, string>;
 
 export const LINKS = 40;
@@ -36,41 +37,29 @@ const WAIT_MAX_MS = 60_000;
 async function openPlace(folder: string) {
   const { environment: shop, told, close } = await startShop();
   const environment: Environment = {
-    SETTLED_STORE: `sqlite:${join(folder, 'settled.db')}`,
+    ...serveEnvironment(join(folder, 'settled.db')),
     SETTLED_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
-    SETTLED_OPERATOR_TOKEN: TOKEN,
-    SETTLED_LOG_FORMAT: 'json',
     ...shop,
   };
   return { environment, close, told, notices: () => new Set(told.map(({ id }) => id)).size };
 }
 
-type MoveEnd = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
-
 /** `settled move` as a process. */
-function move(environment: Environment, to: string, preload: Environment = {}): Promise<MoveEnd> {
-  const child = spawn(process.execPath, [join(ROOT, 'src/cli/main.ts'), 'move', '--to', to, '--json'], {
-    env: { PATH: process.env.PATH ?? '', ...environment, ...preload },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  return new Promise((resolve) => {
-    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
-  });
+function move(environment: Environment, to: string, preload: Environment = {}): Promise<Finished> {
+  const command = [process.execPath, MAIN, 'move', '--to', to, '--json'];
+  return startProgram(command, { ...environment, ...preload }).finished;
 }
 
 /** A store with links, of which some are paid and the shop was told. */
-export async function seed(folder: string): Promise<Link[]> {
+export async function seed(folder: string): Promise<Reserved[]> {
   mkdirSync(folder);
   const { environment, notices, close } = await openPlace(folder);
   try {
     return await whileServed(environment, async (served) => {
-      const links: Link[] = [];
-      for (let n = 0; n < LINKS; n++) links.push(await reserve(served, `order-${n}`));
+      const links: Reserved[] = [];
+      for (let n = 0; n < LINKS; n++) links.push(await served.reserve(`order-${n}`));
       await pay(served, links.slice(0, PAID_BEFORE));
-      await waitFor(async () => notices() === PAID_BEFORE);
+      await until('telling the shop', WAIT_MAX_MS, async () => notices() === PAID_BEFORE);
       return links;
     });
   } finally {
@@ -133,7 +122,7 @@ export async function runRound(
     if (served !== 'the database') broken.push(...(await compareRows(join(folder, 'settled.db'), to, () => {})));
     await whileServed(replica, async (serving) => {
       await pay(serving, links);
-      await waitFor(async () => notices() >= links.length - PAID_BEFORE);
+      await until('telling the shop', WAIT_MAX_MS, async () => notices() >= links.length - PAID_BEFORE);
     });
     broken.push(...(await examine(to, links.length + events)));
     if (told.length > notices()) broken.push(`the shop was told ${told.length - notices()} notices twice`);
@@ -161,82 +150,53 @@ async function whichServes({ environment, replica, to }: Sides): Promise<Round['
 }
 
 async function isClaimed(to: string): Promise<boolean> {
-  const client = new pg.Client(to);
-  await client.connect();
-  try {
-    const { rows } = await client.query("SELECT to_regclass('instance') IS NOT NULL AS made");
-    return rows[0].made === true && (await client.query('SELECT 1 FROM instance')).rowCount === 1;
-  } finally {
-    await client.end();
-  }
+  const { rows } = await askOnce(to, "SELECT to_regclass('instance') IS NOT NULL AS made");
+  return rows[0].made === true && (await askOnce(to, 'SELECT 1 FROM instance')).rowCount === 1;
 }
 
 /** Serves until it serves, and stops it: 0. Otherwise the exit code. */
 async function exitOf(environment: Environment): Promise<number | null> {
-  const { child, serving, ended } = begin(environment, '');
-  serving.then(
-    () => child.kill('SIGTERM'),
+  const running = startSettled(environment);
+  whenServing(running).then(
+    () => running.end('SIGTERM'),
     () => {},
   );
-  await ended;
-  return child.exitCode;
+  return (await running.finished).code;
 }
 
-async function whileServed<T>(environment: Environment, work: (served: Served) => Promise<T>): Promise<T> {
-  const { child, serving, ended } = begin(environment, '');
+async function whileServed<T>(environment: Environment, work: (served: Serving) => Promise<T>): Promise<T> {
+  const running = startSettled(environment);
   try {
-    return await work(await serving);
+    return await work(await whenServing(running));
   } finally {
-    child.kill('SIGTERM');
-    await ended;
+    await running.end('SIGTERM');
   }
-}
-
-async function reserve(served: Served, reference: string): Promise<Link> {
-  const answer = await served.api('/v1/links', { reference, amount: '100.00' });
-  if (answer?.status !== 201) throw new Error(`no link for ${reference}: ${JSON.stringify(answer)}`);
-  const { webhookUrl, webhookSecret } = answer.body.link;
-  return { reference, path: new URL(webhookUrl).pathname, secret: webhookSecret };
 }
 
 /** Delivers that these links were paid, some of them once more, and waits until their orders are paid. */
-async function pay(served: Served, links: readonly Link[]): Promise<void> {
-  for (const { reference, path, secret } of links) {
-    const money = { linkId: `pl_${reference}`, amount: '100.00' };
-    const body = paymentEvent({ id: `evt_${reference}`, paymentId: `pay_${reference}`, ...money });
-    const url = `http://127.0.0.1:${served.hooksPort}${path}`;
-    const { status } = await fetch(url, { method: 'POST', headers: signedHeaders(secret, body), body });
-    if (status !== 200) throw new Error(`the payment of ${reference} was answered ${status}`);
+async function pay(served: Serving, links: readonly Reserved[]): Promise<void> {
+  for (const link of links) {
+    const outcome = await outcomeOf(served.hooksPort, link, eventOf(link));
+    if (outcome !== '200') throw new Error(`the payment of ${link.reference} was answered ${outcome}`);
   }
   for (const { reference } of links) {
-    await waitFor(async () => (await served.api(`/v1/orders/${reference}`))?.body?.order?.state === 'paid');
-  }
-}
-
-/** Looks again and again, a minute at most. */
-async function waitFor(look: () => Promise<boolean>): Promise<void> {
-  const untilMs = performance.now() + WAIT_MAX_MS;
-  while (!(await look())) {
-    if (performance.now() > untilMs) throw new Error(`waited for a minute: ${look}`);
-    await new Promise((resume) => setTimeout(resume, 20));
+    const isPaid = async () => (await served.ask(`/v1/orders/${reference}`))?.body?.order?.state === 'paid';
+    await until(`paying ${reference}`, WAIT_MAX_MS, isPaid);
   }
 }
 
 /** Every order was paid once, by the one event that was acknowledged. */
 async function examine(to: string, orders: number): Promise<string[]> {
-  const client = new pg.Client(to);
-  await client.connect();
-  try {
-    const { rows } = await client.query(`SELECT o.reference,
-      (SELECT count(*)::int FROM settlement s WHERE s.order_key = o.key) AS settlements,
-      (SELECT count(*)::int FROM inbox i JOIN link l ON l.key = i.link_key WHERE l.order_key = o.key) AS events,
-      (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key) AS notices FROM orders o`);
-    const wrong = rows.filter(({ settlements, events, notices }) => settlements !== 1 || events !== 1 || notices !== 1);
-    return [
-      ...(rows.length === orders ? [] : [`there are ${rows.length} orders of ${orders}`]),
-      ...wrong.map((row) => JSON.stringify(row)),
-    ];
-  } finally {
-    await client.end();
-  }
+  const count = (rows: string) => `(SELECT count(*)::int FROM ${rows} = o.key)`;
+  const { rows } = await askOnce(
+    to,
+    `SELECT o.reference, ${count('settlement s WHERE s.order_key')} AS settlements,
+      ${count('inbox i JOIN link l ON l.key = i.link_key WHERE l.order_key')} AS events,
+      ${count('outbox n WHERE n.order_key')} AS notices FROM orders o`,
+  );
+  const wrong = rows.filter(({ settlements, events, notices }) => settlements !== 1 || events !== 1 || notices !== 1);
+  return [
+    ...(rows.length === orders ? [] : [`there are ${rows.length} orders of ${orders}`]),
+    ...wrong.map((row) => JSON.stringify(row)),
+  ];
 }

@@ -1,12 +1,12 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { PRIVATE_SANDBOX } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
+import { inFolder } from './harness/proof.ts';
+import { dyingAt, type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
+import { lookFor } from './harness/wait.ts';
 import { type ServiceProxy, startServiceProxy } from './service_proxy.ts';
-import { type Served, serve } from './settled_process.ts';
 
 /** The points at which the process is killed while it opens links. */
 export const POINTS = [
@@ -20,7 +20,6 @@ export type Point = (typeof POINTS)[number];
 
 /** Openings in flight when the process is killed. */
 export const ORDERS = 10;
-const REPEAT_EVERY_MS = 50;
 const DEADLINE_MS = 30_000;
 
 const INTENT_SQL = 'INSERT INTO opening';
@@ -46,47 +45,48 @@ export type Cycle = {
 };
 
 /** Opens ten links, kills settled at the point, restarts it on the same files, and examines the result. */
-export async function runCycle(point: Point, occurrence: number): Promise<Cycle> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-open-'));
+export function runCycle(point: Point, occurrence: number): Promise<Cycle> {
+  return inFolder('open', (folder) => runCycleIn(join(folder, 'settled.db'), point, occurrence));
+}
+
+async function runCycleIn(storePath: string, point: Point, occurrence: number): Promise<Cycle> {
   const sandbox = await startSandbox(PRIVATE_SANDBOX);
   const proxy = await startServiceProxy(sandbox.url);
-  const storePath = join(folder, 'settled.db');
   const environment = {
-    SETTLED_STORE: `sqlite:${storePath}`,
+    ...serveEnvironment(storePath),
     SETTLED_PUBLIC_URL: proxy.url,
     SETTLED_API_URL: proxy.url,
     SETTLED_API_KEY: sandbox.apiKey,
     SETTLED_LOG_LEVEL: 'info',
   };
-  const lives: Served[] = [];
-  const live = async (killPoint: string) => {
-    const served = await serve(environment, killPoint);
+  const lives: Serving[] = [];
+  const live = async (death: Record<string, string>) => {
+    const served = await whenServing(startSettled({ ...environment, ...death }));
     lives.push(served);
     proxy.hooksPort = served.hooksPort;
     return served;
   };
   try {
-    const first = await live(killPointOf(point, occurrence));
+    const first = await live(deathAt(point, occurrence));
     const { signal, arriveLate } = await openAndDie(first, proxy, point, occurrence);
     const moment = { ...readStore(storePath), links: (await linksOf(sandbox)).length };
     await arriveLate();
     const broken = signal === 'SIGKILL' ? missed(point, occurrence, moment) : [`it ended with ${signal}`];
-    broken.push(...(await examine(await live(''), sandbox)));
+    broken.push(...(await examine(await live({}), sandbox)));
     return { point, occurrence, moment, broken };
   } finally {
-    for (const served of lives) served.kill();
-    await Promise.all(lives.map(({ ended }) => ended));
+    await Promise.all(lives.map((served) => served.end('SIGKILL')));
     proxy.close();
     await sandbox.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
-function killPointOf(point: Point, occurrence: number): string {
-  if (point === 'before the intent is committed') return `before:${occurrence}:${INTENT_SQL}`;
-  if (point === 'after the intent is committed') return `after:${occurrence}:${INTENT_SQL}`;
-  if (point === 'after the answer, before it is stored') return `before:${occurrence}:${STORED_SQL}`;
-  return '';
+/** What makes the process kill itself; at the other points it is killed. */
+function deathAt(point: Point, occurrence: number): Record<string, string> {
+  if (point === 'before the intent is committed') return dyingAt(`before:${occurrence}:${INTENT_SQL}`);
+  if (point === 'after the intent is committed') return dyingAt(`after:${occurrence}:${INTENT_SQL}`);
+  if (point === 'after the answer, before it is stored') return dyingAt(`before:${occurrence}:${STORED_SQL}`);
+  return {};
 }
 
 type Death = {
@@ -96,12 +96,11 @@ type Death = {
 };
 
 /** Opens ten links at once. Resolves when the process is dead, and none of its requests is in flight. */
-async function openAndDie(served: Served, proxy: ServiceProxy, point: Point, occurrence: number): Promise<Death> {
+async function openAndDie(served: Serving, proxy: ServiceProxy, point: Point, occurrence: number): Promise<Death> {
   const usual = proxy.onCreation;
   let arriveLate = async () => {};
   const kill = async () => {
-    served.kill();
-    await served.ended;
+    await served.end('SIGKILL');
     proxy.hooksPort = null;
   };
   proxy.onCreation = async (creation) => {
@@ -114,10 +113,11 @@ async function openAndDie(served: Served, proxy: ServiceProxy, point: Point, occ
       await kill();
     } else await usual(creation);
   };
-  const openings = references().map((reference) => served.api('/v1/orders', requestOf(reference)));
-  const signal = await Promise.race([served.ended, after(DEADLINE_MS, null, { ref: false })]);
+  const openings = references().map((reference) => served.ask('/v1/orders', requestOf(reference)));
+  const ended = served.finished.then(({ signal }) => signal);
+  const signal = await Promise.race([ended, after(DEADLINE_MS, null, { ref: false })]);
   proxy.hooksPort = null;
-  if (signal === null) served.kill();
+  if (signal === null) served.child.kill('SIGKILL');
   await Promise.all(openings);
   await proxy.idle();
   proxy.onCreation = usual;
@@ -161,7 +161,7 @@ async function linksOf(sandbox: Sandbox): Promise<Link[]> {
 }
 
 /** Repeats every call until it returns a link, then pays every link. A webhook must make each order paid. */
-async function examine(served: Served, sandbox: Sandbox): Promise<string[]> {
+async function examine(served: Serving, sandbox: Sandbox): Promise<string[]> {
   const broken: string[] = [];
   const opened = await Promise.all(references().map((reference) => openAgain(served, reference)));
   const links = await linksOf(sandbox);
@@ -182,7 +182,7 @@ async function examine(served: Served, sandbox: Sandbox): Promise<string[]> {
     if (order?.state !== 'paid' || order.learnedBy !== 'webhook') {
       broken.push(`${reference} is ${order?.state}, learned by ${order?.learnedBy}`);
     }
-    const again = await served.api('/v1/orders', requestOf(reference));
+    const again = await served.ask('/v1/orders', requestOf(reference));
     if (again?.status !== 200 || again.body.order.link.id !== opened[index]?.link?.id) {
       broken.push(`${reference}: repeated after it was paid, it is answered ${again?.status}`);
     }
@@ -193,19 +193,19 @@ async function examine(served: Served, sandbox: Sandbox): Promise<string[]> {
 // biome-ignore lint/suspicious/noExplicitAny: an order as the API shows it
 type Order = any;
 
-async function openAgain(served: Served, reference: string): Promise<Order> {
-  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await after(REPEAT_EVERY_MS)) {
-    const answer = await served.api('/v1/orders', requestOf(reference));
-    if (answer?.status === 200 || answer?.status === 201) return answer.body.order;
-  }
-  return null;
+function openAgain(served: Serving, reference: string): Promise<Order> {
+  return lookFor(DEADLINE_MS, async () => {
+    const answer = await served.ask('/v1/orders', requestOf(reference));
+    return (answer?.status === 200 || answer?.status === 201) && answer.body.order;
+  });
 }
 
-async function whenPaid(served: Served, reference: string): Promise<Order> {
+/** The order as it is in the end. */
+async function whenPaid(served: Serving, reference: string): Promise<Order> {
   let order: Order = null;
-  for (const endMs = Date.now() + DEADLINE_MS; Date.now() < endMs; await after(REPEAT_EVERY_MS)) {
-    order = (await served.api(`/v1/orders/${reference}`))?.body.order;
-    if (order?.state === 'paid') break;
-  }
+  await lookFor(DEADLINE_MS, async () => {
+    order = (await served.ask(`/v1/orders/${reference}`))?.body.order;
+    return order?.state === 'paid';
+  });
   return order;
 }

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { flag, readOptions, say, some, text } from './harness/proof.ts';
 
 /**
  * `npm run prove:planted`: whether the tests notice the mistakes of planted/bugs.json, each planted alone into a copy of
@@ -11,17 +11,8 @@ import { parseArgs } from 'node:util';
  *    failed is green without it.
  * 2. All survivors are planted together, and every test runs once. Each file that fails then runs with each single
  *    survivor, which says whose failure it is. So the whole test command runs once, not for every bug.
+ * It ends with 0 when every bug has its answer, and with 2 if a bug no longer fits the source or does not compile.
  */
-
-const HELP = `npm run prove:planted -- [options]
-
-  --list        name the bugs, and plant none
-  --only ID     plant only this bug (may be repeated)
-  --tree DIR    plant into a copy of another checkout with its node_modules, and run its tests
-  --out FILE    write what is known so far into this file, as JSON, after each bug
-
-It ends with 0 when every bug has its answer, and with 2 if a bug no longer fits the source or does not compile.
-`;
 
 const ROOT = resolve(import.meta.dirname, '..');
 /** A run that takes longer hangs. A test that waits for what never comes takes up to ten minutes by itself. */
@@ -45,26 +36,23 @@ type Result = {
 /** `failures`: the first failed test of each failed file, the earliest file first. */
 type Run = { isHung: boolean; isGreen: boolean; failures: { file: string; test: string }[] };
 
-const { values } = parseArgs({
-  options: {
-    list: { type: 'boolean', default: false },
-    only: { type: 'string', multiple: true },
-    tree: { type: 'string', default: ROOT },
-    out: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
-const tree = resolve(values.tree);
 const all = JSON.parse(readFileSync(join(import.meta.dirname, 'planted/bugs.json'), 'utf8')) as Bug[];
-const bugs = all.filter(({ id }) => values.only?.includes(id) ?? true);
+const given = readOptions('prove:planted', {
+  list: flag('name the bugs, and plant none'),
+  only: some(
+    'ID',
+    'plant only this bug (may be repeated)',
+    all.map(({ id }) => id),
+  ),
+  tree: text('DIR', 'plant into a copy of another checkout with its node_modules, and run its tests', ROOT),
+  out: text('FILE', 'write what is known so far into this file, as JSON, after each bug'),
+});
+const tree = resolve(given.tree);
+const bugs = all.filter(({ id }) => given.only.includes(id));
 const results = new Map<string, Result>();
 const greenAlone = new Map<string, boolean>();
 let running: number | null = null;
 let isStopped = false;
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
 
 /** Returns false if a bug cannot be planted. */
 async function proveAll(): Promise<boolean> {
@@ -166,7 +154,7 @@ async function note(
   const seconds = Math.round((performance.now() - startedMs) / 1_000);
   results.set(id, { id, room, fate, by: fate === 'survived' ? null : by, test, seconds });
   say(`${fate.padEnd(9)} ${id.padEnd(38)} ${String(seconds).padStart(4)} s  ${test ?? ''}`);
-  if (values.out !== undefined) writeFileSync(values.out, `${JSON.stringify([...results.values()], null, 2)}\n`);
+  if (given.out !== null) writeFileSync(given.out, `${JSON.stringify([...results.values()], null, 2)}\n`);
 }
 
 /** @param files one file, or several with spaces between */
@@ -242,6 +230,5 @@ function showShare(): void {
 }
 
 process.once('SIGINT', signalTests);
-if (values.help) process.stdout.write(HELP);
-else if (values.list) for (const { id, room, harm } of bugs) say(`${id.padEnd(38)} ${room.padEnd(15)} ${harm}`);
+if (given.list) for (const { id, room, harm } of bugs) say(`${id.padEnd(38)} ${room.padEnd(15)} ${harm}`);
 else process.exitCode = (await proveAll()) ? 0 : 2;

@@ -3,10 +3,11 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { chanceOf } from './chance.ts';
-import { allOf, type Recordings, recordAll } from './record_all.ts';
+import { chanceOf } from './harness/chance.ts';
+import { command, type Given, say, seed, whole } from './harness/proof.ts';
+import { eachAtOnce } from './harness/wait.ts';
+import { type Recordings, recordAll } from './record_all.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
 import type { Broken, Crash, Replay, Replayed } from './replay.ts';
 
@@ -16,40 +17,35 @@ import type { Broken, Crash, Replay, Replayed } from './replay.ts';
  * with synchronous=NORMAL must lose something: otherwise the proof could not detect a loss.
  */
 
-const HELP = `npm run prove:power -- [options]
-
-  --states N    crash states to examine (10000); the control gets a tenth as many
-  --seed N      repeats a run (random)
-  --threads N   (one for each core)
-`;
-
-type Arguments = { states: number; seed: number; threads: number };
+const OPTIONS = {
+  states: whole('crash states to examine; the control gets a tenth as many', 10_000, { max: 10_000_000 }),
+  seed: seed(),
+  threads: whole('(one for each core)', availableParallelism(), { max: 64 }),
+};
+type Arguments = Given<typeof OPTIONS>;
 
 /** Of ten states, this many fail during a start, before settled serves. */
 const START_STATES_IN_TEN = 3;
 const CONTROL_STATES_MIN = 50;
-const BROKEN_SHOWN_MAX = 5;
 const DETAIL_MAX = 160;
-const FAILED = 1;
 
-async function main({ states, seed, threads }: Arguments): Promise<number> {
+async function prove({ states, seed, threads }: Arguments): Promise<string[] | number> {
   const reason = whyNot();
   if (reason !== null) {
-    print(`skipped: ${reason}`);
+    say(`skipped: ${reason}`);
     return 0;
   }
-  const startedMs = performance.now();
-  print(`seed ${seed}; Node ${process.versions.node}, ${threads} threads`);
+  say(`seed ${seed}; Node ${process.versions.node}, ${threads} threads`);
   const workspace = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'settled-power-'));
   try {
     const recordings = await recordAll(workspace, compileRecorder(workspace), seed);
-    print(describe(recordings));
+    say(describe(recordings));
     const common = { seed, threads, scratch: join(workspace, 'states') };
     const keepIn = join(tmpdir(), `settled-power-${seed}`);
     const proof = await replayAll(recordings.proof, { ...common, states, keepIn });
     const controlStates = Math.max(CONTROL_STATES_MIN, Math.round(states / 10));
     const control = await replayAll([recordings.control], { ...common, states: controlStates, keepIn: null });
-    return report(proof, control, (performance.now() - startedMs) / 1000);
+    return report(proof, control);
   } finally {
     rmSync(workspace, { recursive: true, force: true });
   }
@@ -97,11 +93,7 @@ async function replayAll(recordings: readonly Recording[], plan: Plan): Promise<
       jobs.push({ recording, crashes: share, seed: plan.seed, scratch: plan.scratch, keepIn: plan.keepIn });
     }
   }
-  await allOf(
-    Array.from({ length: plan.threads }, async () => {
-      for (let job = jobs.shift(); job !== undefined; job = jobs.shift()) add(totals, await inThread(job));
-    }),
-  );
+  await eachAtOnce(plan.threads, jobs, async (job) => add(totals, await inThread(job)));
   return totals;
 }
 
@@ -148,18 +140,16 @@ function add(totals: Totals, { states, withLoss, unacknowledgedKept, broken }: R
   totals.broken.push(...broken);
 }
 
-function report(proof: Totals, control: Totals, seconds: number): number {
-  print(`synchronous=FULL, as settled has it: ${figures(proof)}`);
-  for (const broken of proof.broken.slice(0, BROKEN_SHOWN_MAX)) print(inWords(broken));
-  print(`synchronous=NORMAL, the control: ${figures(control)}`);
-  const most = Math.max(0, ...control.broken.map(({ lostEvents }) => lostEvents));
-  const hasTeeth = control.broken.some(({ verdict }) => verdict === 'lost');
-  print(
-    hasTeeth ? `  up to ${most} acknowledged events lost at once` : '  the control lost nothing: this proves nothing',
-  );
-  const isProved = hasTeeth && proof.broken.length === 0;
-  print(`${isProved ? 'proved' : 'NOT PROVED'}, in ${seconds.toFixed(0)} s`);
-  return isProved ? 0 : FAILED;
+/** Prints the figures. Returns what is broken; the control must be. */
+function report(proof: Totals, control: Totals): string[] {
+  say(`synchronous=FULL, as settled has it: ${figures(proof)}`);
+  say(`synchronous=NORMAL, the control: ${figures(control)}`);
+  const broken = proof.broken.map(inWords);
+  if (!control.broken.some(({ verdict }) => verdict === 'lost')) {
+    return [...broken, 'the control lost nothing: this proves nothing'];
+  }
+  say(`  up to ${Math.max(...control.broken.map(({ lostEvents }) => lostEvents))} acknowledged events lost at once`);
+  return broken;
 }
 
 function figures({ states, atStart, withLoss, unacknowledgedKept, broken }: Totals): string {
@@ -173,42 +163,7 @@ function figures({ states, atStart, withLoss, unacknowledgedKept, broken }: Tota
 }
 
 function inWords({ number, recording, verdict, detail, kept }: Broken): string {
-  return `  state ${number} (${recording}) ${verdict}: ${detail.slice(0, DETAIL_MAX)}${kept === null ? '' : `; see ${kept}`}`;
+  return `state ${number} (${recording}) ${verdict}: ${detail.slice(0, DETAIL_MAX)}${kept === null ? '' : `; see ${kept}`}`;
 }
 
-function readArguments(): Arguments {
-  const { values } = parseArgs({
-    options: {
-      help: { type: 'boolean', short: 'h' },
-      states: { type: 'string', default: '10000' },
-      seed: { type: 'string', default: String(Math.floor(Math.random() * 1e9)) },
-      threads: { type: 'string', default: String(availableParallelism()) },
-    },
-  });
-  if (values.help === true) {
-    print(HELP);
-    process.exit(0);
-  }
-  return {
-    states: whole('--states', values.states, 10_000_000),
-    seed: whole('--seed', values.seed, 1_000_000_000),
-    threads: whole('--threads', values.threads, 64),
-  };
-}
-
-function whole(name: string, text: string, max: number): number {
-  const value = Number(text);
-  if (/^[1-9][0-9]*$/.test(text) && value <= max) return value;
-  throw new Error(`${name} is "${text}"; write a whole number from 1 to ${max}`);
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
-}
-
-try {
-  process.exitCode = await main(readArguments());
-} catch (error) {
-  process.stderr.write(`${(error as Error).stack ?? error}\n`);
-  process.exitCode = FAILED;
-}
+await command('prove:power', OPTIONS, prove);

@@ -1,13 +1,10 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { paymentEvent, signedHeaders } from '../test/support/deliveries.ts';
-import { freePort } from '../test/support/http.ts';
-import { type Installed, type Link, reserve, startAsInstalled } from './settled_process.ts';
+import { type DeployedProxy, provedBehind } from './harness/behind.ts';
+import { inFolder } from './harness/proof.ts';
+import { eventOf, outcomeOf } from './harness/send.ts';
+import { startAsInstalled } from './harness/settled.ts';
+import { until } from './harness/wait.ts';
 
 /**
  * `npm run prove:proxies`: sends 3 000 genuine deliveries through nginx, Caddy and HAProxy, configured as in deploy/
@@ -17,17 +14,12 @@ const BURSTS = 6;
 const BURST_DELIVERIES = 500;
 const PAUSE_MS = 1_500;
 
-type Proxy = {
-  file: string;
-  /** The configuration for an address without TLS. */
-  plain: (text: string, at: { port: number; hooksPort: number; folder: string }) => string;
-  command: (file: string) => [string, ...string[]];
-};
+const PASSES_WITHIN_MS = 5_000;
 
-const PROXIES: Record<string, Proxy> = {
+const PROXIES: Record<string, DeployedProxy> = {
   nginx: {
     file: 'nginx.conf',
-    plain: (text, { port, folder }) =>
+    here: (text, { port, folder }) =>
       `daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; events {}\nhttp { access_log off;\n${text
         .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
         .replace(/^ *ssl_.*\n/gm, '')
@@ -36,74 +28,41 @@ const PROXIES: Record<string, Proxy> = {
   },
   caddy: {
     file: 'Caddyfile',
-    plain: (text, { port }) =>
+    here: (text, { port }) =>
       `{\n\tadmin off\n\tauto_https off\n}\n${text.replace('pay.example.com {', `http://127.0.0.1:${port} {`)}`,
     command: (file) => ['caddy', 'run', '--adapter', 'caddyfile', '--config', file],
   },
   haproxy: {
     file: 'haproxy-tls.cfg',
-    plain: (text, { port }) => text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`),
+    here: (text, { port }) => text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`),
     command: (file) => ['haproxy', '-f', file],
   },
 };
 
-function deliver(port: number, { path, secret }: Link, id: string, agent: Agent): Promise<string> {
-  const body = paymentEvent({ id, status: 'PENDING' });
-  const headers = { ...signedHeaders(secret, body), 'content-length': String(Buffer.byteLength(body)) };
-  return new Promise((resolve) => {
-    const sent = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent }, (answer) => {
-      answer.resume().once('end', () => resolve(String(answer.statusCode)));
-    });
-    sent.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
-    sent.end(body);
-  });
-}
-
-async function prove(name: string, proxy: Proxy, served: Installed, link: Link): Promise<boolean> {
-  if (spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0) {
-    process.stdout.write(`skip ${name}: it is not installed\n`);
-    return true;
-  }
-  const folder = mkdtempSync(join(tmpdir(), 'settled-proxy-'));
-  const port = await freePort();
+await inFolder('proxies', async (folder) => {
+  const served = await startAsInstalled(folder);
   const { hooksPort } = served;
-  const text = readFileSync(fileURLToPath(new URL(`../deploy/${proxy.file}`, import.meta.url)), 'utf8');
-  const file = join(folder, proxy.file);
-  const plain = proxy.plain(text, { port, hooksPort, folder });
-  writeFileSync(file, plain.replace('127.0.0.1:8787', `127.0.0.1:${hooksPort}`));
-  const [command, ...args] = proxy.command(file);
-  const child: ChildProcess = spawn(command, args, { stdio: 'ignore', env: { ...process.env, HOME: folder } });
   const agent = new Agent({ keepAlive: true, maxSockets: 20 });
   try {
-    for (let n = 0; (await deliver(port, link, `evt_${name}`, agent)) !== '200'; n++) {
-      if (n > 50) throw new Error(`${name} does not pass deliveries on`);
-      await after(100);
+    const link = await served.reserve('order-1');
+    for (const [name, proxy] of Object.entries(PROXIES)) {
+      const isProved = await provedBehind(name, proxy, { address: '127.0.0.1:8787', port: hooksPort }, async (port) => {
+        const deliver = (id: string) => outcomeOf(port, link, eventOf(link, id, 'PENDING'), { agent });
+        await until('passing on a delivery', PASSES_WITHIN_MS, async () => (await deliver(`evt_${name}`)) === '200');
+        const counts: Record<string, number> = {};
+        for (let burst = 0; burst < BURSTS; burst++) {
+          const ids = Array.from({ length: BURST_DELIVERIES }, (_, n) => `evt_${name}_${burst}_${n}`);
+          for (const outcome of await Promise.all(ids.map(deliver))) counts[outcome] = (counts[outcome] ?? 0) + 1;
+          await after(PAUSE_MS);
+        }
+        const found = JSON.stringify(counts);
+        if (counts['200'] !== BURSTS * BURST_DELIVERIES) throw new Error(found);
+        return found;
+      });
+      if (!isProved) process.exitCode = 1;
     }
-    const counts: Record<string, number> = {};
-    for (let burst = 0; burst < BURSTS; burst++) {
-      const ids = Array.from({ length: BURST_DELIVERIES }, (_, n) => `evt_${name}_${burst}_${n}`);
-      const answers = await Promise.all(ids.map((id) => deliver(port, link, id, agent)));
-      for (const answer of answers) counts[answer] = (counts[answer] ?? 0) + 1;
-      await after(PAUSE_MS);
-    }
-    const holds = counts['200'] === BURSTS * BURST_DELIVERIES;
-    process.stdout.write(`${holds ? 'ok  ' : 'FAIL'} ${name}: ${JSON.stringify(counts)}\n`);
-    return holds;
   } finally {
     agent.destroy();
-    child.kill('SIGTERM');
-    rmSync(folder, { recursive: true, force: true });
+    await served.end('SIGKILL');
   }
-}
-
-const folder = mkdtempSync(join(tmpdir(), 'settled-proxies-'));
-const served = await startAsInstalled(folder);
-try {
-  const link = await reserve(served, 1);
-  for (const [name, proxy] of Object.entries(PROXIES)) {
-    if (!(await prove(name, proxy, served, link))) process.exitCode = 1;
-  }
-} finally {
-  served.child.kill('SIGKILL');
-  rmSync(folder, { recursive: true, force: true });
-}
+});

@@ -1,9 +1,9 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { backUp } from '../src/store/sqlite/file.ts';
-import { chanceOf } from './chance.ts';
 import { openDisk } from './disk.ts';
 import { examine } from './examine.ts';
+import { chanceOf } from './harness/chance.ts';
 import { type Operation, prepareFolder, type RecordedFolder, type Recording, readLog, record } from './recording.ts';
 import { NOTHING, type Progress } from './test_data.ts';
 
@@ -59,7 +59,7 @@ export async function recordAll(workspace: string, recorder: string, seed: numbe
 }
 
 /** Waits for all of them even if one fails: none may still be running when the workspace is removed. */
-export async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
+async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: Promise<T[K]> }): Promise<T> {
   await Promise.allSettled(promises);
   return (await Promise.all(promises)) as unknown as T;
 }

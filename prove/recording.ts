@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startProgram } from './harness/program.ts';
 import type { Progress } from './test_data.ts';
 import type { Mark, Session } from './workload.ts';
 
@@ -56,19 +56,14 @@ export async function record(
   return bytes;
 }
 
-function runSession(session: Session, environment: Record<string, string>): Promise<void> {
+async function runSession(session: Session, environment: Record<string, string>): Promise<void> {
   const workload = fileURLToPath(new URL('workload.ts', import.meta.url));
-  const child = spawn(process.execPath, [workload, JSON.stringify(session)], {
-    env: { ...process.env, ...environment },
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    child.on('exit', (code, signal) => {
-      if (session.end === 'kill' ? signal === 'SIGKILL' : code === 0) resolve();
-      else reject(new Error(`the recorded process ended with ${code ?? signal}`));
-    });
-  });
+  const { code, signal, stderr } = await startProgram(
+    [process.execPath, workload, JSON.stringify(session)],
+    environment,
+  ).finished;
+  if (session.end === 'kill' ? signal === 'SIGKILL' : code === 0) return;
+  throw new Error(`the recorded process ended with ${code ?? signal}: ${stderr}`);
 }
 
 /** The operations of a log. Their bytes are views of it, not copies. */

@@ -1,9 +1,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { chanceOf } from './chance.ts';
 import { openDisk } from './disk.ts';
 import { examine, type Finding, type Promised } from './examine.ts';
+import { chanceOf } from './harness/chance.ts';
 import { type Operation, type Recording, readLog } from './recording.ts';
 import { isSame, type Progress } from './test_data.ts';
 

@@ -1,18 +1,18 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
-import { type Chance, chanceOf } from './chance.ts';
+import { type Chance, chanceOf } from './harness/chance.ts';
+import { command, facts, flag, type Given, say, seed, text, whole, withLogs } from './harness/proof.ts';
+import { AMOUNT } from './harness/send.ts';
+import { ROOT } from './harness/settled.ts';
+import { lookFor } from './harness/wait.ts';
 import { Fleet } from './replicas/fleet.ts';
-import { AMOUNT, COPIES, Load } from './replicas/load.ts';
+import { COPIES, Load, numbered } from './replicas/load.ts';
 import { busiestMinute, type Service, startService } from './replicas/service.ts';
 import { refusals, type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
-import { ROOT } from './settled_process.ts';
 
 /**
  * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
@@ -20,31 +20,22 @@ import { ROOT } from './settled_process.ts';
  * PostgreSQL. In the end the database, the service's log and the shop's record must agree with what was acknowledged.
  */
 
-const HELP = `npm run prove:replicas -- [options]
-
-  --links N            links to register (20000)
-  --openings N         links that settled opens itself (60)
-  --seconds N          the least duration of the deliveries (180)
-  --replicas N         replicas of settled (3)
-  --kill-every MS      milliseconds between two kills of a replica (2000)
-  --postgres-kills N   kills of PostgreSQL during the deliveries (5)
-  --before FOLDER      replicas begin with the program of this other checkout, the release before, and are replaced by
-                       this one, one after the other, during the deliveries; the shop refuses notices of pending payments
-  --lapse              abandoned leases lapse when the load is over, and not after 40 s
-  --seed N             repeats the random choices of a run
-`;
-
-type Arguments = {
-  links: number;
-  openings: number;
-  seconds: number;
-  replicas: number;
-  killEveryMs: number;
-  postgresKills: number;
-  lapse: boolean;
-  before: string | null;
-  seed: number;
+const OPTIONS = {
+  links: whole('links to register', 20_000),
+  openings: whole('links that settled opens itself', 60, { min: 0 }),
+  seconds: whole('the least duration of the deliveries', 180),
+  replicas: whole('replicas of settled', 3),
+  'kill-every': whole('milliseconds between two kills of a replica', 2_000, { value: 'MS', min: 0 }),
+  'postgres-kills': whole('kills of PostgreSQL during the deliveries', 5, { min: 0 }),
+  before: text(
+    'FOLDER',
+    'replicas begin with the program of this other checkout, the release before, and are replaced by this one, one after ' +
+      'the other, during the deliveries; the shop refuses notices of pending payments',
+  ),
+  lapse: flag('abandoned leases lapse when the load is over, and not after 40 s'),
+  seed: seed(),
 };
+type Arguments = Given<typeof OPTIONS>;
 
 const DATABASE = 'settled';
 /** How long PostgreSQL is down after a kill. */
@@ -58,7 +49,6 @@ const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
 /** A replica of the release before may have planned the next attempt of a refused notice for half an hour later. */
 const RETRY_NOW = "UPDATE outbox SET due_at_ms = 0 WHERE status = 'pending' AND due_at_ms IS NOT NULL";
 const REQUESTS_MAX = 60;
-const BROKEN_SHOWN_MAX = 20;
 
 type World = {
   server: PostgresServer;
@@ -70,9 +60,7 @@ type World = {
   chance: Chance;
 };
 
-async function main(given: Arguments): Promise<number> {
-  const { replicas, seed } = given;
-  const logs = mkdtempSync(join(tmpdir(), 'settled-replicas-'));
+async function main(given: Arguments, logs: string): Promise<{ broken: string[] }> {
   const server = await startPostgres();
   const database = new pg.Pool({
     connectionString: await server.create(DATABASE),
@@ -85,7 +73,7 @@ async function main(given: Arguments): Promise<number> {
   const service = await startService(Number(AMOUNT));
   const shop = await startShop(database);
   const fleet = new Fleet(
-    replicas,
+    given.replicas,
     {
       SETTLED_STORE: server.url(DATABASE),
       SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
@@ -95,32 +83,27 @@ async function main(given: Arguments): Promise<number> {
     },
     logs,
   );
-  const chance = chanceOf(seed);
+  const chance = chanceOf(given.seed);
   const load = new Load(fleet, service, chance);
   load.paysTwice = given.before !== null;
   shop.refuses = given.before !== null;
-  let broken: string[] = ['the proof did not reach its end'];
   try {
-    broken = await prove(given, { server, database, service, shop, fleet, load, chance });
+    const broken = await prove(given, { server, database, service, shop, fleet, load, chance });
+    return { broken };
   } finally {
     await fleet.dispose();
     shop.close();
     service.close();
     await database.end();
     await server.dispose();
-    if (broken.length === 0) rmSync(logs, { recursive: true });
-    else print(`the logs of the replicas are kept in ${logs}`);
   }
-  for (const what of broken.slice(0, BROKEN_SHOWN_MAX)) print(`broken: ${what}`);
-  print(broken.length === 0 ? 'proved' : `not proved: ${broken.length} things are broken (--seed ${seed})`);
-  return broken.length === 0 ? 0 : 1;
 }
 
 /** Returns what is wrong. */
 async function prove(given: Arguments, world: World): Promise<string[]> {
   const { database, service, shop, fleet, load } = world;
   const startedMs = performance.now();
-  const report = (what: string) => print(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
+  const report = (what: string) => say(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   const opened = await deliverAll(given, world, report);
   const left = await quiet(database);
   report(`${left.length === 0 ? 'all work is done' : 'some work is left'}`);
@@ -129,15 +112,14 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
   const busiest = busiestMinute(service.requestsAtMs);
   const promised = {
     events: load.events,
-    references: [...Array.from({ length: given.links }, (_, index) => `order-${index + 1}`), ...opened],
-    amountMinor: Math.round(Number(AMOUNT) * 100),
+    references: [...numbered('order', given.links), ...opened],
     paidTwice: service.paidTwice,
     taken: shop.taken,
     refused: shop.refused,
     made: service.made,
     opened,
   };
-  for (const line of figures(given, world, busiest)) print(line);
+  for (const line of figures(given, world, busiest)) say(line);
   return [
     ...fleet.surprises,
     ...load.surprises,
@@ -186,7 +168,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
   }
 }
 
-async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments, isOver: () => boolean) {
+async function killReplicas({ fleet, chance }: World, { 'kill-every': killEveryMs }: Arguments, isOver: () => boolean) {
   for (;;) {
     await after(killEveryMs);
     if (isOver()) return;
@@ -195,8 +177,8 @@ async function killReplicas({ fleet, chance }: World, { killEveryMs }: Arguments
 }
 
 /** Kills PostgreSQL, and restarts it a moment later. */
-function killPostgres({ server, load, chance }: World, { postgresKills }: Arguments, isOver: () => boolean) {
-  return load.atEvenDistances(postgresKills, isOver, async () => {
+function killPostgres({ server, load, chance }: World, { 'postgres-kills': kills }: Arguments, isOver: () => boolean) {
+  return load.atEvenDistances(kills, isOver, async () => {
     await server.kill();
     await after(chance.between(AWAY_MS.min, AWAY_MS.max));
     await server.start();
@@ -213,10 +195,8 @@ function upgradeReplicas({ fleet, load }: World, report: (what: string) => void,
 
 /** Waits until no work is left. Returns what is left if that takes too long. */
 async function quiet(database: pg.Pool): Promise<string[]> {
-  for (const untilMs = performance.now() + QUIET_WITHIN_MS; ; await after(100)) {
-    const left = await leftOver(database);
-    if (left.length === 0 || performance.now() > untilMs) return left;
-  }
+  await lookFor(QUIET_WITHIN_MS, async () => (await leftOver(database)).length === 0, 100);
+  return leftOver(database);
 }
 
 /** Lets the leases of abandoned work lapse: work that was held for longer than a living replica needs. */
@@ -237,58 +217,22 @@ async function lapseLeases(database: pg.Pool): Promise<void> {
 function figures(given: Arguments, { service, shop, fleet, load }: World, busiest: number): string[] {
   const repeated = [...shop.taken.values()].filter((times) => times > 1).length;
   const outcomes = [...load.outcomes].sort().map(([outcome, attempts]) => `${attempts} ${outcome}`);
-  const rows: [string, string | number][] = [
-    ['links registered', given.links],
-    ['links opened', service.made.length],
-    ['events', `${load.events.length}, each delivered ${COPIES} times (a stale one once)`],
-    ['attempts by outcome', outcomes.join(', ')],
-    ['slowest answer', `${(load.slowestMs / 1000).toFixed(1)} s`],
-    ['replicas killed', fleet.kills],
-    ['starts repeated', fleet.repeated],
-    ['PostgreSQL killed', given.postgresKills],
-    ['notices', `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`],
-    ['notices refused', refusals(shop)],
-    ['requests to the service', `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`],
-  ];
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
-}
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`);
-}
-
-function readArguments(): Arguments | null {
-  const { values } = parseArgs({
-    options: {
-      links: { type: 'string', default: '20000' },
-      openings: { type: 'string', default: '60' },
-      seconds: { type: 'string', default: '180' },
-      replicas: { type: 'string', default: '3' },
-      'kill-every': { type: 'string', default: '2000' },
-      'postgres-kills': { type: 'string', default: '5' },
-      before: { type: 'string' },
-      lapse: { type: 'boolean', default: false },
-      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-      help: { type: 'boolean' },
-    },
+  return facts({
+    'links registered': given.links,
+    'links opened': service.made.length,
+    events: `${load.events.length}, each delivered ${COPIES} times (a stale one once)`,
+    'attempts by outcome': outcomes.join(', '),
+    'slowest answer': `${(load.slowestMs / 1000).toFixed(1)} s`,
+    'replicas killed': fleet.kills,
+    'starts repeated': fleet.repeated,
+    'PostgreSQL killed': given['postgres-kills'],
+    notices: `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`,
+    'notices refused': refusals(shop),
+    'requests to the service': `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`,
   });
-  const { lapse, help, before } = values;
-  const numbers = {
-    links: Number(values.links),
-    openings: Number(values.openings),
-    seconds: Number(values.seconds),
-    replicas: Number(values.replicas),
-    killEveryMs: Number(values['kill-every']),
-    postgresKills: Number(values['postgres-kills']),
-    seed: Number(values.seed),
-  };
-  const isUsable = Object.values(numbers).every((number) => Number.isInteger(number) && number >= 0);
-  return help === true || !isUsable || numbers.links < 1 || numbers.seconds < 1
-    ? null
-    : { ...numbers, lapse, before: before === undefined ? null : resolve(before) };
 }
 
-const given = readArguments();
-if (given === null) print(HELP);
-else process.exitCode = await main(given);
+await command('prove:replicas', OPTIONS, async (given) => {
+  const before = given.before === null ? null : resolve(given.before);
+  return (await withLogs('replicas', (logs) => main({ ...given, before }, logs))).broken;
+});

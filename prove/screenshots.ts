@@ -1,8 +1,5 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import type { Page } from 'playwright-core';
 import { call } from '../demo/clients.ts';
 import { type Demo, startDemo } from '../demo/demo.ts';
@@ -10,14 +7,15 @@ import { openFolder } from '../demo/folder.ts';
 import { openProcesses } from '../demo/processes.ts';
 import { playStory } from '../demo/story.ts';
 import { launchChromium } from '../test/support/chromium.ts';
+import { readOptions, say, some, text } from './harness/proof.ts';
+import { ROOT } from './harness/settled.ts';
+import { until } from './harness/wait.ts';
 
 /**
- * `npm run screenshots`: plays the demo's story, then takes a picture of each of these pages into docs/screenshots. `--only`
- * names some of them, `--into` another folder.
+ * `npm run screenshots`: plays the demo's story, then takes a picture of each of these pages into docs/screenshots.
  */
 
-const { values } = parseArgs({ options: { only: { type: 'string', multiple: true }, into: { type: 'string' } } });
-const FOLDER = values.into ?? fileURLToPath(new URL('../docs/screenshots', import.meta.url));
+const HELD_WITHIN_MS = 10_000;
 const SIZE = { width: 1_160, height: 760 };
 
 type Shot = {
@@ -49,8 +47,15 @@ const SHOTS: readonly Shot[] = [
   { name: 'demo-shop', at: 'shop', path: '/' },
 ];
 
-const wanted = SHOTS.filter(({ name }) => values.only === undefined || values.only.includes(name));
-process.exitCode = (await takeAll(wanted)) ? 0 : 1;
+const { only, into } = readOptions('screenshots', {
+  only: some(
+    'NAME',
+    'take only this picture (may be repeated)',
+    SHOTS.map(({ name }) => name),
+  ),
+  into: text('FOLDER', 'another folder than docs/screenshots', join(ROOT, 'docs/screenshots')),
+});
+process.exitCode = (await takeAll(SHOTS.filter(({ name }) => only.includes(name)))) ? 0 : 1;
 // The demo's processes have ended; what is left of their pipes need not be waited for.
 process.exit();
 
@@ -64,7 +69,7 @@ async function takeAll(shots: readonly Shot[]): Promise<boolean> {
     demo = await startDemo(folder, processes);
     await playStory(demo, () => {});
     await holdMoney(demo);
-    mkdirSync(FOLDER, { recursive: true });
+    mkdirSync(into, { recursive: true });
     const context = await browser.newContext({ viewport: SIZE, reducedMotion: 'reduce' });
     const token = readFileSync(`${demo.storePath}.operator-token`, 'utf8').trim();
     await signIn(await context.newPage(), demo.addresses.operator, token);
@@ -87,35 +92,18 @@ async function takeAll(shots: readonly Shot[]): Promise<boolean> {
 /** What a person has to look at: customers who paid less than their orders ask. */
 async function holdMoney({ addresses, settled, sandbox }: Demo): Promise<void> {
   const customers = [
-    {
-      reference: 'order-1042',
-      title: 'A desk',
-      amount: '150.00',
-      customer: { name: 'Ana Souza', email: 'ana@example.com' },
-    },
-    {
-      reference: 'order-1043',
-      title: 'Two chairs',
-      amount: '320.00',
-      customer: { name: 'Rui Lima', email: 'rui@example.com' },
-    },
+    { reference: 'order-1042', title: 'A desk', amount: '150.00', name: 'Ana Souza', email: 'ana@example.com' },
+    { reference: 'order-1043', title: 'Two chairs', amount: '320.00', name: 'Rui Lima', email: 'rui@example.com' },
   ];
-  for (const { reference, title, amount, customer } of customers) {
+  for (const { reference, title, amount, ...customer } of customers) {
     const { link } = await settled.asShop.openOrder({ reference, title, amount });
     const pay = `${addresses.sandbox}/_control/links/${link?.id}/pay`;
     const { status } = await call(pay, { body: { money: 'less', customer } });
     if (status >= 300) throw new Error(`the sandbox answered ${status} to ${pay}`);
     await sandbox.idle();
-    await untilHeld(settled.asShop, reference);
+    const isHeld = async () => (await settled.asShop.findOrder(reference))?.state === 'held';
+    await until(`holding ${reference}`, HELD_WITHIN_MS, isHeld, 100);
   }
-}
-
-async function untilHeld(shop: Demo['settled']['asShop'], reference: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
-    if ((await shop.findOrder(reference))?.state === 'held') return;
-    await wait(100);
-  }
-  throw new Error(`${reference} is not held`);
 }
 
 async function signIn(page: Page, url: string, token: string): Promise<void> {
@@ -140,7 +128,7 @@ async function take(page: Page, { addresses }: Demo, shot: Shot): Promise<boolea
   if (isThere && at === 'operator' && shot.isSignedOut !== true) {
     await page.locator('#live-state').filter({ hasText: 'live' }).waitFor();
   }
-  if (isThere) await page.screenshot({ path: join(FOLDER, `${name}.png`) });
-  process.stdout.write(`${isThere ? 'taken' : 'not there'}: ${name} (${path})\n`);
+  if (isThere) await page.screenshot({ path: join(into, `${name}.png`) });
+  say(`${isThere ? 'taken' : 'not there'}: ${name} (${path})`);
   return isThere;
 }

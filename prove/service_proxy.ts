@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen, type Passed, passOn } from '../test/support/network.ts';
 
 type Answer = { status: number; headers?: Record<string, string>; body?: string | Buffer; isCut?: boolean };
 
@@ -43,19 +43,21 @@ export async function startServiceProxy(serviceUrl = ''): Promise<ServiceProxy> 
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url: path = '', method } = request;
-    const body = await readBody(request);
+    const body = Buffer.concat(await request.toArray());
+    const passAll = async (to: string) => give(response, await passOn(`${to}${path}`, request, body));
     if (path.startsWith('/hooks/')) {
       if (front.hooksPort === null) response.writeHead(503).end();
-      else await passOn(`http://127.0.0.1:${front.hooksPort}${path}`, request, body, response);
+      else await passAll(`http://127.0.0.1:${front.hooksPort}`);
     } else if (method === 'POST' && path === '/api/v1/payment-links') {
-      let answered = () => {};
+      let answer: Passed | null = null;
       await front.onCreation({
         number: ++creations,
         body: body.toString(),
-        carryOut: async (change) => {
-          answered = await exchange(`${front.serviceUrl}${path}`, request, body, response, change);
+        carryOut: async (change = (same) => same) => {
+          const given = await passOn(`${front.serviceUrl}${path}`, request, body);
+          answer = { ...given, text: change(given.text) };
         },
-        answer: () => answered(),
+        answer: () => answer !== null && give(response, answer),
         answerWith: (other) => {
           if (other === null) response.destroy();
           else if (other.isCut) {
@@ -63,12 +65,11 @@ export async function startServiceProxy(serviceUrl = ''): Promise<ServiceProxy> 
           } else response.writeHead(other.status, other.headers).end(other.body);
         },
       });
-    } else await passOn(`${front.serviceUrl}${path}`, request, body, response);
+    } else await passAll(front.serviceUrl);
   }
 
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const front: ServiceProxy = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...(await listen(server)),
     serviceUrl,
     hooksPort: null,
     onCreation: async (creation) => {
@@ -78,40 +79,10 @@ export async function startServiceProxy(serviceUrl = ''): Promise<ServiceProxy> 
     idle: async () => {
       while (busy.size > 0) await Promise.all(busy);
     },
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
   };
   return front;
 }
 
-async function passOn(url: string, request: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
-  const answer = await exchange(url, request, body, response);
-  answer();
-}
-
-/** Passes a request on. Returns a function that passes the answer back. */
-async function exchange(
-  url: string,
-  { method, headers }: IncomingMessage,
-  body: Buffer,
-  response: ServerResponse,
-  change: (body: string) => string = (same) => same,
-): Promise<() => void> {
-  const { host: _, connection: __, 'content-length': ___, 'transfer-encoding': ____, ...kept } = headers;
-  const answer = await fetch(url, {
-    method: method ?? 'GET',
-    headers: kept as Record<string, string>,
-    body: method === 'GET' ? null : body,
-  });
-  const bytes = Buffer.from(change(await answer.text()));
-  const { 'content-encoding': _____, 'transfer-encoding': ______, ...shown } = Object.fromEntries(answer.headers);
-  return () => void response.writeHead(answer.status, { ...shown, 'content-length': bytes.length }).end(bytes);
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
+function give(response: ServerResponse, { status, headers, text }: Passed): void {
+  response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(text) }).end(text);
 }

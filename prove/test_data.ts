@@ -3,7 +3,7 @@ import type { PaymentFact } from '../src/domain/fact.ts';
 import type { ClaimRef, SettleJob } from '../src/store/verbs/inbox.ts';
 import type { Delivery } from '../src/store/verbs/intake.ts';
 import type { Registration } from '../src/store/verbs/links.ts';
-import { chanceOf } from './chance.ts';
+import { chanceOf } from './harness/chance.ts';
 
 /**
  * The orders, links and events of the proof. Number n is always the same one, and has key n in the database. So three

@@ -4,7 +4,7 @@ import { openKeyring } from '../src/secrets/keyring.ts';
 import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
 import type { ClaimRef } from '../src/store/verbs/inbox.ts';
-import { type Chance, chanceOf } from './chance.ts';
+import { type Chance, chanceOf } from './harness/chance.ts';
 import {
   CLAIM_AT_MS,
   deliveryOf,

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../src/config/config.ts';
 import { testFolder } from './support/app.ts';
-import { freePort } from './support/http.ts';
+import { freePort } from './support/network.ts';
 import { spawnSandbox, spawnSettled } from './support/process.ts';
 import { eventuallyAfter } from './support/timing.ts';
 

@@ -1,19 +1,15 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
-import { paymentEvent, signedHeaders } from '../../test/support/deliveries.ts';
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../harness/chance.ts';
+import { AMOUNT, eventOf, outcomeOf, type Reserved } from '../harness/send.ts';
 import type { Fleet } from '../replicas/fleet.ts';
-import type { SeenNotice, SentEvent } from './history.ts';
+import type { SentEvent } from './history.ts';
 
 /** The shop that registers links and the service that delivers their events, at random replicas, until each is acknowledged. */
 
-const AMOUNT = '100.00';
 const WORKERS = 16;
 /** One order in so many is refunded as well. */
 const REFUND_EVERY = 4;
 const AGAIN_MS = { min: 5, max: 50 } as const;
-const ANSWER_MS = 20_000;
 
 export type Client = {
   events: readonly SentEvent[];
@@ -45,34 +41,28 @@ export function startClient(fleet: Fleet, chance: Chance, patienceMs: number): C
     while (!isOver) {
       const reference = `order-${++orders}`;
       const link = await register(reference);
-      await deliver(reference, link, 'order.paid', 'COMPLETED');
-      if (chance.oneIn(REFUND_EVERY)) await deliver(reference, link, 'order.refunded', 'REFUNDED');
+      await deliver(link, 'order.paid', 'COMPLETED');
+      if (chance.oneIn(REFUND_EVERY)) await deliver(link, 'order.refunded', 'REFUNDED');
     }
   }
 
-  async function register(reference: string): Promise<Link> {
+  async function register(reference: string): Promise<Reserved> {
     const secret = `secret-of-the-link-of-${reference}`;
     const given = { reference, amount: AMOUNT, id: `pl_${reference}`, webhookSecret: secret };
-    for (;;) {
-      fleet.expectAlive();
-      const answer = await fleet.any(chance)?.api('/v1/links', given);
-      if (answer?.status === 200 || answer?.status === 201) {
-        return { path: new URL(answer.body.link.webhookUrl).pathname, secret };
-      }
-      await pause();
-    }
+    const { body } = await fleet.make(chance, '/v1/links', given);
+    return { reference, path: new URL(body.link.webhookUrl).pathname, secret };
   }
 
-  async function deliver(reference: string, link: Link, type: SentEvent['type'], status: string): Promise<void> {
+  async function deliver(link: Reserved, type: SentEvent['type'], status: string): Promise<void> {
+    const { reference } = link;
     const event: SentEvent = { id: `evt_${reference}_${status}`, reference, type, isAcknowledged: false };
     events.push(event);
-    const paid = { linkId: `pl_${reference}`, paymentId: `pay_${reference}`, amount: AMOUNT };
-    const body = paymentEvent({ id: event.id, status, ...paid });
+    const body = eventOf(link, event.id, status);
     let unknownSinceMs: number | null = null;
     for (;;) {
       fleet.expectAlive();
       const sinceMs = performance.now();
-      const outcome = await send(fleet.any(chance)?.hooksPort, link, body);
+      const outcome = await outcomeOf(fleet.any(chance)?.hooksPort, link, body);
       statuses.set(outcome, (statuses.get(outcome) ?? 0) + 1);
       if (outcome === '200') {
         if (unknownSinceMs !== null) unknownMs.push(performance.now() - unknownSinceMs);
@@ -113,68 +103,4 @@ export function startClient(fleet: Fleet, chance: Chance, patienceMs: number): C
       await Promise.all(working);
     },
   };
-}
-
-type Link = { path: string; secret: string };
-
-/** The status of the answer, or `none`. */
-async function send(port: number | undefined, { path, secret }: Link, body: string): Promise<string> {
-  if (port === undefined) return 'none';
-  const headers = signedHeaders(secret, body);
-  try {
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', headers, body, signal });
-    await answer.arrayBuffer();
-    return String(answer.status);
-  } catch {
-    return 'none';
-  }
-}
-
-export type Shop = { environment: Record<string, string>; told: SeenNotice[]; close(): void };
-
-/** The shop's callback: it takes every notice and notes it. */
-export async function startShop(): Promise<Shop> {
-  const told: SeenNotice[] = [];
-  const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray()).toString();
-    told.push(seen(String(request.headers['webhook-id']), JSON.parse(body)));
-    response.writeHead(204).end();
-  });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  return {
-    environment: {
-      SETTLED_SHOP_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/settled`,
-      SETTLED_SHOP_SECRET: `whsec_${Buffer.alloc(32, 7).toString('base64')}`,
-      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-    },
-    told,
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
-
-type NoticeBody = { type: string; data: { order: { reference: string }; version: number } };
-
-function seen(id: string, { type, data: { order, version } }: NoticeBody): SeenNotice {
-  return { id, reference: order.reference, type, version };
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
-type Answer = { status: number; body: any } | null | undefined;
-
-/** Everything that the feed has, from its beginning. */
-export async function readFeed(fleet: Fleet, chance: Chance): Promise<SeenNotice[]> {
-  const notices: SeenNotice[] = [];
-  for (let cursor: string | null = null; ; ) {
-    const answer: Answer = await fleet
-      .any(chance)
-      ?.api(`/v1/feed?limit=200${cursor === null ? '' : `&after=${cursor}`}`);
-    if (answer?.status !== 200) throw new Error(`the feed answers ${answer?.status}`);
-    for (const { id, ...notice } of answer.body.notices) notices.push(seen(id, notice));
-    if (answer.body.notices.length === 0) return notices;
-    ({ cursor } = answer.body);
-  }
 }

@@ -1,3 +1,5 @@
+import type { SeenNotice } from '../harness/shop.ts';
+
 /**
  * What the client, the shop and a reader of the feed saw while servers failed, and what in it breaks a promise of settled.
  * Nothing here looks into settled's tables: what a failover lost is missing there as well.
@@ -10,9 +12,6 @@ export type SentEvent = {
   type: 'order.paid' | 'order.refunded';
   isAcknowledged: boolean;
 };
-
-/** A notice as the shop or a reader of the feed got it. */
-export type SeenNotice = { id: string; reference: string; type: string; version: number };
 
 export type History = {
   events: readonly SentEvent[];

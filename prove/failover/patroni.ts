@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Cluster, Member } from '../../test/support/cluster.ts';
-import { freePort } from '../../test/support/http.ts';
+import { freePort } from '../../test/support/network.ts';
 import { giveAway, SCRATCH } from '../../test/support/postgres.ts';
+import { lookFor } from '../harness/wait.ts';
 import { PatroniMember } from './patroni_member.ts';
 import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
@@ -136,13 +137,9 @@ async function within<T>(
   members: readonly PatroniMember[],
   look: () => Promise<T | null>,
 ): Promise<T> {
-  const untilMs = performance.now() + timeMs;
-  while (performance.now() < untilMs) {
-    // A server that is just stopped or promoted ends connections.
-    const found = await look().catch(() => null);
-    if (found !== null) return found;
-    await after(LOOK_EVERY_MS);
-  }
+  // A server that is just stopped or promoted ends connections.
+  const found = await lookFor(timeMs, () => look().catch(() => null), LOOK_EVERY_MS);
+  if (found !== null) return found;
   const views = await Promise.all(members.map(async (member) => `${member.name} says ${said(await member.view())}`));
   throw new Error(`${what} within ${timeMs / 1_000} s: ${views.join('; ')}`);
 }

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
 import { askOnce } from '../../test/support/cluster.ts';
-import { freePort } from '../../test/support/http.ts';
-import { type Network, startNetwork } from '../../test/support/network.ts';
+import { freePort, type Network, startNetwork } from '../../test/support/network.ts';
 import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
 /** One machine of a Patroni cluster: an agent and its PostgreSQL, and networks by which others reach them. */

@@ -1,9 +1,6 @@
-import { execFile } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import Database from 'better-sqlite3';
 import { PRIVATE_SANDBOX } from '../../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
@@ -14,8 +11,10 @@ import {
   restoreFromLitestream,
   startLitestream,
 } from '../../test/support/litestream.ts';
-import type { Chance } from '../chance.ts';
-import { ROOT, type Served, serve } from '../settled_process.ts';
+import type { Chance } from '../harness/chance.ts';
+import { startProgram } from '../harness/program.ts';
+import { inFolder } from '../harness/proof.ts';
+import { MAIN, type Serving, serveEnvironment, startSettled, whenServing } from '../harness/settled.ts';
 import { Load } from './load.ts';
 import { examineRestored, type Found, readShop } from './verdict.ts';
 
@@ -44,8 +43,11 @@ const ORDER_EVERY_MS = 250;
 const EVENT_EVERY_MS = 15;
 
 /** Loads a store that Litestream replicates, kills both at a random moment, restores, and asks the sandbox. */
-export async function runCycle(before: Before, chance: Chance): Promise<Cycle> {
-  const folder = mkdtempSync(join(tmpdir(), 'settled-litestream-'));
+export function runCycle(before: Before, chance: Chance): Promise<Cycle> {
+  return inFolder('litestream', (folder) => runCycleIn(folder, before, chance));
+}
+
+async function runCycleIn(folder: string, before: Before, chance: Chance): Promise<Cycle> {
   const sandbox = await startProofSandbox();
   const world = new World(folder, sandbox);
   const load = new Load({
@@ -79,7 +81,6 @@ export async function runCycle(before: Before, chance: Chance): Promise<Cycle> {
     await load.stop();
     await world.killBoth();
     await sandbox.stop();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -101,7 +102,7 @@ async function disturb(world: World, before: Before, chance: Chance): Promise<vo
 
 /** One machine: settled, Litestream, and the folder that stands for the object store. */
 class World {
-  served: Served | null = null;
+  served: Serving | null = null;
   readonly replicated: Replicated;
   /** How often Litestream began with a snapshot. */
   generations = 0;
@@ -120,7 +121,7 @@ class World {
 
   get #environment(): Record<string, string> {
     return {
-      SETTLED_STORE: `sqlite:${this.#db}`,
+      ...serveEnvironment(this.#db),
       SETTLED_API_URL: this.#sandbox.url,
       SETTLED_API_KEY: this.#sandbox.apiKey,
       SETTLED_LOG_LEVEL: 'info',
@@ -132,8 +133,8 @@ class World {
     this.startLitestream();
   }
 
-  async startSettled(): Promise<Served> {
-    this.served = await serve(this.#environment, '');
+  async startSettled(): Promise<Serving> {
+    this.served = await whenServing(startSettled(this.#environment));
     return this.served;
   }
 
@@ -144,8 +145,7 @@ class World {
   async killSettled(): Promise<void> {
     const { served } = this;
     this.served = null;
-    served?.kill();
-    await served?.ended;
+    await served?.end('SIGKILL');
   }
 
   async killLitestream(): Promise<void> {
@@ -170,9 +170,8 @@ class World {
     copyFileSync(join(lost, 'settled.db.key'), `${this.#db}.key`);
     await restoreFromLitestream(this.replicated, this.#db, this.#db);
     const replica = readReplica(this.#db);
-    const env = { PATH: process.env.PATH ?? '', ...this.#environment };
-    const command = [join(ROOT, 'src/cli/main.ts'), 'migrate', '--restored'];
-    await promisify(execFile)(process.execPath, command, { env });
+    const declared = await startProgram([process.execPath, MAIN, 'migrate', '--restored'], this.#environment).finished;
+    if (declared.code !== 0) throw new Error(`the restored store was not declared: ${declared.stderr}`);
     return replica;
   }
 }

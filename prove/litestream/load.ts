@@ -1,10 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import type { Chance } from '../chance.ts';
-import type { Served } from '../settled_process.ts';
+import type { Chance } from '../harness/chance.ts';
+import { AMOUNT, outcomeOf, type Reserved } from '../harness/send.ts';
+import type { Serving } from '../harness/settled.ts';
 
-const AMOUNT = '100.00';
 /** A load must not be known to be done before settled is killed: it goes on until it is told to stop. */
 const REFUSED_PAUSE_MS = 20;
 /** Every other customer pays at once; the others take up to this long, so that a replica may have the link and not the payment. */
@@ -12,19 +11,18 @@ const PAYS_WITHIN_MS = 2_500;
 /** Orders whose payment is reported again and again: each report is an event of its own. */
 const REPEATED_ORDERS = 5;
 const SENDERS = 8;
-const PATIENCE_MS = 5_000;
 /** As long as the service's events are with all their fields. */
 const PADDING = 'x'.repeat(600);
 
 export type Acknowledged = { eventId: string; reference: string; linkId: string; atMs: number };
 
-type Link = { reference: string; id: string; secret: string; path: string; body: string };
+type Link = Reserved & { id: string; body: string };
 
 export type LoadOptions = {
   sandbox: Sandbox;
   chance: Chance;
   /** The settled that serves now; null while it is dead. */
-  served: () => Served | null;
+  served: () => Serving | null;
   /** Milliseconds between two orders that are made and paid, and between two further events of one sender. */
   orderEveryMs: number;
   eventEveryMs: number;
@@ -115,7 +113,7 @@ export class Load {
   /** Registers a link until settled says that it has it. Returns the path of its deliveries; empty if it is over. */
   async #register(link: object): Promise<string> {
     while (!this.#isOver) {
-      const answer = (await this.#options.served()?.api('/v1/links', link)) ?? null;
+      const answer = (await this.#options.served()?.ask('/v1/links', link)) ?? null;
       if (answer?.status === 200 || answer?.status === 201) return new URL(answer.body.link.webhookUrl).pathname;
       if (answer !== null && answer.status !== 503) {
         this.surprises.push(`a link was answered ${answer.status}: ${JSON.stringify(answer.body)}`);
@@ -125,40 +123,17 @@ export class Load {
     return '';
   }
 
-  async #deliver({ reference, id: linkId, secret, path }: Link, body: string): Promise<void> {
-    while (!this.#isOver && path !== '') {
-      const status = await this.#send(path, secret, body);
-      if (status === 200) {
+  async #deliver(link: Link, body: string): Promise<void> {
+    const { reference, id: linkId } = link;
+    while (!this.#isOver && link.path !== '') {
+      const outcome = await outcomeOf(this.#options.served()?.hooksPort, link, body);
+      if (outcome === '200') {
         const eventId = JSON.parse(body).id;
         this.acknowledged.push({ eventId, reference, linkId, atMs: performance.now() });
         return;
       }
-      if (status !== null && status !== 503) this.surprises.push(`an event was answered ${status}`);
+      if (/^\d/.test(outcome) && outcome !== '503') this.surprises.push(`an event was answered ${outcome}`);
       await after(REFUSED_PAUSE_MS);
-    }
-  }
-
-  /** Null if there was no answer. */
-  async #send(path: string, secret: string, body: string): Promise<number | null> {
-    const served = this.#options.served();
-    if (served === null) return null;
-    const timestamp = String(Date.now());
-    const signature = createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex');
-    try {
-      const answer = await fetch(`http://127.0.0.1:${served.hooksPort}${path}`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          'x-service-signature': signature,
-          'x-service-timestamp': timestamp,
-        },
-        body,
-        signal: AbortSignal.timeout(PATIENCE_MS),
-      });
-      await answer.arrayBuffer();
-      return answer.status;
-    } catch {
-      return null;
     }
   }
 }

@@ -1,11 +1,11 @@
-import { setTimeout as after } from 'node:timers/promises';
-import type { Served } from '../settled_process.ts';
+import type { Serving } from '../harness/settled.ts';
+import { readFeed } from '../harness/shop.ts';
+import { lookFor } from '../harness/wait.ts';
 import type { Acknowledged } from './load.ts';
 
 /** Asking goes by the budget of the API: 20 links in the first minute. */
 const FOUND_WITHIN_MS = 150_000;
 const ASK_AGAIN_MS = 100;
-const FEED_PAGE = 1_000;
 
 /** What a shop has read of the feed: its cursor, and of each order the highest version, and the state with it. */
 type Shop = { cursor: string; orders: Map<string, { version: number; state: string }> };
@@ -23,7 +23,7 @@ export type Found = {
 };
 
 export type Examined = {
-  served: Served;
+  served: Serving;
   acknowledged: readonly Acknowledged[];
   lost: readonly Acknowledged[];
   /** Orders that are paid in the replica. */
@@ -33,15 +33,10 @@ export type Examined = {
 };
 
 /** Reads the whole feed, as a shop that begins or was told to begin again. */
-export async function readShop(served: Served | null, shop: Shop = { cursor: '', orders: new Map() }): Promise<Shop> {
-  for (;;) {
-    const after = shop.cursor === '' ? '' : `&after=${shop.cursor}`;
-    const answer = await served?.api(`/v1/feed?limit=${FEED_PAGE}${after}`);
-    if (answer?.status !== 200) throw new Error(`the feed answered ${answer?.status}`);
-    for (const { data } of answer.body.notices) take(shop, data.order);
-    shop.cursor = answer.body.cursor;
-    if (!answer.body.more) return shop;
-  }
+export async function readShop(served: Serving | null, shop: Shop = { cursor: '', orders: new Map() }): Promise<Shop> {
+  const { notices, cursor } = await readFeed(() => served, shop.cursor);
+  for (const { data } of notices) take(shop, data.order);
+  return { ...shop, cursor };
 }
 
 function take({ orders }: Shop, { reference, version, state }: { reference: string; version: number; state: string }) {
@@ -52,12 +47,12 @@ function take({ orders }: Shop, { reference, version, state }: { reference: stri
 export async function examineRestored({ served, acknowledged, lost, paid, shop }: Examined): Promise<Found> {
   const startedMs = performance.now();
   const broken: string[] = [];
-  const gone = await served.api(`/v1/feed?after=${shop.cursor}`);
+  const gone = await served.ask(`/v1/feed?after=${shop.cursor}`);
   if (gone?.status !== 410) broken.push(`the cursor of before is answered ${gone?.status}`);
   const ofLost = new Set(lost.map(({ reference }) => reference));
   const left = new Map(acknowledged.map(({ reference, linkId }) => [reference, linkId]));
   const shown = new Set<string>();
-  while (left.size > 0 && performance.now() - startedMs < FOUND_WITHIN_MS) {
+  const isAllFound = async () => {
     const unknown = await unknownLinks(served);
     for (const [reference, linkId] of left) {
       const state = await stateOf(served, reference);
@@ -67,8 +62,9 @@ export async function examineRestored({ served, acknowledged, lost, paid, shop }
         shown.add(reference);
       }
     }
-    if (left.size > 0) await after(ASK_AGAIN_MS);
-  }
+    return left.size === 0;
+  };
+  await lookFor(FOUND_WITHIN_MS, isAllFound, ASK_AGAIN_MS);
   for (const reference of left.keys()) {
     broken.push(`${reference} is ${await stateOf(served, reference)}, and no person is told of its link`);
   }
@@ -87,15 +83,15 @@ export async function examineRestored({ served, acknowledged, lost, paid, shop }
 }
 
 /** Null if there is no such order. */
-async function stateOf(served: Served, reference: string): Promise<string | null> {
-  const answer = await served.api(`/v1/orders/${reference}`);
+async function stateOf(served: Serving, reference: string): Promise<string | null> {
+  const answer = await served.ask(`/v1/orders/${reference}`);
   if (answer?.status === 404) return null;
   if (answer?.status !== 200) throw new Error(`${reference} is answered ${answer?.status}`);
   return answer.body.order.state;
 }
 
-async function unknownLinks(served: Served): Promise<Set<string>> {
-  const answer = await served.api('/v1/attention?kind=link_not_known&limit=200');
+async function unknownLinks(served: Serving): Promise<Set<string>> {
+  const answer = await served.ask('/v1/attention?kind=link_not_known&limit=200');
   return new Set((answer?.body.attention ?? []).map(({ subject }: { subject: string }) => subject));
 }
 
@@ -105,7 +101,7 @@ type Known = { shown: ReadonlySet<string>; paid: ReadonlySet<string> };
  * A shop that applies a notice only if its version is above the one that it has must end with what settled has. What is
  * found again has a version above those that it had in the lost store.
  */
-async function whatTheShopMissed(served: Served, before: Shop, { shown, paid }: Known): Promise<string[]> {
+async function whatTheShopMissed(served: Serving, before: Shop, { shown, paid }: Known): Promise<string[]> {
   const known = new Map(before.orders);
   const shop = await readShop(served, { cursor: '', orders: before.orders });
   const missed: string[] = [];

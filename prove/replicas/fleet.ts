@@ -1,31 +1,37 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
-import type { Chance } from '../chance.ts';
-import { type Begun, begin, ROOT, type Served } from '../settled_process.ts';
+import { setTimeout as after } from 'node:timers/promises';
+import type { Chance } from '../harness/chance.ts';
+import type { RunningProcess } from '../harness/program.ts';
+import { type Answer, ROOT, type Serving, startSettled, whenServing } from '../harness/settled.ts';
 
 /** The exit code of a start to try again: a migration does not wait for a table that the other replicas keep busy. */
 const TRY_AGAIN = 75;
+/** Before a call is repeated. */
+const AGAIN_MS = { least: 1, most: 100 } as const;
+
+type ReplicaOptions = {
+  name: string;
+  environment: Record<string, string>;
+  /** The folder of what it prints. */
+  logs: string;
+  onSurprise: (what: string) => void;
+};
 
 /** One of the replicas, through all its restarts. */
 class Replica {
-  readonly #name: string;
-  readonly #environment: Record<string, string>;
-  readonly #logs: string;
-  readonly #onSurprise: (what: string) => void;
-  #life: Begun | null = null;
+  readonly #options: ReplicaOptions;
+  #life: RunningProcess | null = null;
   /** Null while it does not serve. */
-  served: Served | null = null;
+  served: Serving | null = null;
   #isMeantToLive = false;
   /** How many of its starts were to be tried again, and were. */
   repeated = 0;
   /** The folder of its program. */
   checkout = ROOT;
 
-  constructor(name: string, environment: Record<string, string>, logs: string, onSurprise: (what: string) => void) {
-    this.#name = name;
-    this.#environment = environment;
-    this.#logs = logs;
-    this.#onSurprise = onSurprise;
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
   }
 
   /** Resolves when it serves, or when it was killed before that. */
@@ -36,17 +42,18 @@ class Replica {
 
   /** Returns whether to try again. */
   async #tryStart(): Promise<boolean> {
-    const life = begin(this.#environment, '', this.checkout);
+    const { name, environment, logs, onSurprise } = this.#options;
+    const life = startSettled(environment, this.checkout);
     this.#life = life;
-    const log = createWriteStream(join(this.#logs, `${this.#name}.log`), { flags: 'a' });
+    const log = createWriteStream(join(logs, `${name}.log`), { flags: 'a' });
     life.child.stdout?.pipe(log);
     life.child.stderr?.pipe(log);
-    const serving = life.serving.catch(() => null);
+    const serving = whenServing(life).catch(() => null);
     const isRefused = async () => (await serving) === null && life.child.exitCode === TRY_AGAIN;
-    void life.ended.then(async (signal) => {
+    void life.finished.then(async ({ code, signal }) => {
       this.served = null;
       if (this.#isMeantToLive && this.#life === life && !(await isRefused())) {
-        this.#onSurprise(`${this.#name} ended unexpectedly: ${signal ?? `exit code ${life.child.exitCode}`}`);
+        onSurprise(`${name} ended unexpectedly: ${signal ?? `exit code ${code}`}`);
       }
     });
     const served = await serving;
@@ -58,11 +65,7 @@ class Replica {
   async end(signal: NodeJS.Signals): Promise<number | null> {
     this.#isMeantToLive = false;
     this.served = null;
-    const life = this.#life;
-    if (life === null) return null;
-    life.child.kill(signal);
-    await life.ended;
-    return life.child.exitCode;
+    return (await this.#life?.end(signal))?.code ?? null;
   }
 }
 
@@ -74,9 +77,10 @@ export class Fleet {
   readonly #restarts = new Set<Promise<void>>();
 
   constructor(count: number, environment: Record<string, string>, logs: string) {
+    const onSurprise = (what: string) => void this.surprises.push(what);
     this.#replicas = Array.from(
       { length: count },
-      (_, index) => new Replica(`replica-${index + 1}`, environment, logs, (what) => this.surprises.push(what)),
+      (_, index) => new Replica({ name: `replica-${index + 1}`, environment, logs, onSurprise }),
     );
   }
 
@@ -113,8 +117,24 @@ export class Fleet {
   }
 
   /** A random one; null if that one does not serve. */
-  any(chance: Chance): Served | null {
+  any(chance: Chance): Serving | null {
     return chance.pick(this.#replicas).served;
+  }
+
+  /** Repeats a call, each time at a random one, until it makes something or finds it made. `onOther`: of other answers. */
+  async make(
+    chance: Chance,
+    path: string,
+    body: object,
+    onOther: (answer: Answer) => void = () => {},
+  ): Promise<Answer> {
+    for (;;) {
+      this.expectAlive();
+      const answer = (await this.any(chance)?.ask(path, body)) ?? null;
+      if (answer?.status === 200 || answer?.status === 201) return answer;
+      if (answer !== null) onOther(answer);
+      await after(chance.between(AGAIN_MS.least, AGAIN_MS.most));
+    }
   }
 
   /**

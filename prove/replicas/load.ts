@@ -1,17 +1,16 @@
-import { createHmac } from 'node:crypto';
-import { Agent, request } from 'node:http';
+import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import type { Chance } from '../chance.ts';
+import type { Chance } from '../harness/chance.ts';
+import { AMOUNT, outcomeOf, type Reserved } from '../harness/send.ts';
+import type { Answer } from '../harness/settled.ts';
+import { eachAtOnce } from '../harness/wait.ts';
 import type { Fleet } from './fleet.ts';
 import { type MadeLink, paymentIdOf, type Service, secondOf } from './service.ts';
 
-export const AMOUNT = '100.00';
 export const COPIES = 3;
 const CONNECTIONS = 32;
 /** The longest pause before a retry. */
 const AGAIN_MS_MAX = 100;
-/** The service's timeout. */
-const PATIENCE_MS = 20_000;
 const STALE_BY_MS = 3_600_000;
 /** One in this many links also gets a stale delivery: settled asks the service about such links. */
 const STALE_EVERY = 50;
@@ -22,7 +21,7 @@ const CHECKS_AT_ONCE = 5;
 const CHECK_EVERY_MS = 200;
 const OPENINGS_AT_ONCE = 4;
 
-type Link = { reference: string; id: string; secret: string; path: string };
+type Link = Reserved & { id: string };
 
 export type SentEvent = {
   readonly link: Link;
@@ -77,38 +76,30 @@ export class Load {
 
   /** Registers links that exist at the service, each at a random replica, until one answers. */
   async register(count: number): Promise<void> {
-    let next = 0;
-    await each(CONNECTIONS, async () => {
-      for (let n = ++next; n <= count; n = ++next) {
-        const reference = `order-${n}`;
-        const id = `pl_${reference}`;
-        const secret = `secret-of-the-link-${n}-${this.#chance.below(1e9)}`;
-        this.#service.registered.set(id, reference);
-        const body = { reference, amount: AMOUNT, id, webhookSecret: secret };
-        const { link } = await this.#until([200, 201], '/v1/links', body);
-        this.#plan({ reference, id, secret, path: new URL(link.webhookUrl).pathname });
-      }
+    await eachAtOnce(CONNECTIONS, numbered('order', count), async (reference) => {
+      const id = `pl_${reference}`;
+      const secret = `secret-of-the-link-of-${reference}-${this.#chance.below(1e9)}`;
+      this.#service.registered.set(id, reference);
+      const { link } = await this.#make('/v1/links', { reference, amount: AMOUNT, id, webhookSecret: secret });
+      this.#plan({ reference, id, secret, path: new URL(link.webhookUrl).pathname });
     });
   }
 
   /** Opens orders, each call repeated at random replicas until it returns a link. */
   async open(count: number): Promise<string[]> {
-    const references = Array.from({ length: count }, (_, index) => `opened-${index + 1}`);
-    const waiting = [...references];
-    await each(OPENINGS_AT_ONCE, async () => {
-      for (let reference = waiting.pop(); reference !== undefined; reference = waiting.pop()) {
-        await this.#until([200, 201], '/v1/orders', { reference, title: 'A chair', amount: AMOUNT });
-      }
-    });
+    const references = numbered('opened', count);
+    await eachAtOnce(OPENINGS_AT_ONCE, references, (reference) =>
+      this.#make('/v1/orders', { reference, title: 'A chair', amount: AMOUNT }),
+    );
     return references;
   }
 
   /** Checks orders as people do, and ignores the answers, until `isOver`. */
   async check(links: number, isOver: () => boolean): Promise<void> {
-    await each(CHECKS_AT_ONCE, async () => {
+    await atOnce(CHECKS_AT_ONCE, async () => {
       while (!isOver()) {
         const reference = `order-${this.#chance.between(1, links)}`;
-        await this.#fleet.any(this.#chance)?.api(`/v1/orders/${reference}/check`, {});
+        await this.#fleet.any(this.#chance)?.ask(`/v1/orders/${reference}/check`, {});
         await after(CHECK_EVERY_MS);
       }
     });
@@ -119,7 +110,7 @@ export class Load {
     const startedMs = performance.now();
     const perMs = this.#owed.length / (seconds * 1000);
     let begun = 0;
-    await each(CONNECTIONS, async () => {
+    await atOnce(CONNECTIONS, async () => {
       while (this.#owed.length > 0 || !isOver()) {
         const isEarly = begun > (performance.now() - startedMs) * perMs;
         const event = isEarly ? undefined : this.#take();
@@ -166,12 +157,14 @@ export class Load {
     this.#fleet.expectAlive();
     const served = this.#fleet.any(this.#chance);
     const sentMs = performance.now();
-    const outcome = served === null ? 'refused' : await this.#send(served.hooksPort, event);
+    const { link, body, isStale } = event;
+    const sent = { agent: this.#agent, ageMs: isStale ? STALE_BY_MS : 0 };
+    const outcome = await outcomeOf(served?.hooksPort, link, body, sent);
     if (served !== null) {
       this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
       this.slowestMs = Math.max(this.slowestMs, performance.now() - sentMs);
     }
-    if (outcome === (event.isStale ? '400' : '200')) {
+    if (outcome === (isStale ? '400' : '200')) {
       event.acknowledged++;
       event.acknowledgedAtMs = Math.min(event.acknowledgedAtMs, Date.now());
       this.acknowledged++;
@@ -184,51 +177,18 @@ export class Load {
     this.#owed.push(event);
   }
 
-  /** The status of a delivery's answer, or how its connection ended. */
-  #send(port: number, { link, body, isStale }: SentEvent): Promise<string> {
-    const timestamp = String(Date.now() - (isStale ? STALE_BY_MS : 0));
-    const signature = createHmac('sha256', link.secret).update(`${timestamp}.${body}`).digest('hex');
-    return new Promise((resolve) => {
-      const sent = request({
-        host: '127.0.0.1',
-        port,
-        agent: this.#agent,
-        method: 'POST',
-        path: link.path,
-        headers: {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body),
-          'x-service-signature': signature,
-          'x-service-timestamp': timestamp,
-        },
-        timeout: PATIENCE_MS,
-      });
-      sent.on('timeout', () => {
-        resolve(`nothing for ${PATIENCE_MS} ms`);
-        sent.destroy();
-      });
-      sent.on('error', ({ code }: NodeJS.ErrnoException) => resolve(code === 'ECONNREFUSED' ? 'refused' : 'broken'));
-      sent.on('response', (response) => {
-        response.on('error', () => resolve('broken'));
-        response.resume().on('end', () => resolve(String(response.statusCode)));
-      });
-      sent.end(body);
+  async #make(path: string, body: object): Promise<Answer['body']> {
+    const made = await this.#fleet.make(this.#chance, path, body, (other) => {
+      if (other.status === 202 || other.status === 503) return;
+      this.surprises.push(`${path} was answered ${other.status}: ${JSON.stringify(other.body)}`);
     });
+    return made.body;
   }
+}
 
-  /** Repeats a call, each time at a random replica, until its status is one of these. */
-  // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
-  async #until(statuses: readonly number[], path: string, body: object): Promise<any> {
-    for (;;) {
-      this.#fleet.expectAlive();
-      const answer = (await this.#fleet.any(this.#chance)?.api(path, body)) ?? null;
-      if (answer !== null && statuses.includes(answer.status)) return answer.body;
-      if (answer !== null && ![202, 503].includes(answer.status)) {
-        this.surprises.push(`${path} was answered ${answer.status}: ${JSON.stringify(answer.body)}`);
-      }
-      await after(this.#chance.between(1, AGAIN_MS_MAX));
-    }
-  }
+/** References of so many orders. */
+export function numbered(name: string, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
 }
 
 function linkOf({ id, reference, webhookUrl, webhookSecret }: MadeLink): Link {
@@ -249,6 +209,6 @@ function eventBody({ id, reference }: Link, eventId: string, payment: Payment): 
   });
 }
 
-async function each(atOnce: number, work: () => Promise<void>): Promise<void> {
-  await Promise.all(Array.from({ length: atOnce }, work));
+async function atOnce(times: number, work: () => Promise<void>): Promise<void> {
+  await Promise.all(Array.from({ length: times }, work));
 }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listen } from '../../test/support/network.ts';
 
 /** The window of the service's rate limit (spec section 8). */
 const WINDOW_MS = 60_000;
@@ -82,19 +82,8 @@ export async function startService(amount: number): Promise<Service> {
     };
   }
 
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const service: Service = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requestsAtMs,
-    made,
-    registered,
-    paidTwice,
-    onMade: () => {},
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  const { url: address, close } = await listen(server);
+  const service: Service = { url: address, requestsAtMs, made, registered, paidTwice, onMade: () => {}, close };
   return service;
 }
 

@@ -1,8 +1,5 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type pg from 'pg';
-
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+import { type SeenNotice, startShop as startTakingShop } from '../harness/shop.ts';
 
 /** The type of notice that the shop may refuse. */
 const INFORMS = 'order.payment_pending';
@@ -36,55 +33,32 @@ export async function startShop(database: pg.Pool): Promise<Shop> {
   const versions = new Map<string, number>();
   const broken: string[] = [];
 
-  const server = createServer(async (request, response) => {
-    const body = Buffer.concat(await request.toArray()).toString();
-    const id = String(request.headers['webhook-id']);
-    try {
-      const fault = await faultOf(database, id, body);
-      if (fault !== null) broken.push(fault);
-      response.writeHead(note(id, body)).end();
-    } catch {
-      // The database did not answer.
-      response.writeHead(503).end();
-    }
+  /** Throws if the database does not answer: then it comes again. */
+  const { environment, close } = await startTakingShop(async (notice, body) => {
+    const fault = await faultOf(database, notice.id, body);
+    if (fault !== null) broken.push(fault);
+    return note(notice);
   });
 
   /** Returns the status of the answer. */
-  function note(id: string, body: string): number {
-    const { type, data } = JSON.parse(body);
-    const what = `${type} of ${data.order.reference}, version ${data.version}`;
+  function note({ id, type, reference, version }: SeenNotice): number {
+    const what = `${type} of ${reference}, version ${version}`;
     const before = ids.get(what);
     if (before !== undefined && before !== id) broken.push(`${what} was sent as ${before} and as ${id}`);
     ids.set(what, id);
-    const { reference } = data.order;
-    const version = versions.get(reference) ?? 0;
+    const latest = versions.get(reference) ?? 0;
     if (shop.refuses && type === INFORMS) {
       const { times, late } = refused.get(id) ?? { times: 0, late: 0 };
-      refused.set(id, { times: times + 1, late: late + (version > data.version ? 1 : 0) });
+      refused.set(id, { times: times + 1, late: late + (latest > version ? 1 : 0) });
       return 400;
     }
-    if (!taken.has(id) && data.version < version) broken.push(`${what} was sent after version ${version}`);
-    versions.set(reference, Math.max(version, data.version));
+    if (!taken.has(id) && version < latest) broken.push(`${what} was sent after version ${latest}`);
+    versions.set(reference, Math.max(version, latest));
     taken.set(id, (taken.get(id) ?? 0) + 1);
     return 204;
   }
 
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  const shop: Shop = {
-    environment: {
-      SETTLED_SHOP_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/settled`,
-      SETTLED_SHOP_SECRET: SECRET,
-      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-    },
-    taken,
-    refuses: false,
-    refused,
-    broken,
-    close: () => {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  const shop: Shop = { environment, taken, refuses: false, refused, broken, close };
   return shop;
 }
 

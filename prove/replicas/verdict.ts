@@ -1,4 +1,6 @@
 import type pg from 'pg';
+import { ORDERS, type OrderRow, paidOnce } from '../harness/orders.ts';
+import { AMOUNT_MINOR } from '../harness/send.ts';
 import type { SentEvent } from './load.ts';
 import { type MadeLink, paymentIdOf, secondOf } from './service.ts';
 
@@ -9,7 +11,6 @@ export type Promised = {
   references: readonly string[];
   /** Those of them that are paid twice. */
   paidTwice: ReadonlySet<string>;
-  amountMinor: number;
   /** How often the shop accepted each notice, by id. */
   taken: ReadonlyMap<string, number>;
   /** Notices that it refused, by id. */
@@ -20,16 +21,6 @@ export type Promised = {
 };
 
 type EventRow = { linkId: string; eventId: string; body: Buffer; receivedAtMs: string; deliveries: number };
-type OrderRow = {
-  reference: string;
-  state: string;
-  settlements: number;
-  entries: string[];
-  timesPaid: number;
-  paidNotices: number;
-  duplicateNotices: number;
-};
-
 /** The clocks of a replica and of this process may differ this much: each replica measures the database's. */
 const CLOCKS_MS = 100;
 
@@ -39,15 +30,6 @@ const EVENTS = `SELECT l.link_id AS "linkId", i.event_id AS "eventId", b.body, i
 const HINTS = `SELECT l.link_id AS "linkId", h.event_id AS "eventId", h.body, h.first_at_ms AS "receivedAtMs",
     h.count AS deliveries
   FROM hint h JOIN link l ON l.key = h.link_key`;
-const ORDERS = `SELECT o.reference, o.state,
-    (SELECT count(*)::int FROM settlement s WHERE s.order_key = o.key) AS settlements,
-    ARRAY(SELECT concat_ws(' ', kind, payment_key, amount_minor) FROM ledger e WHERE e.order_key = o.key
-      ORDER BY payment_key) AS entries,
-    (SELECT count(*)::int FROM history h WHERE h.order_key = o.key AND h.to_state = 'paid'
-      AND h.from_state IS DISTINCT FROM 'paid') AS "timesPaid",
-    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS "paidNotices",
-    (SELECT count(*)::int FROM outbox n WHERE n.order_key = o.key AND n.type = 'payment.duplicate') AS "duplicateNotices"
-  FROM orders o`;
 const NOTICES = `SELECT 'msg_' || key || '_' || notice_id AS id, superseded IS TRUE AS "isSuperseded" FROM outbox`;
 const LINKS = `SELECT o.reference, l.link_id AS id FROM link l JOIN orders o ON o.key = l.order_key WHERE l.opened`;
 /** Links whose place in the check queue and whose reasons for it are not together. */
@@ -101,23 +83,14 @@ async function examineEvents(database: pg.Pool, { events }: Promised): Promise<s
 }
 
 async function examineOrders(database: pg.Pool, promised: Promised): Promise<string[]> {
-  const { references, paidTwice, amountMinor } = promised;
+  const { references, paidTwice } = promised;
   const { rows } = await database.query<OrderRow>(ORDERS);
   const found = new Map(rows.map((row) => [row.reference, row]));
   const broken = rows.length === references.length ? [] : [`there are ${rows.length} orders`];
   for (const reference of references) {
-    const isTwice = paidTwice.has(reference);
-    const payments = [paymentIdOf(reference), ...(isTwice ? [secondOf(reference)] : [])];
-    const paidOnce: OrderRow = {
-      reference,
-      state: 'paid',
-      settlements: 1,
-      entries: payments.map((id) => `captured ${id} ${amountMinor}`),
-      timesPaid: 1,
-      paidNotices: 1,
-      duplicateNotices: isTwice ? 1 : 0,
-    };
-    const [is, mustBe] = [JSON.stringify(found.get(reference)), JSON.stringify(paidOnce)];
+    const payments = [paymentIdOf(reference), ...(paidTwice.has(reference) ? [secondOf(reference)] : [])];
+    const expected = paidOnce(reference, AMOUNT_MINOR, payments);
+    const [is, mustBe] = [JSON.stringify(found.get(reference)), JSON.stringify(expected)];
     if (is !== mustBe) broken.push(`an order is not paid once: ${is}`);
   }
   return broken;

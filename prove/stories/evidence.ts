@@ -16,14 +16,14 @@ export async function gather(
   shopWellAtMs: number,
 ): Promise<Evidence | null> {
   const served = await life.whole();
-  const list = await served.api('/v1/attention?limit=200');
+  const list = await served.ask('/v1/attention?limit=200');
   if (list?.status !== 200) return null;
   const settled = new Map<string, Said>();
   for (const { reference } of plan.orders) {
-    const paths = ['', '/timeline'].map((end) => served.api(`/v1/orders/${reference}${end}`));
+    const paths = ['', '/timeline'].map((end) => served.ask(`/v1/orders/${reference}${end}`));
     const [order, timeline, events] = await Promise.all([
       ...paths,
-      served.api(`/v1/events?reference=${reference}&limit=200`),
+      served.ask(`/v1/events?reference=${reference}&limit=200`),
     ]);
     if (order?.status === 404) continue;
     if (order?.status !== 200 || timeline?.status !== 200 || events?.status !== 200) return null;

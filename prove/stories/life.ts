@@ -1,10 +1,7 @@
-import { createServer } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
-import { begin, type Served } from '../settled_process.ts';
+import { type Serving, startSettled, whenServing } from '../harness/settled.ts';
 import type { Kill } from './plan.ts';
 
-/** Below the ports that systems give to clients. */
-const [PORT_MIN, PORT_MAX] = [12_000, 31_999];
 /** settled that cannot start is not started for ever. */
 const ENDS_MAX = 5;
 
@@ -15,7 +12,7 @@ export class Life {
   readonly #environment: Record<string, string>;
   #plan: Kill[] = [];
   #seen = 0;
-  #served: Served | null = null;
+  #served: Serving | null = null;
   #next: Promise<void> = Promise.resolve();
   #kill: (() => void) | null = null;
   #isOver = false;
@@ -60,7 +57,7 @@ export class Life {
   }
 
   /** Resolves when it serves. */
-  async whole(): Promise<Served> {
+  async whole(): Promise<Serving> {
     for (;;) {
       if (this.broken.length > ENDS_MAX) throw new Error('settled does not stay up');
       await this.#next;
@@ -73,25 +70,25 @@ export class Life {
     this.#isOver = true;
     this.#kill?.();
     await this.#next.catch(() => {});
-    await this.#served?.ended;
+    await this.#served?.finished;
   }
 
   async #begin(): Promise<void> {
-    const { child, ended, serving } = begin(this.#environment, '');
+    const running = startSettled(this.#environment);
     let isMine = false;
     this.#kill = () => {
       isMine = true;
-      child.kill('SIGKILL');
+      running.child.kill('SIGKILL');
     };
     this.#served = null;
-    void ended.then((signal) => {
+    void running.finished.then(({ signal }) => {
       this.#served = null;
       if (this.#isOver || this.broken.length > ENDS_MAX) return;
       if (!isMine) this.broken.push(`settled ended by itself, with ${signal}`);
       this.#next = this.#begin();
     });
     // A start that is killed is followed by another one.
-    await serving.then(
+    await whenServing(running).then(
       (served) => {
         this.#served = isMine ? null : served;
         this.#arm();
@@ -104,21 +101,5 @@ export class Life {
   #arm(): void {
     const [next] = this.#plan;
     if (next?.on === 'time') setTimeout(() => this.#plan[0] === next && this.killNow(), next.n * 100).unref();
-  }
-}
-
-let lastPort = PORT_MIN + ((process.pid * 16) % (PORT_MAX - PORT_MIN));
-
-/** A free port that no other story gets. A port that the system chooses would be lost while settled is down. */
-export async function ownPort(): Promise<number> {
-  for (;;) {
-    lastPort = lastPort === PORT_MAX ? PORT_MIN : lastPort + 1;
-    const port = lastPort;
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    await new Promise((closed) => server.close(closed));
-    if (isFree) return port;
   }
 }

@@ -1,4 +1,4 @@
-import { type Chance, chanceOf } from '../chance.ts';
+import { type Chance, chanceOf } from '../harness/chance.ts';
 import type { ShopOutage, ShopWays } from './shop.ts';
 import type { Fate, Outage, Ways } from './wire.ts';
 

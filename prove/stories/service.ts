@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
+import { listen } from '../../test/support/network.ts';
+import { outcomeOf } from '../harness/send.ts';
 import type { Counted, LedgerOrder } from './examiner.ts';
-import { type Delivery, post } from './post.ts';
 import {
   type Fate,
   inFront,
@@ -45,6 +45,7 @@ export class Service {
   url = '';
   #waiting = 0;
   #isOver = false;
+  #close = () => {};
   readonly #ways: Ways;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
 
@@ -53,14 +54,14 @@ export class Service {
   }
 
   async start(): Promise<void> {
-    await new Promise<void>((listening) => this.#server.listen(0, '127.0.0.1', listening));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const { url, close } = await listen(this.#server);
+    this.url = url;
+    this.#close = close;
   }
 
   stop(): void {
     this.#isOver = true;
-    this.#server.closeAllConnections();
-    this.#server.close();
+    this.#close();
   }
 
   /** Whether a delivery is still to be acknowledged. */
@@ -133,12 +134,10 @@ export class Service {
     const body = this.#eventText(`evt_${randomBytes(8).toString('hex')}`, link, PAYMENT_CHANGED, payment, 'COMPLETED');
     const another = other === undefined || other === link ? 'a-secret-of-no-link-at-all' : other.webhookSecret;
     const secret = how === 'old' ? link.webhookSecret : another;
-    const atMs = Date.now() - (how === 'old' ? STALE_MS : 0);
     this.counts.forged++;
-    const given = { secret: how === 'unsigned' ? null : secret, atMs, isChunked: false };
+    const given = { secret: how === 'unsigned' ? null : secret, ageMs: how === 'old' ? STALE_MS : 0, isChunked: false };
     const status = await this.#post(link.webhookUrl, body, given);
-    if (status !== null && status < 300)
-      this.broken.push(`${link.reference}: a delivery that is ${how} was answered ${status}`);
+    if (isAcknowledged(status)) this.broken.push(`${link.reference}: a delivery that is ${how} was answered ${status}`);
   }
 
   async #deliver(link: Link, event: { id: string; body: string; completes: boolean }, fate: Fate): Promise<void> {
@@ -151,10 +150,10 @@ export class Service {
     const sendOn = async () => {
       for (let attempt = 0; !this.#isOver; attempt++) {
         const isOld = fate === 'stale-first' && attempt === 0;
-        const atMs = Date.now() - (isOld ? STALE_MS : 0);
-        const given = { secret: link.webhookSecret, atMs, isChunked: fate === 'chunked' };
+        const ageMs = isOld ? STALE_MS : 0;
+        const given = { secret: link.webhookSecret, ageMs, isChunked: fate === 'chunked' };
         const status = await this.#post(url, event.body, given);
-        if (status !== null && status < 300) {
+        if (isAcknowledged(status)) {
           if (isOld) this.broken.push(`${link.reference}: a delivery of ten minutes ago was answered ${status}`);
           push(this.acknowledged, link.reference, event);
           return;
@@ -166,10 +165,11 @@ export class Service {
     this.#waiting--;
   }
 
-  #post(url: string, body: string, given: Pick<Delivery, 'secret' | 'atMs' | 'isChunked'>) {
+  #post(url: string, body: string, { secret, ...given }: Posted): Promise<string> {
     this.counts.deliveries++;
     this.onBusy('delivery');
-    return post({ url, body, encoding: this.#ways.signature, ...given });
+    const { port, pathname: path } = new URL(url);
+    return outcomeOf(Number(port), { path, secret }, body, { encoding: this.#ways.signature, ...given });
   }
 
   #eventText(id: string, link: Link, type: string, payment: Payment | null, paymentStatus: string): string {
@@ -281,6 +281,12 @@ export class Service {
     if (this.#ways.echo === 'scheme') return url.replace(/^http:/, 'HTTP:');
     return this.#ways.echo === 'same' ? url : `${url}/`;
   }
+}
+
+type Posted = { secret: string | null; ageMs: number; isChunked: boolean };
+
+function isAcknowledged(outcome: string): boolean {
+  return /^2\d\d$/.test(outcome);
 }
 
 function push<T>(lists: Map<string, T[]>, key: string, thing: T): void {

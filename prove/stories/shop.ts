@@ -1,7 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as after } from 'node:timers/promises';
+import { listen } from '../../test/support/network.ts';
+import { shopEnvironment } from '../harness/shop.ts';
+import { lookFor } from '../harness/wait.ts';
 import { type ShopRecord, TOO_LATE } from './examiner.ts';
 
 /** The shop of a story: it opens and cancels orders, and takes signed notices, each in its own way. */
@@ -16,7 +18,6 @@ export type ShopWays = {
 export type ShopOutage = '503' | 'refused' | 'hang' | 'html-502';
 
 const KEY = Buffer.alloc(32, 9);
-const SECRET = `whsec_${KEY.toString('base64')}`;
 const SHOP_TOKEN = 'shop-token-of-the-stories';
 const AGAIN_MS = 250;
 const OPEN_MS_MAX = 60_000;
@@ -29,6 +30,7 @@ export class Shop {
   outage: ShopOutage | null = null;
   onBusy: () => void = () => {};
   url = '';
+  stop = () => {};
   #settled = '';
   readonly #ways: ShopWays;
   readonly #server = createServer((request, response) => void this.#take(request, response));
@@ -38,37 +40,27 @@ export class Shop {
   }
 
   async start(): Promise<void> {
-    await new Promise<void>((listening) => this.#server.listen(0, '127.0.0.1', listening));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/settled`;
-  }
-
-  stop(): void {
-    this.#server.closeAllConnections();
-    this.#server.close();
+    const { url, close } = await listen(this.#server);
+    this.url = `${url}/settled`;
+    this.stop = close;
   }
 
   /** What settled must be started with, and where its private API then is. */
   environment(operator: string): Record<string, string> {
     this.#settled = `http://${operator}`;
-    return {
-      SETTLED_SHOP_TOKEN: SHOP_TOKEN,
-      SETTLED_SHOP_URL: this.url,
-      SETTLED_SHOP_SECRET: SECRET,
-      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-    };
+    return { SETTLED_SHOP_TOKEN: SHOP_TOKEN, ...shopEnvironment(this.url, KEY) };
   }
 
   /** Opens an order as integrate.md says: again on 202, 503 and no answer. True if the customer can pay. */
   async open(order: { reference: string; amount: string; expiresAt?: string }): Promise<boolean> {
-    for (const untilMs = Date.now() + OPEN_MS_MAX; Date.now() < untilMs; await after(AGAIN_MS)) {
+    const answered = await this.#untilAnswered(async () => {
       const answer = await this.#call('/v1/orders', { ...order, title: 'An order' });
-      if (answer === null) continue;
+      if (answer === null) return null;
       const isTooLate = answer.status === 422 && Date.parse(order.expiresAt ?? '') < Date.now();
       this.record.opened.set(order.reference, isTooLate ? { ...answer, code: TOO_LATE } : answer);
-      if (answer.status === 200 || answer.status === 201) return true;
-      if (answer.status !== 202 && answer.status < 500) return false;
-    }
-    return false;
+      return answer.status === 202 ? null : answer;
+    });
+    return answered === 200 || answered === 201;
   }
 
   /** Opens an order once more, as a shop does when the customer comes back. */
@@ -78,12 +70,21 @@ export class Shop {
   }
 
   async cancel(reference: string): Promise<boolean> {
-    for (const untilMs = Date.now() + OPEN_MS_MAX; Date.now() < untilMs; await after(AGAIN_MS)) {
-      const answer = await this.#call(`/v1/orders/${reference}/cancel`, {});
-      if (answer?.status === 200) this.record.cancelled.add(reference);
-      if (answer !== null && answer.status < 500) return answer.status === 200;
-    }
-    return false;
+    const answered = await this.#untilAnswered(() => this.#call(`/v1/orders/${reference}/cancel`, {}));
+    if (answered === 200) this.record.cancelled.add(reference);
+    return answered === 200;
+  }
+
+  /** Repeats a call until it is answered for good, and returns the status. */
+  async #untilAnswered(call: () => Promise<{ status: number } | null>): Promise<number | null> {
+    return lookFor(
+      OPEN_MS_MAX,
+      async () => {
+        const answer = await call();
+        return answer !== null && answer.status < 500 && answer.status;
+      },
+      AGAIN_MS,
+    );
   }
 
   async #call(path: string, body: object): Promise<{ status: number; code: string | null } | null> {

@@ -1,7 +1,9 @@
 import { setTimeout as after } from 'node:timers/promises';
+import { freePort } from '../../test/support/network.ts';
+import { lookFor } from '../harness/wait.ts';
 import { gather, type World } from './evidence.ts';
 import { examine, examineWithoutApi } from './examiner.ts';
-import { Life, ownPort } from './life.ts';
+import { Life } from './life.ts';
 import type { OrderPlan, Plan } from './plan.ts';
 import { Service } from './service.ts';
 import { Shop } from './shop.ts';
@@ -26,7 +28,7 @@ export async function runStory(plan: Plan, environment: Record<string, string>):
   const service = new Service(plan.ways);
   const shop = new Shop(plan.shop);
   await Promise.all([service.start(), shop.start()]);
-  const [hooks, operator] = (await Promise.all([ownPort(), ownPort()])).map((port) => `127.0.0.1:${port}`) as [
+  const [hooks, operator] = (await Promise.all([freePort(), freePort()])).map((port) => `127.0.0.1:${port}`) as [
     string,
     string,
   ];
@@ -87,8 +89,7 @@ async function play(world: World): Promise<string[]> {
   await life.endKills();
   const withoutApi = plan.endsWithoutApi ? await endWithoutApi(world) : [];
   const shopWellAtMs = Date.now();
-  for (const untilMs = Date.now() + DELIVERED_WITHIN_MS; service.isDelivering && Date.now() < untilMs; )
-    await after(50);
+  await lookFor(DELIVERED_WITHIN_MS, async () => !service.isDelivering);
   if (service.isDelivering) withoutApi.push('a genuine delivery is not acknowledged');
   await quiet(world);
   // Nobody tells settled of what its webhooks did not say: a person has it ask.
@@ -103,20 +104,20 @@ async function play(world: World): Promise<string[]> {
 
 /** Waits until settled has settled what it acknowledged: a dispute that it settles later would be newer than a check. */
 async function quiet(world: World): Promise<void> {
-  for (const untilMs = Date.now() + DELIVERED_WITHIN_MS; Date.now() < untilMs; await after(LOOK_EVERY_MS)) {
-    const { body } = (await (await world.life.whole()).api('/v1/events?status=pending&limit=1')) ?? { body: null };
-    const { body: leased } = (await (await world.life.whole()).api('/v1/events?status=leased&limit=1')) ?? {
-      body: null,
-    };
-    if (body?.events.length === 0 && leased?.events.length === 0) return;
-  }
+  const waits = async (status: string) => {
+    const answer = await (await world.life.whole()).ask(`/v1/events?status=${status}&limit=1`);
+    return answer?.body?.events?.length !== 0;
+  };
+  const isQuiet = async () => !(await waits('pending')) && !(await waits('leased'));
+  await lookFor(DELIVERED_WITHIN_MS, isQuiet, LOOK_EVERY_MS);
 }
 
 async function check(life: Life, reference: string): Promise<void> {
-  for (const untilMs = Date.now() + CHECKED_WITHIN_MS; Date.now() < untilMs; await after(LOOK_EVERY_MS)) {
-    const answer = await (await life.whole()).api(`/v1/orders/${reference}/check`, {});
-    if (answer !== null && answer.status < 500) return;
-  }
+  const isChecked = async () => {
+    const answer = await (await life.whole()).ask(`/v1/orders/${reference}/check`, {});
+    return answer !== null && answer.status < 500;
+  };
+  await lookFor(CHECKED_WITHIN_MS, isChecked, LOOK_EVERY_MS);
 }
 
 async function spell(atMs: number, forMs: number, set: (isOn: boolean) => void): Promise<void> {
@@ -228,11 +229,12 @@ async function endWithoutApi(world: World): Promise<string[]> {
   service.outage = 'off';
   life.killNow();
   let faults: string[] = [];
-  for (const untilMs = Date.now() + WITHOUT_API_MS; Date.now() < untilMs; await after(LOOK_EVERY_MS)) {
+  const fits = async () => {
     const evidence = await gather(world, new Set(), Date.now());
     faults = evidence === null ? ['settled does not answer'] : examineWithoutApi(evidence);
-    if (faults.length === 0) break;
-  }
+    return faults.length === 0;
+  };
+  await lookFor(WITHOUT_API_MS, fits, LOOK_EVERY_MS);
   service.outage = null;
   return faults;
 }
@@ -242,9 +244,9 @@ async function decide({ plan, life }: World): Promise<Set<string>> {
   const accepted = new Set<string>();
   const served = await life.whole();
   for (const { reference, decision } of plan.orders) {
-    const order = (await served.api(`/v1/orders/${reference}`))?.body.order;
+    const order = (await served.ask(`/v1/orders/${reference}`))?.body.order;
     if (decision === null || order?.state !== 'held') continue;
-    const answer = await served.api(`/v1/orders/${reference}/resolve`, { decision, reason: 'as the story goes' });
+    const answer = await served.ask(`/v1/orders/${reference}/resolve`, { decision, reason: 'as the story goes' });
     if (decision === 'accept' && answer?.status === 200) accepted.add(reference);
   }
   return accepted;
@@ -253,15 +255,15 @@ async function decide({ plan, life }: World): Promise<Set<string>> {
 /** Returns what does not fit in the end. */
 async function fits(world: World, accepted: Set<string>, shopWellAtMs: number): Promise<string[]> {
   let [before, sinceMs, faults] = ['', Date.now(), ['nobody looked']];
-  for (const untilMs = Date.now() + FITS_WITHIN_MS; Date.now() < untilMs; await after(LOOK_EVERY_MS)) {
+  const isEnd = async () => {
     const evidence = await gather(world, accepted, shopWellAtMs);
-    if (evidence === null) continue;
+    if (evidence === null) return false;
     faults = examine(evidence);
-    if (faults.length === 0) break;
     const now = JSON.stringify([...evidence.settled]) + evidence.shop.told.length;
     if (now !== before) [before, sinceMs] = [now, Date.now()];
     const isWaiting = faults.some((fault) => fault.includes('has not been told') || fault.includes('is still'));
-    if (!isWaiting && Date.now() - sinceMs > STILL_MS) break;
-  }
+    return faults.length === 0 || (!isWaiting && Date.now() - sinceMs > STILL_MS);
+  };
+  await lookFor(FITS_WITHIN_MS, isEnd, LOOK_EVERY_MS);
   return faults;
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
+import type { Encoding } from '../harness/send.ts';
 
 /** What the stories' service has, and how it writes it. */
 
@@ -10,7 +11,7 @@ export type Ways = {
   /** What it sends about a refund or a dispute. */
   returnEvents: 'none' | 'aggregate' | 'own-status';
   envelope: 'data' | 'payload' | 'flat';
-  signature: 'hex' | 'base64' | 'sha256=hex';
+  signature: Encoding;
   /** How it writes a webhookUrl that it was given, and whether it delivers there. */
   echo: 'same' | 'slash' | 'scheme' | 'slash-delivered';
 };

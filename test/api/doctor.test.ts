@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { readableLog, samples } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';

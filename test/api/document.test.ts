@@ -9,7 +9,7 @@ import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
 import { accessWords } from '../support/access.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { SHARED, SOURCES } from '../support/observe.ts';
 import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { deliverAndSee } from './client.ts';

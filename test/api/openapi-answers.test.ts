@@ -14,7 +14,7 @@ import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
-import type { Passed } from '../support/proxies.ts';
+import type { Passed } from '../support/network.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';

@@ -9,7 +9,7 @@ import { migrateStore } from '../../src/store/open.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type ReservedLink, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { peek, tamper } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually, untilFast } from '../support/timing.ts';

@@ -5,7 +5,7 @@ import type { ShopState } from '../../src/store/verbs/notice_lists.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { startCallback } from '../support/callback.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { samples } from '../support/observe.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { sharedApp } from '../support/shared.ts';

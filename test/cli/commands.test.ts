@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { runSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';

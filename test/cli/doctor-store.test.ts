@@ -8,7 +8,7 @@ import { smallDisk } from '../process/disk.ts';
 import { emptyDatabase } from '../store/postgres/opening.ts';
 import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, startTestApp, testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, spawnSettled } from '../support/process.ts';
 import { untilFinishedStandby } from '../support/test_database.ts';

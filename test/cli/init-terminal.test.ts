@@ -3,9 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { parseEnv } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
-import { MAIN } from '../support/process.ts';
+import { freePort } from '../support/network.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 

@@ -3,15 +3,16 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
 import { COMMANDS } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { envText } from '../../src/cli/init_files.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
-import { type Finished, runSandbox, spawnSettled } from '../support/process.ts';
+import { runSandbox, spawnSettled } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 

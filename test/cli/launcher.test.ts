@@ -3,9 +3,9 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
-import type { Finished } from '../support/process.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 const LAUNCHER = join(BIN, 'settled.mjs');

@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import { describe, expect, inject, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
 import { spawnSettled } from '../support/process.ts';
 import { shutDatabase } from '../support/test_database.ts';

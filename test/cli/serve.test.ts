@@ -2,10 +2,11 @@ import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../../prove/harness/settled.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
-import { fatalLine, MAIN, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
+import { freePort } from '../support/network.ts';
+import { fatalLine, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
 import { settledIn } from '../../src/cli/commands.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { reportText } from '../../src/terminal/output.ts';
 import { reportOf } from '../../src/terminal/run.ts';
 import { PIPE } from '../../src/terminal/screen.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
-import { type Finished, runSettled } from '../support/process.ts';
+import { runSettled } from '../support/process.ts';
 
 /** The environment in which a command finds the server of the test. */
 export function environmentOf({ apiUrl, storePath, database }: TestApp): Record<string, string> {

@@ -1,11 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { RunningProcess } from '../../prove/harness/program.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
-import { type RunningProcess, spawnSettled } from '../support/process.ts';
+import { freePort } from '../support/network.ts';
+import { spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { environmentOf, expectNothingToObey, failing } from './settled.ts';
 

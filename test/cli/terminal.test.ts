@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import stringWidth from 'string-width';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { COMPILE_CACHE, MAIN } from '../../prove/harness/settled.ts';
 import { COMMANDS, run } from '../../src/cli/commands.ts';
 import type { Screen } from '../../src/terminal/screen.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { COMPILE_CACHE, MAIN, runSettled, spawnProgram } from '../support/process.ts';
+import { runSettled, spawnProgram } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { environmentOf } from './settled.ts';

@@ -12,7 +12,7 @@ import {
 import { ORDER_STATES } from '../../src/domain/order.ts';
 import { SHOP_TOKEN } from '../support/app.ts';
 import { DOCUMENT, DOCUMENTED, faultsBySchema, responseOf } from '../support/document.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { act } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';

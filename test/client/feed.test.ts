@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FeedPage, type SettledError, settledClient } from '../../client/settled.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { freshReference } from '../support/shared.ts';
 
 const client = ({ apiUrl }: TestApp) => settledClient({ url: apiUrl, token: SHOP_TOKEN });

@@ -4,7 +4,7 @@ import { enter, namedToken, signIn } from '../support/access.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 import { textOf } from './reading.ts';

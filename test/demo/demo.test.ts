@@ -159,8 +159,7 @@ describe('demo', () => {
   it('kills a process that does not end on SIGTERM', async () => {
     const demo = await startedDemo();
     process.kill(pidOf(demo, ' serve '), 'SIGSTOP');
-    demo.child.kill('SIGINT');
-    expect((await demo.finished).code).toBe(0);
+    expect((await demo.end('SIGINT')).code).toBe(0);
     await expectNothingLeft(demo);
   });
 

@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
+import type { RunningProcess } from '../../prove/harness/program.ts';
 import { testFolder } from '../support/app.ts';
-import { type RunningProcess, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { type SpawnOptions, spawnSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');

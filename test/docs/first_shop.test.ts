@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { spawnProgram, spawnSandbox, spawnSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 

@@ -9,8 +9,8 @@ import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { compileBesideClient } from '../support/client_types.ts';
-import { freePort } from '../support/http.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
+import { freePort } from '../support/network.ts';
 import { spawnProgram } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 

@@ -6,13 +6,15 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
+import { deliver, eventOf } from '../../prove/harness/send.ts';
+import { OPERATOR_TOKEN, type Serving } from '../../prove/harness/settled.ts';
 import type { OrderDocument } from '../../src/domain/notice.ts';
 import { readMigrations } from '../../src/store/migrate.ts';
-import { completedEvent, deliver, OPERATOR_TOKEN, type Serving, startServing } from '../process/serving.ts';
+import { startServing } from '../process/serving.ts';
 import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
 import { anchorsOf, targetsOf } from '../support/markdown.ts';
+import { freePort } from '../support/network.ts';
 import { eventually } from '../support/timing.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -82,10 +84,10 @@ async function expectContinued(serving: Serving, before: Said): Promise<void> {
   expect(feed.notices).toEqual(before.notices);
   expect((await serving.api('/v1/stats')).body).toMatchObject(before.stats);
 
-  const again = await deliver(serving, { reference: 'delivered', ...before.taken }, before.taken.body);
+  const again = await deliver(serving, before.taken, before.taken.body);
   expect([again.status, JSON.parse(again.text)]).toEqual([200, { received: true, duplicate: true }]);
   const link = { reference: 'reserved', ...before.reserved };
-  expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+  expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
   await eventually(async () => {
     const { body } = await serving.api('/v1/orders/reserved');
     expect(body.order).toMatchObject({ state: 'paid', learnedBy: 'webhook' });

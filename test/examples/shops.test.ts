@@ -8,6 +8,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { RunningProcess } from '../../prove/harness/program.ts';
 import { readKeyIds } from '../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
 import { migrateStore } from '../../src/store/open.ts';
@@ -16,8 +17,8 @@ import { emptyDatabase } from '../store/postgres/opening.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
-import { type RunningProcess, spawnProgram } from '../support/process.ts';
+import { freePort } from '../support/network.ts';
+import { spawnProgram } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 

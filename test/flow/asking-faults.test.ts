@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { signedHeaders } from '../support/deliveries.ts';
+import type { Passed } from '../support/network.ts';
 import { readableLog } from '../support/observe.ts';
-import type { Passed } from '../support/proxies.ts';
 import { act, HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import {
   check,

@@ -1,15 +1,9 @@
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import {
-  completedEvent,
-  deliver,
-  exchange,
-  OPERATOR_TOKEN,
-  readReserved,
-  type Serving,
-  startServing,
-} from '../process/serving.ts';
+import { deliver, eventOf, exchange, readReserved } from '../../prove/harness/send.ts';
+import { OPERATOR_TOKEN, type Serving } from '../../prove/harness/settled.ts';
+import { startServing } from '../process/serving.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { peek } from '../support/rows.ts';
@@ -66,7 +60,7 @@ async function payNew(serving: Serving, agent: Agent, n: number): Promise<void> 
   const link = readReserved(JSON.parse(made.text));
   const money = { linkId: `pl_${reference}`, amount: '100.00', paymentId: `pay_${reference}` };
   const pending = paymentEvent({ id: `evt_${reference}_p`, status: 'PENDING', ...money });
-  for (const body of isPendingFirst(n) ? [pending, completedEvent(link)] : [completedEvent(link)]) {
+  for (const body of isPendingFirst(n) ? [pending, eventOf(link)] : [eventOf(link)]) {
     const { status } = await deliver(serving, link, body, agent);
     if (status !== 200) throw new Error(`a delivery was answered ${status}`);
   }

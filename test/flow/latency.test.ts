@@ -2,7 +2,9 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { completedEvent, deliver, type Serving, startServing } from '../process/serving.ts';
+import { deliver, eventOf } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
+import { startServing } from '../process/serving.ts';
 import { testFolder } from '../support/app.ts';
 import { times, untilFast } from '../support/timing.ts';
 
@@ -33,7 +35,7 @@ async function playRound(serving: Serving, number: number): Promise<number> {
   const tookMs: number[] = [];
   for (let n = 1; n <= TRIES; n++) {
     const link = await serving.reserve(`order-${number}-${n}`);
-    const { status } = await deliver(serving, link, completedEvent(link), agent);
+    const { status } = await deliver(serving, link, eventOf(link), agent);
     expect(status).toBe(200);
     tookMs.push(await timeUntilPaid(serving, link.reference));
   }

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../../prove/harness/settled.ts';
 import { environmentOf, say } from '../cli/settled.ts';
 import { testFolder } from '../support/app.ts';
 import {
@@ -14,7 +15,6 @@ import {
   restoreFromLitestream,
   startLitestream,
 } from '../support/litestream.ts';
-import { MAIN } from '../support/process.ts';
 import { MINUTE_MS } from '../support/sandbox.ts';
 import {
   expectPaid,

@@ -12,6 +12,6 @@ export async function proveOpen(points: string): Promise<void> {
   const args = [PROOF, '--cycles', String(CYCLES), '--points', points, '--at-once', '1'];
   const ended = await promisify(execFile)(process.execPath, args).catch((failed) => failed);
   console.log(ended.stdout);
-  expect(`${ended.stdout}${ended.stderr}`).toMatch(/\nproved\n$/);
+  expect(`${ended.stdout}${ended.stderr}`).toMatch(/\nproved in \d+ s\n$/);
   expect(ended.stdout).toContain(`${CYCLES * points.split(',').length} kills`);
 }

@@ -5,7 +5,7 @@ import { Fault } from '../../src/fault.ts';
 import { openShopLookup, openTarget, type TargetOptions } from '../../src/notify/target.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { PRIVATE_HOSTS } from './hosts.ts';
 
 /** A public address; nothing is ever sent there. */

@@ -2,10 +2,11 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
+import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
+import { type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { spawnSettled } from '../support/process.ts';
 import { times } from '../support/timing.ts';
-import { type Serving, seededRandom, serveEnvironment, whenServing } from './serving.ts';
 
 const KILLS = Number(process.env.AUDIT_KILLS ?? times(2, 200));
 const SEED = Number(process.env.KILL_SEED ?? Date.now() % 2_147_483_647);
@@ -18,15 +19,15 @@ class People {
   acknowledged: string[] = [];
   interrupted = 0;
   #names = 0;
-  readonly #random: () => number;
+  readonly #chance: Chance;
 
-  constructor(random: () => number) {
-    this.#random = random;
+  constructor(chance: Chance) {
+    this.#chance = chance;
   }
 
   async liveOnce(environment: Record<string, string>): Promise<void> {
     const serving = await whenServing(spawnSettled(['serve'], environment));
-    const target = this.acknowledged.length + 1 + Math.floor(this.#random() * ANSWERS_MAX);
+    const target = this.acknowledged.length + this.#chance.between(1, ANSWERS_MAX);
     const enough = Promise.withResolvers<void>();
     let isKilled = false;
     const working = Array.from({ length: AT_ONCE }, async () => {
@@ -36,19 +37,19 @@ class People {
       }
     });
     await enough.promise;
-    await after(this.#random() * 10);
-    serving.child.kill('SIGKILL');
+    await after(this.#chance.below(10));
+    const end = serving.end('SIGKILL');
     isKilled = true;
     await Promise.all(working);
-    await serving.finished;
+    await end;
   }
 
   /** One of the changes that a person makes, each to something that nothing else changes. */
   async #change({ api }: Serving): Promise<void> {
     const name = `n${++this.#names}`;
-    const chance = this.#random();
-    if (chance < 0.4) await this.#expect(api('/v1/tokens', { name, role: 'viewer' }), `add_token ${name}`);
-    else if (chance < 0.6) {
+    const inTen = this.#chance.below(10);
+    if (inTen < 4) await this.#expect(api('/v1/tokens', { name, role: 'viewer' }), `add_token ${name}`);
+    else if (inTen < 6) {
       await this.#expect(api('/v1/tokens', { name, role: 'viewer' }), `add_token ${name}`);
       await this.#expect(api(`/v1/tokens/${name}/revoke`, {}), `revoke_token ${name}`);
     } else await this.#expect(api('/v1/links', { reference: name, amount: '100.00' }), `register_link ${name}`);
@@ -65,7 +66,7 @@ it(`a change and its row of the audit are both there or neither is, over ${KILLS
   console.log(`kill -9 during changes: seed ${SEED} (KILL_SEED=${SEED} repeats it)`);
   const storePath = join(testFolder(), 'settled.db');
   const environment = serveEnvironment(storePath);
-  const people = new People(seededRandom(SEED));
+  const people = new People(chanceOf(SEED));
   for (let kill = 0; kill < KILLS; kill++) await people.liveOnce(environment);
   const db = new Database(storePath, { readonly: true });
   const list = (sql: string) =>
@@ -85,7 +86,6 @@ it(`a change and its row of the audit are both there or neither is, over ${KILLS
   const serving = await whenServing(spawnSettled(['serve'], environment));
   const { body } = await serving.api('/v1/audit/verification');
   expect(body).toMatchObject({ isWhole: true, rows: audited.length });
-  serving.child.kill('SIGKILL');
-  await serving.finished;
+  await serving.end('SIGKILL');
   console.log(`kill -9 during changes: ${audited.length} changes, ${people.interrupted} requests interrupted`);
 });

@@ -1,12 +1,14 @@
 import { basename } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { deliver, eventOf } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { saying, surfacesOf } from '../support/surfaces.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { expectReady, reserveMany, startLoad } from './load.ts';
-import { completedEvent, deliver, get, listenersOf, type Serving } from './serving.ts';
+import { expectReady, startLoad } from './load.ts';
+import { get, listenersOf, reserveMany } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -114,10 +116,10 @@ describe('two servers that take writes, of which neither replaced the other', ()
     const environment = sharedEnvironment(url.href);
     const [serving] = await startReplicas(environment, 1);
     const link = await serving.reserve('order-1');
-    expect((await deliver(serving, link, completedEvent(link, 'evt_1'))).status).toBe(200);
+    expect((await deliver(serving, link, eventOf(link, 'evt_1'))).status).toBe(200);
 
     await other.start();
-    const event = completedEvent(link, 'evt_2');
+    const event = eventOf(link, 'evt_2');
     await eventually(async () => expect((await deliver(serving, link, event)).status).toBe(503));
     const both = expect.stringMatching(
       new RegExp(`settled-network-.* and .*${basename(other.folder)}.* both take writes`),

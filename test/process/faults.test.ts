@@ -5,16 +5,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
+import { serveEnvironment } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
-import {
-  boundByFileModes,
-  type Finished,
-  fatalLine,
-  NO_FILE_MODES,
-  type SpawnOptions,
-  spawnSettled,
-} from '../support/process.ts';
-import { serveEnvironment, startServing } from './serving.ts';
+import { listen } from '../support/network.ts';
+import { boundByFileModes, fatalLine, NO_FILE_MODES, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import { startServing } from './serving.ts';
 
 /** See docs/errors.md. */
 const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
@@ -181,8 +177,7 @@ async function makeTemplate(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
   const serving = await startServing(join(folder, 'settled.db'));
   for (let n = 0; n < 20; n++) await serving.reserve(`order-${n}`);
-  serving.child.kill('SIGTERM');
-  await serving.finished;
+  await serving.end('SIGTERM');
   return folder;
 }
 
@@ -198,9 +193,7 @@ function damage(path: string): void {
 }
 
 async function takenAddress(): Promise<string> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as { port: number };
-  return `127.0.0.1:${port}`;
+  const { url, close } = await listen(createServer());
+  onTestFinished(close);
+  return new URL(url).host;
 }

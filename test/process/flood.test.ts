@@ -1,13 +1,14 @@
-import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { deliver, eventOf, exchange, type Reserved } from '../../prove/harness/send.ts';
+import { peakKib, type Serving } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { completedEvent, deliver, exchange, get, type Reserved, type Serving, startServing } from './serving.ts';
+import { get, reserveMany, startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -18,7 +19,7 @@ const TICK_MS = 20;
 /** For the headers; the whole of a request may take twice that. */
 const HEADERS_MS_MAX = 5_000;
 const TIMED_OUT = 408;
-const MIB = 1024 * 1024;
+const MIB_IN_KIB = 1024;
 
 describe('a flood', () => {
   it('of forged deliveries keeps no genuine one out, and leaves counts instead of rows and lines', async () => {
@@ -34,7 +35,7 @@ describe('a flood', () => {
     for (let tick = 0; tick < FLOOD_MS / TICK_MS; tick++) {
       for (let n = 0; n < 40; n++) forged.push(forge(serving, attacked[n % 8], forging));
       const link = links[tick] as Reserved;
-      delivered.push(deliver(serving, link, completedEvent(link), genuine).then(({ status }) => status));
+      delivered.push(deliver(serving, link, eventOf(link), genuine).then(({ status }) => status));
       await after(Math.max(0, startedAt + TICK_MS * (tick + 1) - Date.now()));
     }
     expect(new Set(await Promise.all(delivered))).toEqual(new Set([200]));
@@ -50,7 +51,7 @@ describe('a flood', () => {
       const { stats } = (await serving.api('/v1/stats')).body;
       expect(stats).toMatchObject({ orders: { paid: 200 }, checks: 200, rejections: forged.length / 2 });
     });
-    expect(peakMemoryBytes(serving)).toBeLessThan(300 * MIB);
+    expect(peakKib(serving)).toBeLessThan(300 * MIB_IN_KIB);
     const refused = serving.stdout().match(/deliveries refused as not authentic, or not recorded/g);
     expect(refused?.length).toBeLessThan(forged.length / 40);
     forging.destroy();
@@ -72,12 +73,12 @@ describe('a flood', () => {
     }
     expect(counts[200]).toBeGreaterThan(100);
     expect(counts[200]).toBeLessThanOrEqual(400);
-    expect(peakMemoryBytes(serving)).toBeLessThan(550 * MIB);
+    expect(peakKib(serving)).toBeLessThan(550 * MIB_IN_KIB);
 
     // The event loop may have been late for a moment, and says so; then it is well again.
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
     const link = await serving.reserve('afterwards');
-    expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
     await eventually(async () => {
       const { orders, events } = (await serving.api('/v1/stats')).body.stats;
       expect(orders.paid).toBe(counts[200] + 1);
@@ -100,14 +101,14 @@ describe('a flood of the private listener', () => {
         return socket;
       });
       for (const link of links.slice(round * 10, round * 10 + 10)) {
-        expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+        expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
         // The event loop may be late for a moment, and says so.
         expect([200, 503]).toContain((await get({ hooksPort: serving.operatorPort }, '/readyz')).status);
         expect((await serving.api('/v1/orders')).status).toBe(200);
       }
       for (const socket of strangers) socket.destroy();
     }
-    expect(peakMemoryBytes(serving)).toBeLessThan(400 * MIB);
+    expect(peakKib(serving)).toBeLessThan(400 * MIB_IN_KIB);
   });
 });
 
@@ -122,7 +123,7 @@ async function forge({ hooksPort }: Serving, link: Reserved | undefined, agent: 
 /** Genuine for the first four hundred; then forged for a link or for none. */
 function largestBody(link: Reserved, n: number): { path: string; headers: Record<string, string>; body: Buffer } {
   const body = Buffer.alloc(BODY_BYTES_MAX, ' ');
-  body.write(completedEvent(link));
+  body.write(eventOf(link));
   const genuine = n < 400;
   const path = n < 700 ? link.path : `/hooks/${'x'.repeat(32)}`;
   return { path, headers: signedHeaders(genuine ? link.secret : 'not the secret of any link', body), body };
@@ -166,14 +167,4 @@ function sendAllButTheEnd(
       });
     });
   });
-}
-
-async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
-}
-
-/** The most that the process ever had in memory. */
-function peakMemoryBytes({ child }: Serving): number {
-  const peak = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'));
-  return Number(peak?.[1]) * 1024;
 }

@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { chanceOf } from '../../prove/harness/chance.ts';
+import { serveEnvironment } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { spawnSettled } from '../support/process.ts';
 import { times } from '../support/timing.ts';
-import { type KilledStore, killOverAndOver, type OrderRow, SEED } from './killing.ts';
-import { seededRandom, serveEnvironment } from './serving.ts';
+import { type KilledStore, killOverAndOver, SEED } from './killing.ts';
 
 const CYCLES = Number(process.env.KILL_CYCLES ?? times(5, 50));
 
@@ -21,17 +22,15 @@ describe('a killed process', () => {
   });
 
   it('can be started again after a kill at any moment of its very first start', async () => {
-    const random = seededRandom(SEED);
+    const chance = chanceOf(SEED);
     for (let round = 0; round < times(2, 10); round++) {
       const environment = firstStart(join(testFolder(), 'settled.db'));
       const killed = spawnSettled(['serve'], environment);
-      await after(random() * 500);
-      killed.child.kill('SIGKILL');
-      await killed.finished;
+      await after(chance.below(500));
+      await killed.end('SIGKILL');
       const again = spawnSettled(['serve'], environment);
       await again.line(/"settled is serving"/);
-      again.child.kill('SIGKILL');
-      await again.finished;
+      await again.end('SIGKILL');
     }
   });
 });
@@ -43,51 +42,16 @@ function firstStart(storePath: string): Record<string, string> {
 }
 
 function storeAt(storePath: string): KilledStore {
-  const reading = <T>(read: (db: Database.Database) => T): Promise<T> => {
-    const db = new Database(storePath, { readonly: true });
-    try {
-      return Promise.resolve(read(db));
-    } finally {
-      db.close();
-    }
-  };
   return {
     environment: serveEnvironment(storePath),
-    bodies: (events) =>
-      reading((db) => {
-        const find = db
-          .prepare<[string, string], Buffer>(
-            `SELECT b.body FROM inbox i JOIN link l ON l.key = i.link_key JOIN inbox_body b ON b.inbox_key = i.key
-             WHERE l.token = ? AND i.event_id = ?`,
-          )
-          .pluck();
-        return events.map(({ token, eventId }) => find.all(token, eventId) as Buffer[]);
-      }),
-    events: () =>
-      reading(
-        (db) =>
-          db
-            .prepare(
-              `SELECT l.token, i.event_id AS eventId, b.body, i.status FROM inbox i
-               JOIN link l ON l.key = i.link_key JOIN inbox_body b ON b.inbox_key = i.key`,
-            )
-            .all() as Awaited<ReturnType<KilledStore['events']>>,
-      ),
-    hints: () => reading((db) => db.prepare('SELECT event_id FROM hint').pluck().all() as string[]),
-    orders: () =>
-      reading(
-        (db) =>
-          db
-            .prepare(
-              `SELECT o.reference, o.state,
-                 (SELECT count(*) FROM settlement s WHERE s.order_key = o.key) AS settlements,
-                 (SELECT group_concat(kind || ' ' || payment_key || ' ' || amount_minor) FROM ledger e
-                   WHERE e.order_key = o.key) AS entries,
-                 (SELECT count(*) FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS paidNotices
-               FROM orders o`,
-            )
-            .all() as OrderRow[],
-      ),
+    query: async (sql) => {
+      const db = new Database(storePath, { readonly: true });
+      try {
+        return db.prepare(sql).all();
+      } finally {
+        db.close();
+      }
+    },
     // Every lease is void when a process starts.
     lapseLeases: async () => {},
   };

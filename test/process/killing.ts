@@ -2,18 +2,12 @@ import { createHash } from 'node:crypto';
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
+import { ORDERS, type OrderRow, paidOnce } from '../../prove/harness/orders.ts';
+import { AMOUNT, AMOUNT_MINOR, eventOf, outcomeOf, type Reserved, readReserved } from '../../prove/harness/send.ts';
+import { type Serving, whenServing } from '../../prove/harness/settled.ts';
 import { spawnSettled } from '../support/process.ts';
 import { eventuallyAfter, times } from '../support/timing.ts';
-import {
-  exchange,
-  OPERATOR_TOKEN,
-  type Reserved,
-  readReserved,
-  type Serving,
-  seededRandom,
-  whenServing,
-} from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -31,29 +25,21 @@ const STALE_BY_MS = 3_600_000;
 export type KilledStore = {
   /** With which the process is started. */
   environment: Record<string, string>;
-  /** For each of these events: what is stored of it. */
-  bodies(events: readonly { token: string; eventId: string }[]): Promise<Buffer[][]>;
-  events(): Promise<{ token: string; eventId: string; body: Buffer; status: string }[]>;
-  /** The event ids of stale deliveries. */
-  hints(): Promise<string[]>;
-  orders(): Promise<OrderRow[]>;
+  /** The rows of a statement that both engines understand. */
+  query(sql: string): Promise<unknown[]>;
   /** Lets the time pass that a dead process holds its work for. Called while none lives. */
   lapseLeases(): Promise<void>;
 };
 
-export type OrderRow = {
-  reference: string;
-  state: string;
-  settlements: number;
-  /** Kind, payment and minor units of each ledger entry. */
-  entries: string | null;
-  paidNotices: number;
-};
+type EventRow = { token: string; eventId: string; body: Buffer; status: string };
+
+const EVENTS = `SELECT l.token, i.event_id AS "eventId", b.body, i.status FROM inbox i
+  JOIN link l ON l.key = i.link_key JOIN inbox_body b ON b.inbox_key = i.key`;
 
 /** Kills the process over and over under load, then expects what it acknowledged in its store, settled once. */
 export async function killOverAndOver(store: KilledStore, cycles: number): Promise<void> {
   console.log(`kill -9: seed ${SEED} (KILL_SEED=${SEED} repeats it)`);
-  const supervisor = new Supervisor(store, seededRandom(SEED));
+  const supervisor = new Supervisor(store, chanceOf(SEED));
   for (let cycle = 1; cycle <= cycles; cycle++) await supervisor.cycle();
   await supervisor.finish();
 
@@ -87,25 +73,24 @@ class Supervisor {
   #lately: Delivery[] = [];
   #lastOrder = 0;
   readonly #store: KilledStore;
-  readonly #random: () => number;
+  readonly #chance: Chance;
 
-  constructor(store: KilledStore, random: () => number) {
+  constructor(store: KilledStore, chance: Chance) {
     this.#store = store;
-    this.#random = random;
+    this.#chance = chance;
   }
 
   async cycle(): Promise<void> {
     const process = spawnSettled(['serve'], this.#store.environment);
-    if (this.#random() < 0.1) {
-      await after(this.#random() * 500);
-      process.child.kill('SIGKILL');
-      await process.finished;
+    if (this.#chance.oneIn(10)) {
+      await after(this.#chance.below(500));
+      await process.end('SIGKILL');
       return;
     }
     const serving = await whenServing(process);
     await this.#checkLately();
     const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-    const target = this.acknowledged + this.#random() * ACKNOWLEDGEMENTS_MAX;
+    const target = this.acknowledged + this.#chance.between(1, ACKNOWLEDGEMENTS_MAX);
     const enough = Promise.withResolvers<void>();
     let killed = false;
     const load = Array.from({ length: CONNECTIONS }, async () => {
@@ -115,11 +100,11 @@ class Supervisor {
       }
     });
     await Promise.race([enough.promise, after(LIFE_MS_MAX)]);
-    await after(this.#random() * JITTER_MS_MAX);
-    process.child.kill('SIGKILL');
+    await after(this.#chance.below(JITTER_MS_MAX));
+    const end = process.end('SIGKILL');
     killed = true;
     await Promise.all(load);
-    await process.finished;
+    await end;
     agent.destroy();
   }
 
@@ -139,31 +124,23 @@ class Supervisor {
       expect(events).toMatchObject({ pending: 0, leased: 0 });
     });
     agent.destroy();
-    serving.child.kill('SIGTERM');
-    expect((await serving.finished).code).toBe(0);
+    expect((await serving.end('SIGTERM')).code).toBe(0);
   }
 
   async #step(serving: Serving, agent: Agent): Promise<void> {
-    if (this.#waiting.length < CONNECTIONS) await this.#open(serving, agent);
-    const index = Math.floor(this.#random() * this.#waiting.length);
-    const [delivery] = this.#waiting.splice(index, 1);
+    if (this.#waiting.length < CONNECTIONS) await this.#open(serving);
+    const [delivery] = this.#waiting.splice(this.#chance.below(this.#waiting.length), 1);
     if (delivery !== undefined) await this.#deliver(serving, agent, delivery);
   }
 
-  async #open(serving: Serving, agent: Agent): Promise<void> {
+  async #open(serving: Serving): Promise<void> {
     const reference = `order-${++this.#lastOrder}`;
     this.askedReferences.add(reference);
-    const answer = await exchange({
-      agent,
-      port: serving.operatorPort,
-      path: '/v1/links',
-      headers: { authorization: `Bearer ${OPERATOR_TOKEN}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ reference, amount: '100.00' }),
-    }).catch(() => null);
+    const answer = await serving.ask('/v1/links', { reference, amount: AMOUNT });
     if (answer === null) this.interrupted++;
     else if (answer.status !== 201) this.surprises.push(`registering answered ${answer.status}`);
     else {
-      const link = readReserved(JSON.parse(answer.text));
+      const link = readReserved(answer.body);
       this.links.set(reference, link);
       this.#waiting.push(...this.#planned(link));
     }
@@ -173,56 +150,46 @@ class Supervisor {
   #planned(link: Reserved): Delivery[] {
     const { reference } = link;
     const make = (eventId: string, status: string, suffix = ''): Delivery => {
-      const money = { linkId: `pl_${reference}`, amount: '100.00' };
-      const body = paymentEvent({ id: eventId, status, paymentId: `pay_${reference}`, ...money }) + suffix;
-      return { link, eventId, body, stale: false };
+      return { link, eventId, body: eventOf(link, eventId, status) + suffix, stale: false };
     };
     const completed = make(`evt_${reference}`, 'COMPLETED');
     const planned = [completed];
-    if (this.#random() < 0.25) planned.push(completed, completed);
-    if (this.#random() < 0.15) planned.push(make(`evt_${reference}`, 'COMPLETED', '\n'));
-    if (this.#random() < 0.25) planned.push({ ...make(`evt_${reference}_s`, 'COMPLETED'), stale: true });
-    if (this.#random() < 0.15) planned.push(make(`evt_${reference}_p`, 'PENDING'));
+    if (this.#chance.oneIn(4)) planned.push(completed, completed);
+    if (this.#chance.oneIn(7)) planned.push(make(`evt_${reference}`, 'COMPLETED', '\n'));
+    if (this.#chance.oneIn(4)) planned.push({ ...make(`evt_${reference}_s`, 'COMPLETED'), stale: true });
+    if (this.#chance.oneIn(7)) planned.push(make(`evt_${reference}_p`, 'PENDING'));
     return planned;
   }
 
   async #deliver(serving: Serving, agent: Agent, delivery: Delivery): Promise<void> {
     const { link, body, stale } = delivery;
-    const timestamp = String(Date.now() - (stale ? STALE_BY_MS : 0));
-    const key = keyOf(delivery);
+    const key = keyOf({ token: tokenOf(link), body });
     if (!stale) this.sent.set(key, delivery);
-    const answer = await exchange({
-      agent,
-      port: serving.hooksPort,
-      path: link.path,
-      headers: signedHeaders(link.secret, body, timestamp),
-      body,
-    }).catch(() => null);
-    if (answer === null || answer.status === 503) {
-      if (answer === null) this.interrupted++;
+    const outcome = await outcomeOf(serving.hooksPort, link, body, { agent, ageMs: stale ? STALE_BY_MS : 0 });
+    if (['503', 'refused', 'broken'].includes(outcome)) {
+      if (outcome !== '503') this.interrupted++;
       this.#waiting.push(delivery);
-    } else if (answer.status === (stale ? 400 : 200)) {
+    } else if (outcome === (stale ? '400' : '200')) {
       this.acknowledged++;
       (stale ? this.hints : this.stored).set(key, delivery);
       if (!stale) this.#lately.push(delivery);
-    } else this.surprises.push(`a delivery was answered ${answer.status}: ${answer.text}`);
+    } else this.surprises.push(`a delivery was answered ${outcome}`);
   }
 
   /** What was acknowledged since the last look is there, before anything more is sent. */
   async #checkLately(): Promise<void> {
-    const lately = this.#lately.map(({ link, eventId, body }) => ({ token: tokenOf(link), eventId, body }));
-    const bodies = await this.#store.bodies(lately);
-    for (const [index, { eventId, body }] of lately.entries()) {
-      if (!bodies[index]?.some((stored) => stored.equals(Buffer.from(body)))) {
-        this.surprises.push(`acknowledged, then lost: ${eventId}`);
-      }
+    const rows = (await this.#store.query(EVENTS)) as EventRow[];
+    const stored = new Set(rows.map(({ eventId, ...row }) => `${eventId} ${keyOf(row)}`));
+    for (const { eventId, link, body } of this.#lately) {
+      const isStored = stored.has(`${eventId} ${keyOf({ token: tokenOf(link), body })}`);
+      if (!isStored) this.surprises.push(`acknowledged, then lost: ${eventId}`);
     }
     this.#lately = [];
   }
 }
 
-function keyOf({ link, body }: Delivery): string {
-  return `${tokenOf(link)} ${createHash('sha256').update(body).digest('hex')}`;
+function keyOf({ token, body }: { token: string; body: string | Buffer }): string {
+  return `${token} ${createHash('sha256').update(body).digest('hex')}`;
 }
 
 function tokenOf(link: Reserved): string {
@@ -231,8 +198,8 @@ function tokenOf(link: Reserved): string {
 
 /** Holds what all those lives left against the supervisor's book. */
 async function checkStore(store: KilledStore, supervisor: Supervisor): Promise<void> {
-  const inbox = await store.events();
-  const rows = new Map(inbox.map((row) => [`${row.token} ${digest(row.body)}`, row]));
+  const inbox = (await store.query(EVENTS)) as EventRow[];
+  const rows = new Map(inbox.map((row) => [keyOf(row), row]));
   expect(rows.size, 'each event is stored once').toBe(inbox.length);
   const lost = [...supervisor.stored].filter(([key, sent]) => rows.get(key)?.eventId !== sent.eventId);
   expect(lost.map(([, { eventId }]) => eventId)).toEqual([]);
@@ -240,28 +207,20 @@ async function checkStore(store: KilledStore, supervisor: Supervisor): Promise<v
   expect(unsent.map(([, { eventId }]) => eventId)).toEqual([]);
   expect(inbox.filter(({ status }) => status !== 'done').map(({ eventId }) => eventId)).toEqual([]);
 
-  const hints = new Set(await store.hints());
+  const hints = new Set(
+    ((await store.query('SELECT event_id AS id FROM hint')) as { id: string }[]).map(({ id }) => id),
+  );
   const kept = [...supervisor.hints.values()].map(({ eventId }) => eventId);
   expect(kept.filter((eventId) => !hints.has(eventId))).toEqual([]);
 
-  checkOrders(await store.orders(), supervisor);
+  checkOrders((await store.query(ORDERS)) as OrderRow[], supervisor);
 }
 
 function checkOrders(orders: readonly OrderRow[], { askedReferences, links }: Supervisor): void {
   expect(orders.filter(({ reference }) => !askedReferences.has(reference))).toEqual([]);
   const found = new Map(orders.map((order) => [order.reference, order]));
-  const paidOnce = [...links.keys()].map((reference) => ({
-    reference,
-    state: 'paid',
-    settlements: 1,
-    entries: `captured pay_${reference} 10000`,
-    paidNotices: 1,
-  }));
-  expect(paidOnce.map(({ reference }) => found.get(reference))).toEqual(paidOnce);
+  const expected = [...links.keys()].map((reference) => paidOnce(reference, AMOUNT_MINOR));
+  expect(expected.map(({ reference }) => found.get(reference))).toEqual(expected);
   const unanswered = orders.filter(({ reference }) => !links.has(reference));
   expect(unanswered.filter(({ state }) => state !== 'awaiting_payment')).toEqual([]);
-}
-
-function digest(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
 }

@@ -1,16 +1,14 @@
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { expect } from 'vitest';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
+import { get } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
 /** Deliveries that go on while something fails. */
-
-export async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
-}
 
 export async function expectReady(replicas: readonly Serving[]): Promise<void> {
   for (const serving of replicas) {
@@ -42,7 +40,7 @@ export function startLoad(replicas: readonly Serving[], links: readonly Reserved
       const link = links[n % links.length] as Reserved;
       const eventId = `evt_${link.reference}_${n}`;
       for (let status = 0; status !== 200 && !isOver; ) {
-        ({ status } = await deliver(serving, link, completedEvent(link, eventId), agent));
+        ({ status } = await deliver(serving, link, eventOf(link, eventId), agent));
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         if (status === 200) acknowledged.push(eventId);
         else await after(20);

@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { deliver, eventOf } from '../../prove/harness/send.ts';
+import { OPERATOR_TOKEN, type Serving } from '../../prove/harness/settled.ts';
 import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { completedEvent, deliver, OPERATOR_TOKEN, type Serving, startServing } from './serving.ts';
+import { startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -41,7 +43,7 @@ describe('settled move', () => {
     const serving = await startServing(path, settings);
     const environment = { SETTLED_STORE: `sqlite:${path}`, SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN };
     const [before, after] = [await serving.reserve('before'), await serving.reserve('after')];
-    expect((await deliver(serving, before, completedEvent(before))).status).toBe(200);
+    expect((await deliver(serving, before, eventOf(before))).status).toBe(200);
     await whenPaid(serving, ['before']);
     const { token } = (await serving.api('/v1/tokens', { name: 'ana', role: 'viewer' })).body;
     await eventually(() => expect(shop.received).toHaveLength(1));
@@ -49,8 +51,7 @@ describe('settled move', () => {
     expect(await runJson(['move', '--to', to, '--dry-run'], environment)).toMatchObject({ isServed: true });
     expect(await runSettled(['move', '--to', to], environment)).toMatchObject({ code: 75 });
     expect((await serving.api('/readyz')).status).toBe(200);
-    serving.child.kill();
-    expect((await serving.finished).code).toBe(0);
+    expect((await serving.end('SIGTERM')).code).toBe(0);
 
     const moved = await runJson(['move', '--to', to], environment);
     expect(moved).toMatchObject({ wasMoved: false, rows: expect.any(Number) });
@@ -62,8 +63,8 @@ describe('settled move', () => {
 
     const key = readFileSync(`${path}.key`, 'utf8').trim();
     const replica = await startServing('', { ...settings, SETTLED_STORE: to, SETTLED_SECRETS_KEY: key });
-    expect((await deliver(replica, before, completedEvent(before))).status).toBe(200);
-    expect((await deliver(replica, after, completedEvent(after))).status).toBe(200);
+    expect((await deliver(replica, before, eventOf(before))).status).toBe(200);
+    expect((await deliver(replica, after, eventOf(after))).status).toBe(200);
     await whenPaid(replica, ['before', 'after']);
     expect((await replica.api('/v1/stats')).body.stats.events).toMatchObject({ done: 2, dead: 0 });
     const { notices } = (await replica.api(`/v1/feed?after=${cursor}`)).body;

@@ -2,6 +2,8 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { signIn } from '../support/access.ts';
 import { testFolder } from '../support/app.ts';
 import { UNSAID } from '../support/orders.ts';
@@ -9,7 +11,7 @@ import { fatalLine } from '../support/process.ts';
 import { doctorOf, saying, surfacesOf } from '../support/surfaces.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { fillDisk, freezableDisk, smallDisk } from './disk.ts';
-import { completedEvent, deliver, get, listenersOf, type Reserved, type Serving, startServing } from './serving.ts';
+import { get, listenersOf, reserveMany, startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -29,7 +31,7 @@ describe('a store that fails while the process runs', () => {
     const owed = [...links];
     const deliverNext = async (): Promise<number> => {
       const [link] = owed as [Reserved];
-      const { status } = await deliver(serving, link, completedEvent(link));
+      const { status } = await deliver(serving, link, eventOf(link));
       if (status === 200) acknowledged.push(owed.shift() as Reserved);
       return status;
     };
@@ -55,7 +57,7 @@ describe('a store that fails while the process runs', () => {
     );
     expect(await doctorOf(listenersOf(serving).apiUrl, ['ready'])).toMatch(noSpace);
     await serving.line(noSpace);
-    const refused = await deliver(serving, owed[0] as Reserved, completedEvent(owed[0] as Reserved));
+    const refused = await deliver(serving, owed[0] as Reserved, eventOf(owed[0] as Reserved));
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, expect.stringMatching(/^\d+$/)]);
     expect((await get(serving, '/livez')).status).toBe(200);
     const [first] = acknowledged as [Reserved];
@@ -82,7 +84,7 @@ describe('a store that fails while the process runs', () => {
     const serving = await startServing(storePath);
     const link = await serving.reserve('order-1');
     rmSync(storePath);
-    const { status } = await deliver(serving, link, completedEvent(link));
+    const { status } = await deliver(serving, link, eventOf(link));
     expect(status).toBe(503);
     const end = await serving.finished;
     expect([end.code, fatalLine(end)]).toMatchObject([
@@ -102,7 +104,7 @@ describe('a store that fails while the process runs', () => {
     const storePath = join(testFolder(), 'settled.db');
     const serving = await startServing(storePath);
     const [paid, link] = (await reserveMany(serving, 2)) as [Reserved, Reserved];
-    expect((await deliver(serving, paid, completedEvent(paid))).status).toBe(200);
+    expect((await deliver(serving, paid, eventOf(paid))).status).toBe(200);
     await expectPaidOnce(serving, [paid]);
     const other = new Database(storePath);
     other.exec('BEGIN IMMEDIATE');
@@ -110,14 +112,14 @@ describe('a store that fails while the process runs', () => {
     const answered: unknown[] = [];
     await Promise.all([
       serving.api(`/v1/feed?after=${cursor}&wait=5`).then(() => answered.push('a wait of 5 s')),
-      deliver(serving, link, completedEvent(link)).then(({ status }) => answered.push(status)),
+      deliver(serving, link, eventOf(link)).then(({ status }) => answered.push(status)),
     ]);
     expect(answered).toEqual([503, 'a wait of 5 s']);
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
     expect((await serving.api('/v1/orders/order-1')).status).toBe(200);
     other.exec('ROLLBACK');
     other.close();
-    await eventually(async () => expect((await deliver(serving, link, completedEvent(link))).status).toBe(200));
+    await eventually(async () => expect((await deliver(serving, link, eventOf(link))).status).toBe(200));
     await expectPaidOnce(serving, [paid, link]);
   });
 
@@ -131,7 +133,7 @@ describe('a store that fails while the process runs', () => {
     const askedAt = Date.now();
     const answered: unknown[] = [];
     const deliveries = links.map(async (link) => {
-      const { status } = await deliver(serving, link, completedEvent(link));
+      const { status } = await deliver(serving, link, eventOf(link));
       answered.push(status);
       return Date.now() - askedAt;
     });
@@ -147,16 +149,12 @@ describe('a store that fails while the process runs', () => {
     expect(answered).toEqual([503, 503, 503, 503]);
     disk.thaw();
     for (const link of links) {
-      expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+      expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
     }
     await expectPaidOnce(serving, links);
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
   });
 });
-
-async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
-}
 
 async function expectPaidOnce(serving: Serving, links: readonly Reserved[]): Promise<void> {
   for (const { reference } of links) {
@@ -176,6 +174,6 @@ function expectWhole(path: string, acknowledged: readonly Reserved[]): void {
   expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   expect(db.pragma('foreign_key_check')).toEqual([]);
   const bodies = db.prepare('SELECT CAST(body AS TEXT) FROM inbox_body').pluck().all();
-  expect(bodies.sort()).toEqual(acknowledged.map((link) => completedEvent(link)).sort());
+  expect(bodies.sort()).toEqual(acknowledged.map((link) => eventOf(link)).sort());
   db.close();
 }

@@ -1,12 +1,14 @@
 import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { expectReady, reserveMany, startLoad } from './load.ts';
-import { completedEvent, deliver, get, type Reserved, type Serving } from './serving.ts';
+import { expectReady, startLoad } from './load.ts';
+import { get, reserveMany } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -32,14 +34,14 @@ describe('a database that fails while replicas run', () => {
     const [serving] = await startReplicas(sharedEnvironment(url), 1);
     const links = await reserveMany(serving, 5);
     const [first, ...others] = links as [Reserved, ...Reserved[]];
-    expect((await deliver(serving, first, completedEvent(first))).status).toBe(200);
+    expect((await deliver(serving, first, eventOf(first))).status).toBe(200);
     // What is in work when the database goes stays in work for half a minute.
     await expectPaidOnce(database, [first]);
     server.pause();
     try {
       const askedAt = Date.now();
       const deliveries = others.map(async (link) => {
-        const { status, headers } = await deliver(serving, link, completedEvent(link));
+        const { status, headers } = await deliver(serving, link, eventOf(link));
         return { status, retryAfter: headers['retry-after'], tookMs: Date.now() - askedAt };
       });
       await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(503));
@@ -52,7 +54,7 @@ describe('a database that fails while replicas run', () => {
       server.resume();
     }
     await expectReady([serving]);
-    for (const link of others) expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    for (const link of others) expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
     await expectPaidOnce(database, links);
     expect(serving.child.exitCode).toBeNull();
   });
@@ -75,7 +77,7 @@ describe('a database that fails while replicas run', () => {
           { synchronous_standby_names: 'absent' },
         ]),
       );
-      const refused = deliver(serving, link, completedEvent(link));
+      const refused = deliver(serving, link, eventOf(link));
       await eventually(async () => {
         expect(await check('replication')).toEqual({
           name: 'replication',
@@ -93,7 +95,7 @@ describe('a database that fails while replicas run', () => {
       await database.query('ALTER SYSTEM RESET synchronous_standby_names');
       await database.query('SELECT pg_reload_conf()');
     }
-    await eventually(async () => expect((await deliver(serving, link, completedEvent(link))).status).toBe(200));
+    await eventually(async () => expect((await deliver(serving, link, eventOf(link))).status).toBe(200));
     await expectReady([serving]);
   });
 
@@ -104,11 +106,11 @@ describe('a database that fails while replicas run', () => {
     const [one, other] = replicas as unknown as [Serving, Serving];
     const links = await reserveMany(one, 8);
     const [first, second, ...others] = links as [Reserved, Reserved, ...Reserved[]];
-    expect((await deliver(one, first, completedEvent(first))).status).toBe(200);
+    expect((await deliver(one, first, eventOf(first))).status).toBe(200);
     await expectPaidOnce(database, [first]);
     expect(await endConnections(database)).toBeGreaterThan(3);
 
-    expect((await deliver(one, second, completedEvent(second))).status).toBe(200);
+    expect((await deliver(one, second, eventOf(second))).status).toBe(200);
     expect((await get(other, '/readyz')).status).toBe(200);
     await expectPaidOnce(database, [second]);
     await expectListening(database, replicas.length);
@@ -202,7 +204,7 @@ async function expectHeard(one: Serving, other: Serving, links: Reserved[]): Pro
       const askedAt = Date.now();
       const reading = other.api(`/v1/feed?after=${cursor}&wait=5`);
       await after(WAITING_AFTER_MS);
-      expect((await deliver(one, link, completedEvent(link))).status).toBe(200);
+      expect((await deliver(one, link, eventOf(link))).status).toBe(200);
       expect((await reading).body.notices).toHaveLength(1);
       expect(Date.now() - askedAt).toBeLessThan(LOOK_EVERY_MS);
     },

@@ -1,9 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { newDatabase } from '../store/postgres/opening.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { completedEvent, deliver, type Reserved, type Serving } from './serving.ts';
 import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -26,8 +27,7 @@ describe('a rolling restart under load', () => {
     const load = startLoad(balancer, links);
     for (const [index, serving] of [...replicas].entries()) {
       await load.goesOn();
-      serving.child.kill('SIGTERM');
-      expect((await serving.finished).code).toBe(0);
+      expect((await serving.end('SIGTERM')).code).toBe(0);
       await load.goesOn();
       const [again] = await startReplicas(environment, 1);
       balancer.replace(index, again);
@@ -103,7 +103,7 @@ function startLoad(balancer: Balancer, links: readonly Reserved[]) {
       const n = sent++;
       const link = links[n % links.length] as Reserved;
       const eventId = `evt_${link.reference}_${n}`;
-      await balancer.deliver(link, completedEvent(link, eventId));
+      await balancer.deliver(link, eventOf(link, eventId));
       delivered.push(eventId);
       await after(PAUSE_MS);
     }

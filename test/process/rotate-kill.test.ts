@@ -1,15 +1,16 @@
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import { dyingAt, type Serving } from '../../prove/harness/settled.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { peek } from '../support/rows.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { completedEvent, deliver, type Reserved, type Serving, startServing } from './serving.ts';
+import { startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
-const PRELOAD = new URL('../../prove/kill_point.ts', import.meta.url).href;
 const RESEAL = 'UPDATE link SET sealed_secret = +?, secrets_key_id = +?';
 /** More than are sealed anew together. */
 const LINKS = 70;
@@ -27,11 +28,6 @@ async function reserveAll(serving: Serving): Promise<Reserved[]> {
   return Promise.all(Array.from({ length: LINKS }, (_, n) => serving.reserve(`order-${n}`)));
 }
 
-async function kill({ child, finished }: Serving): Promise<void> {
-  child.kill('SIGKILL');
-  await finished;
-}
-
 /** Starts it again without being asked for anything: what was begun is ended, and every delivery is taken. */
 async function expectHealed(
   storePath: string,
@@ -45,9 +41,9 @@ async function expectHealed(
   });
   expect(linksUnder(storePath, keyId)).toBe(LINKS);
   for (const link of [links[0], links.at(-1)] as Reserved[]) {
-    expect((await deliver(serving, link, completedEvent(link))).status).toBe(200);
+    expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
   }
-  await kill(serving);
+  await serving.end('SIGKILL');
 }
 
 /** Starts it in this process, which must fail; returns what it says. */
@@ -57,8 +53,6 @@ async function refusal(storePath: string, environment: Record<string, string> = 
   return (error as Error).message;
 }
 
-const killedAt = (point: string) => ({ NODE_OPTIONS: `--import ${PRELOAD}`, KILL_POINT: point });
-
 describe('a change of the secrets key that is cut off', () => {
   it.each([
     ['once the new key is in its file', 'before:1:UPDATE instance SET secrets_key_others', [0, 0]],
@@ -67,7 +61,7 @@ describe('a change of the secrets key that is cut off', () => {
     ['after the last secret', 'before:1:UPDATE instance SET secrets_key_id', [LINKS, LINKS]],
   ] as const)('is ended by the next start: %s', async (_when, killPoint, [resealedMin, resealedMax]) => {
     const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath, killedAt(killPoint));
+    const serving = await startServing(storePath, dyingAt(killPoint));
     const links = await reserveAll(serving);
     const before = keyringOf(storePath);
     const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
@@ -84,7 +78,7 @@ describe('a change of the secrets key that is cut off', () => {
 
   it('is not taken back by a start that lacks the new key, or the one before', async () => {
     const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath, killedAt(`after:40:${RESEAL}`));
+    const serving = await startServing(storePath, dyingAt(`after:40:${RESEAL}`));
     const links = await reserveAll(serving);
     await serving.api('/v1/admin/rotate-key', {}).catch(() => {});
     await serving.finished;

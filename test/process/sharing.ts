@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
+import type { Reserved } from '../../prove/harness/send.ts';
+import { type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
 import { spawnSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { type Reserved, type Serving, serveEnvironment, whenServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 

@@ -4,11 +4,13 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import { deliver, type Exchanged, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import type { Serving } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventuallyAfter, untilFast } from '../support/timing.ts';
 import { freezableDisk } from './disk.ts';
-import { completedEvent, deliver, type Exchanged, get, type Reserved, type Serving, startServing } from './serving.ts';
+import { get, reserveMany, startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -67,7 +69,7 @@ describe('a process that gets a signal to stop', () => {
     serving.child.kill('SIGINT');
     // All at once: the listener closes within the second.
     const [answer, ready, live] = await Promise.all([
-      deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_late')),
+      deliver(serving, link as Reserved, eventOf(link as Reserved, 'evt_late')),
       get(serving, '/readyz'),
       get(serving, '/livez'),
     ]);
@@ -123,7 +125,7 @@ describe('a process that gets a signal to stop', () => {
     const other = new Database(storePath);
     other.exec('BEGIN IMMEDIATE');
     const stopping = tell(serving, 'SIGTERM');
-    expect((await deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_locked'))).status).toBe(503);
+    expect((await deliver(serving, link as Reserved, eventOf(link as Reserved, 'evt_locked'))).status).toBe(503);
     expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
     other.exec('ROLLBACK');
     other.close();
@@ -147,7 +149,7 @@ describe('a process that gets a signal to stop', () => {
     const [link] = await reserveMany(serving, 1);
     disk.freeze();
     await disk.hangs();
-    const delivery = deliver(serving, link as Reserved, completedEvent(link as Reserved, 'evt_hanging'));
+    const delivery = deliver(serving, link as Reserved, eventOf(link as Reserved, 'evt_hanging'));
     const stopping = tell(serving, 'SIGTERM');
     expect((await delivery).status).toBe(503);
     expect(Date.now() - stopping.toldAt).toBeGreaterThan(3_700);
@@ -203,7 +205,7 @@ async function deliverUntilRefused(
       code: null,
     };
     try {
-      attempt.answer = await deliver(serving, link, completedEvent(link, attempt.eventId), agent);
+      attempt.answer = await deliver(serving, link, eventOf(link, attempt.eventId), agent);
     } catch (error) {
       attempt.code = (error as NodeJS.ErrnoException).code ?? 'unknown';
     }
@@ -212,10 +214,6 @@ async function deliverUntilRefused(
     if (isRefusal(attempt)) break;
   }
   agent.destroy();
-}
-
-async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
 }
 
 /** Sends the headers and half the body of a delivery; resolves once the server has asked for the rest. */

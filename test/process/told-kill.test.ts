@@ -2,20 +2,14 @@ import { Agent } from 'node:http';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
+import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import { dyingAt, type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
 import { testFolder } from '../support/app.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { spawnSettled } from '../support/process.ts';
 import { eachAtOnce, eventuallyAfter, times } from '../support/timing.ts';
-import {
-  completedEvent,
-  deliver,
-  type Reserved,
-  type Serving,
-  seededRandom,
-  serveEnvironment,
-  startServing,
-  whenServing,
-} from './serving.ts';
+import { startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
@@ -28,8 +22,6 @@ const ORDERS_OF_A_LIFE = 16;
 const AT_ONCE = 8;
 /** A process dies when it does for the n-th time what its point names; n at most so many. */
 const OCCURRENCES_MAX = 8;
-
-const KILL_POINT = new URL('../../prove/kill_point.ts', import.meta.url).href;
 
 const INSERTED = 'INSERT INTO outbox';
 const CLAIMED = "UPDATE outbox SET status = 'leased'";
@@ -54,7 +46,7 @@ describe('a process killed between settlement and notice', () => {
       Array.from({ length: CHAINS }, (_, n) =>
         live(
           points.filter((_, index) => index % CHAINS === n),
-          seededRandom(SEED + n),
+          chanceOf(SEED, n),
         ),
       ),
     );
@@ -66,7 +58,7 @@ describe('a process killed between settlement and notice', () => {
 });
 
 /** Runs and is killed at each point in turn, then runs until all notices are sent. */
-async function live(points: readonly string[], random: () => number): Promise<Book> {
+async function live(points: readonly string[], chance: Chance): Promise<Book> {
   const storePath = join(testFolder(), 'settled.db');
   const shop = await startCallback();
   const unpaid = await reserve(storePath, points.length * ORDERS_OF_A_LIFE);
@@ -76,12 +68,11 @@ async function live(points: readonly string[], random: () => number): Promise<Bo
   for (const point of points) {
     const [when, sql] = point.split(':') as [string, string];
     // One statement claims all notices that are due.
-    const occurrence = sql === CLAIMED ? 1 : 1 + Math.floor(random() * OCCURRENCES_MAX);
+    const occurrence = sql === CLAIMED ? 1 : chance.between(1, OCCURRENCES_MAX);
     const killed = spawnSettled(['serve'], {
       ...serveEnvironment(storePath),
       ...shop.environment,
-      NODE_OPTIONS: `--import ${KILL_POINT}`,
-      KILL_POINT: `${when}:${occurrence}:${sql}`,
+      ...dyingAt(`${when}:${occurrence}:${sql}`),
     });
     // What is owed from the life before may kill it before it serves.
     const serving = await whenServing(killed).catch(() => null);
@@ -107,8 +98,7 @@ async function reserve(storePath: string, count: number): Promise<Reserved[]> {
   await eachAtOnce(count, AT_ONCE, async (n) => {
     reserved.push(await serving.reserve(`order-${n}`));
   });
-  serving.child.kill('SIGKILL');
-  await serving.finished;
+  await serving.end('SIGKILL');
   return reserved;
 }
 
@@ -117,7 +107,7 @@ async function pay(serving: Serving, unpaid: Reserved[], count: number, agent: A
   const some = unpaid.splice(0, count);
   await eachAtOnce(some.length, AT_ONCE, async (n) => {
     const link = some[n] as Reserved;
-    const answer = await deliver(serving, link, completedEvent(link), agent).catch(() => null);
+    const answer = await deliver(serving, link, eventOf(link), agent).catch(() => null);
     if (answer?.status !== 200) unpaid.push(link);
   });
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findBroken, type History, type SeenNotice, type SentEvent } from '../../prove/failover/history.ts';
+import { findBroken, type History, type SentEvent } from '../../prove/failover/history.ts';
+import type { SeenNotice } from '../../prove/harness/shop.ts';
 
 /** What was seen of an order that was paid, and of one that was refunded as well. */
 function seen(): { events: SentEvent[]; told: SeenNotice[]; feed: SeenNotice[] } {

@@ -17,6 +17,6 @@ describe('a power failure', () => {
     expect({ status, output: stdout + stderr }).toMatchObject({ status: 0 });
     expect(stdout).toMatch(`as settled has it: ${STATES} states`);
     expect(stdout).toMatch(/0 lost something acknowledged, 0 had half a transaction, 0 were damaged, 0 did not start/);
-    expect(stdout).toMatch(/acknowledged events lost at once\nproved/);
+    expect(stdout).toMatch(/acknowledged events lost at once\nproved in/);
   });
 });

@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { type Finished, spawnSettled } from '../support/process.ts';
+import { spawnSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 
 const OPERATOR_TOKEN = 'canary-operator-token-1f0c';

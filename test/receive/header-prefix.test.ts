@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { act, startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';

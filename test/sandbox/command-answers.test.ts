@@ -1,8 +1,9 @@
 import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { Finished } from '../../prove/harness/program.ts';
 import { testFolder } from '../support/app.ts';
-import { type Finished, runSandbox, spawnSandbox } from '../support/process.ts';
+import { runSandbox, spawnSandbox } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
@@ -191,8 +192,7 @@ describe('command: the data file', () => {
     const modeAfterStart = async () => {
       const running = spawnSandbox(['--listen', '127.0.0.1:0', '--json', '--data', data]);
       await running.line(/"url"/);
-      running.child.kill('SIGTERM');
-      await running.finished;
+      await running.end('SIGTERM');
       return statSync(data).mode & 0o777;
     };
     expect(await modeAfterStart()).toBe(0o600);
@@ -205,8 +205,7 @@ describe('command: the data file', () => {
     const serve = (seed: string) => ['--listen', '127.0.0.1:0', '--json', '--data', data, '--seed', seed];
     const first = spawnSandbox(serve('a'));
     await first.line(/"url"/);
-    first.child.kill('SIGTERM');
-    await first.finished;
+    await first.end('SIGTERM');
     const { code, stderr } = await run(...serve('b'));
     expect([code, JSON.parse(stderr).error.code, stderr]).toEqual([
       73,

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
+import type { Finished, RunningProcess } from '../../prove/harness/program.ts';
 import { FAULTS } from '../../sandbox/fault_plans.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { testFolder } from '../support/app.ts';
-import { type Finished, type RunningProcess, runSandbox, spawnSandbox } from '../support/process.ts';
+import { runSandbox, spawnSandbox } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
@@ -86,8 +87,7 @@ describe('command: serving', () => {
     const { id } = await createLink(first, 'order-1');
     await say(first, 'pay', 'order-1');
     await say(first, 'clock', '100h');
-    first.child.kill('SIGKILL');
-    await first.finished;
+    await first.end('SIGKILL');
     const second = await start(['--data', data]);
     expect([second.apiKey, second.seed]).toEqual([first.apiKey, first.seed]);
     expect((await say(second, 'links', 'order-1')).link).toMatchObject({ id, paymentStatus: 'COMPLETED' });

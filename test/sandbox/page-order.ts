@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, onTestFinished } from 'vitest';
+import { listen } from '../support/network.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
 
 /** One sandbox for all tests of a file, each with links of its own. One that turns the clock has its own sandbox. */
@@ -54,12 +54,9 @@ export async function startSite(
       answer(request, response, body);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  const { url, close } = await listen(server);
+  onTestFinished(close);
+  return { url, requests };
 }
 
 /** A page that says no more than this. */

@@ -1,6 +1,6 @@
-import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { listen } from '../support/network.ts';
 import { runSandbox } from '../support/process.ts';
 import { act, createLink, plan, startPair, startTestSandbox } from '../support/sandbox.ts';
 import { BARE, create } from './client.ts';
@@ -159,7 +159,7 @@ async function startRawReceiver(): Promise<{ url: string; bytes: () => string }>
       if (text.endsWith('\r\n0\r\n\r\n')) socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
     });
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, bytes: () => text };
+  const { url, close } = await listen(server);
+  onTestFinished(() => void close());
+  return { url: `${url}/hook`, bytes: () => text };
 }

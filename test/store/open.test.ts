@@ -7,7 +7,7 @@ import { postgresAddress, type StoreAddress, sqliteAddress } from '../../src/sto
 import { type OpenOptions, openStore } from '../../src/store/open.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { testFolder } from '../support/app.ts';
-import { freePort } from '../support/http.ts';
+import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
 import { shutDatabase } from '../support/test_database.ts';
 import { newDatabase } from './postgres/opening.ts';

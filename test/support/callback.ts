@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
+import { listen } from './network.ts';
 
 export const SHOP_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -68,12 +68,9 @@ export async function startCallback({
     response.writeHead(status, given.headers).end(given.body);
   });
   server.on('connection', () => sums.connections++);
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  atEnd(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/settled`;
+  const { url: address, close } = await listen(server);
+  atEnd(close);
+  const url = `${address}/settled`;
 
   return {
     url,

@@ -125,7 +125,7 @@ function ask(server: PostgresServer, sql: string): Promise<pg.QueryResult> {
 }
 
 /** Asks on a connection that is opened for it. */
-export async function askOnce(address: pg.ClientConfig, sql: string): Promise<pg.QueryResult> {
+export async function askOnce(address: string | pg.ClientConfig, sql: string): Promise<pg.QueryResult> {
   const client = new pg.Client(address);
   client.on('error', () => {});
   try {

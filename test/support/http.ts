@@ -1,6 +1,5 @@
-import { randomInt } from 'node:crypto';
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** Keeps connections, like a client of many requests. */
@@ -127,23 +126,4 @@ function readAnswer(received: string): { answer: RawAnswer; rest: string } | nul
   if (after.length < length) return null;
   const status = Number(statusLine.split(' ')[1]);
   return { answer: { status, headers, body: after.slice(0, length) }, rest: after.slice(length) };
-}
-
-/** Systems give the ports above these to outgoing connections and to listeners on port 0, at any moment. */
-const RANGE = { from: 20_000, to: 32_000 } as const;
-
-/** A free port that the system gives only to programs that ask for it by number. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(RANGE.from, RANGE.to);
-    if (await isFree(port)) return port;
-  }
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
-  });
 }

@@ -1,5 +1,7 @@
+import Database from 'better-sqlite3';
 import { readSearch } from '../../src/domain/search.ts';
 import type { Store } from '../../src/store/contract.ts';
+import { connection, finish, SqliteTransaction } from '../../src/store/sqlite/transaction.ts';
 import type { Transaction, Work } from '../../src/store/transaction.ts';
 import type { RowPage } from '../../src/store/verbs/list_pages.ts';
 import { type EventFilter, listVerbs, type RejectionFilter } from '../../src/store/verbs/lists.ts';
@@ -177,6 +179,26 @@ export const LISTED_TABLES = [
   'hold',
 ];
 
-/** What SQLite's plans of lists read from end to end: lists of values, tables that a statement makes, and indexes of what is unusual. */
-export const SQLITE_SCANS_ALLOWED =
+/** What plans of lists read from end to end: lists of values, tables that a statement makes, and indexes of what is unusual. */
+const SQLITE_SCANS_ALLOWED =
   /^SCAN (newest|known|halving|found|json_each|instance|\(subquery-\d+\)|\d+ CONSTANT ROWS?|CONSTANT)\b|INDEX (orders_flagged|hold_by_age|inbox_due|inbox_leased|inbox_dead|outbox_dead)$/;
+
+/** What else the lists of a store of SQLite read from end to end, by its plans: each list, and the page after its first. */
+export function scansOfLists(path: string): string[] {
+  const statements = new Set<string>();
+  const db = new Database(path, { verbose: (sql) => void statements.add(String(sql)) });
+  const of = connection(db, { replica: '', newId: () => '' });
+  const planOf = (sql: string) => db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[];
+  const scans = LISTS.flatMap(({ name, list }) => {
+    statements.clear();
+    const { next } = finish(list(new SqliteTransaction(of), { limit: 50, isCounted: true }));
+    if (next !== null) finish(list(new SqliteTransaction(of), { limit: 50, after: next }));
+    const read = [...statements].filter((sql) => /^\s*(SELECT|WITH)/.test(sql));
+    return read
+      .flatMap(planOf)
+      .filter(({ detail }) => detail.startsWith('SCAN') && !SQLITE_SCANS_ALLOWED.test(detail))
+      .map(({ detail }) => `${name}: ${detail}`);
+  });
+  db.close();
+  return scans;
+}

@@ -1,30 +1,20 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import { type Finished, type RunningProcess, startProgram } from '../../prove/harness/program.ts';
+import { COMPILE_CACHE, MAIN } from '../../prove/harness/settled.ts';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/commands.ts';
 import type { Surroundings } from '../../src/terminal/run.ts';
 
-/** `settled` and its sandbox, each bundled (one_file_programs.ts), and the compile cache of both. */
-const PROGRAMS = process.env.SETTLED_TEST_PROGRAMS ?? '';
-export const MAIN = join(PROGRAMS, 'settled.mjs');
+/** Where `settled` and its sandbox are, each bundled (one_file_programs.ts). */
+const PROGRAMS = dirname(MAIN);
 const SANDBOX = join(PROGRAMS, 'sandbox.mjs');
-export const COMPILE_CACHE = join(PROGRAMS, 'compile');
 
 /** The launcher's own. Either cache halves the processor time of a start. */
 const LAUNCHERS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
-
-export type Finished = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
-
-export type RunningProcess = {
-  child: ChildProcess;
-  stdout(): string;
-  finished: Promise<Finished>;
-  /** Resolves with the first line of standard output that matches. */
-  line(pattern: RegExp): Promise<string>;
-};
 
 /** Environment that makes a process take its standard output for a terminal. */
 export function onTerminal({ colours }: { colours: boolean }): Record<string, string> {
@@ -72,49 +62,11 @@ export function spawnProgram(
   environment: Record<string, string>,
   { cwd, atEnd = onTestFinished }: Pick<SpawnOptions, 'cwd' | 'atEnd'> = {},
 ): RunningProcess {
-  const [program, ...args] = command as [string, ...string[]];
-  const child = spawn(program, args, {
-    ...(cwd === undefined ? {} : { cwd }),
-    env: { PATH: process.env.PATH ?? '', ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stdout = '';
-  let stderr = '';
-  const watchers = new Set<() => void>();
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    stdout += chunk;
-    for (const watcher of watchers) watcher();
-  });
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr += chunk;
-  });
-  const finished = new Promise<Finished>((resolve) => {
-    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
-  });
+  const running = startProgram(command, environment, cwd);
   atEnd(() => {
-    child.kill('SIGKILL');
+    running.child.kill('SIGKILL');
   });
-  return {
-    child,
-    stdout: () => stdout,
-    finished,
-    line: (pattern) =>
-      new Promise((resolve, reject) => {
-        const watcher = () => {
-          // The last line is not complete yet.
-          const found = stdout
-            .split('\n')
-            .slice(0, -1)
-            .find((line) => pattern.test(line));
-          if (found === undefined) return;
-          watchers.delete(watcher);
-          resolve(found);
-        };
-        watchers.add(watcher);
-        watcher();
-        void finished.then((end) => reject(new Error(`ended before ${pattern}: ${JSON.stringify(end)}`)));
-      }),
-  };
+  return running;
 }
 
 /** Runs a command to its end: `serve` as a process, every other command in this one. */

@@ -1,9 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen, type Passed, passOn } from './network.ts';
 import { startReceiver } from './receiver.ts';
-
-export type Passed = { status: number; headers: Record<string, string>; text: string };
 
 type Asked = { method: string; path: string };
 
@@ -32,25 +30,16 @@ export async function startServiceProxy(serviceUrl: () => string): Promise<Servi
     // The service's answers have a date of their own, by its clock.
     response.sendDate = false;
     const body = Buffer.concat(await request.toArray());
-    const { method = 'GET', url: path = '/', headers } = request;
-    const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
-    const pass = async (): Promise<Passed> => {
-      const sent = { method, headers: kept as Record<string, string> };
-      const answer = await fetch(serviceUrl() + path, body.length === 0 ? sent : { ...sent, body });
-      const { connection: _, 'content-length': __, ...given } = Object.fromEntries(answer.headers);
-      return { status: answer.status, headers: given, text: await answer.text() };
-    };
+    const { method = 'GET', url: path = '/' } = request;
+    const pass = () => passOn(serviceUrl() + path, request, body);
     const answer = (await handler({ method, path }, pass, response, body.toString())) ?? (await pass());
     if (answer === 'answered') return;
     response.writeHead(answer.status, answer.headers).end(answer.text);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const { url, close } = await listen(server);
+  onTestFinished(close);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     answerWith: (given) => {
       handler = given;
     },
@@ -78,12 +67,9 @@ export async function startHookProxy(onPassed: () => void = () => {}): Promise<H
   let origin = '';
   const open = () =>
     receiver.answerWith(({ path, headers, body }, response) => {
-      const { host: _, connection: __, 'content-length': ___, ...kept } = headers;
-      const sent = fetch(`${origin}${path}`, { method: 'POST', headers: kept as Record<string, string>, body });
-      void sent.then(async (answer) => {
-        const text = await answer.text();
+      void passOn(`${origin}${path}`, { method: 'POST', headers }, body).then(({ status, text }) => {
         onPassed();
-        response.writeHead(answer.status).end(text);
+        response.writeHead(status).end(text);
       });
       return undefined;
     });

@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen } from './network.ts';
 
 export type Received = {
   method: string;
@@ -28,7 +28,6 @@ export type Receiver = {
 /** A receiver of webhooks. `first`: how it answers until `answerWith` changes that. */
 export async function startReceiver(first: Answering | number = 204): Promise<Receiver> {
   const received: Received[] = [];
-  const sockets = new Set<Socket>();
   let answering = answeringOf(first);
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -40,20 +39,10 @@ export async function startReceiver(first: Answering | number = 204): Promise<Re
     const status = answering(delivery, response);
     if (status !== undefined) response.writeHead(status).end();
   });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      for (const socket of sockets) socket.destroy();
-    });
+  const { port, url, close } = await listen(server);
   onTestFinished(close);
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/hook`,
+    url: `${url}/hook`,
     port,
     received,
     kinds: () => received.map(({ event }) => event.type),

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import type { Log } from '../../src/observe/log.ts';
 import { startTestApp, type TestApp } from './app.ts';
-import { freePort } from './http.ts';
+import { freePort } from './network.ts';
 import { type ServiceProxy, startServiceProxy } from './proxies.ts';
 import { act, createLink, plan, startTestSandbox, type TestSandbox } from './sandbox.ts';
 import { eventuallyAfter } from './timing.ts';

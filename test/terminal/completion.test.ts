@@ -2,11 +2,12 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { COMPILE_CACHE, MAIN } from '../../prove/harness/settled.ts';
 import { COMMANDS, SETTLED } from '../../src/cli/commands.ts';
 import { completions } from '../../src/terminal/completion.ts';
 import { furtherOptions } from '../../src/terminal/program.ts';
 import { testFolder } from '../support/app.ts';
-import { COMPILE_CACHE, MAIN, runSettled } from '../support/process.ts';
+import { runSettled } from '../support/process.ts';
 
 const offered = (...typed: string[]) => completions(SETTLED, typed).map((line) => line.split('\t', 1)[0]);
 
