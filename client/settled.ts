@@ -422,18 +422,15 @@ export type Operations = {
         reference: string;
         /** What the customer reads. */
         title: string;
-        /** A decimal, taken as it is written. */
+        /** A decimal, taken as it is written: more than 25, with the currency's decimals and at most 15 digits. */
         amount: string | number;
-        /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. */
+        /** ISO 4217, or one of `SETTLED_CURRENCY`; by default its first. */
         currency?: string;
         /** More for the customer to read. */
         description?: string;
         /** Within a year, else 422. */
         expiresAt?: string;
-        /**
-         * Handed to the service as it is: at most 8192 bytes and 8 levels, its numbers such as JavaScript can
-         * hold.
-         */
+        /** Handed on as it is: at most 8192 bytes, 8 levels, and exact numbers. */
         metadata?: Record<string, unknown>;
         /** Where the customer is sent after paying: http or https, without spaces, a user name or a password. */
         callbackUrl?: string;
@@ -514,9 +511,9 @@ export type Operations = {
       body: {
         /** The order's name, and the `externalReference` of its link. */
         reference: string;
-        /** A decimal, taken as it is written. */
+        /** A decimal, taken as it is written: more than 25, with the currency's decimals and at most 15 digits. */
         amount: string | number;
-        /** ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. */
+        /** ISO 4217, or one of `SETTLED_CURRENCY`; by default its first. */
         currency?: string;
         /** Who buys: people find the order by it. */
         customer?: {
@@ -602,7 +599,7 @@ export type Operations = {
     };
     answer: {
       order: Order;
-      /** A few sentences: whether the order is paid, and why or why not. */
+      /** Whether the order is paid, and why or why not. */
       answer: string;
       /** In order of time: of each kind, at most the newest 500. */
       entries: Array<TimelineEntry>;

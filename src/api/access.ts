@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { digest, randomSecret } from '../access/identify.ts';
 import { PERSON_ROLES, SIGN_IN_LINK_MS } from '../domain/access.ts';
 import { iso, ROLES } from '../explain/glossary.ts';
-import type { SessionSummary, TokenSummary } from '../store/verbs/access.ts';
+import type { TokenSummary } from '../store/verbs/access.ts';
 import type { Author } from '../store/verbs/audit.ts';
 import * as field from './fields.ts';
 import { noSuch, problem } from './problem.ts';
@@ -106,7 +106,7 @@ export const listSessions = operation({
   answers: ok('Sessions that have not ended, the newest first.', { sessions: z.array(session) }),
   answer: async ({ store, clock, access: { bootstrapSha256 } }) => {
     const sessions = await store.listSessions({ bootstrapSha256, nowMs: clock.nowMs() });
-    return { sessions: sessions.map(sessionDocument) };
+    return { sessions: sessions.map(field.rowDocument) };
   },
 });
 
@@ -119,13 +119,9 @@ export const endSession = operation({
     const ended = key === null ? null : await store.endSession({ key, by: person(by), atMs: clock.nowMs() });
     if (ended === null) throw noSuch('session', id);
     log.info({ session: id, by: by?.name }, 'a session was ended');
-    return { session: sessionDocument(ended) };
+    return { session: field.rowDocument(ended) };
   },
 });
-
-function sessionDocument({ key, ...row }: SessionSummary): object {
-  return { id: String(key), ...field.withTimes(row) };
-}
 
 export const addSignInLink = operation({
   summary: 'Create a link that signs a browser in once',

@@ -180,9 +180,7 @@ export type RotationDocument = z.infer<typeof rotation>;
 
 export const rotateKey = operation({
   summary: 'Change the secrets key, while settled keeps running',
-  description:
-    'If the key is a file next to the database, settled makes a new one and keeps the previous one in its own file. The ' +
-    'answer comes when the new key encrypts every secret; requests that come meanwhile get the same answer.',
+  description: 'It answers when the new key encrypts every secret. The previous one is kept in a file of its own.',
   answers: ok('The key `keyId` encrypts all secrets.', { rotation }),
   problems: { 409: ['key_not_ours_to_change'] },
   answer: async (options, { by }) => {

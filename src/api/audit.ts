@@ -64,9 +64,7 @@ const FAULTS: Readonly<Record<ChainFault['what'], (number: number) => string>> =
 
 export const verifyAudit = operation({
   summary: 'Verify the audit chain',
-  description:
-    'Computes the MAC of every row anew. Rows that were removed from the end leave a chain that is whole: give the last ' +
-    'head that the log has (`head of the audit chain`) to find those as well.',
+  description: 'Computes the MAC of every row anew. With `head`, it also finds rows that were removed from the end.',
   query: z.strictObject({ head: head.optional() }),
   answers: ok('What was found.', {
     rows: field.count.describe('That were verified.'),

@@ -4,15 +4,7 @@ import { iso } from '../explain/glossary.ts';
 import type { BulkRun } from '../store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
-import {
-  countDocument,
-  eventFilters,
-  noticeFilters,
-  orderFilters,
-  readFilter,
-  readOrderFilter,
-  readRows,
-} from './lists.ts';
+import * as lists from './lists.ts';
 import { apiNotConfigured } from './orders.ts';
 import { fieldProblem, found, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation, read } from './route.ts';
@@ -67,7 +59,7 @@ const run = field.component('BulkRun', 'Work on all rows that matched a filter w
 
 export type BulkRunDocument = z.infer<typeof run>;
 
-const preview = z.strictObject({ count: countDocument });
+const preview = z.strictObject({ count: lists.countDocument });
 
 export const startBulk = operation({
   summary: 'Start bulk work: an action on all rows of a filter, in the background',
@@ -122,12 +114,12 @@ function readSelection({ currency }: ApiOptions, action: BulkAction, filter: obj
   const given = <F extends z.ZodRawShape>(fields: F) => read(z.strictObject(fields), filter, 'filter');
   switch (action) {
     case 'replay_events':
-      return { action, filter: readFilter(given(eventFilters)) };
+      return { action, filter: lists.readFilter(given(lists.eventFilters)) };
     case 'resend_notices':
-      return { action, filter: readFilter(given(noticeFilters)) };
+      return { action, filter: lists.readFilter(given(lists.noticeFilters)) };
     case 'check_orders':
     case 'accept_orders':
-      return { action, filter: readOrderFilter(given(orderFilters), currency) };
+      return { action, filter: lists.readOrderFilter(given(lists.orderFilters), currency) };
     default: {
       const { kind, since, until } = given(matterFilters);
       return { action, filter: { kind, sinceMs: field.givenMs(since), untilMs: field.givenMs(until) } };
@@ -140,7 +132,7 @@ export const listBulk = operation({
   query: z.strictObject({ ...field.page }),
   answers: ok('A page of it.', { runs: z.array(run), nextCursor: field.nextCursor }),
   answer: async ({ store, clock }, { query }) => {
-    const { rows, ...more } = await readRows(
+    const { rows, ...more } = await lists.readRows(
       query,
       (at) => store.listBulk(at),
       ({ key }) => key,

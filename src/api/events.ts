@@ -11,10 +11,7 @@ import { type ApiOptions, answer, ok, operation } from './route.ts';
 const summary = {
   id: field.rowId,
   eventId: field.anyText("The service's, or `sha256:` and the body's digest if it named none.", 'evt_8001'),
-  type: field.textOrNull(
-    'The name that the service gives it. For a reading: why settled asked.',
-    'payment_link.payment_status_changed',
-  ),
+  type: field.textOrNull('By the service; of a reading, why settled asked.', 'payment_link.payment_status_changed'),
   reference: field.reference,
   linkId: z.nullable(z.string()).meta({ examples: ['pl_8001'] }),
   status: field.rowStatus,
@@ -120,8 +117,8 @@ function readEventKey(id: string): number {
   return found(field.readKey(id), 'event', id);
 }
 
-export function eventDocument({ key, ...event }: EventSummary): object {
-  return { id: String(key), ...field.withTimes(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
+export function eventDocument(event: EventSummary): object {
+  return { ...field.rowDocument(event), ...(event.status === 'pending' ? {} : { dueAt: null }) };
 }
 
 /** What makes a delivery of an order's link authentic, and a body may repeat: its token, and its signing secrets if they can be opened. */

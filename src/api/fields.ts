@@ -36,10 +36,15 @@ export function isoOrNull(ms: number | null): string | null {
 
 /** A row as answers show it: its times behind its other fields and in ISO 8601, `dueAtMs` as `dueAt`. */
 export function withTimes(row: object): object {
-  const isTime = ([name]: [string, unknown]) => name.endsWith('AtMs');
+  const isTime = ([name]: [string, unknown]) => /(^a|A)tMs$/.test(name);
   const written = ([name, ms]: [string, unknown]) => [name.slice(0, -'Ms'.length), isoOrNull(ms as number | null)];
   const fields = Object.entries(row);
   return Object.fromEntries([...fields.filter((one) => !isTime(one)), ...fields.filter(isTime).map(written)]);
+}
+
+/** A row as answers show it: its key as `id`, and its times. */
+export function rowDocument<Row extends { key: number }>({ key, ...row }: Row): object {
+  return { id: String(key), ...withTimes(row) };
 }
 
 export const reference = anyText("The order's name, and the `externalReference` of its link.", 'order-8001');
@@ -152,16 +157,10 @@ export const money = {
     )
     .meta({
       anyOf: [{ type: 'string', maxLength: 64 }, { type: 'number' }],
-      description:
-        `A decimal, taken as it is written. It must be ${ENOUGH}, in every currency: the service makes no smaller link. It may ` +
-        'have no more decimals than the currency, and at most 15 digits with them. Else 422.',
+      description: `A decimal, taken as it is written: ${ENOUGH}, with the currency's decimals and at most 15 digits. Else 422.`,
       examples: ['100.00'],
     }),
-  currency: described(
-    z.string().optional(),
-    'ISO 4217, in capitals, or one that `SETTLED_CURRENCY` names; else 422. Without it: the first of `SETTLED_CURRENCY`.',
-    'BRL',
-  ),
+  currency: described(z.string().optional(), 'ISO 4217, or one of `SETTLED_CURRENCY`; by default its first.', 'BRL'),
 };
 
 /** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
@@ -206,9 +205,7 @@ export const metadata = z
   .meta({
     type: 'object',
     additionalProperties: true,
-    description:
-      `Handed to the service as it is: at most ${METADATA.bytesMax} bytes and ${METADATA.depthMax} levels, its numbers such ` +
-      'as JavaScript can hold.',
+    description: `Handed on as it is: at most ${METADATA.bytesMax} bytes, ${METADATA.depthMax} levels, and exact numbers.`,
     examples: [{ cart: 'c-17' }],
   });
 

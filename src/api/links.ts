@@ -38,10 +38,7 @@ const registration = z.strictObject({
 
 const registeredLink = z.strictObject({
   ...link,
-  webhookUrl: field.anyText(
-    'Give it to the service as `webhookUrl`.',
-    'https://hooks.example.com/hooks/Zm9vYmFyYmF6cXV4',
-  ),
+  webhookUrl: field.anyText('Give it to the service as `webhookUrl`.', 'https://hooks.example.com/hooks/Zm9vYmFyYmF6'),
   webhookSecret: field.described(
     z.string().optional(),
     'Give it to the service as `webhookSecret`. Only the answer that made both shows it.',

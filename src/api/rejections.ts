@@ -55,10 +55,9 @@ export const listRejections = operation({
   },
 });
 
-function rejectionDocument({ key, diagnosis: text, ...rejection }: RejectionSummary): object {
-  const found = readDiagnosis(text);
-  const shown = found === null ? null : diagnosisDocument(found);
-  return { id: String(key), ...field.withTimes({ ...rejection, diagnosis: shown }) };
+function rejectionDocument(rejection: RejectionSummary): object {
+  const found = readDiagnosis(rejection.diagnosis);
+  return field.rowDocument({ ...rejection, diagnosis: found === null ? null : diagnosisDocument(found) });
 }
 
 function diagnosisDocument(found: Diagnosis): z.infer<typeof diagnosis> {

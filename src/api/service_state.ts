@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
-import { iso, words } from '../explain/glossary.ts';
-import type { ListedDrift, QueuedRequest } from '../store/verbs/service_lists.ts';
+import { words } from '../explain/glossary.ts';
+import type { QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
 import { readRows, referenceFilter } from './lists.ts';
 import { ok, operation } from './route.ts';
@@ -32,13 +32,9 @@ export const listDrift = operation({
   answers: ok('A page of differences.', { drift: z.array(drift), nextCursor: field.nextCursor }),
   answer: async ({ store }, { query: { reference = null, ...query } }) => {
     const { rows, nextCursor } = await readRows(query, (at) => store.listDrift({ ...at, reference }), keyOf);
-    return { drift: rows.map(driftDocument), nextCursor };
+    return { drift: rows.map(field.rowDocument), nextCursor };
   },
 });
-
-function driftDocument({ key, atMs, ...row }: ListedDrift): object {
-  return { id: String(key), ...row, at: iso(atMs) };
-}
 
 const hint = field.component('Hint', 'An authentic delivery whose timestamp was too old, or from the future.', {
   id: field.rowId,
@@ -62,7 +58,7 @@ export const listHints = operation({
   }),
   answer: async ({ store }, { query: { reference = null, ...query } }) => {
     const { rows, nextCursor } = await readRows(query, (at) => store.listHints({ ...at, reference }), keyOf);
-    return { hints: rows.map(({ key, ...row }) => ({ id: String(key), ...field.withTimes(row) })), nextCursor };
+    return { hints: rows.map(field.rowDocument), nextCursor };
   },
 });
 

@@ -34,10 +34,7 @@ export const showTimeline = operation({
   description: 'The answer first, then everything that is known, then what follows. `settled why ORDER` prints it.',
   answers: ok('The order and its story.', {
     order,
-    answer: field.anyText(
-      'A few sentences: whether the order is paid, and why or why not.',
-      'Order order-8001 (100.00 BRL) is paid. The service reported 100.00 BRL in an authentic webhook.',
-    ),
+    answer: field.anyText('Whether the order is paid, and why or why not.', 'Order order-8001 (100.00 BRL) is paid.'),
     entries: z.array(timelineEntry).describe('In order of time: of each kind, at most the newest 500.'),
     next: z.array(z.string()).describe('What settled does from here on, and what a person should do.'),
     service: z

@@ -172,7 +172,9 @@ function paymentColumns(view: View): Column<Payment>[] {
     number('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
     number('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)),
     number('Total with interest', ({ totalBRL, amount, currency }) =>
-      totalBRL === amount && currency === 'BRL' ? null : totalOf(view, totalBRL),
+      totalBRL === null || (totalBRL === amount && currency === 'BRL')
+        ? null
+        : moneyOf(view, { amount: totalBRL, currency: 'BRL' }),
     ),
     column('Method', ({ method, installments }) => methodOf(method, installments)),
     column('Customer', ({ customer }) => customerCell(customer)),
@@ -185,10 +187,6 @@ function paymentColumns(view: View): Column<Payment>[] {
 function customerCell(customer: OrderDocument['customer']): Html | null {
   if (customer === null) return null;
   return html`<bdi>${customer.name ?? ''}</bdi>${customer.email === null ? null : html`<br><span class="soft">${customer.email}</span>`}`;
-}
-
-function totalOf(view: View, amount: string | null): HtmlValue {
-  return moneyOf(view, amount === null ? null : { amount, currency: 'BRL' });
 }
 
 function moneyOf(view: View, said: Payment['customerPaid']): HtmlValue {
