@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { runProof } from './proof.ts';
 
-const PROOF = fileURLToPath(new URL('../../prove/client.ts', import.meta.url));
 const KILLS = 4;
 
 /** What `npm run prove:client` does with 100 kills for each way to learn of the orders. */
 describe('a shop that keeps its cursor beside its orders', () => {
   it('forgets nothing and packs nothing twice while it is killed', async () => {
-    const { code, output } = await run([PROOF, '--kills', String(KILLS), '--way', 'feed']);
+    const { code, output } = await runProof('client', '--kills', String(KILLS), '--way', 'feed');
     expect(code, output).toBe(0);
     const count = (what: string) => Number(new RegExp(`^ +${what} +(\\d+)$`, 'm').exec(output)?.[1]);
     expect(count('kills of the shop')).toBe(KILLS);
@@ -21,11 +19,3 @@ describe('a shop that keeps its cursor beside its orders', () => {
     expect(output).toMatch(/\nproved in \d+ s\n$/);
   });
 });
-
-function run(args: readonly string[]): Promise<{ code: number; output: string }> {
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, (_error, stdout, stderr) => {
-      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
-    });
-  });
-}

@@ -1,15 +1,13 @@
-import { execFile } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { runProof } from './proof.ts';
 
-const PROOF = fileURLToPath(new URL('../../prove/replicas.ts', import.meta.url));
 const SMALL = { links: 40, openings: 4, seconds: 1, 'kill-every': 250, 'postgres-kills': 1 };
 
 /** What `npm run prove:replicas` does with 20 000 links. */
 describe('replicas that share a database', () => {
   it('lose nothing, pay once, and send each notice under one id, while they and PostgreSQL are killed', async () => {
     const options = Object.entries(SMALL).flatMap(([name, value]) => [`--${name}`, String(value)]);
-    const { code, output } = await run([PROOF, ...options, '--lapse']);
+    const { code, output } = await runProof('replicas', ...options, '--lapse');
     expect(code, output).toBe(0);
     expect(output).toMatch(/PostgreSQL killed +1\n/);
     // Otherwise the kills missed the load, and the rest says nothing.
@@ -17,11 +15,3 @@ describe('replicas that share a database', () => {
     expect(output).toMatch(/\nproved in \d+ s\n$/);
   });
 });
-
-function run(args: readonly string[]): Promise<{ code: number; output: string }> {
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, args, (_error, stdout, stderr) => {
-      resolve({ code: child.exitCode ?? -1, output: stdout + stderr });
-    });
-  });
-}

@@ -1,15 +1,24 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Received } from '../support/receiver.ts';
-import { act, createLink, firstDelivery, HOUR_MS, MINUTE_MS, plan, startPair, turn } from '../support/sandbox.ts';
+import {
+  act,
+  createDelivered,
+  createLink,
+  firstDelivery,
+  HOUR_MS,
+  MINUTE_MS,
+  plan,
+  startPair,
+  turn,
+} from '../support/sandbox.ts';
 import { CREATED, isGenuine, PAYMENT_STATUS, SECRET } from './genuine.ts';
 
 /** A link with one fault plan, whose creation event was delivered. */
 async function planned(fault: object, switches: readonly string[] = []) {
   const { sandbox, receiver } = await startPair({ switches });
   await plan(sandbox, fault);
-  const link = await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
-  await sandbox.idle();
+  const link = await createDelivered({ sandbox, receiver }, { webhookSecret: SECRET });
   return { sandbox, receiver, link };
 }
 

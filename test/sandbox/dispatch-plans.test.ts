@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   act,
+  createDelivered,
   createLink,
   deliveriesOf,
   firstDelivery,
@@ -62,8 +63,7 @@ describe('sandbox: fault plans', () => {
       return 204;
     });
     for (let n = 0; n < 3; n++) {
-      await createLink(sandbox, { webhookUrl: receiver.url });
-      await sandbox.idle();
+      await createDelivered({ sandbox, receiver });
     }
     expect(skewHours).toEqual([1, 2, 0]);
     const { body } = await sandbox.control('/faults');
@@ -85,8 +85,7 @@ describe('sandbox: fault plans', () => {
     await plan(sandbox, { fault: 'truncate', count: 2, with: { bytes: 1_000_000 } });
     await plan(sandbox, { fault: 're-encode', count: 1 });
     await plan(sandbox, { fault: 'tamper', count: 2, with: { what: 'byte' } });
-    for (let n = 0; n < 2; n++) await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    for (let n = 0; n < 2; n++) await createDelivered({ sandbox, receiver });
     expect(receiver.received.map(({ body }) => body.length).sort()).toEqual([0, 1]);
   });
 
@@ -117,8 +116,7 @@ describe('sandbox: fault plans', () => {
   it('release what is held back once all plans are cleared', async () => {
     const { sandbox, receiver } = await startPair();
     await plan(sandbox, { fault: 'reorder', with: { by: 100 } });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'waiting', dueAt: null });
     await sandbox.control('/faults', { method: 'DELETE' });
     await sandbox.idle();

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { startReceiver } from '../support/receiver.ts';
 import {
   act,
+  createDelivered,
   createLink,
   deliveriesOf,
   firstDelivery,
@@ -74,8 +75,7 @@ describe('sandbox: retries', () => {
       answer();
       return undefined;
     });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const { dueAt, log } = await firstDelivery(sandbox, link);
     expect(Date.parse(dueAt) - Date.parse(log[0].at)).toBeGreaterThanOrEqual(MINUTE_MS + 10_000);
   });
@@ -223,8 +223,7 @@ describe('sandbox: the order of deliveries', () => {
 describe('sandbox: resending', () => {
   it('sends the same event with its own timestamp, and retries it like any other', async () => {
     const { sandbox, receiver } = await startPair();
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const { id } = await firstDelivery(sandbox, link);
     await turn(sandbox, HOUR_MS);
     receiver.answerWith(503);

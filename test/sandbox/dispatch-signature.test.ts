@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { sign } from '../../sandbox/dispatch/signing.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
 import type { Received } from '../support/receiver.ts';
-import { createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/sandbox.ts';
+import { createDelivered, createLink, firstDelivery, HOUR_MS, MINUTE_MS, startPair, turn } from '../support/sandbox.ts';
 
 const SECRET = 'a-secret-of-the-merchant: áé🔑';
 
@@ -37,8 +37,7 @@ describe('sandbox: the signature', () => {
   it.each(SWITCHES.signature.values)('is HMAC-SHA256 over timestamp, full stop and body, as %s', async (encoding) => {
     const { sandbox, receiver } = await startPair({ switches: [`signature=${encoding}`] });
     const title = 'Cadeira “de balanço” 🪑';
-    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET, title });
-    await sandbox.idle();
+    await createDelivered({ sandbox, receiver }, { webhookSecret: SECRET, title });
     const [delivery] = receiver.received as [Received];
     expect(delivery.headers['x-service-signature']).toBe(
       ENCODINGS[encoding]?.(mac(delivery), String(delivery.headers['x-service-timestamp'])),
@@ -47,8 +46,7 @@ describe('sandbox: the signature', () => {
 
   it('comes in headers with the given prefix', async () => {
     const { sandbox, receiver } = await startPair({ headerPrefix: 'X-Acme' });
-    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
-    await sandbox.idle();
+    await createDelivered({ sandbox, receiver }, { webhookSecret: SECRET });
     const [sent] = receiver.received as [Received];
     const { headers } = sent;
     const plain = { ...sent, headers: { 'x-service-timestamp': headers['x-acme-timestamp'] } };
@@ -58,8 +56,7 @@ describe('sandbox: the signature', () => {
 
   it("is keyed with the service's secret if the merchant gave none", async () => {
     const { sandbox, receiver } = await startPair();
-    const { webhookSecret } = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const { webhookSecret } = await createDelivered({ sandbox, receiver });
     const [delivery] = receiver.received as [Received];
     expect(delivery.headers['x-service-signature']).toBe(mac(delivery, webhookSecret).toString('hex'));
   });
@@ -113,8 +110,7 @@ describe('sandbox: the timestamp', () => {
   it('follows the turned clock', async () => {
     const { sandbox, receiver } = await startPair();
     await turn(sandbox, 24 * HOUR_MS);
-    await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    await createDelivered({ sandbox, receiver });
     const aheadMs = Number(receiver.received[0]?.headers['x-service-timestamp']) - Date.now();
     expect(Math.abs(aheadMs - 24 * HOUR_MS)).toBeLessThan(MINUTE_MS);
   });
@@ -122,8 +118,7 @@ describe('sandbox: the timestamp', () => {
   it('is real time if the switch says so, even after the clock was turned', async () => {
     const { sandbox, receiver } = await startPair({ switches: ['timestamps=true'] });
     await turn(sandbox, 24 * HOUR_MS);
-    await createLink(sandbox, { webhookUrl: receiver.url, webhookSecret: SECRET });
-    await sandbox.idle();
+    await createDelivered({ sandbox, receiver }, { webhookSecret: SECRET });
     const [delivery] = receiver.received as [Received];
     expect(Math.abs(Number(delivery.headers['x-service-timestamp']) - Date.now())).toBeLessThan(MINUTE_MS);
     expect(delivery.headers['x-service-signature']).toBe(mac(delivery).toString('hex'));

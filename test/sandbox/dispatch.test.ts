@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { act, createLink, deliveriesOf, firstDelivery, startPair, startTestSandbox, turn } from '../support/sandbox.ts';
+import {
+  act,
+  createDelivered,
+  createLink,
+  deliveriesOf,
+  firstDelivery,
+  startPair,
+  startTestSandbox,
+  turn,
+} from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 
 const CREATED = 'payment_link.created';
@@ -9,8 +18,7 @@ const PAYMENT_STATUS = 'payment_link.payment_status_changed';
 describe('sandbox: which events are sent', () => {
   it('reports the creation, the first payment, its completion and the used link', async () => {
     const { sandbox, receiver } = await startPair();
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(receiver.kinds()).toEqual([CREATED]);
     await act(sandbox, link, 'pay', { complete: false });
     await sandbox.idle();
@@ -128,16 +136,14 @@ describe('sandbox: one delivery', () => {
   it.each([200, 201, 204, 299])('is acknowledged by %i', async (status) => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith(status);
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1, dueAt: null });
   });
 
   it.each([304, 400, 401, 404, 410, 500, 503])('has failed if the answer is %i', async (status) => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith(status);
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const delivery = await firstDelivery(sandbox, link);
     expect(delivery).toMatchObject({ status: 'waiting', attempts: 1, log: [{ responseStatus: status }] });
     expect(Date.parse(delivery.dueAt)).toBeGreaterThan(sandbox.clock.nowMs());
@@ -146,8 +152,7 @@ describe('sandbox: one delivery', () => {
   it('has failed if the answer is a redirect, which it does not follow', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => void response.writeHead(307, { location: receiver.url }).end());
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(receiver.received).toHaveLength(1);
     const { status, log } = await firstDelivery(sandbox, link);
     expect([status, log[0].responseStatus, log[0].error]).toEqual([
@@ -160,11 +165,9 @@ describe('sandbox: one delivery', () => {
   it('says in words why there is no answer: nothing listens, or the connection breaks', async () => {
     const { sandbox, receiver } = await startPair();
     receiver.answerWith((_, response) => void response.destroy());
-    const broken = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const broken = await createDelivered({ sandbox, receiver });
     await receiver.close();
-    const refused = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const refused = await createDelivered({ sandbox, receiver });
     expect((await firstDelivery(sandbox, broken)).log[0]).toMatchObject({
       responseStatus: null,
       responseBody: null,
@@ -176,8 +179,7 @@ describe('sandbox: one delivery', () => {
   it("has failed if no answer comes within 20 seconds of the sandbox's time", async () => {
     const { sandbox, receiver } = await startPair({ timeScale: 20 });
     receiver.answerWith(() => undefined);
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const { status, log } = await firstDelivery(sandbox, link);
     expect([status, log[0].responseStatus, log[0].error]).toEqual(['waiting', null, 'no answer within 20 s']);
     expect(log[0].tookMs).toBeGreaterThan(19_900);
@@ -194,8 +196,7 @@ describe('sandbox: one delivery', () => {
       more();
       return undefined;
     });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const { status, log } = await firstDelivery(sandbox, link);
     expect(status).toBe('acknowledged');
     expect(log[0].responseBody).toBe('ab'.repeat(2_048));
@@ -208,8 +209,7 @@ describe('sandbox: one delivery', () => {
       response.write('half of it', () => response.destroy());
       return undefined;
     });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     const { status, log } = await firstDelivery(sandbox, link);
     expect([status, log.length, log[0].responseStatus, log[0].error]).toEqual(['acknowledged', 1, 200, null]);
   });
@@ -220,8 +220,7 @@ describe('sandbox: one delivery', () => {
       response.writeHead(200, { 'content-length': 100 }).write('half of it');
       return undefined;
     });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(await firstDelivery(sandbox, link)).toMatchObject({
       status: 'acknowledged',
       log: [{ responseStatus: 200, responseBody: 'half of it', error: null }],
@@ -238,8 +237,7 @@ describe('sandbox: one delivery', () => {
       void answer();
       return undefined;
     });
-    const link = await createLink(sandbox, { webhookUrl: receiver.url });
-    await sandbox.idle();
+    const link = await createDelivered({ sandbox, receiver });
     expect(await firstDelivery(sandbox, link)).toMatchObject({ status: 'acknowledged', attempts: 1 });
   });
 

@@ -120,47 +120,35 @@ const REJECTIONS: Readonly<Record<string, RejectionFilter>> = {
   'an order': { reference: 'order-77' },
 };
 
+type Lists = Pick<Store, 'listOrders' | 'listEvents' | 'listNotices' | 'listRejections'>;
 type Asked = { next: number | null };
 type Case = {
   name: string;
   /** The verb in a transaction, and as it is called from outside. */
   list: (tx: Transaction, page: RowPage) => Work<Asked>;
-  ask: (
-    store: Pick<Store, 'listOrders' | 'listEvents' | 'listNotices' | 'listRejections'>,
-    page: RowPage,
-  ) => Promise<Asked>;
+  ask: (store: Lists, page: RowPage) => Promise<Asked>;
 };
+
+/** One list with each of its filters. */
+function casesOf<Filter>(
+  noun: string,
+  filters: Readonly<Record<string, Filter>>,
+  list: (tx: Transaction, page: RowPage & Filter) => Work<Asked>,
+  ask: (store: Lists, page: RowPage & Filter) => Promise<Asked>,
+): Case[] {
+  return Object.entries(filters).map(([name, filter]) => ({
+    name: `${noun}: ${name}`,
+    list: (tx, page) => list(tx, { ...page, ...filter }),
+    ask: (store, page) => ask(store, { ...page, ...filter }),
+  }));
+}
 
 /** Every list with each of its filters. */
 export const LISTS: readonly Case[] = [
-  ...Object.entries(ORDERS).map(
-    ([name, filter]): Case => ({
-      name: `orders: ${name}`,
-      list: (tx, page) => listOrders(tx, { ...page, ...filter }),
-      ask: (store, page) => store.listOrders({ ...page, ...filter }),
-    }),
-  ),
-  ...Object.entries(EVENTS).map(
-    ([name, filter]): Case => ({
-      name: `events: ${name}`,
-      list: (tx, page) => listVerbs.listEvents(tx, { ...page, ...filter }),
-      ask: (store, page) => store.listEvents({ ...page, ...filter }),
-    }),
-  ),
-  ...Object.entries(NOTICES).map(
-    ([name, filter]): Case => ({
-      name: `notices: ${name}`,
-      list: (tx, page) => noticeQueries.listNotices(tx, { ...page, ...filter }),
-      ask: (store, page) => store.listNotices({ ...page, ...filter }),
-    }),
-  ),
-  ...Object.entries(REJECTIONS).map(
-    ([name, filter]): Case => ({
-      name: `rejections: ${name}`,
-      list: (tx, page) => listVerbs.listRejections(tx, { ...page, ...filter }),
-      ask: (store, page) => store.listRejections({ ...page, ...filter }),
-    }),
-  ),
+  ...casesOf('orders', ORDERS, listOrders, (store, page) => store.listOrders(page)),
+  ...casesOf('events', EVENTS, listVerbs.listEvents, (store, page) => store.listEvents(page)),
+  ...casesOf('notices', NOTICES, noticeQueries.listNotices, (store, page) => store.listNotices(page)),
+  ...casesOf('rejections', REJECTIONS, listVerbs.listRejections, (store, page) => store.listRejections(page)),
 ];
 
 /** The tables that no list may read as a whole. */

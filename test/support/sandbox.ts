@@ -71,6 +71,16 @@ export async function createLink(sandbox: TestSandbox, fields: Record<string, un
   return answer.body.paymentLink;
 }
 
+/** Creates a link whose webhooks go to a receiver, and waits until what is due of it was sent. */
+export async function createDelivered(
+  { sandbox, receiver }: Awaited<ReturnType<typeof startPair>>,
+  fields: Record<string, unknown> = {},
+): Promise<Json> {
+  const link = await createLink(sandbox, { webhookUrl: receiver.url, ...fields });
+  await sandbox.idle();
+  return link;
+}
+
 /** Changes a link with the control API: `pay`, `complete`, `expire` … */
 export async function act(sandbox: TestSandbox, link: { id: string }, what: string, body: object = {}) {
   const answer = await sandbox.control(`/links/${link.id}/${what}`, { body });
