@@ -658,7 +658,7 @@ export type Operations = {
   readFeed: {
     given: {
       query?: {
-        /** The `cursor` up to which you have read. */
+        /** The `cursor` read so far; none: from the beginning; `now`: that of the end. */
         after?: string;
         /** Notices of a page. */
         limit?: number;
@@ -779,7 +779,7 @@ export type Order = {
   /** The order's name, and the `externalReference` of its link. */
   reference: string;
   state: OrderState;
-  /** What a person should know in addition to the state. */
+  /** What to know besides the state. */
   flags: Array<Flag>;
   /** What the order asks for. */
   amount: string;
@@ -787,7 +787,7 @@ export type Order = {
   currency: string;
   /** As the shop gave it; null if the shop makes its link itself. */
   title: string | null;
-  /** The same; null if the shop gave none. */
+  /** The same; null if it gave none. */
   metadata: Record<string, unknown> | null;
   /** Who buys, as the shop said; null after `SETTLED_KEEP_BODIES`. */
   customer: {
@@ -823,7 +823,7 @@ export type Order = {
   holds: Array<{ id: string; reason: HoldReason }>;
   /** The oldest open hold. */
   hold: { reason: HoldReason } | null;
-  /** Null while settled is opening it, and if settled does not show it to the shop. */
+  /** Null until it is shown. */
   link: Link | null;
   /** Grows with every change of the order that a shop can see. */
   version: number;
@@ -855,7 +855,7 @@ export type Payment = {
     /** As the service named it. */
     currency: string;
   } | null;
-  /** What the service named last, if not `amount`: the sum of a refund or dispute, or what is unreadable. */
+  /** What the service named last, if that is not `amount`. */
   stated: {
     /** A decimal number, or what the service wrote in its place. */
     amount: string;

@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 284,
-  lines: 43_128,
+  lines: 43_095,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -39,9 +39,7 @@ const matterFilters = {
 const run = field.component('BulkRun', 'Work on all rows that matched a filter when the work started.', {
   id: field.rowId,
   action,
-  filter: z
-    .looseObject({})
-    .describe(`As it was given. In place of what \`q\` searched for it has \`${SEARCHED}\`: that may name a customer.`),
+  filter: z.looseObject({}).describe(`As it was given, but \`${SEARCHED}\` in \`q\`, which may name a customer.`),
   reason: z.string().nullable(),
   by: z.string().nullable().describe('Who started it; null for the shop.'),
   status: z.enum(['running', 'done', 'cancelled']),
@@ -71,12 +69,7 @@ export const startBulk = operation({
     'or with another hold by then.',
   body: z.strictObject({
     action,
-    filter: z
-      .looseObject({})
-      .meta({
-        description: "The parameters of the list's query by which its rows are narrowed.",
-        examples: [{ status: 'dead' }],
-      }),
+    filter: field.described(z.looseObject({}), "Parameters of the list's query: its filters.", { status: 'dead' }),
     reason: field.givenReason.optional(),
     preview: z.boolean().default(false).describe('Only count.'),
   }),

@@ -21,9 +21,7 @@ const summary = {
   conflict: z.boolean().describe('Whether the same event id came before with other content.'),
   duplicates: field.count.describe('How often the same event came again.'),
   fault: field.fault.nullable(),
-  reading: z
-    .nullable(z.int())
-    .describe("Null for an event. Otherwise the row is an answer of the service's API, and this is its number."),
+  reading: z.int().nullable().describe("The number of an answer of the service's API; null for an event."),
   receivedAt: field.time,
   dueAt: field.timeOrNull.describe('When settled tries next; null if the event is not pending.'),
   endedAt: field.timeOrNull,
@@ -34,10 +32,7 @@ const event = field.component('Event', 'A recorded delivery, or a recorded answe
 const eventWithBody = field.component('EventWithBody', 'An event with its body. Never its signature.', {
   ...summary,
   timestamp: field.anyText("The timestamp header's characters: epoch milliseconds.", '1896087600000'),
-  bodySha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .meta({ examples: ['9f86d081'.repeat(8)] }),
+  bodySha256: field.described(z.string().regex(/^[0-9a-f]{64}$/), 'Of the bytes as they came.', '9f86d081'.repeat(8)),
   bodyBase64: z
     .nullable(z.string())
     .meta({

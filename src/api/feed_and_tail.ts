@@ -25,12 +25,7 @@ const LOOK_EVERY_MS = 1_000;
 const NOW = 'now';
 
 const query = z.strictObject({
-  after: z
-    .string()
-    .optional()
-    .describe(
-      'The `cursor` up to which you have read. Without it: from the beginning. `now`: no notices, and the cursor of the end.',
-    ),
+  after: z.string().optional().describe('The `cursor` read so far; none: from the beginning; `now`: that of the end.'),
   limit: field.wholeNumber(1, FEED_MAX.limit).default(100).describe('Notices of a page.'),
   wait: field.wholeNumber(0, FEED_MAX.waitSeconds).default(0).describe('Seconds to wait if there is no notice yet.'),
 });

@@ -23,8 +23,8 @@ export function component<Fields extends z.ZodRawShape>(id: string, description:
   return z.strictObject(fields).meta({ id, description });
 }
 
-export function described<Schema extends z.ZodType>(schema: Schema, description: string, example: string): Schema {
-  return schema.meta({ description, examples: [example] });
+export function described<Schema extends z.ZodType>(schema: Schema, description: string, example: unknown): Schema {
+  return schema.meta({ description, examples: [example as never] });
 }
 
 export const time = z.iso.datetime().meta({ examples: ['2030-01-31T12:00:00.000Z'] });

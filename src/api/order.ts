@@ -45,13 +45,7 @@ const payment = field.component('Payment', 'A payment that was counted for an or
   customerPaid: customerPaid
     .nullable()
     .describe('What the customer paid if that differs: with interest, or in another currency. It is not owed back.'),
-  stated: stated
-    .nullable()
-    .meta({
-      description:
-        'What the service named last, if not `amount`: the sum of a refund or dispute, or what is unreadable.',
-      examples: [null],
-    }),
+  stated: field.described(stated.nullable(), 'What the service named last, if that is not `amount`.', null),
   method: field.textOrNull('As the service calls it. This and what follows decide nothing.', 'CREDIT_CARD'),
   installments: z.int().min(1).nullable().describe('In how many instalments the customer pays.'),
   totalBRL: field.textOrNull('The total with interest in BRL. It counts for nothing.', '112.40'),
@@ -83,20 +77,17 @@ export const link = {
 
 export const holdReason = field.names('HoldReason', HOLD_REASONS, words.hold);
 
+const hold = z.strictObject({ id: z.string(), reason: holdReason });
+
 export const order = z
   .strictObject({
     reference: field.reference,
     state: field.names('OrderState', ORDER_STATES, (name) => STATE_WORDS[name]).meta({ examples: ['paid'] }),
-    flags: z
-      .array(field.names('Flag', FLAGS, words.flag))
-      .meta({ description: 'What a person should know in addition to the state.', examples: [[]] }),
+    flags: field.described(z.array(field.names('Flag', FLAGS, words.flag)), 'What to know besides the state.', []),
     amount: field.amount.describe('What the order asks for.'),
     currency: field.described(z.string().min(3).max(12), 'ISO 4217, or one that `SETTLED_CURRENCY` names.', 'BRL'),
     title: field.textOrNull('As the shop gave it; null if the shop makes its link itself.', 'A chair'),
-    metadata: z
-      .looseObject({})
-      .nullable()
-      .meta({ description: 'The same; null if the shop gave none.', examples: [{ cart: 'c-17' }] }),
+    metadata: field.described(z.looseObject({}).nullable(), 'The same; null if it gave none.', { cart: 'c-17' }),
     customer: customer.nullable().describe('Who buys, as the shop said; null after `SETTLED_KEEP_BODIES`.'),
     createdAt: field.time,
     paidAt: field.timeOrNull.describe('When settled learned that the order is paid. Never cleared.'),
@@ -106,16 +97,9 @@ export const order = z
     payment: payment.nullable().describe('The payment that paid the order, or else the first that settled counted.'),
     payments: z.array(payment).max(PAYMENTS_LISTED_MAX).describe('As counted; of more, `payment` and the newest.'),
     paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),
-    holds: z
-      .array(z.strictObject({ id: z.string(), reason: holdReason }))
-      .meta({ description: 'What a person must decide, the oldest first.', examples: [[]] }),
-    hold: z
-      .strictObject({ reason: holdReason })
-      .nullable()
-      .meta({ description: 'The oldest open hold.', examples: [null] }),
-    link: z
-      .nullable(field.component('Link', 'The payment link of an order.', link))
-      .describe('Null while settled is opening it, and if settled does not show it to the shop.'),
+    holds: field.described(z.array(hold), 'What a person must decide, the oldest first.', []),
+    hold: field.described(hold.pick({ reason: true }).nullable(), 'The oldest open hold.', null),
+    link: field.component('Link', 'The payment link of an order.', link).nullable().describe('Null until it is shown.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
   })
   .meta({
