@@ -87,7 +87,7 @@ export function instruction(kind: 'cancel' | 'accept' | 'reject'): PaymentFact {
 }
 
 /** A first payment of less than the order asks. */
-export const TOO_LITTLE = aFact('completed', { linkMoney: stated('60.00') });
+const TOO_LITTLE = aFact('completed', { linkMoney: stated('60.00') });
 
 export type Step = { made: Decision; order: Order };
 
