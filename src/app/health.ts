@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks';
+import { OUTAGE_MS } from '../domain/retry.ts';
 import { sentence } from '../explain/glossary.ts';
 import { Fault } from '../fault.ts';
 import type { Readiness } from '../http/app.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
-import { OUTAGE_MS } from '../store/engine.ts';
 import { type Cancel, type Clock, inWords } from '../work/clock.ts';
 
 /** A heartbeat is overdue after this time. */

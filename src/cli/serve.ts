@@ -7,7 +7,7 @@ import { inNumber, restoredSentence } from '../explain/glossary.ts';
 import type { Log } from '../observe/log.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, type StoreAddress, storeFile } from '../store/address.ts';
-import type { Migrated } from '../store/engine.ts';
+import type { Migrated } from '../store/migrate.ts';
 import { failureText } from '../terminal/output.ts';
 import { endProcess, stopAsked } from '../terminal/process.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';

@@ -63,3 +63,8 @@ export function httpDateMs(text: string | null): number | null {
   const ms = Date.parse(text.endsWith(' GMT') ? text : `${text} GMT`);
   return Number.isNaN(ms) ? null : ms;
 }
+
+/** After a longer outage the service may have given up on deliveries: its first retries come within minutes. */
+export const OUTAGE_MS = 120_000;
+/** A replica without a heartbeat for longer counts as gone. */
+export const ALIVE_MS = 60_000;

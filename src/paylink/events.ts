@@ -54,8 +54,8 @@ export function readEnvelope(
   { linkId = null, texts = 'plainly' }: { linkId?: string | null; texts?: Texts } = {},
 ): Envelope {
   const found = findPlaces(body, texts);
-  const links = linkIdsOf(found);
-  const types = typesOf(found).join(', ').slice(0, ID_LENGTH_MAX);
+  const links = namedOf(found, 'linkId', usableId);
+  const types = namedOf(found, 'type', statedText).join(', ').slice(0, ID_LENGTH_MAX);
   const eventId = eventIdOf(found, links, linkId);
   const isPaymentId = eventId !== null && valuesOf(found, 'paymentId').map(usableId).includes(eventId);
   return { eventId, type: types === '' ? null : types, linkIds: links, isPaymentId };
@@ -88,14 +88,14 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set([CREATED, STATUS_CHANGED, 'paym
 export function readEvent(body: unknown): EventContent {
   const found = findPlaces(body, 'exactly');
   if (found.noEvent !== null) return unread(found.noEvent);
-  const linkIds = linkIdsOf(found);
-  const types = [...new Set(typesOf(found).map((type) => type.toLowerCase()))];
+  const linkIds = namedOf(found, 'linkId', usableId);
+  const types = [...new Set(namedOf(found, 'type', statedText).map((type) => type.toLowerCase()))];
   const [type = null] = types;
   if (types.length === 1 && type !== null && !KNOWN_TYPES.has(type)) {
     return unread(`settled does not know its type ${shown([type])}`, linkIds);
   }
   const linkChanged = types.length === 1 && type === STATUS_CHANGED;
-  const linkStatuses = linkChanged ? linkStatusesOf(found) : [];
+  const linkStatuses = linkChanged ? namedOf(found, 'linkStatus', capitals) : [];
   const contradiction = severalOf('types', types) ?? severalOf('link statuses', linkStatuses);
   const payment = readPayment(found, contradiction);
   const mustSpeak = type !== CREATED && (!linkChanged || payment.ofPayment);
@@ -132,20 +132,13 @@ function detailsOf(found: FoundPlaces): SaidDetails[] {
   return readPaymentDetails(paymentId, (part) => valuesOf(found, part));
 }
 
-function linkIdsOf(found: FoundPlaces): string[] {
-  const ids = valuesOf(found, 'linkId').map(usableId);
-  return [...new Set(ids.filter((id) => id !== null))];
+/** The distinct values that it names for a part, as they are read. */
+function namedOf(found: FoundPlaces, part: Part, read: (value: unknown) => string | null): string[] {
+  return [...new Set(valuesOf(found, part).map(read))].filter((named) => named !== null);
 }
 
-/** The distinct types that it names. A type that is not text counts as unknown. */
-function typesOf(found: FoundPlaces): string[] {
-  return [...new Set(valuesOf(found, 'type').map(statedText))].filter((type) => type !== null);
-}
-
-/** The distinct link statuses, in capitals. */
-function linkStatusesOf(found: FoundPlaces): string[] {
-  const named = valuesOf(found, 'linkStatus').filter((status) => typeof status === 'string');
-  return [...new Set(named.map((status) => status.toUpperCase()))];
+function capitals(value: unknown): string | null {
+  return typeof value === 'string' ? value.toUpperCase() : null;
 }
 
 function severalOf(what: string, named: readonly string[]): string | null {
@@ -184,8 +177,7 @@ function readPayment(found: FoundPlaces, contradiction: string | null): SaidOfPa
 
 /** Every payment status at this place, in capitals. */
 function paymentStatusesOf(found: FoundPlaces, part: 'paymentStatus' | 'latestStatus'): string[] {
-  const named = valuesOf(found, part).map(statedText);
-  return named.filter((status) => status !== null).map((status) => status.toUpperCase());
+  return valuesOf(found, part).flatMap((status) => statedText(status)?.toUpperCase() ?? []);
 }
 
 function whyNoStatus(said: readonly string[]): string {

@@ -33,9 +33,7 @@ function wholeNumberText(value: unknown): string | null {
 }
 
 export function readMoney(place: JsonObject): StatedMoney | null {
-  const amount = statedText(field(place, 'amount'));
-  const currency = readCurrency(field(place, 'currency'));
-  return amount === null && currency === null ? null : { amount, currency };
+  return agreedMoney([field(place, 'amount')], [field(place, 'currency')]).first;
 }
 
 /**

@@ -3,7 +3,7 @@ import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, wr
 import { basename, dirname, join } from 'node:path';
 import { Fault } from '../fault.ts';
 import { operatorTokenPath, type StoreAddress, secretsKeyPath, storeFile } from '../store/address.ts';
-import type { KeysRead } from '../store/engine.ts';
+import type { KeysRead } from '../store/keys.ts';
 import { asOpenFault } from '../store/sqlite/faults.ts';
 import { isFirstStart, lost, makeFolder, refuseFolder, syncPath } from '../store/sqlite/file.ts';
 import { refuseForeign } from '../store/sqlite/identity.ts';

@@ -1,5 +1,6 @@
 import type { Claim } from '../domain/retry.ts';
-import type { Opened } from './engine.ts';
+import { Fault } from '../fault.ts';
+import type { Clock } from '../work/clock.ts';
 import type { Called } from './transaction.ts';
 import type { ClaimedEvent } from './verbs/inbox.ts';
 import type { Delivery, Recorded } from './verbs/intake.ts';
@@ -74,6 +75,34 @@ export type EngineVerbs = {
   /** Waits for earlier calls, then closes. Later calls fail. */
   close(): Promise<void>;
 };
+
+/** The most calls that may wait. Further ones are refused, so that a stuck disk or server cannot fill memory. */
+export const WAITING_MAX = 20_000;
+
+/** What each engine needs to carry out calls. */
+export type CallOptions = {
+  clock: Clock;
+  /** A call without an answer for this long is refused as `store_busy`. It may still be carried out. */
+  callTimeoutMs: number;
+  /** Called after each commit, with the number of calls that shared it and how long it took. */
+  onBatch: (calls: number, seconds: number) => void;
+};
+
+export function stopped(): Fault {
+  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
+}
+
+/** What a database says about itself. */
+export type Instance = {
+  instanceId: string;
+  /** Ids of the keys under which its secrets may be sealed: more than one while the key is being changed. */
+  secretsKeyIds: readonly string[];
+  /** When the copy was made that replaced the database, while settled searches for links made since; otherwise null. */
+  restoredFromMs: number | null;
+};
+
+/** What an opened store says about itself. */
+export type Opened = Instance & { created: boolean };
 
 /** The result of opening an engine. */
 export type OpenedEngine = {

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { Fault } from '../fault.ts';
+import type { Clock } from '../work/clock.ts';
+import type { PostgresAddress, StoreAddress } from './address.ts';
+import type { KeysRead } from './keys.ts';
 
 /** A numbered file of migrations/<engine>. `expands`: its first line says that older programs can work beside it. */
 export type Migration = { number: number; name: string; sql: string; sha256: string; expands: boolean };
@@ -46,3 +49,30 @@ export function missingMigrations(known: readonly Migration[], applied: readonly
 export function newer(name: string, what: string): Fault {
   return new Fault('terminal', 'store_newer', `${name} ${what}. Run that version or a later one.`);
 }
+
+export type MigrateOptions = {
+  store: StoreAddress;
+  /** The server behind the pooler that `store` leads to; null if there is no pooler. */
+  direct?: PostgresAddress | null;
+  /** Whether the operator has declared the server's storage durable. */
+  trustsStorage?: boolean;
+  /** Reads the keys. `makesFile` makes the current key if its file is lost. */
+  readKeys: (how: { makesFile: boolean }) => KeysRead;
+  /**
+   * Treats the database as a copy that replaced another: begins a new generation of the feed, continues order versions
+   * above the other's, and looks for what happened since the copy was made.
+   */
+  isRestored: boolean;
+  /** Accepts the given key as the database's own, and makes one if its file is lost. */
+  keyIsLost: boolean;
+  clock: Clock;
+};
+
+export type Migrated = {
+  /** Names of the migrations applied now. */
+  applied: string[];
+  /** When the copy was made, while settled searches for links made since; otherwise null. */
+  restoredFromMs: number | null;
+  /** The current key if it replaces a lost one, and the number of secrets that no known key opens; otherwise null. */
+  newKey: { keyId: string; keyPlace: string; undecipherable: number } | null;
+};

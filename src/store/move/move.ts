@@ -3,7 +3,7 @@ import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
-import { keysInUse } from '../engine.ts';
+import { keysInUse } from '../keys.ts';
 import { newer, readMigrations } from '../migrate.ts';
 import { storeFault } from '../postgres/faults.ts';
 import { migrate } from '../postgres/open.ts';

@@ -1,6 +1,6 @@
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
-import { WAITING_MAX } from '../engine.ts';
+import { WAITING_MAX } from '../contract.ts';
 import { busy, mayBeOnes } from './faults.ts';
 
 /** The most batches under way. Later calls gather, and share a commit, while one waits for its own. */

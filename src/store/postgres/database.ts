@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { Fault } from '../../fault.ts';
-import { type CallOptions, stopped, WAITING_MAX } from '../engine.ts';
+import { type CallOptions, stopped, WAITING_MAX } from '../contract.ts';
 import type { Answer, Transaction } from '../transaction.ts';
 import { ServerConnection } from './connection.ts';
 import {

@@ -1,7 +1,7 @@
 import { Fault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
-import type { Migrated, MigrateOptions } from '../engine.ts';
+import type { Migrated, MigrateOptions } from '../migrate.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { aliveReplicas } from '../verbs/sweep.ts';

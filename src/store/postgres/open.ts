@@ -1,5 +1,6 @@
 import { Fault } from '../../fault.ts';
-import { type Instance, type KeysGiven, type KeysNoted, keysInUse, type Opened } from '../engine.ts';
+import type { Instance, Opened } from '../contract.ts';
+import { type KeysGiven, type KeysNoted, keysInUse } from '../keys.ts';
 import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';

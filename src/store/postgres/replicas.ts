@@ -1,5 +1,5 @@
+import { ALIVE_MS, OUTAGE_MS } from '../../domain/retry.ts';
 import type { EngineVerbs, ReplicaSummary } from '../contract.ts';
-import { ALIVE_MS, OUTAGE_MS } from '../engine.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countPayable, PAYABLE_LINKS } from '../verbs/sweep.ts';

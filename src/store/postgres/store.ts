@@ -1,8 +1,8 @@
 import { Fault } from '../../fault.ts';
 import type { Cancel } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
-import type { OpenedEngine, Store } from '../contract.ts';
-import { type KeysGiven, stopped } from '../engine.ts';
+import { type OpenedEngine, type Store, stopped } from '../contract.ts';
+import type { KeysGiven } from '../keys.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
 import { INTAKE, READ, WORK } from '../verbs/table.ts';
 import { watchChanges } from './changes.ts';

@@ -1,10 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
-import type { OpenedEngine, Store } from '../contract.ts';
-import { type CallOptions, type Opened, stopped, WAITING_MAX } from '../engine.ts';
+import { type CallOptions, type Opened, type OpenedEngine, type Store, stopped, WAITING_MAX } from '../contract.ts';
 import { called } from '../transaction.ts';
-import { LANES } from './lanes.ts';
 import {
   type FromThread,
   type NumberedAnswer,
@@ -18,6 +16,7 @@ import {
   unpack,
 } from './messages.ts';
 import type { WriterOptions } from './open.ts';
+import { LANES } from './verbs.ts';
 
 const DEADLINE_CHECK_MS = 250;
 /**

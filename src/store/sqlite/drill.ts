@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3';
 import type { OrderState } from '../../domain/order.ts';
 import type { RowStatus } from '../../domain/retry.ts';
-import { keyIdsOf } from '../engine.ts';
+import { keyIdsOf } from '../keys.ts';
 import { auditQueries } from '../verbs/audit.ts';
 import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { asOpenFault, corrupt } from './faults.ts';

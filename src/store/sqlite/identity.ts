@@ -1,7 +1,8 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import { type Instance, type KeysGiven, type KeysNoted, keysInUse } from '../engine.ts';
+import type { Instance } from '../contract.ts';
+import { type KeysGiven, type KeysNoted, keysInUse } from '../keys.ts';
 import { corrupt } from './faults.ts';
 
 /** The application id of settled's databases. */

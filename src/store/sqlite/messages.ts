@@ -1,5 +1,5 @@
 import { Fault, type FaultCode } from '../../fault.ts';
-import type { Opened } from '../engine.ts';
+import type { Opened } from '../contract.ts';
 import type { Call } from './group_commit.ts';
 import type { WriterOptions } from './open.ts';
 

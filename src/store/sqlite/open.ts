@@ -2,8 +2,15 @@ import { existsSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
-import type { Migrated, MigrateOptions, Opened } from '../engine.ts';
-import { type Applied, missingMigrations, newer, readMigrations } from '../migrate.ts';
+import type { Opened } from '../contract.ts';
+import {
+  type Applied,
+  type Migrated,
+  type MigrateOptions,
+  missingMigrations,
+  newer,
+  readMigrations,
+} from '../migrate.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
 import { asOpenFault } from './faults.ts';
 import { BUSY_TIMEOUT_MS, lost, makeFolder, refuseFolder, refuseMissing, syncPath } from './file.ts';

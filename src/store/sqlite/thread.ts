@@ -4,8 +4,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
 import { backUp } from './file.ts';
-import { type CallAnswer, openReader, openWriter } from './group_commit.ts';
-import { openLanes } from './lanes.ts';
+import { type CallAnswer, openLanes, openReader, openWriter } from './group_commit.ts';
 import {
   type FromThread,
   type NumberedAnswer,

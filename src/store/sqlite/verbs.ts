@@ -15,6 +15,8 @@ import {
   readStats,
   takeCensus,
 } from '../verbs/stats.ts';
+import { catchUpAtOnce } from '../verbs/sweep.ts';
+import { INTAKE, READ, WORK } from '../verbs/table.ts';
 
 /**
  * The verbs whose text is SQLite's alone: one process writes, so claims lock no rows, keys are in commit order, and
@@ -39,7 +41,7 @@ function* findSameId(tx: Transaction, delivery: Delivery): Work<SameId[]> {
   return [first, ...(yield* tx.all<SameId>(FIND_SAME, delivery))];
 }
 
-export const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
+const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
   *findCredentials(tx, by) {
     const asked = 'token' in by ? BY_TOKEN : 'linkId' in by ? BY_LINK_ID : 'linkKey' in by ? BY_LINK_KEY : BY_REFERENCE;
     return (yield* tx.one<SealedCredentials>(asked, by)) ?? null;
@@ -73,7 +75,7 @@ const LEASE_OPENING = statement(`
   UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
   WHERE link_key = @linkKey`);
 
-export const claimVerbs: Pick<Verbs, 'claimEvents' | 'claimOpenings'> = {
+const claimVerbs: Pick<Verbs, 'claimEvents' | 'claimOpenings'> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const claimed: ClaimedEvent[] = [];
@@ -102,7 +104,7 @@ const END = statement('SELECT generation, (SELECT coalesce(max(key), 0) FROM out
 const PAGE = statement(`
   SELECT key, key AS position, notice_id AS random, body FROM outbox WHERE key > @after ORDER BY key LIMIT @limit`);
 
-export const feedVerbs: Pick<Verbs, 'readFeed' | 'findFeedEnd'> = {
+const feedVerbs: Pick<Verbs, 'readFeed' | 'findFeedEnd'> = {
   *readFeed(tx, { after, limit, bytesMax }) {
     const { generation, position: newest } = (yield* tx.one<FeedEnd>(END)) as FeedEnd;
     const rows = yield* tx.all<FeedRow>(PAGE, { after, limit });
@@ -166,7 +168,7 @@ export const counterVerbs: Pick<Verbs, 'stats' | 'storeState'> = {
 const LAST_ALIVE = statement('SELECT alive_at_ms AS aliveAtMs FROM instance');
 const ALIVE = statement('UPDATE instance SET alive_at_ms = @atMs');
 
-export const heartbeat: Verbs['heartbeat'] = function* (tx, atMs) {
+const heartbeat: Verbs['heartbeat'] = function* (tx, atMs) {
   const last = yield* tx.one<{ aliveAtMs: number }>(LAST_ALIVE);
   tx.send(ALIVE, { atMs });
   const gapMs = atMs - (last?.aliveAtMs ?? atMs);
@@ -174,6 +176,15 @@ export const heartbeat: Verbs['heartbeat'] = function* (tx, atMs) {
 };
 
 /** Its work is a checkpoint, which the writer does after the transaction. */
-export const eraseDropped: Verbs['eraseDropped'] = function* () {
+const eraseDropped: Verbs['eraseDropped'] = function* () {
   return { isErased: false };
+};
+
+/** Every verb on SQLite, by lane. */
+export const LANES = {
+  /** A delivery's answer waits for these. The heartbeat shows whether they are carried out. */
+  intake: { ...INTAKE, ...intakeVerbs, heartbeat },
+  work: { ...WORK, ...claimVerbs, catchUp: catchUpAtOnce, eraseDropped },
+  /** Verbs that only read, in their own thread: no commit waits for them. */
+  read: { ...READ, ...feedVerbs, ...counterVerbs },
 };

@@ -1,6 +1,6 @@
 import type { RegisteredLink } from '../../domain/registration.ts';
+import { ALIVE_MS } from '../../domain/retry.ts';
 import { Fault } from '../../fault.ts';
-import { ALIVE_MS } from '../engine.ts';
 import { type Answer, statement, type Transaction, together, type Work } from '../transaction.ts';
 
 /** `reference`: the newest link of this order. */

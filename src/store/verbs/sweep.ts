@@ -1,6 +1,6 @@
 import { type AttentionParams, searchSubject } from '../../domain/matter.ts';
 import type { StatedMoney } from '../../domain/money.ts';
-import { ALIVE_MS } from '../engine.ts';
+import { ALIVE_MS } from '../../domain/retry.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention, END_SEARCH } from './attention.ts';
 import { requestCheck } from './check_queue.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { openLanes } from '../../../src/store/sqlite/lanes.ts';
+import { openLanes } from '../../../src/store/sqlite/group_commit.ts';
 
 type Call = { verb: string; n: number };
 
