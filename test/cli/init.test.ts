@@ -12,7 +12,7 @@ import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
-import { runSandbox, spawnSettled } from '../support/process.ts';
+import { runSandbox, runSettled, spawnSettled } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -34,13 +34,24 @@ async function prepare() {
   } as Record<string, string>;
   const init = (more: Record<string, string> = {}, switches: readonly string[] = [], extra = {}) => {
     const given = Object.entries({ ...answers, ...more }).flatMap(([name, value]) => [`--${name}`, value]);
-    return spawnSettled(
-      ['init', '--yes', '--json', ...switches, ...given],
-      { ...environment, ...extra },
-      { cwd: folder },
-    ).finished;
+    return initIn(folder, ['--yes', '--json', ...switches, ...given], { ...environment, ...extra });
   };
   return { folder, environment, answers, init };
+}
+
+/** Runs `init` in this process, which for that long has the folder and the environment of a shell. */
+async function initIn(folder: string, args: readonly string[], environment: Record<string, string>) {
+  const { env } = process;
+  const before = { folder: process.cwd(), mask: process.umask() };
+  process.chdir(folder);
+  process.env = { PATH: env.PATH, ...environment };
+  try {
+    return await runSettled(['init', ...args], null);
+  } finally {
+    process.chdir(before.folder);
+    process.env = env;
+    process.umask(before.mask);
+  }
 }
 
 function refusal({ stdout, stderr }: Finished): { code: string; exit: number; message: string } {
@@ -185,7 +196,7 @@ describe('cli: init refuses an answer, and writes nothing', () => {
   it('names the options that are missing', async () => {
     const cwd = testFolder();
     const said = async (args: readonly string[]) => {
-      const { code, stderr } = await spawnSettled(['init', ...args], {}, { cwd }).finished;
+      const { code, stderr } = await initIn(cwd, args, {});
       expect([code, readdirSync(cwd)]).toEqual([EXIT.usage, []]);
       return stderr;
     };
