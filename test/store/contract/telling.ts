@@ -181,9 +181,9 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     it('raises one matter for all that are dead, which ends when the last of them is sent again', async () => {
       world = await fresh();
       const dead: ClaimedNotice[] = [];
-      for (const of of [await world.newLink(), await world.newLink()]) {
-        await told(1, of);
-        const claimed = await claimOne({ of });
+      for (const other of [await world.newLink(), await world.newLink()]) {
+        await told(1, other);
+        const claimed = await claimOne({ of: other });
         dead.push(claimed);
         await bury(claimed);
       }
