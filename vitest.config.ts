@@ -49,7 +49,6 @@ const FIRST = [
   'test/readme.test.ts',
   'test/sandbox/page-pay.test.ts',
   'test/flow/opening-kill-answer.test.ts',
-  'test/prove/replicas.test.ts',
   'test/process/postgres-rolling.test.ts',
 ];
 
@@ -64,7 +63,7 @@ class LongFirst extends BaseSequencer {
 }
 
 /** Files that only the long mode runs: the test command has their parts. */
-const LONG_ONLY = ['test/console/journeys.test.ts', 'test/prove/{client,replicas}.test.ts'];
+const LONG_ONLY = ['test/console/journeys.test.ts'];
 
 /** Files that repeat something: with `--mode long` as often as a proof needs (test/support/timing.ts). */
 const REPEATING = [

@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { Finished } from '../../prove/harness/program.ts';
-import { COMMANDS } from '../../src/cli/commands.ts';
+import { COMMANDS, run } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { envText } from '../../src/cli/init_files.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -12,7 +12,7 @@ import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
-import { runSandbox, runSettled, spawnSettled } from '../support/process.ts';
+import { printedBy, runSandbox, spawnSettled } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -46,7 +46,7 @@ async function initIn(folder: string, args: readonly string[], environment: Reco
   process.chdir(folder);
   process.env = { PATH: env.PATH, ...environment };
   try {
-    return await runSettled(['init', ...args], null);
+    return await printedBy((surroundings) => run(['init', ...args], surroundings));
   } finally {
     process.chdir(before.folder);
     process.env = env;

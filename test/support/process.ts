@@ -69,20 +69,14 @@ export function spawnProgram(
   return running;
 }
 
-/**
- * Runs a command to its end: `serve` as a process, every other command in this one.
- *
- * @param environment null: that of this process
- */
-export async function runSettled(
-  args: readonly string[],
-  environment: Record<string, string> | null = {},
-): Promise<Finished> {
-  if (args[0] === 'serve') return spawnSettled(args, environment ?? {}).finished;
-  return printedBy((surroundings) => run(args, { ...(environment === null ? {} : { environment }), ...surroundings }));
+/** Runs a command to its end: `serve` as a process, every other command in this one. */
+export async function runSettled(args: readonly string[], environment: Record<string, string> = {}): Promise<Finished> {
+  if (args[0] === 'serve') return spawnSettled(args, environment).finished;
+  return printedBy((surroundings) => run(args, { environment, ...surroundings }));
 }
 
-async function printedBy(run: (surroundings: Surroundings) => Promise<number>): Promise<Finished> {
+/** What a command prints that is run in this process, and how it ends. */
+export async function printedBy(run: (surroundings: Surroundings) => Promise<number>): Promise<Finished> {
   let stdout = '';
   let stderr = '';
   const code = await run({
