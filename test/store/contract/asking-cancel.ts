@@ -1,136 +1,109 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { stated } from '../../support/orders.ts';
-import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+import { type Link, said, type World, type Worlds } from './world.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 export function cancelContract({ shared }: Worlds): void {
-  describe('cancelOrder', () => {
-    let world: World;
-    beforeEach(async () => {
-      world = shared();
-      await world.forgetChecks();
-    });
+  let world: World;
+  beforeEach(async () => {
+    world = shared();
+    await world.forgetChecks();
+  });
 
-    function cancel({ reference }: Link) {
-      return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
-    }
+  function cancel({ reference }: Link) {
+    return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
+  }
 
-    /** Claims the opening and gives it back. */
-    async function retry(link: Link, over: { mayExist?: boolean; waits?: boolean }) {
-      const { linkKey, attempt } = await world.claimOpening(link);
-      const given = { linkKey, attempt, dueAtMs: world.nowMs, nowMs: world.nowMs, fault: FAULT };
-      await world.store.retryOpening({ ...given, mayExist: false, waits: false, ...over });
-    }
+  async function withhold(link: Link) {
+    expect(await world.finishOpening(link, world.made(), 'It is in another currency.')).toBe('bound');
+  }
 
-    async function park(link: Link) {
-      const { linkKey, attempt } = await world.claimOpening(link);
-      const { nowMs } = world;
-      await world.store.parkOpening({ linkKey, attempt, fault: FAULT, foreignId: null, nowMs });
-    }
-
-    async function withhold(link: Link) {
-      const { linkKey, attempt } = await world.claimOpening(link);
-      const made = { link: world.made(), withheld: 'It is in another currency.', nowMs: world.nowMs };
-      expect(await world.store.finishOpening({ linkKey, attempt, ...made })).toBe('bound');
-    }
-
-    it.each(['accept', 'reject'] as const)('%s ends link_withheld as well', async (decision) => {
+  it.each(['accept', 'reject', null] as const)(
+    '%s, or a payment in full, ends link_withheld as well',
+    async (decision) => {
       const link = await world.intend();
       await withhold(link);
-      await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
-      expect((await world.timeline(link)).order.state).toBe('held');
-      const { reference } = link;
-      await world.store.resolveOrder({ by: null, reference, decision, reason: 'seen', atMs: world.tick() });
-      expect((await world.timeline(link)).attention.map(({ kind }) => kind)).not.toContain('link_withheld');
-    });
-
-    it('a payment in full ends link_withheld as well', async () => {
-      const link = await world.intend();
-      await withhold(link);
-      await world.settle(link, [said('completed')]);
+      await world.settle(link, [said('completed', decision === null ? {} : { linkMoney: stated('60.00') })]);
+      if (decision !== null) await world.resolve(link, decision);
       const { order, attention } = await world.timeline(link);
-      expect([order.state, attention]).toEqual(['paid', []]);
-    });
+      const state = decision === 'reject' ? 'cancelled' : 'paid';
+      expect([order.state, attention.filter(({ kind }) => kind === 'link_withheld')]).toEqual([state, []]);
+    },
+  );
+  it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
+    const link = await world.openNew();
+    expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
+    const told = await world.timeline(link);
+    expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+    expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
+    world.tick(2 * MINUTE_MS);
+    expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+  });
 
-    it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
-      const link = await world.openNew();
-      expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
-      const told = await world.timeline(link);
-      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
-      expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
-      world.tick(2 * MINUTE_MS);
-      expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason: 'scheduled' }]);
+  it('ends the opening of an order whose link no request asked for', async () => {
+    const link = await world.intend();
+    const before = await world.timeline(link);
+    expect(await cancel(link)).toMatchObject({
+      outcome: 'decided',
+      rule: 'cancelled',
+      from: 'awaiting_payment',
+      order: { state: 'cancelled', link: null },
     });
+    const told = await world.timeline(link);
+    expect(told.opening).toMatchObject({ status: 'done', attempt: before.opening?.attempt, fault: null });
+    expect(told.history.map(({ what }) => what)).toEqual([
+      'link is to be opened',
+      'link is not opened any more',
+      'cancelled',
+    ]);
+    expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
+    world.tick(DAY_MS);
+    await expect(world.claimOpening(link)).rejects.toThrow('is not due');
+    expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled', from: 'cancelled' });
+  });
 
-    it('ends the opening of an order whose link no request asked for', async () => {
-      const link = await world.intend();
-      const before = await world.timeline(link);
-      expect(await cancel(link)).toMatchObject({
-        outcome: 'decided',
-        rule: 'cancelled',
-        from: 'awaiting_payment',
-        order: { state: 'cancelled', link: null },
-      });
-      const told = await world.timeline(link);
-      expect(told.opening).toMatchObject({ status: 'done', attempt: before.opening?.attempt, fault: null });
-      expect(told.history.map(({ what }) => what)).toEqual([
-        'link is to be opened',
-        'link is not opened any more',
-        'cancelled',
-      ]);
-      expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
-      world.tick(DAY_MS);
-      await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled', from: 'cancelled' });
-    });
+  it.each<[string, (link: Link) => Promise<unknown>]>([
+    ['is being opened', (link) => world.claimOpening(link)],
+    ['may be there', (link) => world.retryOpening(link, { mayExist: true })],
+    ['sent an event', (link) => world.deliver(link)],
+    ['sent a stale event', (link) => world.store.recordHint(world.hint(link))],
+  ])('waits where the link %s', async (_what, happen) => {
+    const link = await world.intend();
+    await happen(link);
+    const before = await world.timeline(link);
+    expect(await cancel(link)).toEqual({ outcome: 'opening', order: before.order });
+    expect(await world.timeline(link)).toEqual(before);
+  });
 
-    it.each<[string, (link: Link) => Promise<unknown>]>([
-      ['is being opened', (link) => world.claimOpening(link)],
-      ['may be there', (link) => retry(link, { mayExist: true })],
-      ['sent an event', (link) => world.deliver(link)],
-      ['sent a stale event', (link) => world.store.recordHint(world.hint(link))],
-    ])('waits where the link %s', async (_what, happen) => {
-      const link = await world.intend();
-      await happen(link);
-      const before = await world.timeline(link);
-      expect(await cancel(link)).toEqual({ outcome: 'opening', order: before.order });
-      expect(await world.timeline(link)).toEqual(before);
-    });
+  it('cancels an order whose link is known, and goes on opening that; it knows no other order', async () => {
+    const link = await world.intend();
+    await world.settle(link, [], { linkIds: [world.name('plink')] });
+    expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'cancelled' });
+    expect((await world.timeline(link)).opening).toMatchObject({ status: 'pending' });
+    expect(await cancel({ ...link, reference: 'nobody' })).toBeNull();
+  });
+  it.each<[string, (link: Link) => Promise<unknown>]>([
+    ['link_not_opened', (link) => world.retryOpening(link, { waits: true })],
+    ['reference_taken', (link) => world.parkOpening(link)],
+    ['link_withheld', (link) => withhold(link)],
+  ])('ends %s', async (kind, happen) => {
+    const link = await world.intend();
+    await happen(link);
+    expect((await world.timeline(link)).attention).toMatchObject([{ kind }]);
+    await cancel(link);
+    expect((await world.timeline(link)).attention).toEqual([]);
+  });
 
-    it('cancels an order whose link is known, and goes on opening that', async () => {
-      const link = await world.intend();
-      await world.settle(link, [], { linkIds: [world.name('plink')] });
-      expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'cancelled' });
-      expect((await world.timeline(link)).opening).toMatchObject({ status: 'pending' });
-    });
-
-    it.each<[string, (link: Link) => Promise<unknown>]>([
-      ['link_not_opened', (link) => retry(link, { waits: true })],
-      ['reference_taken', (link) => park(link)],
-      ['link_withheld', (link) => withhold(link)],
-    ])('ends %s', async (kind, happen) => {
-      const link = await world.intend();
-      await happen(link);
-      expect((await world.timeline(link)).attention).toMatchObject([{ kind }]);
-      await cancel(link);
-      expect((await world.timeline(link)).attention).toEqual([]);
-    });
-
-    it('leaves an order as it is that was cancelled, or is paid', async () => {
-      const link = await world.openNew();
-      await cancel(link);
-      const before = await world.timeline(link);
-      expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
-      expect(await world.timeline(link)).toEqual(before);
-      const paid = await world.openNew();
-      await world.settle(paid, [said('completed')]);
-      expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
-    });
-
-    it('knows nothing of an unknown order', async () => {
-      expect(await world.store.cancelOrder({ by: null, reference: 'nobody', atMs: world.nowMs })).toBeNull();
-    });
+  it('leaves an order as it is that was cancelled, or is paid', async () => {
+    const link = await world.openNew();
+    await cancel(link);
+    const before = await world.timeline(link);
+    expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
+    expect(await world.timeline(link)).toEqual(before);
+    const paid = await world.openNew();
+    await world.settle(paid, [said('completed')]);
+    expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
   });
 }

@@ -67,7 +67,8 @@ export function attentionContract(worlds: Worlds): void {
       await misread('it is a list');
       const [before] = await rows();
       const reason = "it's seen to";
-      await world.store.endAttention({ by: null, key: (await matter()).key, reason, atMs: world.tick() });
+      world.tick();
+      await world.end((await matter()).key, reason);
       expect(await rows()).toEqual([{ ...before, ended_reason: reason }]);
       expect((await world.timeline(link)).history.at(-1)?.cause).toEqual({ kind: 'person', id: reason });
     });

@@ -3,7 +3,7 @@ import type { ClaimedBulk } from '../../../src/store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection, MatterFilter } from '../../../src/store/verbs/bulk_actions.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
-import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+import { LEASE_MS, said, type World, type Worlds } from './world.ts';
 
 const AUDIT_KEY = Buffer.alloc(32, 7);
 const ANA = { name: 'ana', role: 'operator', origin: 'console', address: '127.0.0.1', auditKey: AUDIT_KEY } as const;
@@ -35,22 +35,16 @@ export function bulkContract({ fresh }: Worlds): void {
     return outcomes;
   }
 
-  async function deadEvent(link: Link): Promise<number> {
-    const claimed = await world.claimNew(link);
-    await world.store.buryEvent({ ...claimed, nowMs: world.nowMs, fault: FAULT });
-    return claimed.eventKey;
-  }
-
   const audited = async () =>
     (await world.store.listAudit({ limit: 100, after: null, actor: null, subject: null })).reverse();
 
   describe('bulk work', () => {
     it('is done to the rows that a filter lets through when it starts, and to no others', async () => {
       const link = await world.newLink();
-      const keys = [await deadEvent(link), await deadEvent(link)];
+      const keys = [await world.deadEvent(link), await world.deadEvent(link)];
       const run = await start({ action: 'replay_events', filter: { status: 'dead' } });
       expect(run).toMatchObject({ status: 'running', total: 2, changed: 0, isMore: false, author: { name: 'ana' } });
-      const later = await deadEvent(link);
+      const later = await world.deadEvent(link);
       const changed = { outcome: 'changed', detail: null };
       expect(await finish()).toEqual([changed, changed]);
       const statuses = [...keys, later].map(async (key) => (await world.event(key)).status);
@@ -61,7 +55,7 @@ export function bulkContract({ fresh }: Worlds): void {
 
     it('leaves one audit row for its start, one for each row that it changed, and one for its end by a person', async () => {
       const link = await world.newLink();
-      const [first, second] = [await deadEvent(link), await deadEvent(link)];
+      const [first, second] = [await world.deadEvent(link), await world.deadEvent(link)];
       const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
       await world.store.requeueEvent({ eventKey: first, by: null, nowMs: world.nowMs });
       const run = (await claim()) as ClaimedBulk;
@@ -117,9 +111,7 @@ export function bulkContract({ fresh }: Worlds): void {
       const paid = said('completed', { quoteMoney: stated('40.00') });
       await world.settle(link, [paid]);
       await start({ action: 'accept_orders', filter: { hold: 'amount_mismatch' } });
-      await world.store.resolveOrder({
-        ...{ reference: link.reference, decision: 'reject', reason: 'no', by: null, atMs: world.tick() },
-      });
+      await world.resolve(link, 'reject');
       await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
       expect(await finish()).toEqual([{ outcome: 'skipped', detail: 'other_hold' }]);
       const { order } = await world.timeline(link);
@@ -127,15 +119,18 @@ export function bulkContract({ fresh }: Worlds): void {
     });
 
     it('leaves no audit row if no person started it', async () => {
-      await deadEvent(await world.newLink());
+      await world.deadEvent(await world.newLink());
       await start({ action: 'replay_events', filter: { status: 'dead' } }, null);
       expect(await finish()).toHaveLength(1);
       expect(await audited()).toEqual([]);
     });
 
-    it('does nothing twice, and goes on where it ended', async () => {
+    it('takes as many rows as it may, does nothing twice, and goes on where it ended', async () => {
       const link = await world.newLink();
-      for (let n = 0; n < 3; n++) await deadEvent(link);
+      for (let n = 0; n < 3; n++) await world.deadEvent(link);
+      const dead = { action: 'replay_events', filter: { status: 'dead' } } as const;
+      expect(await world.store.findBulkKeys({ ...dead, limit: 2 })).toEqual({ keys: [3, 2], isMore: true });
+      expect(await world.store.findBulkKeys({ ...dead, limit: 3 })).toEqual({ keys: [3, 2, 1], isMore: false });
       const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
       const run = (await claim(2)) as ClaimedBulk;
       expect(run.items).toHaveLength(2);
@@ -153,7 +148,7 @@ export function bulkContract({ fresh }: Worlds): void {
 
     it('goes on with the other rows if it fails for one', async () => {
       const link = await world.newLink();
-      for (let n = 0; n < 2; n++) await deadEvent(link);
+      for (let n = 0; n < 2; n++) await world.deadEvent(link);
       const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
       const run = (await claim()) as ClaimedBulk;
       const [first = 0, second = 0] = run.items;
@@ -164,7 +159,7 @@ export function bulkContract({ fresh }: Worlds): void {
 
     it('notes no failure of a run that was cancelled, or that another replica works at', async () => {
       const link = await world.newLink();
-      for (let n = 0; n < 2; n++) await deadEvent(link);
+      for (let n = 0; n < 2; n++) await world.deadEvent(link);
       const { key } = await start({ action: 'replay_events', filter: { status: 'dead' } });
       const run = (await claim()) as ClaimedBulk;
       const [itemKey = 0] = run.items;
@@ -188,7 +183,7 @@ export function bulkContract({ fresh }: Worlds): void {
       const [a, b] = [await world.newLink(), await world.newLink()];
       await world.settle(a, [said('completed', { paymentId: 'pay_1' })]);
       await world.settle(a, [said('completed', { paymentId: 'pay_2' })]);
-      await deadEvent(b);
+      await world.deadEvent(b);
       await world.run(`UPDATE outbox SET status = 'done', due_at_ms = NULL`);
       const selections: BulkSelection[] = [
         { action: 'resend_notices', filter: { type: 'order.paid' } },
@@ -213,14 +208,6 @@ export function bulkContract({ fresh }: Worlds): void {
       expect(await world.store.listBulk({ limit: 2, after: listed.at(-1)?.key ?? 0 })).toHaveLength(1);
     });
 
-    it('takes as many rows as it may, and says that there are more', async () => {
-      const link = await world.newLink();
-      for (let n = 0; n < 3; n++) await deadEvent(link);
-      const dead = { action: 'replay_events', filter: { status: 'dead' } } as const;
-      expect(await world.store.findBulkKeys({ ...dead, limit: 2 })).toEqual({ keys: [3, 2], isMore: true });
-      expect(await world.store.findBulkKeys({ ...dead, limit: 3 })).toEqual({ keys: [3, 2, 1], isMore: false });
-    });
-
     it('ends the matters that each filter lets through alone, and no other', async () => {
       const times: number[] = [];
       for (let n = 0; n < 3; n++) {
@@ -228,10 +215,10 @@ export function bulkContract({ fresh }: Worlds): void {
         await world.settle(link, [said('completed')]);
         await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
         times.push(world.nowMs);
-        await deadEvent(link);
+        await world.deadEvent(link);
       }
       const [first = 0, middle = 0, last = 0] = times;
-      const open = async () => (await openAttention(world.store)).filter(({ kind }) => kind === 'duplicate_payment');
+      const open = () => world.matters('duplicate_payment');
       const kind = 'duplicate_payment' as const;
       const filters: { filter: MatterFilter; keeps: (atMs: number) => boolean }[] = [
         { filter: { kind, sinceMs: last }, keeps: (atMs) => atMs >= last },

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { checkRank, HINT_EVERY_MS } from '../../../src/domain/check_queue.ts';
 import { runs } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
@@ -56,25 +56,23 @@ const STORIES: Deed[][] = [
 const HARD = STORIES.map((story): [Deed[]] => [story]);
 
 export function checksPropertyContract({ fresh }: Worlds): void {
-  describe('the reasons of a check, whatever happens', () => {
-    it('are each there until a request that left after they were heard is answered, or paying made them moot', async () => {
-      const world = await fresh();
-      await fc.assert(
-        fc.asyncProperty(fc.array(anyDeed, { minLength: 20, maxLength: 60, size: 'max' }), async (deeds) => {
-          const returnToken = world.name('return');
-          const link = await world.openNew({ returnToken, callbackUrl: 'https://shop.example.com/back' });
-          const story = new Story(world, { ...link, returnToken });
-          for (const deed of deeds) {
-            await story.perform(deed);
-            await story.check();
-          }
-          await story.answerAll();
-          world.tick(3_600_000);
-          await world.forgetChecks();
-        }),
-        runs<[Deed[]]>(15, 150, HARD),
-      );
-    });
+  it('are each there until a request that left after they were heard is answered, or paying made them moot', async () => {
+    const world = await fresh();
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyDeed, { minLength: 20, maxLength: 60, size: 'max' }), async (deeds) => {
+        const returnToken = world.name('return');
+        const link = await world.openNew({ returnToken, callbackUrl: 'https://shop.example.com/back' });
+        const story = new Story(world, { ...link, returnToken });
+        for (const deed of deeds) {
+          await story.perform(deed);
+          await story.check();
+        }
+        await story.answerAll();
+        world.tick(3_600_000);
+        await world.forgetChecks();
+      }),
+      runs<[Deed[]]>(15, 150, HARD),
+    );
   });
 }
 

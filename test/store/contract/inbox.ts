@@ -11,12 +11,6 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     link = await world.newLink();
   });
 
-  async function buried(): Promise<number> {
-    const { eventKey, attempt } = await world.claimNew(link);
-    await world.store.buryEvent({ eventKey, attempt, nowMs: world.nowMs, fault: FAULT });
-    return eventKey;
-  }
-
   async function done(): Promise<number> {
     const claimed = await world.claimNew(link);
     await world.store.settle(world.job(claimed, { facts: [said('completed')] }));
@@ -122,44 +116,20 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.event(eventKey)).toMatchObject({ status: 'done', attempt: 2, fault: null });
     });
 
-    it('does nothing where the lease went to another attempt', async () => {
-      const first = await world.claimNew(link);
-      world.tick(LEASE_MS);
-      const second = await world.claimOne(first.eventKey);
-      const before = [await world.timeline(link), await world.event(first.eventKey)];
-      const facts = [said('completed')];
-      expect(await world.store.settle(world.job(first, { facts }))).toEqual({ outcome: 'lost' });
-      expect([await world.timeline(link), await world.event(first.eventKey)]).toEqual(before);
-      expect(await world.store.settle(world.job(second, { facts }))).toMatchObject({ outcome: 'applied' });
-    });
-
-    it('settles one claim once: its second settlement is lost', async () => {
-      const job = world.job(await world.claimNew(link), { facts: [said('completed')] });
-      await world.store.settle(job);
-      expect(await world.store.settle(job)).toEqual({ outcome: 'lost' });
-    });
-
-    it('queues a check for an event that says too little', async () => {
+    it('queues a check for an event that says too little, or for a change of its link; a doubt is the stronger', async () => {
       await world.forgetChecks();
-      await world.settle(link, []);
-      expect(await world.check(link)).toBeNull();
-      await world.settle(link, [], { notUnderstood: 'it says nothing' });
-      expect(await world.check(link)).toBe('not_understood');
-      await world.forgetChecks();
-      await world.settle(link, [said('unclear')]);
-      expect(await world.check(link)).toBe('not_understood');
+      for (const [facts, over, reason] of [
+        [[], {}, null],
+        [[], { linkChanged: true }, 'link_changed'],
+        [[], { notUnderstood: 'it says nothing', linkChanged: true }, 'not_understood'],
+        [[], { linkChanged: true }, 'not_understood'],
+        [[said('unclear')], {}, 'not_understood'],
+      ] as const) {
+        if (facts.length > 0) await world.forgetChecks();
+        await world.settle(link, [...facts], over);
+        expect([over, await world.check(link)]).toEqual([over, reason]);
+      }
     });
-
-    it("queues a check for a change of the link's status; a doubt takes the place of that", async () => {
-      await world.forgetChecks();
-      await world.settle(link, [], { linkChanged: true });
-      expect(await world.check(link)).toBe('link_changed');
-      await world.settle(link, [], { notUnderstood: 'it says nothing', linkChanged: true });
-      expect(await world.check(link)).toBe('not_understood');
-      await world.settle(link, [], { linkChanged: true });
-      expect(await world.check(link)).toBe('not_understood');
-    });
-
     describe("an event that names the link's status", () => {
       const statusOf = async (known: Link) => (await world.timeline(known)).order.link?.status;
 
@@ -186,6 +156,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     });
 
     describe('an event that is not understood', () => {
+      const UNREADABLE = { code: 'unreadable_event', message: 'no JSON' };
       const unread = { notUnderstood: 'it says nothing' };
       const inDoubt = { asks: 'in-doubt' as const };
       const matters = async (known = link) =>
@@ -198,7 +169,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         return claimed.eventKey;
       };
       const replay = async (eventKey: number, over: Partial<SettleJob>) => {
-        await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
+        await world.requeue(eventKey);
         return world.store.settle(world.job(await world.claimOne(eventKey), over));
       };
 
@@ -283,8 +254,8 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         const { eventKey, attempt } = await world.claimNew(read);
         await world.answer(read, []);
         expect((await world.timeline(read)).check).toBeNull();
-        const fault = { code: 'unreadable_event', message: 'no JSON' };
-        await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault });
+        world.tick();
+        await world.bury({ eventKey, attempt }, UNREADABLE);
         expect(await matters(read)).toEqual([['event_not_understood', 1]]);
         expect(await world.check(read)).toBe('unreadable');
         await world.answer(read, []);
@@ -295,8 +266,8 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       it('and one that is no JSON are one matter, until both are understood', async () => {
         const misunderstood = await misread();
         const { eventKey, attempt } = await world.claimNew(link);
-        const fault = { code: 'unreadable_event', message: 'no JSON' };
-        await world.store.buryEvent({ eventKey, attempt, nowMs: world.tick(), fault });
+        world.tick();
+        await world.bury({ eventKey, attempt }, UNREADABLE);
         expect(await matters()).toEqual([['event_not_understood', 2]]);
         expect((await world.event(eventKey)).status).toBe('dead');
         await replay(misunderstood, {});
@@ -365,7 +336,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
     it('ends the matter when the buried event is put back', async () => {
       const { eventKey, attempt } = await world.claimNew(link);
       await world.store.settle(world.job({ eventKey, attempt }, { linkIds: ['pl_one', 'pl_two'] }));
-      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
+      await world.requeue(eventKey);
       expect((await world.timeline(link)).attention).toEqual([]);
     });
   });
@@ -385,7 +356,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
 
   describe('buryEvent', () => {
     it('retires a row for a person: dead, with what went wrong, never claimed again', async () => {
-      const eventKey = await buried();
+      const eventKey = await world.deadEvent(link);
       expect(await world.event(eventKey)).toMatchObject({ status: 'dead', fault: FAULT, endedAtMs: world.nowMs });
       expect((await world.timeline(link)).attention).toMatchObject([
         { kind: 'event_dead', subject: String(eventKey), reference: link.reference, count: 1 },
@@ -394,27 +365,10 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       await expect(world.claimOne(eventKey)).rejects.toThrow('is not due');
     });
 
-    it.each([
-      ['retryEvent', (lost: ClaimedEvent) => world.store.retryEvent({ ...lost, dueAtMs: world.nowMs, fault: FAULT })],
-      ['buryEvent', (lost: ClaimedEvent) => world.store.buryEvent({ ...lost, nowMs: world.nowMs, fault: FAULT })],
-    ])('%s leaves a row alone whose lease went to another attempt', async (_verb, end) => {
-      const lost = await world.claimNew(link);
-      world.tick(LEASE_MS);
-      await world.claimOne(lost.eventKey);
-      const before = await world.event(lost.eventKey);
-      await end(lost);
-      expect(await world.event(lost.eventKey)).toEqual(before);
-      expect((await world.timeline(link)).attention).toEqual([]);
-    });
-  });
-
-  describe('buryEvent, of a row that was settled before and is replayed', () => {
-    it('leaves it done as it was, with what went wrong, and tells nobody', async () => {
+    it('of a row that was settled before and is replayed leaves it done, with what went wrong, and tells nobody', async () => {
       const eventKey = await done();
-      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
-      const { attempt } = await world.claimOne(eventKey);
-      const burial = { eventKey, attempt, nowMs: world.tick(), fault: FAULT };
-      expect(await world.store.buryEvent(burial)).toBe('done');
+      await world.requeue(eventKey);
+      expect(await world.bury(await world.claimOne(eventKey))).toBe('done');
       expect(await world.event(eventKey)).toMatchObject({
         status: 'done',
         outcome: 'applied',
@@ -422,41 +376,47 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         fault: FAULT,
         endedAtMs: world.nowMs,
       });
-      expect((await world.timeline(link)).attention).toEqual([]);
-    });
-
-    it('does nothing where the lease went to another attempt', async () => {
-      const eventKey = await done();
-      await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() });
-      const { attempt } = await world.claimOne(eventKey);
-      world.tick(LEASE_MS);
-      await world.claimOne(eventKey);
-      const before = await world.event(eventKey);
-      const burial = { eventKey, attempt, nowMs: world.nowMs, fault: FAULT };
-      expect(await world.store.buryEvent(burial)).toBe('lost');
-      expect(await world.event(eventKey)).toEqual(before);
+      expect(await world.kinds(link)).toEqual([]);
     });
   });
 
+  describe.each(['new', 'replayed'])('a %s row whose lease went to another attempt', (what) => {
+    it.each<[string, (lost: ClaimedEvent) => Promise<unknown>, unknown]>([
+      ['settle', (of) => world.store.settle(world.job(of, { facts: [said('completed')] })), { outcome: 'lost' }],
+      ['retryEvent', (of) => world.store.retryEvent({ ...of, dueAtMs: world.nowMs, fault: FAULT }), undefined],
+      ['buryEvent', (of) => world.bury(of), 'lost'],
+    ])('is left alone by %s', async (_verb, end, answer) => {
+      const eventKey = what === 'new' ? (await world.deliver(link)).eventKey : await done();
+      if (what === 'replayed') await world.requeue(eventKey);
+      const lost = await world.claimOne(eventKey);
+      world.tick(LEASE_MS);
+      const taken = await world.claimOne(eventKey);
+      const before = [await world.timeline(link), await world.event(eventKey)];
+      expect((await end(lost)) ?? undefined).toEqual(answer);
+      expect([await world.timeline(link), await world.event(eventKey)]).toEqual(before);
+      const outcome = what === 'new' ? 'applied' : 'already_applied';
+      const job = world.job(taken, { facts: [said('completed')] });
+      expect(await world.store.settle(job)).toMatchObject({ outcome });
+      expect(await world.store.settle(job)).toEqual({ outcome: 'lost' });
+    });
+  });
   describe('requeueEvent', () => {
     it('makes a dead row pending, as new, and ends the matter', async () => {
-      const eventKey = await buried();
-      const nowMs = world.tick();
-      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs })).toBe('requeued');
+      const eventKey = await world.deadEvent(link);
+      expect(await world.requeue(eventKey)).toBe('requeued');
       expect(await world.event(eventKey)).toMatchObject({
         status: 'pending',
         attempt: 0,
-        dueAtMs: nowMs,
+        dueAtMs: world.nowMs,
         endedAtMs: null,
       });
-      expect((await world.timeline(link)).attention).toEqual([]);
+      expect(await world.kinds(link)).toEqual([]);
       expect((await world.claimOne(eventKey)).attempt).toBe(1);
     });
-
     it('settles a done row again without settling its order twice', async () => {
       const eventKey = await done();
       const before = await world.timeline(link);
-      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.tick() })).toBe('requeued');
+      expect(await world.requeue(eventKey)).toBe('requeued');
       const job = world.job(await world.claimOne(eventKey), { facts: [said('completed')] });
       expect(await world.store.settle(job)).toMatchObject({ outcome: 'already_applied', notices: 0 });
       const { order, history, notices } = await world.timeline(link);
@@ -467,17 +427,14 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       });
     });
 
-    it('leaves pending and leased rows in work', async () => {
+    it('leaves pending and leased rows in work, and knows none that is not there', async () => {
       const { eventKey } = await world.deliver(link);
-      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('in_work');
+      expect(await world.requeue(eventKey)).toBe('in_work');
       await world.claimOne(eventKey);
       const before = await world.event(eventKey);
-      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('in_work');
+      expect(await world.requeue(eventKey)).toBe('in_work');
       expect(await world.event(eventKey)).toEqual(before);
-    });
-
-    it('says that an event is unknown', async () => {
-      expect(await world.store.requeueEvent({ by: null, eventKey: 987_654, nowMs: world.nowMs })).toBe('unknown');
+      expect(await world.requeue(987_654)).toBe('unknown');
     });
   });
 }

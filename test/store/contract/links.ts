@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Registration } from '../../../src/store/verbs/links.ts';
+import type { Registered, Registration } from '../../../src/store/verbs/links.ts';
 import { hex, said, sealedSecret, type World, type Worlds } from './world.ts';
 
 const BRL = (amountMinor: number) => ({ amountMinor, currency: 'BRL' });
@@ -86,11 +86,12 @@ export function linksContract({ shared }: Worlds): void {
       expect((await world.timeline(registration)).history).toEqual(before.history);
     });
 
-    it('takes a secret that is sealed anew but equal for the same', async () => {
+    it.each([true, false])('takes a secret that is sealed anew but equal for the same: may correct %s', async (may) => {
       const first = sealedSecret('equal');
-      const { again, token } = await registerTwice({ secret: first }, { secret: sealedSecret('equal') });
-      expect(again.outcome).toBe('same');
-      expect(await secretOf(token)).toBe(hex(first.sealed));
+      const again = { secret: sealedSecret('equal'), mayCorrect: may };
+      const registered = await registerTwice({ secret: first }, again);
+      expect(registered.again.outcome).toBe('same');
+      expect(await secretOf(registered.token)).toBe(hex(first.sealed));
     });
 
     it('binds a link id that was missing, and says so in the history', async () => {
@@ -120,16 +121,38 @@ export function linksContract({ shared }: Worlds): void {
       expect(await secretOf(token)).toBe(hex(secret.sealed));
     });
 
-    it.each([
-      ['another amount', { amount: BRL(10_001) }],
-      ['another currency', { amount: { amountMinor: 10_000, currency: 'USD' } }],
-    ])('refuses a known reference with %s', async (_what, other) => {
-      const linkId = world.name('pl');
-      const { again, registration, before } = await registerTwice({}, { ...other, linkId });
-      expect(again).toEqual({ outcome: 'reference_conflict', order: before.order });
+    it.each<[string, boolean, (taken: string) => Partial<Registration>, Registered['outcome']]>([
+      ['another amount', false, () => ({ amount: BRL(10_001), linkId: world.name('pl') }), 'reference_conflict'],
+      [
+        'another currency',
+        false,
+        () => ({ amount: { ...BRL(10_000), currency: 'USD' }, linkId: world.name('pl') }),
+        'reference_conflict',
+      ],
+      [
+        'another link id by a caller who may not',
+        true,
+        () => ({ linkId: world.name('pl'), mayCorrect: false }),
+        'correction_forbidden',
+      ],
+      [
+        'another secret by a caller who may not, and binds nothing either',
+        false,
+        () => ({ secret: sealedSecret('forged'), linkId: world.name('pl'), mayCorrect: false }),
+        'correction_forbidden',
+      ],
+      ['the link id of another order in the place of its own', true, (linkId) => ({ linkId }), 'link_id_taken'],
+      ['the link id of another order', false, (linkId) => ({ linkId }), 'link_id_taken'],
+    ])('refuses a known reference with %s', async (_what, hasLink, other, outcome) => {
+      const taken = world.name('pl');
+      const owner = await world.newLink({ linkId: taken });
+      const first = hasLink ? { linkId: world.name('pl') } : {};
+      const { again, registration, before, token } = await registerTwice(first, other(taken));
+      const named = outcome === 'link_id_taken' ? (await world.timeline(owner)).order : before.order;
+      expect(again).toEqual({ outcome, order: named });
       expect(await world.timeline(registration)).toEqual(before);
+      expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
     });
-
     it('corrects the link id of an open order, and says from which to which in the history', async () => {
       const [typo, linkId] = [world.name('typo'), world.name('pl')];
       const { again, token, registration } = await registerTwice({ linkId: typo }, { linkId });
@@ -142,21 +165,6 @@ export function linksContract({ shared }: Worlds): void {
       expect(history.at(-1)?.cause).toEqual({ kind: 'person', id: null });
       expect((await world.store.findCredentials({ linkId }))?.token).toBe(token);
       expect(await world.store.findCredentials({ linkId: typo })).toBeNull();
-    });
-
-    it('refuses the correction of a link id by a caller who may not', async () => {
-      const forbidden = { linkId: world.name('pl'), mayCorrect: false };
-      const { again, before, registration } = await registerTwice({ linkId: world.name('pl') }, forbidden);
-      expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
-      expect(await world.timeline(registration)).toEqual(before);
-    });
-
-    it('refuses to correct a link id to that of another order', async () => {
-      const linkId = world.name('pl');
-      const owner = await world.newLink({ linkId });
-      const { again, before, registration } = await registerTwice({ linkId: world.name('pl') }, { linkId });
-      expect(again).toMatchObject({ outcome: 'link_id_taken', order: { reference: owner.reference } });
-      expect(await world.timeline(registration)).toEqual(before);
     });
 
     it.each([
@@ -183,49 +191,20 @@ export function linksContract({ shared }: Worlds): void {
       expect(await world.store.findOrder(registration.reference)).toBeNull();
     });
 
-    it('refuses the link id of another order for an order that is there, and names the owner', async () => {
-      const linkId = world.name('pl');
-      const owner = await world.newLink({ linkId });
-      const { again, before, registration } = await registerTwice({}, { linkId });
-      expect(again).toMatchObject({ outcome: 'link_id_taken', order: { reference: owner.reference } });
-      expect(await world.timeline(registration)).toEqual(before);
-    });
-
-    it('refuses a correction by a caller who may not, and binds nothing either', async () => {
-      const refused = { secret: sealedSecret('forged'), linkId: world.name('pl'), mayCorrect: false };
-      const { again, token, before, registration } = await registerTwice({}, refused);
-      expect(again).toEqual({ outcome: 'correction_forbidden', order: before.order });
-      expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
-      expect(await world.timeline(registration)).toEqual(before);
-    });
-
-    it('lets such a caller repeat the secret that is there', async () => {
-      const secret = sealedSecret('known');
-      const { again } = await registerTwice({ secret }, { secret, mayCorrect: false });
-      expect(again.outcome).toBe('same');
-    });
-
-    it('queues a check each time', async () => {
+    it('queues a check each time, and keeps one for a link, with the reason that came first', async () => {
       const link = await world.newLink();
       expect(await world.check(link)).toBe('registered');
-      await world.forgetChecks();
-      await world.register({ reference: link.reference });
-      expect(await world.check(link)).toBe('registered');
+      for (const reason of ['registered', 'stale']) {
+        await world.forgetChecks();
+        if (reason === 'stale') await world.store.recordHint(world.hint(link));
+        await world.register({ reference: link.reference });
+        expect(await world.check(link)).toBe(reason);
+      }
     });
 
-    it('keeps one check for a link, with the reason that came first', async () => {
-      const link = await world.newLink();
-      await world.forgetChecks();
-      await world.store.recordHint(world.hint(link));
-      await world.register({ reference: link.reference });
-      expect(await world.check(link)).toBe('stale');
-    });
-
-    it('keeps orders and links when the store is opened again', async () => {
+    it('knows its registration again when the store is opened again', async () => {
       const link = await world.newLink({ linkId: world.name('pl') });
-      const before = await world.timeline(link);
       await world.reopen();
-      expect(await world.timeline(link)).toEqual(before);
       expect((await world.register({ reference: link.reference })).outcome).toBe('same');
     });
   });

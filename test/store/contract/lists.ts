@@ -3,7 +3,7 @@ import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import { readSearch } from '../../../src/domain/search.ts';
 import type { OrderFilter } from '../../../src/store/verbs/orders_list.ts';
 import { stated } from '../../support/orders.ts';
-import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
+import { type Link, said, type World, type Worlds } from './world.ts';
 
 export function listsContract({ fresh }: Worlds): void {
   let world: World;
@@ -122,10 +122,17 @@ export function listsContract({ fresh }: Worlds): void {
       expect(await search('USD 150')).toEqual([]);
     });
 
-    it('finds references in another case, and names by a later word', async () => {
-      const [a] = (await newOrders('Tea-1', 'LAMP-1', 'sofa-1', 'Sofa-2')) as [Link];
-      const customer = { ...NO_DETAILS, paymentId: 'pay_1', customerName: 'Ana Maria de Souza_Lima' };
-      await world.settle(a, [said('completed', { paymentId: 'pay_1' })], { details: [customer] });
+    it('finds references in another case, and customers by a word of a name, or by an e-mail address', async () => {
+      const [a, b, c, d] = (await newOrders('Tea-1', 'LAMP-1', 'sofa-1', 'Sofa-2')) as [Link, Link, Link, Link];
+      for (const [link, customerName, customerEmail] of [
+        [a, 'Ana Maria de Souza_Lima', null],
+        [b, 'José Antônio', 'ze@example.com'],
+        [c, 'Ana_Costa', 'ANA@example.com'],
+        [d, null, 'joselito@example.com'],
+      ] as const) {
+        const details = [{ ...NO_DETAILS, paymentId: 'pay_1', customerName, customerEmail }];
+        await world.settle(link, [said('completed', { paymentId: 'pay_1' })], { details });
+      }
       const found: [string, string[]][] = [
         ['TEA', ['Tea-1']],
         ['tea-1', ['Tea-1']],
@@ -136,10 +143,16 @@ export function listsContract({ fresh }: Worlds): void {
         ['Maria de', ['Tea-1']],
         ['ouza', []],
         ['souza.', []],
+        ['JOSE', ['Sofa-2', 'LAMP-1']],
+        ['josé a', ['LAMP-1']],
+        ['ana', ['sofa-1', 'Tea-1']],
+        ['Ana@Example.com', ['sofa-1']],
+        ['ana_', ['sofa-1']],
+        ['costa', []],
+        ['%', []],
       ];
       for (const [text, expected] of found) expect([text, await search(text)]).toEqual([text, expected]);
     });
-
     it('narrows what it finds by other filters', async () => {
       const [a] = (await newOrders('o-1', 'o-2')) as [Link];
       await world.settle(a, [said('completed')]);
@@ -164,8 +177,7 @@ export function listsContract({ fresh }: Worlds): void {
       await world.settle(a, [said('completed', { paymentId: 'pay_1' })]);
       await world.settle(a, [said('completed', { paymentId: 'pay_2' })]);
       for (const link of [b, c]) await world.settle(link, [said('completed', { linkMoney: stated('60.00') })]);
-      const decision = { by: null, reference: 'c', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
-      await world.store.resolveOrder(decision);
+      await world.resolve(c, 'accept');
       expect(await references({ flag: 'duplicate_payment' })).toEqual(['a']);
       expect(await references({ flag: 'underpaid' })).toEqual(['c']);
       expect(await references({ flag: 'late' })).toEqual([]);
@@ -191,14 +203,32 @@ export function listsContract({ fresh }: Worlds): void {
       const [more, less] = (await newOrders('more', 'less')) as [Link, Link];
       await world.settle(more, [said('completed', { paymentId: 'pay_more' })]);
       await world.settle(less, [said('completed', { paymentId: 'pay_less', linkMoney: stated('60.00') })]);
-      const decision = { by: null, reference: 'less', decision: 'accept', reason: 'fine', atMs: world.tick() } as const;
-      await world.store.resolveOrder(decision);
+      await world.resolve(less, 'accept');
       for (const link of [more, less]) {
         const dollars = { paymentId: `pay_usd_${link.reference}`, linkMoney: stated('50.00', 'USD') };
         await world.settle(link, [said('completed', dollars)]);
       }
       expect(await references({ isOverpaid: true })).toEqual([]);
       expect(await references({ flag: 'underpaid' })).toEqual(['less']);
+    });
+
+    it('lets times of creation through, on a clock that was set back too, and among days', async () => {
+      const atMs: number[] = [];
+      for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
+        await newOrders(name);
+        atMs.push(world.nowMs);
+        world.tick(name < 'e' ? (name === 'c' ? -1_500 : 60_000) : 86_400_000);
+      }
+      const [a = 0, b = 0, c = 0, , e = 0, f = 0, g = 0] = atMs;
+      const found: [OrderFilter, string[]][] = [
+        [{ sinceMs: b, untilMs: c }, ['d', 'c', 'b']],
+        [{ sinceMs: b + 1 }, ['g', 'f', 'e', 'd', 'c']],
+        [{ untilMs: b - 1 }, ['a']],
+        [{ untilMs: a - 1 }, []],
+        [{ sinceMs: e, untilMs: f }, ['f', 'e']],
+        [{ sinceMs: g + 1 }, []],
+      ];
+      for (const [filter, expected] of found) expect([filter, await references(filter)]).toEqual([filter, expected]);
     });
 
     it('lets times of payment and money through', async () => {
@@ -227,26 +257,36 @@ export function listsContract({ fresh }: Worlds): void {
   });
 
   describe('filters of other lists', () => {
-    it('lets events through by status, type, outcome and time', async () => {
-      const [a] = (await newOrders('a')) as [Link];
+    it('lets events through by status, type, outcome, time and order', async () => {
+      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
       await world.settle(a, [said('completed')]);
+      const [{ key: paid } = { key: 0 }] = (await world.timeline(a)).events;
       const other = (await world.deliver(a, { type: 'other', receivedAtMs: world.tick() })).eventKey;
-      const dead = await world.claimNew(a);
-      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
-      const list = async (filter: object) => {
+      const dead = await world.deadEvent(a);
+      const ofB = (await world.deliver(b)).eventKey;
+      const found: [object, number[]][] = [
+        [{ type: 'other' }, [other]],
+        [{ outcome: 'applied' }, [paid]],
+        [{ status: 'dead' }, [dead]],
+        [{ status: 'leased' }, [other]],
+        [{ status: 'pending' }, [ofB]],
+        [{ status: 'dead', type: 'other' }, []],
+        [{ untilMs: world.nowMs - 1 }, [paid]],
+        [{ sinceMs: world.nowMs }, [ofB, dead, other]],
+        [{ sinceMs: world.nowMs + 1 }, []],
+        [{ sinceMs: world.nowMs, reference: 'a', type: 'other' }, [other]],
+        [{ reference: 'a' }, [dead, other, paid]],
+        [{ reference: 'b', status: 'pending' }, [ofB]],
+        [{ reference: 'b', status: 'done' }, []],
+        [{ reference: 'nobody' }, []],
+      ];
+      for (const [filter, keys] of found) {
         const { rows, count } = await world.store.listEvents({ limit: 9, isCounted: true, ...filter });
-        expect(count).toEqual({ n: rows.length, isMore: false });
-        return rows.map(({ key }) => key);
-      };
-      expect(await list({ type: 'other' })).toEqual([other]);
-      expect(await list({ outcome: 'applied' })).toHaveLength(1);
-      expect(await list({ status: 'dead' })).toEqual([dead.eventKey]);
-      expect(await list({ status: 'dead', type: 'other' })).toEqual([]);
-      expect(await list({ untilMs: world.nowMs - 1 })).toHaveLength(1);
-      expect(await list({ sinceMs: world.nowMs, reference: 'a', type: 'other' })).toEqual([other]);
+        expect([filter, rows.map(({ key }) => key)]).toEqual([filter, keys]);
+        expect(count).toEqual({ n: keys.length, isMore: false });
+      }
     });
-
-    it('lets notices through by type and time, and rejections by reason', async () => {
+    it('lets notices through by type and time, and rejections by reason and order, in pages', async () => {
       const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
       await world.settle(a, [said('completed')]);
       const betweenMs = world.nowMs;
@@ -260,19 +300,25 @@ export function listsContract({ fresh }: Worlds): void {
       expect(await notices({ untilMs: betweenMs })).toEqual(['order.paid']);
       expect(await notices({ sinceMs: betweenMs + 1, status: 'pending' })).toEqual(['order.held']);
       expect(await notices({ status: 'dead', type: 'order.paid' })).toEqual([]);
-      await world.reject(a);
-      await world.store.recordRejection({
-        linkKey: b.linkKey,
-        reason: 'timestamp_missing',
-        count: 1,
-        lastAtMs: world.nowMs,
-      });
-      const { rows, count } = await world.store.listRejections({
-        limit: 9,
-        isCounted: true,
-        reason: 'timestamp_missing',
-      });
-      expect([rows.map(({ reference }) => reference), count]).toEqual([['b'], { n: 1, isMore: false }]);
+      for (const [{ linkKey }, reason] of [
+        [a, 'signature_wrong'],
+        [b, 'signature_wrong'],
+        [a, 'timestamp_missing'],
+      ] as const) {
+        await world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs });
+      }
+      const rejections = async (filter: object, limit = 9) => {
+        const { rows, count } = await world.store.listRejections({ limit, isCounted: true, ...filter });
+        if (!('after' in filter) && limit === 9) expect(count).toEqual({ n: rows.length, isMore: false });
+        return rows.map(({ reference, reason, key }) => ({ key, row: `${reference} ${reason}` }));
+      };
+      const rows = async (filter: object) => (await rejections(filter)).map(({ row }) => row);
+      expect(await rows({ reason: 'timestamp_missing' })).toEqual(['a timestamp_missing']);
+      expect(await rows({ reference: 'a' })).toEqual(['a timestamp_missing', 'a signature_wrong']);
+      expect(await rows({ reference: 'nobody' })).toEqual([]);
+      const first = await rejections({}, 2);
+      expect(first.map(({ row }) => row)).toEqual(['a timestamp_missing', 'b signature_wrong']);
+      expect(await rows({ after: first[1]?.key })).toEqual(['a signature_wrong']);
     });
   });
 }

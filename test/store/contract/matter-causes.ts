@@ -1,7 +1,8 @@
 import type { AttentionKind } from '../../../src/domain/matter.ts';
 import { REFUSES_AFTER } from '../../../src/domain/notice.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { stated } from '../../support/orders.ts';
-import { FAULT, LEASE_MS, type Link, said, type World } from './world.ts';
+import { FAULT, type Link, said, type World } from './world.ts';
 
 /** What raises a kind, as often as it is called, each time a little later. */
 type Cause = () => Promise<unknown>;
@@ -54,23 +55,20 @@ const died = (die: (world: World, link: Link) => Promise<number>) => async (worl
   return async () => {
     if (eventKey === null) eventKey = await die(world, link);
     else {
-      await world.store.requeueEvent({ eventKey, by: null, nowMs: world.tick() });
-      const { attempt } = await world.claimOne(eventKey);
-      await bury(world, { eventKey, attempt });
+      await world.requeue(eventKey);
+      await bury(world, await world.claimOne(eventKey));
     }
   };
 };
 
-const bury = (world: World, of: { eventKey: number; attempt: number }) =>
-  world.store.buryEvent({ ...of, nowMs: world.tick(), fault: FAULT });
-
+const bury = (world: World, of: { eventKey: number; attempt: number }) => {
+  world.tick();
+  return world.bury(of);
+};
 /** The next notice of a new paid order, claimed. */
 async function notice(world: World) {
   await world.settle(await world.newLink(), [said('completed')]);
-  const claim = { tried: false, limit: 100, nowMs: world.nowMs, leaseMs: LEASE_MS };
-  const [claimed] = await world.store.claimNotices(claim);
-  if (claimed === undefined) throw new Error('no notice is due');
-  return claimed;
+  return (await world.claimNotices(false, 100))[0] as ClaimedNotice;
 }
 
 const REFUSED = {
@@ -137,8 +135,8 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
       const link = await world.openNew();
       let eventKey: number | null = null;
       return async () => {
-        const nowMs = world.tick();
-        if (eventKey !== null) await world.store.requeueEvent({ eventKey, by: null, nowMs });
+        world.tick();
+        if (eventKey !== null) await world.requeue(eventKey);
         const claimed = eventKey === null ? await world.claimNew(link) : await world.claimOne(eventKey);
         ({ eventKey } = claimed);
         await world.store.settle(world.job(claimed, { linkIds: [world.name('other')] }));
@@ -207,8 +205,8 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
       const answer = { status: 204, body: '' };
       await world.store.finishNotice({ ...(await notice(world)), answer, nowMs: world.nowMs });
       return () => {
-        const nowMs = world.tick(3 * MINUTE_MS);
-        return world.store.claimNotices({ tried: true, limit: 1, nowMs, leaseMs: LEASE_MS });
+        world.tick(3 * MINUTE_MS);
+        return world.claimNotices(true, 1);
       };
     },
   },
@@ -240,12 +238,10 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
     about: async (world) => {
       const link = await world.newLink();
       await world.store.cancelOrder({ by: null, reference: link.reference, atMs: world.tick() });
-      const { reference } = link;
       let n = 0;
       return async () => {
         await world.settle(link, [said('completed', { paymentId: `pay_${++n}` })]);
-        const rejected = { by: null, reference, decision: 'reject', reason: 'no' } as const;
-        await world.store.resolveOrder({ ...rejected, atMs: world.tick() });
+        await world.resolve(link, 'reject');
       };
     },
   },

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { MatterGroup } from '../../../src/domain/matter.ts';
 import type { ListedMatter, Matters } from '../../../src/store/verbs/attention_list.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { stated } from '../../support/orders.ts';
 import { FAULT, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -32,10 +33,9 @@ export function mattersContract({ fresh }: Worlds): void {
   async function dead(link?: Link): Promise<Link> {
     const of = link ?? (await world.newLink());
     world.tick();
-    await world.store.buryEvent({ ...(await world.claimNew(of)), nowMs: world.nowMs, fault: FAULT });
+    await world.deadEvent(of);
     return of;
   }
-
   const list = (over: Partial<Parameters<World['store']['listMatters']>[0]> = {}) =>
     world.store.listMatters({ ...EVERY, ...over });
   const shown = ({ rows }: Matters) => rows.map(({ kind, order }) => `${kind} ${order?.reference}`);
@@ -69,6 +69,16 @@ export function mattersContract({ fresh }: Worlds): void {
     expect(grouped(matters)).toEqual(['2 hold amount_mismatch', '1 duplicate_payment', '2 event_dead']);
   });
 
+  /** All rows, read one at a time; `between` happens after the first. */
+  async function readByOne(between = async (_first: ListedMatter): Promise<unknown> => null): Promise<ListedMatter[]> {
+    const read: ListedMatter[] = [];
+    for (;;) {
+      const [next] = (await list({ limit: 1, after: read.at(-1) ?? null })).rows;
+      if (next === undefined) return read;
+      if (read.push(next) === 1) await between(next);
+    }
+  }
+
   it('pages through all of it, row by row, while older matters end and others begin', async () => {
     for (let n = 0; n < 2; n++) {
       await dead();
@@ -77,18 +87,7 @@ export function mattersContract({ fresh }: Worlds): void {
     }
     const whole = (await list()).rows;
     expect(whole).toHaveLength(6);
-    const read: ListedMatter[] = [];
-    for (let after: ListedMatter | null = null; ; ) {
-      const [next]: ListedMatter[] = (await list({ limit: 1, after })).rows;
-      if (next === undefined) break;
-      read.push(next);
-      after = next;
-      if (read.length === 1) {
-        const { reference } = next.order as { reference: string };
-        await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.nowMs });
-      }
-    }
-    expect(read).toEqual(whole);
+    expect(await readByOne(({ order }) => world.resolve(order as { reference: string }, 'accept'))).toEqual(whole);
   });
 
   it('pages through matters that began in one millisecond, each once', async () => {
@@ -96,18 +95,11 @@ export function mattersContract({ fresh }: Worlds): void {
     const tooLittle = [said('completed', { linkMoney: stated('60.00') })];
     for (let n = 0; n < 3; n++) await world.settle(await world.newLink(), tooLittle, { nowMs: atMs });
     for (let n = 0; n < 3; n++) {
-      const claimed = await world.claimNew(link);
-      await world.store.buryEvent({ ...claimed, nowMs: atMs, fault: FAULT });
+      await world.store.buryEvent({ ...(await world.claimNew(link)), nowMs: atMs, fault: FAULT });
     }
     const whole = (await list()).rows;
     expect(whole.map(({ openedAtMs }) => openedAtMs)).toEqual(Array(6).fill(atMs));
-    const read: ListedMatter[] = [];
-    for (let after: ListedMatter | null = null; read.length <= whole.length; after = read.at(-1) ?? null) {
-      const { rows } = await list({ limit: 1, after });
-      if (rows.length === 0) break;
-      read.push(...rows);
-    }
-    expect(read).toEqual(whole);
+    expect(await readByOne()).toEqual(whole);
   });
 
   it('lists an order once whose holds began in one millisecond', async () => {
@@ -124,8 +116,7 @@ export function mattersContract({ fresh }: Worlds): void {
     const both = await held('70.00');
     await world.settle(both, [said('completed', { paymentId: 'pay_2', linkMoney: stated('30.00') })]);
     const { groups, money } = await list();
-    const { reference } = both;
-    await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
+    await world.resolve(both, 'accept');
     const after = await list();
     expect(groups).toMatchObject([
       { kind: 'hold', count: 2, sums: [{ currency: 'BRL', asked: 20_000n, balance: 16_000n }] },
@@ -151,8 +142,7 @@ export function mattersContract({ fresh }: Worlds): void {
       sums,
       { orders: 2, withBalance: 2, sums, isWhole: true, hasMisread: true, hasUnreadable: false },
     ]);
-    const { reference } = misread;
-    await world.store.resolveOrder({ by: null, reference, decision: 'accept', reason: 'fine', atMs: world.tick() });
+    await world.resolve(misread, 'accept');
     // A person has seen the money and accepted it.
     const after = (await list()).money;
     expect([after.sums[0]?.balance, after.hasMisread]).toEqual([913_000n, false]);
@@ -248,43 +238,36 @@ export function mattersContract({ fresh }: Worlds): void {
   it('lists what concerns no order', async () => {
     const link = await world.newLink();
     await world.settle(link, [said('completed')]);
-    const claim = { tried: false, limit: 1, nowMs: world.nowMs, leaseMs: 1_000 };
-    const [notice] = await world.store.claimNotices(claim);
-    if (notice === undefined) throw new Error('there is no notice');
+    const [notice] = (await world.claimNotices()) as [ClaimedNotice];
     await world.store.buryNotice({ ...notice, fault: FAULT, answer: null, nowMs: world.nowMs });
     expect((await list()).rows).toMatchObject([{ kind: 'notices_dead', subject: 'shop', order: null }]);
     expect((await list({ state: 'paid' })).rows).toEqual([]);
   });
 
   describe('a refund that a person says was made', () => {
-    for (const kind of ['refund_due', 'duplicate_payment'] as const) {
-      it(`ends ${kind}, and the order is not flagged for it any longer`, async () => {
+    it.each(['refund_due', 'duplicate_payment'])(
+      'ends %s, and the order is not flagged for it any longer',
+      async (kind) => {
         const link = kind === 'refund_due' ? await held() : await paidTwice();
-        const { reference } = link;
-        if (kind === 'refund_due') {
-          await world.store.resolveOrder({ by: null, reference, decision: 'reject', reason: 'no', atMs: world.tick() });
-        }
+        if (kind === 'refund_due') await world.resolve(link, 'reject');
         const [matter] = (await list()).rows;
-        const before = await world.store.findOrder(reference);
+        const before = await world.store.findOrder(link.reference);
         expect([matter?.kind, before?.flags]).toEqual([kind, [kind]]);
-        const key = matter?.key ?? 0;
-        await world.store.endAttention({ by: null, key, reason: 'by bank transfer', atMs: world.tick() });
-        const after = await world.store.findOrder(reference);
+        world.tick();
+        await world.end(matter?.key, 'by bank transfer');
+        const after = await world.store.findOrder(link.reference);
         expect(after).toEqual({ ...before, flags: [], version: (before?.version ?? 0) + 1 });
         expect((await list()).groups).toEqual([]);
-        expect((await world.timeline(link)).history.at(-1)).toMatchObject({
-          what: `a person ended ${kind}`,
-          cause: { kind: 'person', id: 'by bank transfer' },
-        });
-      });
-    }
-
+        const cause = { kind: 'person', id: 'by bank transfer' };
+        expect((await world.timeline(link)).history.at(-1)).toMatchObject({ what: `a person ended ${kind}`, cause });
+      },
+    );
     it('leaves an order as it is when another matter of it ends', async () => {
       const link = await paidTwice();
       await dead(link);
       const before = await world.store.findOrder(link.reference);
       const [matter] = (await list({ kind: 'event_dead' })).rows;
-      await world.store.endAttention({ by: null, key: matter?.key ?? 0, reason: 'seen', atMs: world.tick() });
+      await world.end(matter?.key);
       expect(await world.store.findOrder(link.reference)).toEqual(before);
     });
   });

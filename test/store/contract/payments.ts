@@ -135,37 +135,6 @@ export function paymentsContract({ shared, fresh }: Worlds): void {
     });
   });
 
-  describe('a customer is found', () => {
-    /** The references of orders whose customer is searched by these words. */
-    async function found(text: string): Promise<unknown[]> {
-      const { rows } = await world.store.listOrders({ limit: 100, search: readSearch(text) });
-      return rows.map(({ value }) => value.reference).reverse();
-    }
-
-    it('by the beginning of a name or an e-mail address, in any case, with or without accents', async () => {
-      world = await fresh();
-      const links: Link[] = [];
-      for (const [customerName, customerEmail] of [
-        ['José Antônio', 'ze@example.com'],
-        ['Ana_Souza', 'ANA@example.com'],
-        ['Anabela', null],
-        [null, 'joselito@example.com'],
-      ] as const) {
-        link = await world.newLink();
-        links.push(link);
-        await world.settle(link, [said('completed')], { details: [aboutPayment({ customerName, customerEmail })] });
-      }
-      const [jose, ana, anabela, joselito] = links.map(({ reference }) => reference);
-      expect(await found('JOSE')).toEqual([jose, joselito]);
-      expect(await found('josé a')).toEqual([jose]);
-      expect(await found('ana')).toEqual([ana, anabela]);
-      expect(await found('Ana@Example.com')).toEqual([ana]);
-      expect(await found('ana_')).toEqual([ana]);
-      expect(await found('souza')).toEqual([]);
-      expect(await found('%')).toEqual([]);
-    });
-  });
-
   describe('dropCustomers', () => {
     const drop = (over: { limit?: number; sendsNotices?: boolean } = {}) =>
       world.store.dropCustomers({ untilMs: world.nowMs - DAY_MS, limit: 100, sendsNotices: false, ...over });
@@ -221,35 +190,26 @@ export function paymentsContract({ shared, fresh }: Worlds): void {
       expect((await order()).details.map(({ customerName }) => customerName)).toEqual([null, 'Bia']);
     });
 
-    it('leaves a notice that is owed as it is, and returns to it', async () => {
-      await pay([ANA]);
-      const [owed] = await world.store.claimNotices({
-        tried: false,
-        limit: 1,
-        nowMs: world.nowMs,
-        leaseMs: DAY_MS * 2,
-      });
-      if (owed === undefined) throw new Error('no notice is due');
-      world.tick(DAY_MS);
-      expect(await drop({ sendsNotices: true })).toEqual({ dropped: 1, isMore: false });
-      expect(await payment()).toMatchObject({ customer: null });
-      expect((await notices())[0]?.payment).toMatchObject(ANAS);
-      const { noticeKey, attempt } = owed;
-      await world.store.finishNotice({ noticeKey, attempt, answer: { status: 200, body: '' }, nowMs: world.nowMs });
-      world.tick(3_600_000);
-      expect(await drop({ sendsNotices: true })).toEqual({ dropped: 0, isMore: false });
-      expect((await notices())[0]?.payment).toMatchObject({ customer: null });
-    });
-
-    it('keeps what waits to be sent, and takes it if settled sends nothing', async () => {
-      await pay([ANA]);
-      world.tick(DAY_MS);
-      await drop({ sendsNotices: true });
-      expect((await notices())[0]?.payment).toMatchObject(ANAS);
-      world.tick(3_600_000);
-      await drop({ sendsNotices: false });
-      expect((await notices())[0]?.payment).toMatchObject({ customer: null });
-    });
+    it.each([true, false])(
+      'leaves a notice that is owed as it is, and returns to it: on its way %s',
+      async (isLeased) => {
+        await pay([ANA]);
+        const [owed] = await world.store.claimNotices({
+          ...{ tried: false, limit: isLeased ? 1 : 0 },
+          ...{ nowMs: world.nowMs, leaseMs: DAY_MS * 2 },
+        });
+        world.tick(DAY_MS);
+        expect(await drop({ sendsNotices: true })).toEqual({ dropped: 1, isMore: false });
+        expect(await payment()).toMatchObject({ customer: null });
+        expect((await notices())[0]?.payment).toMatchObject(ANAS);
+        const answer = { status: 200, body: '' };
+        if (owed !== undefined) await world.store.finishNotice({ ...owed, answer, nowMs: world.nowMs });
+        world.tick(3_600_000);
+        // What waits to be sent leaves it once settled sends nothing.
+        expect(await drop({ sendsNotices: isLeased })).toEqual({ dropped: 0, isMore: false });
+        expect((await notices())[0]?.payment).toMatchObject({ customer: null });
+      },
+    );
 
     it('does little in a call, and goes on in the next: many orders, and an order with many notices', async () => {
       for (let n = 0; n < 3; n++) {

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { EventSummary } from '../../../src/store/verbs/lists.ts';
 import { stated } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
@@ -11,14 +10,6 @@ export function queriesContract({ fresh, shared }: Worlds): void {
     beforeEach(async () => {
       world = await fresh();
     });
-
-    type Asked = Partial<Parameters<World['store']['listOrders']>[0]>;
-    const EVERY = { limit: 100 };
-
-    async function references(over: Asked) {
-      const page = await world.store.listOrders({ ...EVERY, ...over });
-      return page.rows.map(({ value }) => value.reference);
-    }
 
     async function newOrders(...names: string[]): Promise<Link[]> {
       const links: Link[] = [];
@@ -60,32 +51,6 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       expect(await list(keys[1] as number)).toEqual([keys[0]]);
     });
 
-    it('lists events of one status and of one order', async () => {
-      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
-      const dead = await world.claimNew(a);
-      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
-      const pending = (await world.deliver(a)).eventKey;
-      const other = (await world.deliver(b)).eventKey;
-      const list = async (status: EventSummary['status'] | null, reference: string | null) =>
-        (await world.store.listEvents({ limit: 9, status, reference })).rows.map(({ key }) => key);
-      expect(await list('dead', null)).toEqual([dead.eventKey]);
-      expect(await list('pending', null)).toEqual([other, pending]);
-      expect(await list(null, 'a')).toEqual([pending, dead.eventKey]);
-      expect(await list('pending', 'b')).toEqual([other]);
-      expect(await list('done', 'a')).toEqual([]);
-      expect(await list(null, 'nobody')).toEqual([]);
-    });
-
-    it('lists events received since a time, and none of before', async () => {
-      const [a] = (await newOrders('a')) as [Link];
-      await world.deliver(a);
-      const sinceMs = world.tick();
-      const keys = [(await world.deliver(a)).eventKey, (await world.deliver(a)).eventKey];
-      const list = async (sinceMs: number) => (await world.store.listEvents({ limit: 9, sinceMs })).rows;
-      expect((await list(sinceMs)).map(({ key }) => key)).toEqual(keys.reverse());
-      expect(await list(sinceMs + 1)).toEqual([]);
-    });
-
     it('lists an event as it finds it, without its body', async () => {
       const [a] = (await newOrders('a')) as [Link];
       await world.settle(a, [said('completed')], { linkIds: ['pl_a'] });
@@ -93,50 +58,6 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const { body, bodySha256, timestamp, ...found } = await world.event(listed?.key ?? 0);
       expect(listed).toEqual(found);
       expect(found).toMatchObject({ reference: 'a', linkId: 'pl_a', outcome: 'applied', rule: 'paid' });
-    });
-
-    it('lists rejections of all orders or of one, in pages', async () => {
-      const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
-      const reject = (link: Link, reason: 'signature_wrong' | 'timestamp_missing') =>
-        world.store.recordRejection({ linkKey: link.linkKey, reason, count: 1, lastAtMs: world.nowMs });
-      await reject(a, 'signature_wrong');
-      await reject(b, 'signature_wrong');
-      await reject(a, 'timestamp_missing');
-      const list = async (limit: number, after: number | null, reference: string | null = null) =>
-        (await world.store.listRejections({ limit, after, reference })).rows;
-      const first = await list(2, null);
-      expect(first.map(({ reference, reason }) => [reference, reason])).toEqual([
-        ['a', 'timestamp_missing'],
-        ['b', 'signature_wrong'],
-      ]);
-      expect(await list(2, first[1]?.key ?? 0)).toMatchObject([{ reference: 'a', reason: 'signature_wrong' }]);
-      expect((await list(9, null, 'a')).map(({ reference }) => reference)).toEqual(['a', 'a']);
-      expect(await list(9, null, 'nobody')).toEqual([]);
-    });
-
-    it('lists orders by when they were created, on a clock that was set back too', async () => {
-      const atMs: Record<string, number> = {};
-      for (const name of ['a', 'b', 'c', 'd', 'e']) {
-        await newOrders(name);
-        atMs[name] = world.nowMs;
-        world.tick(name === 'c' ? -1_500 : 60_000);
-      }
-      expect(await references({ sinceMs: atMs.b ?? 0, untilMs: atMs.c ?? 0 })).toEqual(['d', 'c', 'b']);
-      expect(await references({ sinceMs: (atMs.b ?? 0) + 1 })).toEqual(['e', 'd', 'c']);
-      expect(await references({ untilMs: (atMs.b ?? 0) - 1 })).toEqual(['a']);
-      expect(await references({ sinceMs: (atMs.e ?? 0) + 1 })).toEqual([]);
-      expect(await references({ untilMs: (atMs.a ?? 0) - 1 })).toEqual([]);
-    });
-
-    it('lists orders of a time that lies days back, among many', async () => {
-      const first = world.nowMs;
-      for (const name of ['a', 'b', 'c', 'd', 'e', 'f', 'g']) {
-        await newOrders(name);
-        world.tick(86_400_000);
-      }
-      const day = (n: number) => first + n * 86_400_000;
-      expect(await references({ sinceMs: day(2), untilMs: day(4) })).toEqual(['e', 'd', 'c']);
-      expect(await references({ untilMs: day(1), limit: 1 })).toEqual(['b']);
     });
   });
 
@@ -172,8 +93,7 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const open = await world.newLink();
       await world.settle(paid, [said('completed')]);
       await world.settle(held, [said('completed', { linkMoney: stated('60.00') })]);
-      const dead = await world.claimNew(open);
-      await world.store.buryEvent({ ...dead, nowMs: world.nowMs, fault: FAULT });
+      await world.deadEvent(open);
       await world.claimNew(open);
       await world.deliver(open);
       await world.deliver(open);
@@ -212,8 +132,6 @@ export function queriesContract({ fresh, shared }: Worlds): void {
 
   describe('endAttention', () => {
     let link: Link;
-    const end = (key: number, reason = 'seen') =>
-      world.store.endAttention({ by: null, key, reason, atMs: world.nowMs });
     const conflict = async (of: Link, text: string) => world.deliver(of, { eventId: 'evt_1', body: Buffer.from(text) });
     const matters = async (of: Link) => (await world.timeline(of)).attention;
 
@@ -224,60 +142,35 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       await conflict(link, 'two');
     });
 
-    it('ends the one matter, and notes the reason in the history of its order', async () => {
+    it('ends the one matter, once, and notes the reason in the history of its order', async () => {
       const other = await world.newLink();
       await conflict(other, 'one');
       await conflict(other, 'two');
       const [matter] = await matters(link);
       const atMs = world.tick();
-      expect(await end(matter?.key ?? 0, 'both say the same')).toEqual({
-        kind: 'event_conflict',
-        reference: link.reference,
-      });
-      expect(await matters(link)).toEqual([]);
-      expect(await matters(other)).toHaveLength(1);
+      const ended = { kind: 'event_conflict', reference: link.reference };
+      expect(await world.end(matter?.key, 'both say the same')).toEqual(ended);
+      expect([await matters(link), (await matters(other)).length]).toEqual([[], 1]);
       const listed = (await openAttention(world.store)).map(({ key }) => key);
       expect(listed).not.toContain(matter?.key);
-      expect((await world.timeline(link)).history.at(-1)).toMatchObject({
-        atMs,
-        what: 'a person ended event_conflict',
-        cause: { kind: 'person', id: 'both say the same' },
-      });
-      expect((await world.timeline(other)).history).toHaveLength(1);
-    });
-
-    it('ends it once: what has ended, or never was, is unknown and notes nothing', async () => {
-      const [matter] = await matters(link);
-      await end(matter?.key ?? 0);
       const { history } = await world.timeline(link);
-      expect([await end(matter?.key ?? 0), await end(987_654)]).toEqual([null, null]);
+      const cause = { kind: 'person', id: 'both say the same' };
+      expect(history.at(-1)).toMatchObject({ atMs, what: 'a person ended event_conflict', cause });
+      expect((await world.timeline(other)).history).toHaveLength(1);
+      expect([await world.end(matter?.key), await world.end(987_654)]).toEqual([null, null]);
       expect((await world.timeline(link)).history).toEqual(history);
-    });
-
-    it('does not end it for good: what is found again is a new matter, counted anew', async () => {
-      const [before] = await matters(link);
-      await conflict(link, 'three');
-      expect(await matters(link)).toMatchObject([{ key: before?.key, count: 2 }]);
-      await end(before?.key ?? 0);
-      await conflict(link, 'four');
-      const [after] = await matters(link);
-      expect(after).toMatchObject({ kind: 'event_conflict', count: 1, openedAtMs: world.nowMs });
-      expect(after?.key).not.toBe(before?.key);
     });
 
     it('of a matter of no order notes nothing anywhere', async () => {
       world = await fresh();
       link = await world.newLink();
       await world.settle(link, [said('completed')]);
-      const claim = { tried: false, limit: 1000, nowMs: world.nowMs, leaseMs: LEASE_MS };
-      for (const notice of await world.store.claimNotices(claim)) {
+      for (const notice of await world.claimNotices()) {
         await world.store.buryNotice({ ...notice, fault: FAULT, answer: null, nowMs: world.nowMs });
       }
-      const listed = await openAttention(world.store);
-      const [dead] = listed.filter(({ kind }) => kind === 'notices_dead');
-      expect(dead).toMatchObject({ reference: null });
+      const [dead] = await world.matters('notices_dead');
       const { history } = await world.timeline(link);
-      expect(await end(dead?.key ?? 0)).toEqual({ kind: 'notices_dead', reference: null });
+      expect(await world.end(dead?.key)).toEqual({ kind: 'notices_dead', reference: null });
       expect((await world.timeline(link)).history).toEqual(history);
     });
   });
@@ -295,12 +188,8 @@ export function queriesContract({ fresh, shared }: Worlds): void {
       const other = await world.newLink();
       await world.settle(other, [said('completed')]);
       const rejectedAtMs = world.tick();
-      await world.store.recordRejection({
-        linkKey: link.linkKey,
-        reason: 'signature_wrong',
-        count: 2,
-        lastAtMs: rejectedAtMs,
-      });
+      const { linkKey } = link;
+      await world.store.recordRejection({ linkKey, reason: 'signature_wrong', count: 2, lastAtMs: rejectedAtMs });
       const hint = world.hint(link);
       await world.store.recordHint(hint);
       await world.settle(link, [said('pending')], { linkIds: [linkId] });

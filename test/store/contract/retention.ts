@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { FAULT, LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
+import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -13,12 +13,6 @@ export function retentionContract({ shared, fresh }: Worlds): void {
     const { eventKey } = await world.deliver(link, over);
     await world.store.settle(world.job(await world.claimOne(eventKey)));
     return eventKey;
-  }
-
-  async function dead(): Promise<number> {
-    const claimed = await world.claimNew(link);
-    await world.store.buryEvent({ ...claimed, nowMs: world.nowMs, fault: FAULT });
-    return claimed.eventKey;
   }
 
   /** Drops what was settled a day ago, in one call. */
@@ -44,29 +38,23 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       expect(await drop()).toEqual({ dropped: 0, next: null });
     });
 
-    it('keeps the row with all else that is known of it', async () => {
-      const key = await done();
-      const { body: _body, ...before } = await world.event(key);
-      const counts = await world.store.stats(world.nowMs);
+    it('keeps the row with all else that is known of it, of what a reading said as of an event', async () => {
+      const opened = await world.openNew();
+      const reading = await world.read(opened);
+      await world.store.settle(world.job(reading, { link: world.made({ id: opened.linkId }) }));
+      const keys = [await done(), reading.eventKey];
+      const rows = () => Promise.all(keys.map((key) => world.event(key)));
+      const [before, counts] = [await rows(), await world.store.stats(world.nowMs)];
       const told = await world.timeline(link);
       world.tick(DAY_MS);
-      await drop();
-      expect(await world.event(key)).toEqual({ ...before, body: null });
+      expect(await drop()).toMatchObject({ dropped: 2 });
+      expect(await rows()).toEqual(before.map((row) => ({ ...row, body: null })));
       expect((await world.store.stats(world.nowMs)).events).toEqual(counts.events);
       expect(await world.timeline(link)).toEqual(told);
     });
 
-    it('drops what a reading said like what an event said', async () => {
-      const opened = await world.openNew();
-      const claimed = await world.read(opened);
-      await world.store.settle(world.job(claimed, { link: world.made({ id: opened.linkId }) }));
-      world.tick(DAY_MS);
-      expect(await drop()).toMatchObject({ dropped: 1 });
-      expect(await hasBody(claimed.eventKey)).toBe(false);
-    });
-
     it('keeps the bytes of what is not settled, however old it is', async () => {
-      const buried = await dead();
+      const buried = await world.deadEvent(link);
       const leased = (await world.claimNew(link)).eventKey;
       const pending = (await world.deliver(link)).eventKey;
       world.tick(900 * DAY_MS);
@@ -77,7 +65,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
     it('counts from the last time that it was settled', async () => {
       const key = await done();
       world.tick(DAY_MS);
-      await world.store.requeueEvent({ by: null, eventKey: key, nowMs: world.nowMs });
+      await world.requeue(key);
       expect(await drop()).toMatchObject({ dropped: 0 });
       await world.store.settle(world.job(await world.claimOne(key)));
       expect(await drop()).toMatchObject({ dropped: 0 });
@@ -87,7 +75,7 @@ export function retentionContract({ shared, fresh }: Worlds): void {
 
     it('looks at a few rows in each call, goes on where it ended, and passes over what stays', async () => {
       const keys: number[] = [];
-      for (let n = 0; n < 3; n++) keys.push(await dead(), await done());
+      for (let n = 0; n < 3; n++) keys.push(await world.deadEvent(link), await done());
       world.tick(DAY_MS);
       const first = await drop({ limit: 2 });
       const second = await drop({ limit: 2, after: first.next ?? 0 });
@@ -129,10 +117,10 @@ export function retentionContract({ shared, fresh }: Worlds): void {
     });
 
     it('finds in a later round what was settled since', async () => {
-      const key = await dead();
+      const key = await world.deadEvent(link);
       world.tick(DAY_MS);
       expect(await drop()).toMatchObject({ dropped: 0 });
-      await world.store.requeueEvent({ by: null, eventKey: key, nowMs: world.nowMs });
+      await world.requeue(key);
       await world.store.settle(world.job(await world.claimOne(key)));
       world.tick(DAY_MS);
       expect(await drop()).toMatchObject({ dropped: 1 });
@@ -199,10 +187,12 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       for (let after: number | null = 0; after !== null; ) after = (await drop({ after })).next;
     });
 
-    it('cannot be made pending again', async () => {
+    it('cannot be made pending again, and is still what other content under its id is in conflict with', async () => {
       const before = await world.event(eventKey);
-      expect(await world.store.requeueEvent({ by: null, eventKey, nowMs: world.nowMs })).toBe('body_dropped');
+      expect(await world.requeue(eventKey)).toBe('body_dropped');
       expect(await world.event(eventKey)).toEqual(before);
+      const other = { ...world.delivery(link), eventId: delivery.eventId };
+      expect(await world.store.recordDelivery(other)).toMatchObject({ outcome: 'conflict' });
     });
 
     it('is still the one of which another delivery is a duplicate, which settles nothing', async () => {
@@ -211,11 +201,6 @@ export function retentionContract({ shared, fresh }: Worlds): void {
       expect(await world.event(eventKey)).toMatchObject({ status: 'done', duplicates: 1, body: null });
       world.tick(LEASE_MS);
       expect((await world.claim()).map((claimed) => claimed.eventKey)).not.toContain(eventKey);
-    });
-
-    it('is still the one with which other content under its id is in conflict', async () => {
-      const other = { ...world.delivery(link), eventId: delivery.eventId };
-      expect(await world.store.recordDelivery(other)).toMatchObject({ outcome: 'conflict' });
     });
   });
 }

@@ -61,17 +61,8 @@ export function serviceContract({ fresh }: Worlds): void {
       await world.reject(refused);
       await world.store.recordHint(world.hint(stale));
       const opening = await world.intend({ reference: 'opening' });
-      const { attempt } = await world.claimOpening(opening);
-      const dueAtMs = world.nowMs + 60_000;
-      await world.store.retryOpening({
-        linkKey: opening.linkKey,
-        attempt,
-        dueAtMs,
-        mayExist: false,
-        waits: false,
-        fault: FAULT,
-        nowMs: world.nowMs,
-      });
+      const [dueAtMs, attempt] = [world.nowMs + 60_000, 1];
+      await world.retryOpening(opening, { dueAtMs });
       const { queue, schedule, openings } = await world.store.nextRequests({ limit: 10 });
       expect(queue).toMatchObject([
         { reference: 'stale', reason: 'stale', failures: 0 },

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { PaymentFact } from '../../../src/domain/fact.ts';
 import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
@@ -22,13 +23,11 @@ export function settlementContract({ shared }: Worlds): void {
       holds: order.holds.map(({ reason }) => reason),
       notices: notices.map(({ type }) => type),
       attention: attention.map(({ kind }) => kind),
+      adopted: order.adoptedPaymentId,
     };
   }
 
-  function resolve(decision: 'accept' | 'reject', reason = 'looked at it') {
-    return world.store.resolveOrder({ by: null, reference: link.reference, decision, reason, atMs: world.tick() });
-  }
-
+  const resolve = (decision: 'accept' | 'reject', reason?: string) => world.resolve(link, decision, reason);
   describe('money', () => {
     it('makes an order paid: ledger, settlement, history, notice and row in one transaction', async () => {
       const claimed = await world.claimNew(link);
@@ -60,19 +59,6 @@ export function settlementContract({ shared }: Worlds): void {
       const before = await world.timeline(link);
       await world.reopen();
       expect(await world.timeline(link)).toEqual(before);
-    });
-
-    it('takes the same payment in another event as applied already', async () => {
-      await world.settle(link, [said('completed')]);
-      const before = await world.timeline(link);
-      const again = await world.settle(link, [said('completed')]);
-      expect(again).toMatchObject({ outcome: 'already_applied', notices: 0 });
-      const { order, history, notices } = await world.timeline(link);
-      expect({ order, history, notices }).toEqual({
-        order: before.order,
-        history: before.history,
-        notices: before.notices,
-      });
     });
 
     it('raises the version with each change and gives each notice the version that it tells', async () => {
@@ -108,24 +94,58 @@ export function settlementContract({ shared }: Worlds): void {
       ]);
     });
 
-    it('marks an order paid whose money nobody named, and queues a check', async () => {
-      await world.forgetChecks();
-      await world.settle(link, [said('completed', { linkMoney: null })]);
-      expect(await story()).toMatchObject({ state: 'paid', flags: ['money_unnamed'] });
-      expect(await world.check(link)).toBe('doubtful_money');
-    });
+    const FIRST = 'captured 10000 BRL pay_1';
 
-    it('holds money that does not agree', async () => {
-      await world.settle(link, [said('completed', LITTLE)]);
-      expect(await story()).toEqual({
+    async function expectStory(facts: PaymentFact[], told: Partial<Awaited<ReturnType<typeof story>>>) {
+      let paid: unknown;
+      for (const fact of facts) {
+        await world.settle(link, [fact]);
+        const { settlement } = (await world.timeline(link)).order;
+        // It is written once.
+        expect(settlement).toEqual(paid ?? settlement);
+        paid ??= settlement;
+      }
+      const plain = { state: 'paid', ledger: [FIRST], notices: ['order.paid'] };
+      const none = { flags: [], holds: [], attention: [], adopted: null };
+      const attention = (await story()).attention.filter((kind) => kind !== 'money_unnamed');
+      expect({ ...(await story()), attention }).toEqual({ ...none, ...plain, ...told });
+    }
+
+    it.each<[string, PaymentFact[], Partial<Awaited<ReturnType<typeof story>>>]>([
+      [
+        'marks an order paid whose money nobody named',
+        [said('completed', { linkMoney: null })],
+        { flags: ['money_unnamed'] },
+      ],
+      [
+        'counts a second payment and says so',
+        [said('completed'), said('completed', { paymentId: 'pay_2' })],
+        {
+          flags: ['duplicate_payment'],
+          ledger: [FIRST, 'captured 10000 BRL pay_2'],
+          notices: ['order.paid', 'payment.duplicate'],
+          attention: ['duplicate_payment'],
+        },
+      ],
+      ...(['refunded', 'disputed'] as const).map((kind): [string, PaymentFact[], object] => [
+        `takes money back that is ${kind}`,
+        [said('completed'), said(kind)],
+        { state: kind, ledger: [FIRST, `${kind} -10000 BRL pay_1`], notices: ['order.paid', `order.${kind}`] },
+      ]),
+      [
+        'gives a payment its id later, and counts nothing twice',
+        [said('completed', { paymentId: null }), said('completed')],
+        { ledger: ['captured 10000 BRL unnamed'], adopted: 'pay_1' },
+      ],
+    ])('%s', (_what, facts, told) => expectStory(facts, told));
+
+    it('holds money that does not agree', () =>
+      expectStory([said('completed', LITTLE)], {
         state: 'held',
-        flags: [],
         ledger: ['captured 6000 BRL pay_1'],
         holds: ['amount_mismatch'],
         notices: ['order.held'],
-        attention: [],
-      });
-    });
+      }));
 
     it('asks about money that does not agree where it can, and leaves the order as it is', async () => {
       await world.forgetChecks();
@@ -135,42 +155,6 @@ export function settlementContract({ shared }: Worlds): void {
       const { order, check } = await world.timeline(link);
       expect(order).toEqual(before.order);
       expect(check?.reason).toBe('doubtful_money');
-    });
-
-    it('counts a second payment and says so', async () => {
-      await world.settle(link, [said('completed')]);
-      await world.settle(link, [said('completed', { paymentId: 'pay_2' })]);
-      expect(await story()).toEqual({
-        state: 'paid',
-        flags: ['duplicate_payment'],
-        ledger: ['captured 10000 BRL pay_1', 'captured 10000 BRL pay_2'],
-        holds: [],
-        notices: ['order.paid', 'payment.duplicate'],
-        attention: ['duplicate_payment'],
-      });
-    });
-
-    it.each(['refunded', 'disputed'] as const)('takes money back that is %s, and keeps paidAt', async (kind) => {
-      await world.settle(link, [said('completed')]);
-      const { settlement } = (await world.timeline(link)).order;
-      await world.settle(link, [said(kind)]);
-      expect(await story()).toEqual({
-        state: kind,
-        flags: [],
-        ledger: ['captured 10000 BRL pay_1', `${kind} -10000 BRL pay_1`],
-        holds: [],
-        notices: ['order.paid', `order.${kind}`],
-        attention: [],
-      });
-      expect((await world.timeline(link)).order.settlement).toEqual(settlement);
-    });
-
-    it('gives a payment its id later, and counts nothing twice', async () => {
-      await world.settle(link, [said('completed', { paymentId: null })]);
-      await world.settle(link, [said('completed')]);
-      const { order } = await world.timeline(link);
-      expect(order).toMatchObject({ state: 'paid', adoptedPaymentId: 'pay_1' });
-      expect((await story()).ledger).toEqual(['captured 10000 BRL unnamed']);
     });
 
     it('keeps what the customer paid beside what counts, when the store is opened again too', async () => {
@@ -279,6 +263,9 @@ export function settlementContract({ shared }: Worlds): void {
     it('accepts held money as it was captured', async () => {
       await world.settle(link, [said('completed', LITTLE)]);
       const resolved = await resolve('accept', 'the rest came in cash');
+      const before = await world.timeline(link);
+      expect(await resolve('accept')).toMatchObject({ outcome: 'already_applied', order: before.order });
+      expect(await world.timeline(link)).toEqual(before);
       expect(resolved).toMatchObject({
         outcome: 'applied',
         rule: 'hold_accepted',
@@ -317,23 +304,11 @@ export function settlementContract({ shared }: Worlds): void {
       expect(await story()).toMatchObject({ state: 'cancelled', flags: [] });
     });
 
-    it('answers the same decision again as applied already, and changes nothing', async () => {
-      await world.settle(link, [said('completed', LITTLE)]);
-      await resolve('accept');
-      const before = await world.timeline(link);
-      expect(await resolve('accept')).toMatchObject({ outcome: 'already_applied', order: before.order });
-      expect(await world.timeline(link)).toEqual(before);
-    });
-
-    it('ignores a decision about an order that is not held', async () => {
+    it('ignores a decision about an order that is not held, and finds no order by an unknown reference', async () => {
       const before = await world.timeline(link);
       expect(await resolve('accept')).toMatchObject({ outcome: 'ignored', rule: 'not_held' });
       expect(await world.timeline(link)).toEqual(before);
-    });
-
-    it('finds no order by an unknown reference', async () => {
-      const resolution = { reference: 'nobody', decision: 'accept', reason: '', by: null, atMs: world.nowMs } as const;
-      expect(await world.store.resolveOrder(resolution)).toBeNull();
+      expect(await world.resolve({ reference: 'nobody' }, 'accept')).toBeNull();
     });
   });
 }

@@ -1,11 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
-import { openAttention } from '../../support/rows.ts';
-import { LEASE_MS, said, type World, type Worlds } from './world.ts';
+import { said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 401.' };
 const UNREACHED = { code: 'shop_unreachable', message: 'The shop gave no answer: ECONNREFUSED.' };
-const GONE = { code: 'shop_gone', message: 'The shop answered 410.' };
 const ANSWER_401 = { status: 401, body: 'wrong secret?' };
 const MINUTE_MS = 60_000;
 const FAR_MS = 3_600_000;
@@ -23,8 +21,7 @@ export function shopFailuresContract({ fresh }: Worlds): void {
     expect(claimed).toHaveLength(count);
     return claimed;
   }
-  const claim = (tried: boolean) =>
-    world.store.claimNotices({ tried, limit: 100, nowMs: world.nowMs, leaseMs: LEASE_MS });
+  const claim = (tried: boolean) => world.claimNotices(tried, 100);
   const retry = (claimed: ClaimedNotice | undefined, over: object = {}) =>
     world.store.retryNotice({
       ...(claimed as ClaimedNotice),
@@ -34,48 +31,14 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       nowMs: world.nowMs,
       ...over,
     });
-  const bury = (claimed: ClaimedNotice | undefined) =>
-    world.store.buryNotice({
-      ...(claimed as ClaimedNotice),
-      fault: GONE,
-      answer: { status: 410, body: '' },
-      nowMs: world.nowMs,
-    });
   const failures = async () => (await world.store.shopState()).failures;
   const attempts = async () => {
     const [row, { shopFailures }] = [await failures(), await world.store.stats(world.nowMs)];
     expect(shopFailures).toBe(row?.attempts ?? 0);
     return shopFailures;
   };
-  const matters = async (): ReturnType<typeof openAttention> => {
-    const open = await openAttention(world.store);
-    return open.filter(({ kind }) => kind === 'shop_refuses_notices');
-  };
+  const matters = () => world.matters('shop_refuses_notices');
   const areOpen = async () => (await matters()).length;
-
-  describe('attempts to tell the shop that fail in a row', () => {
-    it('are counted over all notices, with what came of the last', async () => {
-      expect(await failures()).toBe(null);
-      const [first, second] = await claimNew(2);
-      const sinceMs = world.tick();
-      await retry(first);
-      const one = { attempts: 1, sinceMs, lastAtMs: sinceMs, fault: REFUSED, answer: ANSWER_401 };
-      expect(await failures()).toEqual(one);
-      const lastAtMs = world.tick();
-      await retry(second, { fault: UNREACHED, answer: null });
-      expect(await failures()).toEqual({ attempts: 2, sinceMs, lastAtMs, fault: UNREACHED, answer: null });
-      expect(await attempts()).toBe(2);
-    });
-
-    it('count one that a notice died of, as by an answer of 410', async () => {
-      const [first, second, third] = await claimNew(3);
-      await bury(first);
-      expect(await failures()).toMatchObject({ attempts: 1, fault: GONE, answer: { status: 410 } });
-      await bury(second);
-      await bury(third);
-      expect(await areOpen()).toBe(1);
-    });
-  });
 
   describe('shop_refuses_notices', () => {
     it('opens with the third attempt in a row, says what came of the last, and counts on', async () => {
@@ -115,29 +78,20 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       ]);
     });
 
-    it('ends when the shop has no callback any more, and opens again with the next attempt that fails', async () => {
+    it.each([
+      ['the shop has no callback any more', () => world.store.stopTelling({ nowMs: world.nowMs })],
+      ['a person ended it', async () => world.end((await matters())[0]?.key)],
+    ])('is over when %s, and opened again by the next attempt that fails, and by nothing else', async (_why, end) => {
       const notices = await claimNew(4);
       for (const notice of notices.slice(0, 3)) await retry(notice);
-      await world.store.stopTelling({ nowMs: world.nowMs });
+      await end();
       expect([await areOpen(), await attempts()]).toEqual([0, 3]);
-      world.tick(5 * MINUTE_MS);
-      const [last] = await claim(true);
-      expect(await areOpen()).toBe(0);
-      await retry(last);
-      expect([await areOpen(), await attempts()]).toEqual([1, 4]);
-    });
-
-    it('that a person ended is opened again by the next attempt that fails, and by nothing else', async () => {
-      const notices = await claimNew(4);
-      for (const notice of notices.slice(0, 3)) await retry(notice);
-      const [{ key } = { key: 0 }] = await matters();
-      await world.store.endAttention({ by: null, key, reason: 'seen', atMs: world.nowMs });
       world.tick(5 * MINUTE_MS);
       // Its lease is over.
       const [last] = await claim(true);
       expect(await areOpen()).toBe(0);
       await retry(last);
-      expect(await areOpen()).toBe(1);
+      expect([await areOpen(), await attempts()]).toEqual([1, 4]);
     });
   });
 }

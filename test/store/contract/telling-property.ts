@@ -1,5 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
+import type { ShopFailures } from '../../../src/domain/notice.ts';
+import type { NoticeSummary } from '../../../src/store/verbs/notice_lists.ts';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { openAttention } from '../../support/rows.ts';
 import { runs } from '../../support/timing.ts';
@@ -7,6 +9,9 @@ import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const ORDERS = 2;
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
+const TAKEN = { status: 204, body: '' };
+const ANSWER_500 = { status: 500, body: 'out of order' };
+const RETRY_MS = 5_000;
 
 type Deed =
   | { do: 'settle'; order: number }
@@ -53,6 +58,17 @@ const STORIES: Deed[][] = [
   // The notices of one order, told in their order; the first is dead.
   [SETTLE, SETTLE, SETTLE, NEW, finish(0), NEW, finish(0), NEW, finish(0)],
   [SETTLE, SETTLE, NEW, bury(0), NEW],
+  // One that was tried is claimed again when it is due, or when its lease lapses; who lost the lease is told so.
+  [SETTLE, SETTLE, NEW, retry(0), NEW, passed(RETRY_MS - 1), AGAIN, passed(1), NEW, AGAIN, finish(0), AGAIN],
+  [SETTLE, SETTLE, NEW, passed(LEASE_MS - 1), AGAIN, passed(1), NEW, AGAIN, finish(1), bury(1), retry(1), finish(0)],
+  // One that waits for its next attempt is due at once when it is sent again.
+  [SETTLE, SETTLE, NEW, retry(0), passed(1), resend(0), NEW, AGAIN, finish(0)],
+  [SETTLE, OTHER, { do: 'claim', tried: false, limit: 1 }, { do: 'claim', tried: false, limit: 1 }, NEW],
+  // One that is sent again begins anew, after the notice of its order that has the turn.
+  ...[finish(0), bury(0)].map((end) => [SETTLE, NEW, end, passed(9), resend(0), NEW, finish(0), SETTLE, NEW]),
+  [SETTLE, SETTLE, NEW, finish(0), resend(0), NEW, finish(0), NEW, finish(0)],
+  [SETTLE, SETTLE, NEW, finish(0), NEW, resend(0), finish(0), NEW, finish(0)],
+  [SETTLE, SETTLE, NEW, bury(0), NEW, finish(0), resend(0), resend(1), NEW, finish(0), NEW, finish(0)],
   // Nothing that is in work is sent again: what is due, waits for another, is under way, or is due again.
   [SETTLE, SETTLE, resend(0), resend(1), NEW, resend(0), resend(1), retry(0), passed(5_000), resend(0)],
   // One that is taken ends the count, and the matter; that needs three in a row, or two minutes.
@@ -70,26 +86,30 @@ const STORIES: Deed[][] = [
 const HARD = STORIES.map((story): [Deed[]] => [story]);
 
 export function tellingPropertyContract({ fresh }: Worlds): void {
-  describe('notices, whatever happens to them', () => {
-    it('are lost never, have their turn one at a time, and end for the first time in the order of their order', async () => {
-      const world = await fresh();
-      await fc.assert(
-        fc.asyncProperty(fc.array(anyDeed, { minLength: 20, maxLength: 60, size: 'max' }), async (deeds) => {
-          const links: Link[] = [];
-          for (let n = 0; n < ORDERS; n++) links.push(await world.newLink());
-          const story = new Story(world, links);
-          for (const deed of deeds) {
-            await story.perform(deed);
-            await story.check();
-          }
-          await story.tellAll();
+  it('are lost never, have their turn one at a time, and end for the first time in the order of their order', async () => {
+    const world = await fresh();
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyDeed, { minLength: 20, maxLength: 60, size: 'max' }), async (deeds) => {
+        const links: Link[] = [];
+        for (let n = 0; n < ORDERS; n++) links.push(await world.newLink());
+        const story = new Story(world, links);
+        for (const deed of deeds) {
+          await story.perform(deed);
           await story.check();
-        }),
-        runs<[Deed[]]>(3, 12, HARD),
-      );
-    });
+        }
+        await story.tellAll();
+        await story.check();
+      }),
+      runs<[Deed[]]>(3, 12, HARD),
+    );
   });
 }
+
+/** A notice as its row should be. `dueAtMs` of a leased one is when its lease lapses, which nobody is shown. */
+type Book = Pick<NoticeSummary, 'key' | 'id' | 'reference' | 'createdAtMs'> &
+  Pick<NoticeSummary, 'status' | 'attempt' | 'dueAtMs' | 'endedAtMs' | 'fault' | 'answer'> & {
+    firstTriedAtMs: number | null;
+  };
 
 /** What somebody who sends notices does, and the book that he keeps of it. */
 class Story {
@@ -97,14 +117,13 @@ class Story {
   readonly #links: readonly Link[];
   /** All that were ever claimed, the latest last: where the lease is over, nothing is done. */
   #held: ClaimedNotice[] = [];
-  /** By notice: its latest attempt. Only that may end it. */
-  readonly #attempts = new Map<number, number>();
-  /** Notices of which an attempt failed after they were made or sent anew; null of one that was taken. */
-  readonly #failed = new Set<number>();
-  /** Attempts that failed since one was taken, and since when; null before the first look at the store. */
-  #failures: { attempts: number; sinceMs: number } | null | undefined;
+  readonly #books = new Map<number, Book>();
+  /** Attempts that failed since one was taken; null before the first look at the store. */
+  #failures: ShopFailures | null | undefined;
   /** Whether the matter that the shop refuses notices is open. */
   #refuses = false;
+  /** The notice that died last. */
+  #lastDead: string | null = null;
   /** By order: the keys of its notices, in the order in which they ended for the first time. */
   readonly #ended = new Map<string, number[]>();
 
@@ -112,30 +131,16 @@ class Story {
     this.#world = world;
     this.#links = links;
   }
-
   async perform(deed: Deed): Promise<void> {
-    const { store } = this.#world;
     await this.#begin();
     switch (deed.do) {
-      case 'settle': {
-        const paymentId = this.#world.name('pay');
-        await this.#world.settle(this.#links[deed.order] as Link, [said('completed', { paymentId })]);
-        return;
-      }
+      case 'settle':
+        return this.#settle(this.#links[deed.order] as Link);
       case 'claim':
         await this.#claim(deed.tried, deed.limit);
         return;
-      case 'resend': {
-        const { notices } = await this.#world.timeline(this.#links[deed.order] as Link);
-        const notice = notices[deed.which % Math.max(1, notices.length)];
-        if (notice === undefined) return;
-        const { nowMs } = this.#world;
-        const { status, dueAtMs } = notice;
-        const waits = status === 'pending' && dueAtMs !== null && dueAtMs > nowMs;
-        const outcome = await store.resendNotice({ by: null, id: notice.id, nowMs });
-        expect(outcome === 'in_work').toBe(!(status === 'done' || status === 'dead' || waits));
-        return;
-      }
+      case 'resend':
+        return this.#resend(this.#links[deed.order] as Link, deed.which);
       case 'pass':
         this.#world.tick(deed.ms);
         return;
@@ -146,37 +151,104 @@ class Story {
     }
   }
 
+  #booksOf({ reference }: { reference: string }, ...statuses: Book['status'][]): Book[] {
+    const books = [...this.#books.values()].filter((book) => book.reference === reference);
+    return statuses.length === 0 ? books : books.filter(({ status }) => statuses.includes(status));
+  }
+
+  /** The order is paid, or paid again: each is news about money, for which what failed before it is tried at once. */
+  async #settle(link: Link): Promise<void> {
+    await this.#world.settle(link, [said('completed', { paymentId: this.#world.name('pay') })]);
+    const { nowMs } = this.#world;
+    const owed = this.#booksOf(link, 'pending', 'leased');
+    for (const book of owed) {
+      if (book.status === 'pending' && book.fault !== null && (book.dueAtMs ?? 0) > nowMs) book.dueAtMs = nowMs;
+    }
+    const { key, id, reference, createdAtMs } = (await this.#world.timeline(link)).notices.at(-1) as NoticeSummary;
+    expect([this.#books.has(key), createdAtMs]).toEqual([false, nowMs]);
+    const times = { createdAtMs, dueAtMs: owed.length === 0 ? nowMs : null, endedAtMs: null, firstTriedAtMs: null };
+    this.#books.set(key, { key, id, reference, ...times, status: 'pending', attempt: 0, fault: null, answer: null });
+  }
+
   async #claim(tried: boolean, limit: number): Promise<number> {
     const { nowMs } = this.#world;
     const claimed = await this.#world.store.claimNotices({ tried, limit, nowMs, leaseMs: LEASE_MS });
+    const isDue = ({ status, dueAtMs }: Book) => status === 'pending' && dueAtMs !== null && dueAtMs <= nowMs;
+    const books = [...this.#books.values()];
+    for (const book of books) if (book.status === 'leased' && (book.dueAtMs ?? 0) <= nowMs) book.status = 'pending';
+    const due = books.filter((book) => isDue(book) && tried === book.attempt > 0);
+    due.sort((a, b) => (a.dueAtMs ?? 0) - (b.dueAtMs ?? 0) || a.key - b.key);
+    const taken = due.slice(0, limit);
+    for (const book of taken) {
+      const leased = { status: 'leased', attempt: book.attempt + 1, dueAtMs: nowMs + LEASE_MS, endedAtMs: null };
+      Object.assign(book, { ...leased, firstTriedAtMs: book.firstTriedAtMs ?? nowMs });
+    }
+    expect(claimed).toMatchObject(
+      taken.map(({ key: noticeKey, id, reference, attempt, createdAtMs, firstTriedAtMs }) => {
+        return { noticeKey, id, reference, attempt, createdAtMs, firstTriedAtMs };
+      }),
+    );
     this.#held.push(...claimed);
-    for (const { noticeKey, attempt } of claimed) this.#attempts.set(noticeKey, attempt);
     if (tried && this.#failures && nowMs - this.#failures.sinceMs >= 120_000) this.#refuses = true;
     return claimed.length;
   }
 
-  async #end(how: 'finish' | 'retry' | 'bury', claimed: ClaimedNotice): Promise<void> {
-    const { store, nowMs } = this.#world;
-    if (how === 'retry') {
-      const failed = { ...claimed, dueAtMs: nowMs + 5_000, fault: REFUSED, answer: null, nowMs };
-      if ((await store.retryNotice(failed)) === 'lost') return;
-      expect(claimed.attempt).toBe(this.#attempts.get(claimed.noticeKey));
-      this.#countFailure(claimed);
+  async #resend(link: Link, which: number): Promise<void> {
+    const books = this.#booksOf(link);
+    const book = books[which % Math.max(1, books.length)];
+    if (book === undefined) return;
+    const { nowMs } = this.#world;
+    const resent = await this.#world.store.resendNotice({ by: null, id: book.id, nowMs });
+    const waits = book.status === 'pending' && book.dueAtMs !== null && book.dueAtMs > nowMs;
+    if (book.status === 'leased' || (book.status === 'pending' && !waits)) {
+      expect(resent).toBe('in_work');
       return;
     }
-    const answer = { status: 204, body: '' };
-    const outcome =
-      how === 'finish'
-        ? await store.finishNotice({ ...claimed, answer, nowMs })
-        : await store.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs });
-    if (outcome !== 'lost') expect(claimed.attempt).toBe(this.#attempts.get(claimed.noticeKey));
-    if (outcome === 'dead') this.#countFailure(claimed);
-    if (outcome === 'done') this.#endFailures(claimed);
-    const ended = this.#ended.get(claimed.reference) ?? [];
-    if (outcome !== 'lost' && !ended.includes(claimed.noticeKey)) ended.push(claimed.noticeKey);
-    this.#ended.set(claimed.reference, ended);
+    const first = waits ? undefined : this.#booksOf(link, 'pending', 'leased').find(({ dueAtMs }) => dueAtMs !== null);
+    const dueAtMs = first === undefined ? nowMs : null;
+    expect(resent).toEqual({ dueAtMs, waitsFor: first?.id ?? null });
+    const anew = { status: 'pending', attempt: 0, firstTriedAtMs: null, endedAtMs: null } as const;
+    Object.assign(book, waits ? { dueAtMs } : { ...anew, dueAtMs });
   }
 
+  async #end(how: 'finish' | 'retry' | 'bury', claimed: ClaimedNotice): Promise<void> {
+    const { store, nowMs } = this.#world;
+    const book = this.#books.get(claimed.noticeKey) as Book;
+    const isOurs = book.status === 'leased' && book.attempt === claimed.attempt;
+    const failed = { ...claimed, fault: REFUSED, nowMs };
+    const dueAtMs = nowMs + RETRY_MS;
+    const { status, outcome } = {
+      finish: { status: 'done', outcome: () => store.finishNotice({ ...claimed, answer: TAKEN, nowMs }) } as const,
+      retry: { status: 'pending', outcome: () => store.retryNotice({ ...failed, dueAtMs, answer: null }) } as const,
+      bury: { status: 'dead', outcome: () => store.buryNotice({ ...failed, answer: ANSWER_500 }) } as const,
+    }[how];
+    expect(await outcome()).toBe(isOurs ? status : 'lost');
+    if (!isOurs) return;
+    const hasFailedBefore = book.attempt > 1 && book.fault !== null;
+    const answer = { done: TAKEN, pending: null, dead: ANSWER_500 }[status];
+    Object.assign(book, { status, dueAtMs: null, fault: status === 'done' ? null : REFUSED, answer });
+    if (status === 'done') this.#failures = null;
+    if (status === 'done') this.#refuses = false;
+    else this.#countFailure(book, hasFailedBefore);
+    if (status === 'pending') return this.#passTurn(book, dueAtMs);
+    book.endedAtMs = nowMs;
+    if (status === 'dead') this.#lastDead = book.id;
+    const [next] = this.#booksOf(book, 'pending');
+    if (next !== undefined) next.dueAtMs = nowMs;
+    const ended = this.#ended.get(book.reference) ?? [];
+    if (!ended.includes(book.key)) ended.push(book.key);
+    this.#ended.set(book.reference, ended);
+  }
+
+  /** One that fails for the third time lets the next pass if the shop took others meanwhile, else the oldest waits. */
+  #passTurn(failed: Book, dueAtMs: number): void {
+    const waiting = this.#booksOf(failed, 'pending');
+    for (const book of waiting) book.dueAtMs = null;
+    const isPassed = failed.attempt >= 3 && (this.#failures?.attempts ?? 0) < failed.attempt;
+    const next = isPassed ? waiting.find(({ key }) => key > failed.key) : undefined;
+    if (next !== undefined) next.dueAtMs = this.#world.nowMs;
+    else Object.assign(waiting[0] as Book, { dueAtMs });
+  }
   /** What the story before left in the store. */
   async #begin(): Promise<void> {
     if (this.#failures !== undefined) return;
@@ -185,22 +257,13 @@ class Story {
   }
 
   /** A notice that failed before begins no count. */
-  #countFailure({ noticeKey, attempt }: ClaimedNotice): void {
-    const failedBefore = attempt > 1 && this.#failed.has(noticeKey);
-    this.#failed.add(noticeKey);
+  #countFailure({ fault, answer }: Book, hasFailedBefore: boolean): void {
     const { nowMs } = this.#world;
-    if (!this.#failures && failedBefore) return;
+    if (!this.#failures && hasFailedBefore) return;
     const { attempts, sinceMs } = this.#failures ?? { attempts: 0, sinceMs: nowMs };
-    this.#failures = { attempts: attempts + 1, sinceMs };
+    this.#failures = { attempts: attempts + 1, sinceMs, lastAtMs: nowMs, fault: fault ?? REFUSED, answer };
     if (attempts + 1 >= 3 || nowMs - sinceMs >= 120_000) this.#refuses = true;
   }
-
-  #endFailures({ noticeKey }: ClaimedNotice): void {
-    this.#failed.delete(noticeKey);
-    this.#failures = null;
-    this.#refuses = false;
-  }
-
   async #openKinds(): Promise<string[]> {
     const open = await openAttention(this.#world.store);
     return open.map(({ kind }) => kind);
@@ -209,19 +272,22 @@ class Story {
   async #checkFailures(): Promise<void> {
     await this.#begin();
     const { failures } = await this.#world.store.shopState();
-    const counted = failures === null ? null : { attempts: failures.attempts, sinceMs: failures.sinceMs };
-    const { attempts, sinceMs } = this.#failures ?? {};
-    expect(counted).toEqual(attempts === undefined ? null : { attempts, sinceMs });
-    expect((await this.#world.store.stats(this.#world.nowMs)).shopFailures).toBe(attempts ?? 0);
+    expect(failures).toEqual(this.#failures);
+    expect((await this.#world.store.stats(this.#world.nowMs)).shopFailures).toBe(this.#failures?.attempts ?? 0);
     expect((await this.#openKinds()).includes('shop_refuses_notices')).toBe(this.#refuses);
   }
 
-  /** Of each order: nothing is forgotten, at most one has its turn, and none overtook another. */
+  /** Of each order: its rows are as in the book, at most one has its turn, and none overtook another. */
   async check(): Promise<void> {
     await this.#checkFailures();
     let dead = 0;
     for (const link of this.#links) {
       const { notices } = await this.#world.timeline(link);
+      expect(notices).toMatchObject(
+        this.#booksOf(link).map(({ firstTriedAtMs: _, ...book }) => {
+          return { ...book, dueAtMs: book.status === 'leased' ? null : book.dueAtMs };
+        }),
+      );
       const isOwed = notices.filter(({ status }) => status === 'pending' || status === 'leased');
       const haveTurn = isOwed.filter(({ status, dueAtMs }) => status === 'leased' || dueAtMs !== null);
       expect(haveTurn).toHaveLength(Math.min(1, isOwed.length));
@@ -232,6 +298,7 @@ class Story {
     const matters = await openAttention(this.#world.store);
     const open = matters.filter(({ kind }) => kind === 'notices_dead');
     if (dead > 0) expect(open).toHaveLength(1);
+    if (dead > 0 && this.#lastDead !== null) expect(open).toMatchObject([{ params: { notice: this.#lastDead } }]);
     else expect((await this.#world.store.stats(this.#world.nowMs)).notices.dead === 0).toBe(open.length === 0);
   }
 

@@ -19,9 +19,7 @@ export function supersedingContract({ fresh }: Worlds): void {
     link = await world.newLink();
   });
 
-  const claim = async (tried: boolean) => {
-    return world.store.claimNotices({ tried, limit: 100, nowMs: world.nowMs, leaseMs: LEASE_MS });
-  };
+  const claim = (tried: boolean) => world.claimNotices(tried, 100);
   async function claimOne(type: string, tried = false): Promise<ClaimedNotice> {
     const claimed = await claim(tried);
     expect(claimed.map((notice) => notice.type)).toEqual([type]);

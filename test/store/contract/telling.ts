@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { NoticeSummary } from '../../../src/store/verbs/notice_lists.ts';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
-import { openAttention } from '../../support/rows.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
 const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
@@ -26,11 +25,8 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
   /** Claims everything that is due; returns what is the order's. */
   async function claim({ tried = false, of = link } = {}): Promise<ClaimedNotice[]> {
-    const asked = { tried, limit: 10_000, nowMs: world.nowMs, leaseMs: LEASE_MS };
-    const claimed = await world.store.claimNotices(asked);
-    return claimed.filter(({ reference }) => reference === of.reference);
+    return (await world.claimNotices(tried)).filter(({ reference }) => reference === of.reference);
   }
-
   async function claimOne(options: { tried?: boolean; of?: Link } = {}): Promise<ClaimedNotice> {
     const claimed = await claim(options);
     expect(claimed).toHaveLength(1);
@@ -39,8 +35,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
 
   const finish = (claimed: ClaimedNotice) =>
     world.store.finishNotice({ ...claimed, answer: TAKEN, nowMs: world.nowMs });
-  const retry = (claimed: ClaimedNotice, inMs: number, answer: typeof ANSWER_500 | null = ANSWER_500) =>
-    world.store.retryNotice({ ...claimed, dueAtMs: world.nowMs + inMs, fault: REFUSED, answer, nowMs: world.nowMs });
   const bury = (claimed: ClaimedNotice) =>
     world.store.buryNotice({ ...claimed, fault: REFUSED, answer: ANSWER_500, nowMs: world.nowMs });
   const resend = ({ id }: { id: string }) => world.store.resendNotice({ by: null, id, nowMs: world.nowMs });
@@ -62,48 +56,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect(await claim()).toEqual([]);
     });
 
-    it('claims the oldest first, up to the limit', async () => {
-      world = await fresh();
-      const references: string[] = [];
-      for (let n = 0; n < 5; n++) {
-        const mine = await world.newLink();
-        references.push(mine.reference);
-        await told(1, mine);
-      }
-      const next = async (limit: number) => {
-        const asked = { tried: false, limit, nowMs: world.nowMs, leaseMs: LEASE_MS };
-        return (await world.store.claimNotices(asked)).map(({ reference }) => reference);
-      };
-      expect([await next(2), await next(1), await next(9), await next(9)]).toEqual([
-        references.slice(0, 2),
-        references.slice(2, 3),
-        references.slice(3),
-        [],
-      ]);
-    });
-
-    it('keeps those that were tried apart from those that were not, and waits until they are due', async () => {
-      await told(1);
-      await retry(await claimOne(), 5_000);
-      expect([await claim(), await claim({ tried: true })]).toEqual([[], []]);
-      world.tick(4_999);
-      expect(await claim({ tried: true })).toEqual([]);
-      world.tick(1);
-      expect(await claim()).toEqual([]);
-      expect(await claimOne({ tried: true })).toMatchObject({ attempt: 2 });
-    });
-
-    it('claims a notice again whose lease has lapsed, with the same id and the time of its first attempt', async () => {
-      await told(1);
-      const first = await claimOne();
-      world.tick(LEASE_MS - 1);
-      expect(await claim({ tried: true })).toEqual([]);
-      world.tick(1);
-      expect(await claimOne({ tried: true })).toEqual({ ...first, attempt: 2 });
-      world.tick(LEASE_MS);
-      expect(await claimOne({ tried: true })).toEqual({ ...first, attempt: 3 });
-    });
-
     it('holds a lease of a process that is gone against nobody', async () => {
       world = await fresh();
       link = await world.newLink();
@@ -115,112 +67,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
     });
   });
 
-  describe('finishNotice', () => {
-    it('keeps that the shop took it, when, and what it answered last', async () => {
-      await told(1);
-      await retry(await claimOne(), 1_000);
-      world.tick();
-      expect(await finish(await claimOne({ tried: true }))).toBe('done');
-      expect(await notices()).toMatchObject([
-        { status: 'done', attempt: 2, dueAtMs: null, endedAtMs: world.nowMs, fault: null, answer: TAKEN },
-      ]);
-      world.tick(LEASE_MS);
-      expect(await claim({ tried: true })).toEqual([]);
-    });
-
-    it.each([
-      ['finishNotice', finish],
-      ['buryNotice', bury],
-      ['retryNotice', (claimed: ClaimedNotice) => retry(claimed, 1_000)],
-    ])('%s is lost where the lease went to another attempt, and the second time', async (_verb, end) => {
-      await told(2);
-      const first = await claimOne();
-      world.tick(LEASE_MS);
-      const second = await claimOne({ tried: true });
-      expect(await end(first)).toBe('lost');
-      expect(await notices()).toMatchObject([{ status: 'leased', attempt: 2 }, { dueAtMs: null }]);
-      expect(await finish(second)).toBe('done');
-      const before = await notices();
-      expect(await end(second)).toBe('lost');
-      expect(await notices()).toEqual(before);
-    });
-  });
-
-  describe('retryNotice', () => {
-    it('keeps when it is due again and what went wrong', async () => {
-      await told(1);
-      expect(await retry(await claimOne(), 7_000)).toBe('pending');
-      const dueAtMs = world.nowMs + 7_000;
-      const kept = { status: 'pending', attempt: 1, dueAtMs, endedAtMs: null, fault: REFUSED, answer: ANSWER_500 };
-      expect(await notices()).toMatchObject([kept]);
-    });
-
-    it('keeps no answer where there was none', async () => {
-      await told(1);
-      await retry(await claimOne(), 1, null);
-      expect(await notices()).toMatchObject([{ fault: REFUSED, answer: null }]);
-    });
-  });
-
-  describe('buryNotice', () => {
-    const matter = async () => {
-      const list = await openAttention(world.store);
-      return list.filter(({ kind }) => kind === 'notices_dead');
-    };
-
-    it('retires it, and never claims it again by itself', async () => {
-      await told(1);
-      expect(await bury(await claimOne())).toBe('dead');
-      expect(await notices()).toMatchObject([
-        { status: 'dead', dueAtMs: null, endedAtMs: world.nowMs, fault: REFUSED, answer: ANSWER_500 },
-      ]);
-      world.tick(86_400_000);
-      expect([await claim(), await claim({ tried: true })]).toEqual([[], []]);
-    });
-
-    it('raises one matter for all that are dead, which ends when the last of them is sent again', async () => {
-      world = await fresh();
-      const dead: ClaimedNotice[] = [];
-      for (const other of [await world.newLink(), await world.newLink()]) {
-        await told(1, other);
-        const claimed = await claimOne({ of: other });
-        dead.push(claimed);
-        await bury(claimed);
-      }
-      const [first, second] = dead as [ClaimedNotice, ClaimedNotice];
-      expect(await matter()).toMatchObject([{ count: 2, reference: null, detail: expect.stringContaining(second.id) }]);
-      await resend(first);
-      expect(await matter()).toHaveLength(1);
-      await resend(second);
-      expect(await matter()).toEqual([]);
-    });
-  });
-
   describe('resendNotice', () => {
-    it.each([
-      ['done', finish],
-      ['dead', bury],
-    ])('sends one that is %s once more, under the same id and from its first attempt on', async (_status, end) => {
-      await told(1);
-      const before = await claimOne();
-      await end(before);
-      world.tick(10_000);
-      expect(await resend(before)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
-      expect(await notices()).toMatchObject([{ status: 'pending', dueAtMs: world.nowMs, endedAtMs: null }]);
-      const again = await claimOne();
-      expect(again).toEqual({ ...before, attempt: 1, firstTriedAtMs: world.nowMs });
-      expect(await finish(again)).toBe('done');
-    });
-
-    it('makes one due at once that waits for its next attempt', async () => {
-      await told(2);
-      const claimed = await claimOne();
-      await retry(claimed, 3_600_000);
-      world.tick(1_000);
-      expect(await resend(claimed)).toEqual({ dueAtMs: world.nowMs, waitsFor: null });
-      expect(await claimOne({ tried: true })).toEqual({ ...claimed, attempt: 2 });
-    });
-
     it('knows no notice by a part of its id, or by another key', async () => {
       const [{ id, key }] = (await told(1)) as [NoticeSummary];
       await finish(await claimOne());
@@ -236,54 +83,6 @@ export function tellingContract({ shared, fresh }: Worlds): void {
       expect(pending.type).toBe('order.payment_pending');
       await finish(pending);
       expect(await claimOne()).toMatchObject({ type: 'order.paid' });
-    });
-
-    it('wait while an earlier one is tried again, and hold up no other order', async () => {
-      const other = await world.newLink();
-      await told(2);
-      await retry(await claimOne(), 3_600_000);
-      await told(2, other);
-      await finish(await claimOne({ of: other }));
-      expect(await claimOne({ of: other })).toMatchObject({ type: 'payment.duplicate' });
-      expect(await claim()).toEqual([]);
-      world.tick(3_600_000);
-      expect(await claim()).toEqual([]);
-      await finish(await claimOne({ tried: true }));
-      expect(await claimOne()).toMatchObject({ type: 'payment.duplicate' });
-    });
-
-    it('that come after all were told are due at once', async () => {
-      await told(1);
-      await finish(await claimOne());
-      await world.settle(link, [said('refunded')]);
-      expect(await claimOne()).toMatchObject({ type: 'order.refunded' });
-    });
-
-    it.each([
-      ['waits for its turn', false],
-      ['is on its way', true],
-    ])('an earlier one that is sent again while a later one %s has its turn after it', async (_what, leased) => {
-      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
-      await finish(await claimOne());
-      const later = leased ? await claimOne() : null;
-      expect(await resend(first)).toEqual({ dueAtMs: null, waitsFor: second.id });
-      expect(await notices()).toMatchObject([{ dueAtMs: null }, leased ? { status: 'leased' } : { status: 'pending' }]);
-      const sent = later ?? (await claimOne());
-      expect(sent.id).toBe(second.id);
-      await finish(sent);
-      expect(await claimOne()).toMatchObject({ id: first.id });
-    });
-
-    it('a later one that is sent again while an earlier one is tried again waits for it', async () => {
-      const [first, second] = (await told(2)) as [NoticeSummary, NoticeSummary];
-      await bury(await claimOne());
-      await finish(await claimOne());
-      await resend(first);
-      await resend(second);
-      const claimed = await claimOne();
-      expect(claimed.id).toBe(first.id);
-      await finish(claimed);
-      expect(await claimOne()).toMatchObject({ id: second.id });
     });
   });
 

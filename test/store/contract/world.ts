@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { ClaimedCheck } from '../../../src/domain/check_queue.ts';
 import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
-import type { ServiceLink } from '../../../src/domain/order.ts';
+import type { AttentionKind } from '../../../src/domain/matter.ts';
+import type { OrderState, ServiceLink } from '../../../src/domain/order.ts';
 import { explainAttention } from '../../../src/explain/attention_sentences.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import type { ClaimedEvent, SettleJob } from '../../../src/store/verbs/inbox.ts';
@@ -10,11 +11,13 @@ import type { Delivery, Hint, Recorded } from '../../../src/store/verbs/intake.t
 import type { ClaimedOpening, Intent } from '../../../src/store/verbs/intents.ts';
 import type { Registered, Registration } from '../../../src/store/verbs/links.ts';
 import type { EventDetail } from '../../../src/store/verbs/lists.ts';
+import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import type { Reading } from '../../../src/store/verbs/readings.ts';
 import type { SealedSecret } from '../../../src/store/verbs/secrets.ts';
 import type { SettleResult } from '../../../src/store/verbs/settle.ts';
 import type { Timeline } from '../../../src/store/verbs/timeline.ts';
 import { aFact } from '../../support/orders.ts';
+import { openAttention } from '../../support/rows.ts';
 
 /** A store as an engine opens it for the contract. */
 export type ContractStore = {
@@ -220,11 +223,28 @@ export class World {
   /** An order of 100.00 BRL with a link that settled opened. */
   async openNew(over: Partial<Intent> = {}): Promise<Link & { linkId: string }> {
     const link = await this.intend(over);
-    const { attempt } = await this.claimOpening(link);
     const made = this.made();
-    const finish = { linkKey: link.linkKey, attempt, link: made, withheld: null, nowMs: this.nowMs };
-    if ((await this.store.finishOpening(finish)) !== 'bound') throw new Error('the link was not bound');
+    if ((await this.finishOpening(link, made)) !== 'bound') throw new Error('the link was not bound');
     return { ...link, linkId: made.id };
+  }
+
+  /** Claims an opening and gives it back. */
+  async retryOpening(link: Link, over: Partial<Parameters<Store['retryOpening']>[0]> = {}): Promise<void> {
+    const { linkKey, attempt } = await this.claimOpening(link);
+    const given = { fault: FAULT, mayExist: false, waits: false, dueAtMs: this.nowMs, ...over };
+    await this.store.retryOpening({ linkKey, attempt, nowMs: this.nowMs, ...given });
+  }
+
+  /** Claims an opening and hands in what the service made. */
+  async finishOpening(link: Link, made: ServiceLink = this.made(), withheld: string | null = null) {
+    const { linkKey, attempt } = await this.claimOpening(link);
+    return this.store.finishOpening({ linkKey, attempt, link: made, withheld, nowMs: this.nowMs });
+  }
+
+  /** Claims an opening and parks it for a person. */
+  async parkOpening(link: Link, foreignId: string | null = null): Promise<void> {
+    const { linkKey, attempt } = await this.claimOpening(link);
+    await this.store.parkOpening({ linkKey, attempt, fault: FAULT, foreignId, nowMs: this.nowMs });
   }
 
   /** A link as the service shows it. */
@@ -284,6 +304,52 @@ export class World {
       return { ...matter, detail: explainAttention(matter, { key: matter.key, canAsk: true }) };
     });
     return { ...found, attention };
+  }
+
+  async state(of: { reference: string }): Promise<OrderState> {
+    return (await this.timeline(of)).order.state;
+  }
+
+  /** The kinds of an order's open matters. */
+  async kinds(of: { reference: string }): Promise<string[]> {
+    return (await this.timeline(of)).attention.map(({ kind }) => kind);
+  }
+
+  /** The open matters of a kind, newest first. */
+  async matters(wanted: AttentionKind): ReturnType<typeof openAttention> {
+    return (await openAttention(this.store)).filter(({ kind }) => kind === wanted);
+  }
+
+  /** A person ends a matter. */
+  end(key: number | undefined, reason = 'seen'): ReturnType<Store['endAttention']> {
+    return this.store.endAttention({ by: null, key: key ?? 0, reason, atMs: this.nowMs });
+  }
+
+  /** A person decides about a held order, a little later. */
+  resolve({ reference }: { reference: string }, decision: 'accept' | 'reject', reason = 'seen') {
+    return this.store.resolveOrder({ by: null, reference, decision, reason, atMs: this.tick() });
+  }
+
+  /** A person has an event settled again, a little later. */
+  requeue(eventKey: number): ReturnType<Store['requeueEvent']> {
+    return this.store.requeueEvent({ by: null, eventKey, nowMs: this.tick() });
+  }
+
+  /** Makes a claimed event a dead letter. */
+  bury({ eventKey, attempt }: { eventKey: number; attempt: number }, fault = FAULT): ReturnType<Store['buryEvent']> {
+    return this.store.buryEvent({ eventKey, attempt, nowMs: this.nowMs, fault });
+  }
+
+  /** The key of a new event of the link that is a dead letter. */
+  async deadEvent(link: Link): Promise<number> {
+    const claimed = await this.claimNew(link);
+    await this.bury(claimed);
+    return claimed.eventKey;
+  }
+
+  /** Claims notices that are due: those never tried, or the others. */
+  claimNotices(tried = false, limit = 1000): Promise<ClaimedNotice[]> {
+    return this.store.claimNotices({ tried, limit, nowMs: this.nowMs, leaseMs: LEASE_MS });
   }
 
   /** The reason of the check that waits for a link; null where none does. */

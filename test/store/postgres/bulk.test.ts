@@ -1,7 +1,7 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { FAULT, LEASE_MS, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { newDatabase, openUntilEnd } from './opening.ts';
 
 const AUDIT_KEY = Buffer.alloc(32, 7);
 const ANA = { name: 'ana', role: 'operator', origin: 'console', address: '127.0.0.1', auditKey: AUDIT_KEY } as const;
@@ -9,9 +9,7 @@ const ANA = { name: 'ana', role: 'operator', origin: 'console', address: '127.0.
 it('no row changes after the cancel of a bulk run was answered', async () => {
   const url = await newDatabase();
   const open = async (replica: string) => {
-    const { store } = await openTestPostgres(url, { replica });
-    onTestFinished(() => store.close());
-    return store;
+    return (await openUntilEnd(url, { replica })).store;
   };
   const [working, cancelling] = [await open('working'), await open('cancelling')];
   const world = worldOf(working);

@@ -1,14 +1,12 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { LEASE_MS, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
-import { connectTo, newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, newDatabase, openUntilEnd } from './opening.ts';
 
 it('a link keeps the place of its strongest reason if an event of it is buried while a reading settles', async () => {
   const url = await newDatabase();
   const open = async (replica: string) => {
-    const { store } = await openTestPostgres(url, { replica });
-    onTestFinished(() => store.close());
-    return store;
+    return (await openUntilEnd(url, { replica })).store;
   };
   const [settling, burying] = [await open('settling'), await open('burying')];
   const world = worldOf(settling);

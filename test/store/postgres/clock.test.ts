@@ -1,7 +1,7 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { databaseClock } from '../../../src/store/postgres/database_clock.ts';
 import { systemClock } from '../../../src/work/clock.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { newDatabase, openUntilEnd } from './opening.ts';
 
 const HOUR_MS = 3_600_000;
 /** An answer may take twice as long, and nobody knows at which moment of it the database told the time. */
@@ -12,8 +12,7 @@ describe('the clock of a shared store', () => {
     const url = await newDatabase();
     for (const wrongMs of [HOUR_MS, -HOUR_MS]) {
       const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };
-      const { clock, store } = await openTestPostgres(url, { clock: machine });
-      onTestFinished(() => store.close());
+      const { clock } = await openUntilEnd(url, { clock: machine });
       expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
       expect(Math.abs(clock.skewMs - wrongMs)).toBeLessThan(WITHIN_MS);
     }
@@ -22,8 +21,7 @@ describe('the clock of a shared store', () => {
   it('moves by nothing where the machine’s is set while it serves', async () => {
     let setByMs = 0;
     const machine = { ...systemClock, nowMs: () => Date.now() + setByMs };
-    const { clock, store } = await openTestPostgres(await newDatabase(), { clock: machine });
-    onTestFinished(() => store.close());
+    const { clock, store } = await openUntilEnd(await newDatabase(), { clock: machine });
     for (setByMs of [HOUR_MS, -HOUR_MS]) {
       expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);
       await store.heartbeat(clock.nowMs());
@@ -33,8 +31,7 @@ describe('the clock of a shared store', () => {
   });
 
   it('says whole milliseconds, as rows hold them', async () => {
-    const { clock, store } = await openTestPostgres(await newDatabase());
-    onTestFinished(() => store.close());
+    const { clock } = await openUntilEnd(await newDatabase());
     for (let n = 0; n < 5; n++) expect(Number.isInteger(clock.nowMs())).toBe(true);
     expect(Number.isInteger(clock.skewMs)).toBe(true);
   });
@@ -42,8 +39,7 @@ describe('the clock of a shared store', () => {
   it('follows where the machine’s is set right, with the next sign of life', async () => {
     let wrongMs = HOUR_MS;
     const machine = { ...systemClock, nowMs: () => Date.now() + wrongMs };
-    const { clock, store } = await openTestPostgres(await newDatabase(), { clock: machine });
-    onTestFinished(() => store.close());
+    const { clock, store } = await openUntilEnd(await newDatabase(), { clock: machine });
     wrongMs = 0;
     await store.heartbeat(clock.nowMs());
     expect(Math.abs(clock.nowMs() - Date.now())).toBeLessThan(WITHIN_MS);

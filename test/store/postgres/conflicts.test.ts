@@ -1,14 +1,13 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { worldOf } from '../contract/world.ts';
 import { untilBehind } from './locks.ts';
-import { connectTo, newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, newDatabase, openUntilEnd } from './opening.ts';
 
 it.each([true, false])(
   'records an event id once, and other content that comes meanwhile as a conflict: readable %s',
   async (readable) => {
     const url = await newDatabase();
-    const { store } = await openTestPostgres(url);
-    onTestFinished(() => store.close());
+    const { store } = await openUntilEnd(url);
     const client = await connectTo(url);
     const world = worldOf(store);
     const link = await world.newLink();

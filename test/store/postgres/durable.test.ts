@@ -2,21 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { inspect } from '../../../src/store/postgres/connection.ts';
-import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { untilFinishedStandby } from '../../support/test_database.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { type World, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, newDatabase, openTestPostgres, openUntilEnd, sharedServer } from './opening.ts';
 
 const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
-
-async function open(url: string): Promise<OpenedPostgresStore> {
-  const opened = await openTestPostgres(url);
-  onTestFinished(() => opened.store.close());
-  return opened;
-}
 
 /** Notes at the commit of each transaction that writes a row what it waits for. */
 const NOTE_COMMITS = `CREATE TABLE commit_note (verb text, waits_for text);
@@ -52,7 +45,7 @@ describe('what a commit waits for', () => {
   ])('with synchronous_commit = %s is raised and never lowered, in every transaction: %s', async (set, waitsFor) => {
     const url = await newDatabase();
     await runIn(url, `ALTER DATABASE "${new URL(url).pathname.slice(1)}" SET synchronous_commit = ${set}`);
-    const { store } = await open(url);
+    const { store } = await openUntilEnd(url);
     await runIn(url, NOTE_COMMITS);
     await acknowledgeAll(worldOf(store));
     const client = await connectTo(url);
@@ -92,7 +85,7 @@ describe('a server that is told otherwise while settled serves', () => {
 
   it('keeps what was acknowledged after a reload with synchronous_commit = off, when it is killed', async () => {
     const url = await server.create(`test_${randomUUID()}`);
-    const world = worldOf((await open(url)).store);
+    const world = worldOf((await openUntilEnd(url)).store);
     const link = await world.newLink();
     await reload(url, 'wal_writer_delay = 10000', 'synchronous_commit = off');
     const [shown] = [await connectTo(url)];
@@ -111,7 +104,7 @@ describe('a server that is told otherwise while settled serves', () => {
 
   it('is refused, on connections that are open as on new ones, after a reload with fsync = off', async () => {
     const url = await server.create(`test_${randomUUID()}`);
-    const world = worldOf((await open(url)).store);
+    const world = worldOf((await openUntilEnd(url)).store);
     const link = await world.newLink();
     await reload(url, 'fsync = off');
     onTestFinished(() => reload(url, 'fsync = on'));
@@ -150,7 +143,7 @@ describe('a server that is told otherwise while settled serves', () => {
 
   it('stores nothing of which the wait for a standby was cancelled, and the retry is a duplicate', async () => {
     const url = await server.create(`test_${randomUUID()}`);
-    const world = worldOf((await open(url)).store);
+    const world = worldOf((await openUntilEnd(url)).store);
     const link = await world.newLink();
     const delivery = world.delivery(link);
     const watcher = await awaitNoStandby(url);
@@ -163,7 +156,7 @@ describe('a server that is told otherwise while settled serves', () => {
 
   it('does not say that there is no such link while its standbys may follow another primary, which may know it', async () => {
     const url = await server.create(`test_${randomUUID()}`);
-    const { store } = await open(url);
+    const { store } = await openUntilEnd(url);
     const { token, reference } = await worldOf(store).newLink();
     expect(await store.findCredentials({ token: 'unknown' })).toBeNull();
     const watcher = await awaitNoStandby(url);
@@ -193,8 +186,7 @@ describe('a server that is told otherwise while settled serves', () => {
     await expect(openTestPostgres(url)).rejects.toMatchObject({ code: 'store_not_durable' });
     const batches: number[] = [];
     const onBatch = (calls: number) => batches.push(calls);
-    const { store } = await openTestPostgres(url, { trustsStorage: true, onBatch });
-    onTestFinished(() => store.close());
+    const { store } = await openUntilEnd(url, { trustsStorage: true, onBatch });
     await runIn(url, NOTE_COMMITS);
     const world = worldOf(store);
     await acknowledgeAll(world);

@@ -8,7 +8,7 @@ import { fillingLists } from '../../support/many_lists.ts';
 import { fillingStatements, POSTGRES_FILLING } from '../../support/many_matters.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, databaseBefore, newDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, databaseBefore, newDatabase, openTestPostgres, openUntilEnd } from './opening.ts';
 
 const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
@@ -90,8 +90,7 @@ it('one replica builds what is missing, and until then lists answer the same', a
 it('an index that a crash left is built again, and a process that stops waits for none', async () => {
   const url = await newDatabase();
   await runIn(url, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'inbox_by_event'::regclass");
-  const { store } = await openTestPostgres(url);
-  onTestFinished(() => store.close());
+  const { store } = await openUntilEnd(url);
   const writer = await connectTo(url);
   await writer.query('BEGIN; LOCK TABLE inbox IN ROW EXCLUSIVE MODE');
   const stopping = new AbortController();

@@ -5,6 +5,7 @@ import { openKeyring } from '../../../src/secrets/keyring.ts';
 import { postgresAddress } from '../../../src/store/address.ts';
 import { migrateStore } from '../../../src/store/open.ts';
 import { systemClock } from '../../../src/work/clock.ts';
+import { worldOf } from '../contract/world.ts';
 import { connectTo, emptyDatabase, newDatabase, openTestPostgres } from './opening.ts';
 
 const [KEY, NEXT_KEY] = [randomBytes(32), randomBytes(32)];
@@ -53,17 +54,8 @@ describe('settled migrate of PostgreSQL', () => {
     await migrate(url);
     await expect(migrate(url, { key: NEXT_KEY })).rejects.toMatchObject({ code: 'secrets_key_wrong' });
     const { store } = await serve(url);
-    await store.registerLink({
-      by: null,
-      reference: 'order-1',
-      amount: { amountMinor: 10_000, currency: 'BRL' },
-      linkId: null,
-      token: 'token-1',
-      secret: null,
-      freshSecret: openKeyring(KEY).seal('the secret of the link', 'order-1'),
-      mayCorrect: false,
-      atMs: Date.now(),
-    });
+    const freshSecret = openKeyring(KEY).seal('the secret of the link', 'order-1');
+    await worldOf(store).register({ reference: 'order-1', freshSecret, mayCorrect: false });
     await store.close();
     const given = await migrate(url, { key: NEXT_KEY, keyIsLost: true });
     expect(given.newKey).toEqual({ keyId: keyId(NEXT_KEY), keyPlace: 'SETTLED_SECRETS_KEY', undecipherable: 1 });

@@ -19,6 +19,11 @@ async function replica(url: string) {
   return { ...opened, heard };
 }
 
+async function two() {
+  const url = await newDatabase();
+  return { url, one: await replica(url), other: await replica(url) };
+}
+
 /** Ends the connections that listen, as a server does that is restarted. */
 function cutListeners(url: string): Promise<void> {
   return runIn(
@@ -30,8 +35,7 @@ function cutListeners(url: string): Promise<void> {
 
 describe('wakeups between replicas', () => {
   it('reach the others, and not the one that tells', async () => {
-    const url = await newDatabase();
-    const [one, other] = [await replica(url), await replica(url)];
+    const { one, other } = await two();
     one.wakeups.send('notices');
     await eventually(() => expect(other.heard).toEqual(['notices']));
     other.wakeups.send('events');
@@ -40,8 +44,7 @@ describe('wakeups between replicas', () => {
   });
 
   it('go as one where many are told in a moment', async () => {
-    const url = await newDatabase();
-    const [one, other] = [await replica(url), await replica(url)];
+    const { one, other } = await two();
     for (let time = 0; time < 50; time++) one.wakeups.send('notices');
     one.wakeups.send('events');
     await eventually(() => expect([...other.heard].sort()).toEqual(['events', 'notices']));
@@ -55,8 +58,7 @@ describe('wakeups between replicas', () => {
   });
 
   it('are heard again after the connection was lost, and what was told meanwhile is looked for', async () => {
-    const url = await newDatabase();
-    const [one, other] = [await replica(url), await replica(url)];
+    const { url, one, other } = await two();
     await cutListeners(url);
     await eventually(() => expect(other.heard).toEqual(['events', 'notices']));
     await eventually(() => expect(one.heard).toEqual(['events', 'notices']));

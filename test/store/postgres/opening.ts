@@ -69,6 +69,16 @@ export function openTestPostgres(url: string, over: Partial<PostgresStoreOptions
   });
 }
 
+/** The same, closed after the test. */
+export async function openUntilEnd(
+  url: string,
+  over: Partial<PostgresStoreOptions> = {},
+): Promise<OpenedPostgresStore> {
+  const opened = await openTestPostgres(url, over);
+  onTestFinished(() => opened.store.close().catch(() => {}));
+  return opened;
+}
+
 /** The connections of a replica, without a store: any statement may be carried out on them. */
 export function openTestDatabase(url: string, over: Partial<DatabaseOptions> = {}): Database {
   const servers = over.servers ?? new Servers({ servers: [serverOf(url)], name: NAME, clock: systemClock });

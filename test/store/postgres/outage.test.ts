@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { catchUp } from '../../../src/store/postgres/replicas.ts';
-import { connectTo, openTestDatabase, openTestPostgres } from './opening.ts';
+import { connectTo, openTestDatabase, openUntilEnd } from './opening.ts';
 import { openTwoReplicas } from './two_replicas.ts';
 
 const MINUTE_MS = 60_000;
@@ -26,8 +26,7 @@ describe('an outage of all replicas', () => {
     // Who found it is gone, or never heard the answer.
     await one.close();
     expect(await beat(other, 2_000)).toEqual({ gapMs: AWAY_MS, aheadMs: 0 });
-    const { store: next } = await openTestPostgres(url);
-    onTestFinished(() => next.close());
+    const { store: next } = await openUntilEnd(url);
     expect(await beat(next, 2_000)).toEqual({ gapMs: AWAY_MS, aheadMs: 0 });
     await next.catchUp({ dryRun: true, nowMs });
     expect(await beat(other, 2_000)).toEqual({ gapMs: AWAY_MS, aheadMs: 0 });

@@ -1,17 +1,15 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import { said, worldOf } from '../contract/world.ts';
 import { holding, untilBehind } from './locks.ts';
-import { newDatabase, openTestPostgres } from './opening.ts';
+import { newDatabase, openUntilEnd } from './opening.ts';
 
 const DAY_MS = 86_400_000;
 
 it('a customer is not dropped from an order that another replica works on, and does not come back with what that writes', async () => {
   const url = await newDatabase();
   const open = async (replica: string) => {
-    const { store } = await openTestPostgres(url, { replica });
-    onTestFinished(() => store.close());
-    return store;
+    return (await openUntilEnd(url, { replica })).store;
   };
   const [settling, dropping] = [await open('settling'), await open('dropping')];
   const world = worldOf(settling);

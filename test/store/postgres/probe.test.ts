@@ -6,7 +6,7 @@ import type { TrialOptions } from '../../../src/store/trial.ts';
 import { systemClock } from '../../../src/work/clock.ts';
 import { startMisreading, startTransactionPooler } from '../../support/pooler.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, emptyDatabase, newDatabase, openTestPostgres, sharedServer } from './opening.ts';
+import { connectTo, emptyDatabase, newDatabase, openTestPostgres, openUntilEnd, sharedServer } from './opening.ts';
 
 /** What is not ok, by its capability. */
 async function probe(url: string, over: Partial<TrialOptions> = {}): Promise<Record<string, string>> {
@@ -27,6 +27,7 @@ async function expectNothingLeft(url: string): Promise<void> {
   expect((await (await connectTo(url)).query(LEFT)).rows).toEqual([]);
 }
 
+const emptyDatabases = (count: number) => Promise.all(Array.from({ length: count }, emptyDatabase));
 const nameOf = (url: string) => new URL(url).pathname.slice(1);
 
 /** What settled would find there at its first start. */
@@ -39,8 +40,7 @@ async function expectEmpty(url: string): Promise<void> {
 describe('the probe of a store on PostgreSQL', () => {
   it('finds all there in an empty database, and beside a replica that serves, and leaves nothing', async () => {
     const [empty, served] = await Promise.all([emptyDatabase(), newDatabase()]);
-    const { store } = await openTestPostgres(served);
-    onTestFinished(() => store.close());
+    const { store } = await openUntilEnd(served);
     const before = await store.listOrders({ limit: 10 });
     expect(await Promise.all([probe(empty), probe(served)])).toEqual([{}, {}]);
     await Promise.all([expectNothingLeft(empty), expectNothingLeft(served), expectEmpty(empty)]);
@@ -100,12 +100,7 @@ describe('the probe of a store on PostgreSQL', () => {
   });
 
   it('finds a database that is read-only, wrongly encoded, another program’s, too old, or without a schema', async () => {
-    const [readOnly, foreign, old, lost] = await Promise.all([
-      emptyDatabase(),
-      emptyDatabase(),
-      emptyDatabase(),
-      emptyDatabase(),
-    ]);
+    const [readOnly = '', foreign = '', old = '', lost = ''] = await emptyDatabases(4);
     const latin = `test_${randomUUID()}`;
     await runIn(sharedServer().url('postgres'), `CREATE DATABASE "${latin}" ENCODING 'LATIN1' TEMPLATE template0`);
     onTestFinished(() => sharedServer().drop(latin));
@@ -125,13 +120,7 @@ describe('the probe of a store on PostgreSQL', () => {
   });
 
   it('names the verb that failed, the statement, and what the database said or answered', async () => {
-    const [bare, unknown, wrong, absent, silent] = await Promise.all([
-      emptyDatabase(),
-      emptyDatabase(),
-      emptyDatabase(),
-      emptyDatabase(),
-      emptyDatabase(),
-    ]);
+    const [bare = '', unknown = '', wrong = '', absent = '', silent = ''] = await emptyDatabases(5);
     await runIn(bare, 'DROP EXTENSION plpgsql');
     const misread = (url: string, said: string, read: string) => startMisreading(url, { [said]: read });
     const found = await Promise.all([

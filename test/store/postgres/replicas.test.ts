@@ -1,10 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { type Answer, Awaited, type Statement, statement, type Transaction } from '../../../src/store/transaction.ts';
-import type { ClaimedEvent } from '../../../src/store/verbs/inbox.ts';
+import type { ClaimedEvent, SettleJob } from '../../../src/store/verbs/inbox.ts';
 import { settle } from '../../../src/store/verbs/settle.ts';
 import { stated } from '../../support/orders.ts';
-import { openAttention } from '../../support/rows.ts';
 import { FAULT, LEASE_MS, type Link, said, type World, worldOf } from '../contract/world.ts';
 import { holding } from './locks.ts';
 import { connectTo, openTestDatabase } from './opening.ts';
@@ -126,6 +125,18 @@ describe('two replicas on one database', () => {
     });
   });
 
+  /** Settles a new event of each order on one replica and the other in turn, all at once. */
+  async function settleAtOnce(orders: readonly Link[], over: Partial<SettleJob>) {
+    const jobs = [];
+    for (const [n, link] of orders.entries()) {
+      const replica = replicas[n % 2] as Store;
+      const { eventKey } = await world.deliver(link);
+      const [{ attempt }] = (await claim(replica)) as [ClaimedEvent];
+      jobs.push(() => replica.settle(world.job({ eventKey, attempt }, over)));
+    }
+    return Promise.all(jobs.map((job) => job()));
+  }
+
   describe('events of one order', () => {
     it('are settled one after the other, each by what the one before came to', async () => {
       const orders = await links(10);
@@ -145,36 +156,16 @@ describe('two replicas on one database', () => {
     });
 
     it('name its link: where two orders are told the same id at once, one gets it', async () => {
-      const orders = await links(10);
-      const jobs = [];
-      for (const [n, link] of orders.entries()) {
-        const replica = replicas[n % 2] as Store;
-        const { eventKey } = await world.deliver(link);
-        const [{ attempt }] = (await claim(replica)) as [ClaimedEvent];
-        jobs.push(() => replica.settle(world.job({ eventKey, attempt }, { linkIds: ['plink-1'] })));
-      }
-      const settled = await Promise.all(jobs.map((job) => job()));
+      const settled = await settleAtOnce(await links(10), { linkIds: ['plink-1'] });
       expect(settled.map(({ outcome }) => outcome).sort()).toEqual(['ignored', ...Array(9).fill('link_mismatch')]);
     });
   });
-
   it('count quotes that name other money than their links together', async () => {
     const orders = await links(6);
-    const differs = said('completed', { quoteMoney: stated('90.00') });
-    const jobs = [];
-    for (const [n, link] of orders.entries()) {
-      const replica = replicas[n % 2] as Store;
-      const { eventKey } = await world.deliver(link);
-      const [{ attempt }] = (await claim(replica)) as [ClaimedEvent];
-      jobs.push(() => replica.settle(world.job({ eventKey, attempt }, { facts: [differs] })));
-    }
-    await Promise.all(jobs.map((job) => job()));
+    await settleAtOnce(orders, { facts: [said('completed', { quoteMoney: stated('90.00') })] });
     expect((await ends(orders)).map(([state]) => state)).toEqual(Array(6).fill('held'));
-    const open = await openAttention(one);
-    const doubts = open.filter(({ kind }) => kind === 'quote_reading_doubtful');
-    expect(doubts).toMatchObject([{ count: 4, params: { count: 6 } }]);
+    expect(await world.matters('quote_reading_doubtful')).toMatchObject([{ count: 4, params: { count: 6 } }]);
   });
-
   describe('the settlement row of an order', () => {
     /**
      * Two payments of an order are settled by a replica that takes no lock and stalls once it has read the order, and by

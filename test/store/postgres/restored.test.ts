@@ -1,10 +1,10 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openInstance } from '../../../src/store/postgres/open.ts';
 import { COPIED_AT_MS, restoreContract } from '../contract/asking-restore.ts';
 import { said, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
-import { newDatabase, openTestDatabase, openTestPostgres } from './opening.ts';
+import { newDatabase, openTestDatabase, openTestPostgres, openUntilEnd } from './opening.ts';
 
 const MINUTE_MS = 60_000;
 const START_MS = 1_700_000_000_000;
@@ -27,9 +27,7 @@ describe('a database that took the place of another', () => {
   }
 
   async function serve(url: string): Promise<Store> {
-    const { store } = await openTestPostgres(url);
-    onTestFinished(() => store.close().catch(() => {}));
-    return store;
+    return (await openUntilEnd(url)).store;
   }
 
   const generationOf = async (store: Store) =>

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import type { Registration } from '../../../src/store/verbs/links.ts';
-import { sealedSecret } from '../contract/world.ts';
+import { sealedSecret, worldOf } from '../contract/world.ts';
 import { runIn } from './contract_store.ts';
 import { holding, untilBehind } from './locks.ts';
 import { newDatabase, openTestPostgres, sharedServer } from './opening.ts';
@@ -32,20 +32,8 @@ describe('the secrets key of two replicas', () => {
 
   function register(on: OpenedPostgresStore, keyId: string, over: Partial<Registration> = {}) {
     const freshSecret = { ...sealedSecret(randomUUID()), keyId };
-    return on.store.registerLink({
-      by: null,
-      reference: randomUUID(),
-      amount: { amountMinor: 100, currency: 'BRL' },
-      linkId: null,
-      token: randomUUID(),
-      secret: null,
-      freshSecret,
-      mayCorrect: true,
-      atMs: on.clock.nowMs(),
-      ...over,
-    });
+    return worldOf(on.store).register({ reference: randomUUID(), freshSecret, ...over });
   }
-
   /** Has every secret rest under the new key. */
   async function resealAll() {
     for (const { linkKey, sealedSecret: was } of await after.store.listSecrets({ after: 0, limit: 100 })) {

@@ -14,7 +14,15 @@ import { testFolder } from '../../support/app.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
 import { runIn } from './contract_store.ts';
-import { connectTo, newDatabase, openTestDatabase, openTestPostgres, serverOf, sharedServer } from './opening.ts';
+import {
+  connectTo,
+  newDatabase,
+  openTestDatabase,
+  openTestPostgres,
+  openUntilEnd,
+  serverOf,
+  sharedServer,
+} from './opening.ts';
 
 const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are asked again');
 
@@ -71,8 +79,7 @@ describe('servers of one database', () => {
   it('the one that takes writes is used, wherever it stands in the address', async () => {
     const url = await newDatabase();
     const address = addressOf(url, [testFolder(), hostOf(url)]);
-    const { store } = await openTestPostgres(url, { servers: address.servers });
-    onTestFinished(() => store.close());
+    const { store } = await openUntilEnd(url, { servers: address.servers });
     const { servers } = await store.storeState(Date.now());
     expect(servers).toMatchObject([
       { role: 'unreachable', why: expect.stringContaining('does not answer') },
@@ -127,8 +134,7 @@ describe('servers of one database', () => {
     const alias = join(testFolder(), 'alias');
     symlinkSync(hostOf(url), alias);
     const { servers, name } = addressOf(url, [alias, hostOf(url)]);
-    const { store } = await openTestPostgres(url, { servers, name });
-    onTestFinished(() => store.close());
+    const { store } = await openUntilEnd(url, { servers, name });
     const state = await store.storeState(Date.now());
     expect(state.servers).toMatchObject([{ role: 'primary' }, { role: 'primary' }]);
     expect(await store.serverStates()).toEqual(state.servers);

@@ -1,17 +1,10 @@
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { readSearch } from '../../../src/domain/search.ts';
 import { readMigrations } from '../../../src/store/migrate.ts';
-import type { OpenedPostgresStore } from '../../../src/store/postgres/store.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
 import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
 import { runIn } from './contract_store.ts';
-import { databaseBefore, emptyDatabase, newDatabase, openTestPostgres } from './opening.ts';
-
-async function open(url: string): Promise<OpenedPostgresStore> {
-  const opened = await openTestPostgres(url);
-  onTestFinished(() => opened.store.close());
-  return opened;
-}
+import { databaseBefore, emptyDatabase, newDatabase, openTestPostgres, openUntilEnd } from './opening.ts';
 
 /** What a newer program says that it has done to the database. */
 function migratedByNewer(url: string, { expands }: { expands: boolean }): Promise<void> {
@@ -26,7 +19,7 @@ const ADD_TO_EVERY_TABLE = `DO $$ DECLARE t text; BEGIN
 describe('replicas of two versions', () => {
   it('go on side by side when the newer one has added to every table', async () => {
     const url = await newDatabase();
-    const { store } = await open(url);
+    const { store } = await openUntilEnd(url);
     const world = worldOf(store);
     const before = await workAsEver(world);
     await runIn(url, ADD_TO_EVERY_TABLE);
@@ -36,7 +29,7 @@ describe('replicas of two versions', () => {
   it('start on a database that the newer one has expanded', async () => {
     const url = await newDatabase();
     await migratedByNewer(url, { expands: true });
-    expect((await open(url)).opened.instanceId).toBe('instance-1');
+    expect((await openUntilEnd(url)).opened.instanceId).toBe('instance-1');
   });
 
   it('do not start where the newer one took something away', async () => {
@@ -48,12 +41,12 @@ describe('replicas of two versions', () => {
   it('read what the older one stored as sentences', async () => {
     const url = await databaseBefore(12);
     await runIn(url, rowsOfBefore("'\\x00'").replaceAll(' VALUES (90', ' OVERRIDING SYSTEM VALUE VALUES (90'));
-    await expectReadable((await open(url)).store);
+    await expectReadable((await openUntilEnd(url)).store);
   });
 
   it('migrate an empty database once, however many start at once', async () => {
     const url = await emptyDatabase();
-    const opened = await Promise.all([open(url), open(url), open(url)]);
+    const opened = await Promise.all([openUntilEnd(url), openUntilEnd(url), openUntilEnd(url)]);
     expect(opened.filter(({ opened: { created } }) => created)).toHaveLength(1);
     const { length } = readMigrations('postgres');
     await runIn(url, `DO $$ BEGIN ASSERT (SELECT count(*) FROM migration) = ${length}; END $$`);
@@ -86,13 +79,11 @@ async function workAsEver(world: World): Promise<unknown[]> {
 
 /** Claims what is due of the notices and has it taken, until nothing is owed. */
 async function tellShop(world: World): Promise<void> {
-  const { store } = world;
-  for (;;) {
-    const notices = await store.claimNotices({ tried: false, limit: 10, nowMs: world.tick(), leaseMs: 30_000 });
-    if (notices.length === 0) return;
-    for (const { noticeKey, attempt } of notices) {
-      const answer = { status: 204, body: '' };
-      await store.finishNotice({ noticeKey, attempt, answer, nowMs: world.nowMs });
-    }
+  for (let isOwed = true; isOwed; ) {
+    world.tick();
+    const notices = await world.claimNotices(false, 10);
+    const answer = { status: 204, body: '' };
+    for (const notice of notices) await world.store.finishNotice({ ...notice, answer, nowMs: world.nowMs });
+    isOwed = notices.length > 0;
   }
 }
