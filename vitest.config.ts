@@ -79,7 +79,7 @@ const REPEATING = [
   'test/receive/fuzz.test.ts',
   'test/sandbox/api-properties.test.ts',
   'test/store/*/contract.test.ts',
-  'test/store/postgres/{budget,check_reasons}.test.ts',
+  'test/store/postgres/budget.test.ts',
 ];
 
 /** What `npm run quick` runs: tests that need neither PostgreSQL nor a process, and one way through the whole. */

@@ -45,6 +45,11 @@ describe('opening a SQLite store', () => {
         /9999_later\.sql/,
       ],
       [
+        'one with a migration of another number',
+        () => made(() => change('UPDATE migration SET number = 77 WHERE number = 1')),
+        'store_newer',
+      ],
+      [
         'one that was migrated with another file',
         () => made(() => change("UPDATE migration SET sha256 = 'x' WHERE number = 2")),
         'store_migration_changed',
