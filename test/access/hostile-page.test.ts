@@ -1,21 +1,15 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { signIn } from '../support/access.ts';
 import { useBrowser } from '../support/browser.ts';
+import { serveHere } from '../support/http.ts';
 import { sharedApp } from '../support/shared.ts';
 
 const settled = sharedApp();
 const open = useBrowser();
 
 /** A page of somebody else on this machine: another origin, but for a browser the same site, so that cookies are sent. */
-async function hostilePage(html: string): Promise<string> {
-  const server = createServer((_request, response) => response.setHeader('content-type', 'text/html').end(html));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-}
-
+const hostilePage = (html: string): Promise<string> =>
+  serveHere((_request, response) => response.setHeader('content-type', 'text/html').end(html));
 /** A tab of a person who is signed in. */
 async function signedInTab() {
   const tab = await open();

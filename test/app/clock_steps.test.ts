@@ -3,12 +3,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import { watchClock } from '../../src/app/clock_steps.ts';
 import type { Clock } from '../../src/work/clock.ts';
-import { runIn } from '../store/postgres/contract_store.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { readableLog, samples } from '../support/observe.ts';
-import { look, tamper } from '../support/rows.ts';
+import { look } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -137,22 +136,6 @@ describe.each(['sqlite', 'postgres'] as const)('a step of the clock that the sto
 });
 
 describe('a step of the clock', () => {
-  it('makes due at a start what is later than anything waits', async () => {
-    const [time, shop] = [openSteppable(), await startCallback()];
-    shop.answerWith(503);
-    const { environment } = shop;
-    const { app, storePath } = await start(time, { environment });
-    await pay(app, time, 'order-1');
-    await passUntil(time, async () => expect(await noticesOf(app)).toMatchObject([{ attempt: 1, status: 'pending' }]));
-    await stop(app, time);
-    const later = 'UPDATE outbox SET due_at_ms = due_at_ms + 86400000';
-    if (app.database === null) tamper(storePath, later);
-    else await runIn(app.database.url, later);
-    shop.answerWith(204);
-    const { app: next } = await start(time, { environment, storePath });
-    await passUntil(time, async () => expect(await noticesOf(next)).toMatchObject([{ status: 'done' }]));
-  });
-
   it('drops no bytes in the first hour of a process, nor within an hour of the step', async () => {
     const time = openSteppable();
     const bodies = async (app: TestApp) => {

@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { startRetention } from '../../src/app/retention.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
-import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { readableLog } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
@@ -61,54 +60,47 @@ async function startOld(): Promise<Kept & { link: ReservedLink; body: string; id
 }
 
 describe('retention: the bytes of events', () => {
-  it('are dropped a while after the event was settled; it is shown without them', async () => {
+  it('are dropped a while after the event was settled, and are not wanted to know a delivery again', async () => {
     const kept = await startOld();
-    expect(await show(kept, kept.id)).toMatchObject({
-      status: 'done',
-      rule: 'paid',
-      bodyBase64: null,
-      bodyText: null,
-      bodyDropped: true,
-      bodySha256: expect.stringMatching(/^[0-9a-f]{64}$/),
-    });
+    const { app, id } = kept;
+    const gone = { status: 'done', rule: 'paid', bodyBase64: null, bodyText: null, bodyDropped: true };
+    expect(await show(kept, id)).toMatchObject({ ...gone, bodySha256: expect.stringMatching(/^[0-9a-f]{64}$/) });
     expect(bodies(kept)).toBe(0);
-    expect((await kept.app.api('/v1/stats')).body.stats.events).toMatchObject({ done: 1, dead: 0 });
-    const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
+    expect((await app.api('/v1/stats')).body.stats.events).toMatchObject({ done: 1, dead: 0 });
+    const told = (await app.api('/v1/orders/order-1/timeline')).body;
     expect(told.order.state).toBe('paid');
     expect(JSON.stringify(told)).toContain('authentic, payment_link.payment_status_changed: done');
-  });
-
-  it('are wanted for a replay, which is refused and says what to do instead', async () => {
-    const kept = await startOld();
-    const { status, body } = await kept.app.api(`/v1/events/${kept.id}/replay`, { method: 'POST' });
+    // They are wanted for a replay, which is refused and says what to do instead.
+    const { status, body } = await app.api(`/v1/events/${id}/replay`, { method: 'POST' });
     expect([status, body.title]).toEqual([409, 'event_body_dropped']);
     expect(body.detail).toContain('settled orders check');
-    expect(await show(kept, kept.id)).toMatchObject({ status: 'done', bodyDropped: true });
-  });
-
-  it('are not wanted to know a delivery again: it is a duplicate, and pays nothing', async () => {
-    const kept = await startOld();
     const again = await deliver(kept, kept.link, kept.body);
     expect([again.status, await again.json()]).toEqual([200, { received: true, duplicate: true }]);
-    expect(await show(kept, kept.id)).toMatchObject({ status: 'done', duplicates: 1, bodyDropped: true });
-    expect((await kept.app.order('order-1')).payments).toHaveLength(1);
+    expect(await show(kept, id)).toMatchObject({ status: 'done', duplicates: 1, bodyDropped: true });
+    expect((await app.order('order-1')).payments).toHaveLength(1);
     expect(bodies(kept)).toBe(0);
   });
 
-  it('stay while the event waits for a person, and so can be replayed', async () => {
+  it('stay while the event waits for a person, who can have it replayed; those of a hint go, and it is known', async () => {
     const kept = await startKept();
-    const link = await kept.app.reserve('order-1');
+    const { app } = kept;
+    const link = await app.reserve('order-1');
     expect((await deliver(kept, link, 'not JSON')).status).toBe(202);
     const [event] = await eventsIn(kept, 'dead', 1);
     const id = event?.id as string;
-    const settled = await kept.app.reserve('order-2');
-    await deliver(kept, settled, paymentEvent({ linkId: 'pl_2', amount: '100.00' }));
+    const settled = await app.reserve('order-2');
+    const body = paymentEvent({ linkId: 'pl_2', amount: '100.00' });
+    await deliver(kept, settled, body);
     await eventsIn(kept, 'done', 1);
-    await aDayAndMore(kept, () => expect(bodies(kept)).toBe(1));
+    expect((await deliver(kept, settled, body, HOUR_MS)).status).toBe(400);
+    const hints = () => peek(app.storePath, 'SELECT length(body) AS bytes, count FROM hint');
+    expect(hints()).toEqual([{ bytes: Buffer.byteLength(body), count: 1 }]);
+    await aDayAndMore(kept, () => expect([bodies(kept), hints()]).toEqual([1, [{ bytes: 0, count: 1 }]]));
+    const told = (await app.api('/v1/orders/order-2/timeline')).body;
+    expect(JSON.stringify(told)).toContain('settled did not settle it');
     expect(await show(kept, id)).toMatchObject({ bodyText: 'not JSON', bodyDropped: false });
-    expect((await kept.app.api(`/v1/events/${id}/replay`, { method: 'POST' })).status).toBe(202);
+    expect((await app.api(`/v1/events/${id}/replay`, { method: 'POST' })).status).toBe(202);
   });
-
   it('that are lost make an event dead, and not forgotten; the next delivery brings them back', async () => {
     const kept = await startKept();
     const link = await kept.app.reserve('order-1');
@@ -125,20 +117,6 @@ describe('retention: the bytes of events', () => {
     await eventsIn(kept, 'done', 1);
     expect((await kept.app.order('order-1')).state).toBe('paid');
     expect(await show(kept, event?.id as string)).toMatchObject({ bodyText: body });
-  });
-});
-
-describe('retention: the bytes of hints', () => {
-  it('are dropped, and it is still known that they came', async () => {
-    const kept = await startKept();
-    const link = await kept.app.reserve('order-1');
-    const body = paymentEvent({ linkId: 'pl_1', amount: '100.00' });
-    expect((await deliver(kept, link, body, HOUR_MS)).status).toBe(400);
-    const bytes = () => peek(kept.app.storePath, 'SELECT length(body) AS bytes, count FROM hint');
-    expect(bytes()).toEqual([{ bytes: Buffer.byteLength(body), count: 1 }]);
-    await aDayAndMore(kept, () => expect(bytes()).toEqual([{ bytes: 0, count: 1 }]));
-    const told = (await kept.app.api('/v1/orders/order-1/timeline')).body;
-    expect(JSON.stringify(told)).toContain('settled did not settle it');
   });
 });
 
@@ -194,25 +172,6 @@ describe('retention: the names of customers', () => {
       expect(holding).toEqual([]);
     });
   });
-
-  it('stay in a notice that the shop has not taken', async () => {
-    const clock = openClock({ startMs: Date.now(), scale: 1 });
-    const environment = {
-      SETTLED_KEEP_BODIES: '1d',
-      SETTLED_SHOP_URL: 'http://127.0.0.1:9/',
-      SETTLED_SHOP_SECRET: SHOP_SECRET,
-      SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-    };
-    const app = await startTestApp({ clock, environment });
-    onTestFinished(() => clock.advance(HOUR_MS));
-    const kept = { app, clock };
-    const link = await app.reserve('order-1');
-    await deliver(kept, link, paidBy(paymentEvent({ linkId: 'pl_1', amount: '100.00' })));
-    await eventsIn(kept, 'done', 1);
-    await aDayAndMore(kept, async () => expect((await app.order('order-1')).payment).toMatchObject({ customer: null }));
-    const { notices } = (await app.api('/v1/feed')).body;
-    expect(notices.at(-1).data.order.payment.customer).toEqual({ name: NAME, email: EMAIL });
-  });
 });
 
 describe('retention: its rounds', () => {
@@ -233,7 +192,9 @@ describe('retention: its rounds', () => {
           if (failing.value) throw new Error('the disk is full');
           return { dropped: 5, next: after + 1 < batches ? after + 1 : null };
         },
-        dropCustomers: async ({ untilMs }) => {
+        dropCustomers: async ({ untilMs, sendsNotices }) => {
+          // A notice that the shop has not taken keeps them.
+          expect(sendsNotices).toBe(true);
           steps.push({ drop: 'customers', untilMs });
           return { dropped: 0, isMore: false };
         },

@@ -1,6 +1,5 @@
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { describe, expect, it } from 'vitest';
 import {
   type Answer,
   OPERATIONS,
@@ -12,6 +11,7 @@ import {
 import { ORDER_STATES } from '../../src/domain/order.ts';
 import { SHOP_TOKEN } from '../support/app.ts';
 import { DOCUMENT, DOCUMENTED, faultsBySchema, responseOf } from '../support/document.ts';
+import { serveHere } from '../support/http.ts';
 import { freePort } from '../support/network.ts';
 import { act } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
@@ -117,20 +117,14 @@ type Step = (response: ServerResponse) => void;
 /** A server that answers one request after the other with these; the last one again and again. */
 async function scripted(...steps: Step[]) {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const url = await serveHere((request, response) => {
     request.resume().on('end', () => {
       asked.push(`${request.method} ${request.url}`);
       steps[Math.min(asked.length, steps.length) - 1]?.(response);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url, asked };
 }
-
 const answer =
   (status: number, headers: Record<string, string>, body: string): Step =>
   (response) =>

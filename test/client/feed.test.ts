@@ -1,11 +1,10 @@
 import { getEventListeners } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { types } from 'node:util';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type FeedPage, type SettledError, settledClient } from '../../client/settled.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { serveHere } from '../support/http.ts';
 import { freePort } from '../support/network.ts';
 import { freshReference } from '../support/shared.ts';
 
@@ -143,16 +142,13 @@ describe('the feed by the client', () => {
       page('c5', false),
       page('c6', false),
     ];
-    const server = createServer((request, response) => {
+    const url = await serveHere((request, response) => {
       asked.push(new URL(String(request.url), 'http://settled').searchParams.get('after'));
       const answer = answers[asked.length - 1] ?? gone;
       const [status, type] =
         answer === gone ? ([410, 'application/problem+json'] as const) : ([200, 'application/json'] as const);
       response.writeHead(status, { 'content-type': type }).end(JSON.stringify(answer));
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const { feed } = settledClient({ url, token: SHOP_TOKEN });
     const pages: FeedPage[] = [];
     for await (const page of feed({ after: 'c0', signal: over.signal })) {
@@ -176,16 +172,13 @@ describe('the feed by the client', () => {
   ])('is asked for again after a pause %s', async (_, more, waits) => {
     const asked: { wait: string | null; atMs: number }[] = [];
     const page = JSON.stringify({ notices: [], cursor: 'ZjEuMA', more });
-    const server = createServer((request, response) => {
+    const url = await serveHere((request, response) => {
       const { searchParams } = new URL(String(request.url), 'http://settled');
       asked.push({ wait: searchParams.get('wait'), atMs: performance.now() });
       if (asked.length === 3) over.abort();
       response.writeHead(200, { 'content-type': 'application/json' }).end(page);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
     const over = new AbortController();
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const pages: FeedPage[] = [];
     const { feed } = settledClient({ url, token: SHOP_TOKEN });
     for await (const one of feed({ after: 'ZjEuMA', signal: over.signal })) pages.push(one);
@@ -206,12 +199,9 @@ describe('the feed by the client', () => {
   });
 
   it('ends with an error if what answers is no page, because its cursor would be stored', async () => {
-    const server = createServer((_, response) => {
+    const url = await serveHere((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"notices": []}');
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const next = settledClient({ url, token: SHOP_TOKEN }).feed({ after: 'ZjEuMA' }).next();
     await expect(next).rejects.toMatchObject({ code: 'not_settled' });
   });

@@ -24,6 +24,12 @@ type Setting = {
   bad: readonly string[];
 };
 
+/** Texts that are read as they are. */
+const same = (...texts: string[]) => texts.map((text) => [text, text] as const);
+/** Texts that are read as numbers. */
+const numbers = (...texts: string[]) => texts.map((text) => [text, Number(text)] as const);
+const SWITCH = ['on', 'true', 'off', 'false'].map((text) => [text, text === 'on' || text === 'true'] as const);
+
 const SETTINGS: Record<string, Setting> = {
   SETTLED_STORE: {
     key: 'store',
@@ -162,10 +168,7 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_OPERATOR_TOKEN: {
     key: 'operatorToken',
     unset: null,
-    good: [
-      ['sixteen-letters!', 'sixteen-letters!'],
-      ['x'.repeat(512), 'x'.repeat(512)],
-    ],
+    good: same('sixteen-letters!', 'x'.repeat(512)),
     bad: [
       'x'.repeat(513),
       'fifteen-letters',
@@ -177,7 +180,7 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_SHOP_TOKEN: {
     key: 'shopToken',
     unset: null,
-    good: [['another-token-of-16', 'another-token-of-16']],
+    good: same('another-token-of-16'),
     bad: ['short', 'with a space in the middle'],
   },
   SETTLED_SECRETS_KEY: {
@@ -201,10 +204,7 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_TOLERANCE_SECONDS: {
     key: 'toleranceSeconds',
     unset: 300,
-    good: [
-      ['1', 1],
-      ['86400', 86_400],
-    ],
+    good: numbers('1', '86400'),
     bad: ['0', '-1', '300.5', '3e2', '0x12c', '86401', 'five', '300 s', 'NaN', 'Infinity'],
   },
   SETTLED_API_URL: {
@@ -231,24 +231,16 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_API_KEY: {
     key: 'apiKey',
     unset: null,
-    good: [['k', 'k']],
+    good: same('k'),
     bad: ['with a space', 'with-umläuts', 'line\nbreak', 'x'.repeat(513)],
   },
   SETTLED_API_BUDGET_PER_MINUTE: {
     key: 'apiSlots',
     unset: 50,
-    good: [
-      ['5', 5],
-      ['55', 55],
-    ],
+    good: numbers('5', '55'),
     bad: ['4', '56', '60', '0', '-5', '5.5', '5e1', 'fifty', '050'],
   },
-  SETTLED_CONFIRM: {
-    key: 'confirm',
-    unset: 'in-doubt',
-    good: [['in-doubt', 'in-doubt']],
-    bad: ['never', 'Always', 'true'],
-  },
+  SETTLED_CONFIRM: { key: 'confirm', unset: 'in-doubt', good: same('in-doubt'), bad: ['never', 'Always', 'true'] },
   SETTLED_LINK_LIFETIME: {
     key: 'linkLifetimeMs',
     unset: 259_200_000,
@@ -259,17 +251,7 @@ const SETTINGS: Record<string, Setting> = {
     ],
     bad: ['4m', '366d', '8761h', '3', '3 d', '3D', '0d', '-1d', '1.5h', '1h30m', '1w', '999999d'],
   },
-  SETTLED_RETURN: {
-    key: 'customerReturn',
-    unset: false,
-    good: [
-      ['on', true],
-      ['off', false],
-      ['true', true],
-      ['false', false],
-    ],
-    bad: ['yes', 'True', 'ON', '1', 'on off'],
-  },
+  SETTLED_RETURN: { key: 'customerReturn', unset: false, good: SWITCH, bad: ['yes', 'True', 'ON', '1', 'on off'] },
   SETTLED_CURRENCY: {
     key: 'currency',
     unset: 'BRL',
@@ -283,18 +265,13 @@ const SETTINGS: Record<string, Setting> = {
   SETTLED_HEADER_PREFIX: {
     key: 'headerPrefix',
     unset: 'x-service',
-    good: [
-      ['x-acme', 'x-acme'],
-      ['X-Acme-Pay', 'x-acme-pay'],
-      ['acme', 'acme'],
-      ['signature', 'signature'],
-    ],
+    good: [...same('x-acme', 'acme', 'signature'), ['X-Acme-Pay', 'x-acme-pay']],
     bad: ['x acme', 'x-acme:', 'x-acmé', 'x-acme-', 'x-acme-signature', 'X-Acme-Timestamp', '"x-acme"', 'x'.repeat(65)],
   },
   SETTLED_HOOKS_CORS: {
     key: 'hooksCors',
     unset: null,
-    good: [['https://sandbox.example.com', 'https://sandbox.example.com']],
+    good: same('https://sandbox.example.com'),
     bad: ['*', 'null', 'https://sandbox.example.com/', 'https://a.example https://b.example', 'sandbox.example'],
   },
   SETTLED_SHOP_URL: {
@@ -351,24 +328,13 @@ const SETTINGS: Record<string, Setting> = {
       `${shopSecret(32).text} ${shopSecret(32, 2).text} ${shopSecret(32, 3).text}`,
     ],
   },
-  SETTLED_SHOP_ALLOW_PRIVATE: {
-    key: 'shopAllowPrivate',
-    unset: false,
-    good: [
-      ['true', true],
-      ['false', false],
-      ['on', true],
-      ['off', false],
-    ],
-    bad: ['yes', '1', 'TRUE', 'On'],
-  },
+  SETTLED_SHOP_ALLOW_PRIVATE: { key: 'shopAllowPrivate', unset: false, good: SWITCH, bad: ['yes', '1', 'TRUE', 'On'] },
   SETTLED_CONSOLE_URL: {
     key: 'consoleUrl',
     unset: null,
     good: [
-      ['https://shop.example.com/ops/pay', 'https://shop.example.com/ops/pay'],
+      ...same('https://shop.example.com/ops/pay', 'http://127.0.0.1:9000'),
       ['https://shop.example.com/', 'https://shop.example.com'],
-      ['http://127.0.0.1:9000', 'http://127.0.0.1:9000'],
     ],
     bad: [
       'http://shop.example.com',
@@ -377,19 +343,11 @@ const SETTINGS: Record<string, Setting> = {
       'https://shop.example.com/a//b',
     ],
   },
-  SETTLED_CONSOLE_BADGE: {
-    key: 'consoleBadge',
-    unset: null,
-    good: [['sandbox', 'sandbox']],
-    bad: ['<b>', 'x'.repeat(25), ' '],
-  },
+  SETTLED_CONSOLE_BADGE: { key: 'consoleBadge', unset: null, good: same('sandbox'), bad: ['<b>', 'x'.repeat(25), ' '] },
   SETTLED_TIMEZONE: {
     key: 'timezone',
     unset: null,
-    good: [
-      ['America/Sao_Paulo', 'America/Sao_Paulo'],
-      ['UTC', 'UTC'],
-    ],
+    good: same('America/Sao_Paulo', 'UTC'),
     bad: ['Mars/Olympus', 'Sao Paulo', ' '],
   },
   SETTLED_PROXY_AUTH: {
@@ -434,15 +392,7 @@ const SETTINGS: Record<string, Setting> = {
     bad: ['23h', '3651d', '0', '90', 'never', '1y'],
   },
   SETTLED_LOG_LEVEL: { key: 'logLevel', unset: 'info', good: [['silent', 'silent']], bad: ['loud', 'INFO', 'verbose'] },
-  SETTLED_LOG_FORMAT: {
-    key: 'logFormat',
-    unset: null,
-    good: [
-      ['json', 'json'],
-      ['pretty', 'pretty'],
-    ],
-    bad: ['PRETTY', 'text', 'on'],
-  },
+  SETTLED_LOG_FORMAT: { key: 'logFormat', unset: null, good: same('json', 'pretty'), bad: ['PRETTY', 'text', 'on'] },
 };
 /** What must be given beside a setting. */
 const REPLICATED = { SETTLED_SECRETS_KEY: KEY.toString('base64'), SETTLED_OPERATOR_TOKEN: 'sixteen-letters!' };
@@ -648,20 +598,15 @@ describe('configuration', () => {
     expect(lines.map((line) => line.split(' ')[3])).toEqual(NAMES);
   });
 
-  it.each([{ SETTLED_API_URL: 'https://links.example.com' }, { SETTLED_API_KEY: 'k' }])(
-    'refuses half an API: %o',
-    (half) => {
-      expect(refusal(half)).toContain('SETTLED_API_URL and SETTLED_API_KEY belong together');
-    },
-  );
-
-  it.each([{ SETTLED_SHOP_URL: SHOP.SETTLED_SHOP_URL }, { SETTLED_SHOP_SECRET: SHOP.SETTLED_SHOP_SECRET }])(
-    'refuses half a shop: %o',
-    (half) => {
-      expect(refusal(half)).toContain('SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together');
-    },
-  );
-
+  it.each([
+    ['SETTLED_API_URL', 'SETTLED_API_KEY'],
+    ['SETTLED_SHOP_URL', 'SETTLED_SHOP_SECRET'],
+  ] as const)('refuses %s without %s, and the reverse', (one, other) => {
+    for (const name of [one, other]) {
+      const half = { [name]: SETTINGS[name]?.good[0]?.[0] ?? '' };
+      expect(refusal(half)).toContain(`${one} and ${other} belong together`);
+    }
+  });
   it('refuses a previous key without its successor, and one that is its own', () => {
     const previous = { SETTLED_SECRETS_KEY_PREVIOUS: KEY.toString('base64') };
     for (const key of ['', KEY.toString('base64')]) {
@@ -701,44 +646,14 @@ describe('configuration', () => {
     expect(currentApiKey({ apiKey: 'given', apiKeyFile: null })).toBe('given');
   });
 
+  const REACHED = ['pay.example.com', 'pay.example.com./x', '1.1.1.1', '[2606:4700::1111]', 'homepay.example.com'];
+  const PRIVATE_NAMES = ['localhost', 'local', 'internal.', 'localdomain', 'corp', 'home', 'test', 'invalid'];
+  const UNREACHED = [...PRIVATE_HOSTS, 'localhost', 'pay', ...PRIVATE_NAMES.map((name) => `pay.${name}`)];
   it.each([
-    ['https://pay.example.com', true],
-    ['https://pay.example.com./x', true],
-    ['https://1.1.1.1', true],
-    ['https://[2606:4700::1111]', true],
+    ...REACHED.map((place) => [`https://${place}`, true] as const),
+    ...UNREACHED.map((host) => [`https://${host}`, false] as const),
     ['http://pay.example.com', false],
-    ['https://localhost', false],
-    ['https://pay.localhost', false],
-    ['https://pay', false],
-    ['https://pay.local', false],
-    ['https://pay.internal.', false],
-    ['https://pay.localdomain', false],
-    ['https://pay.corp', false],
-    ['https://pay.home', false],
-    ['https://pay.test', false],
-    ['https://pay.invalid', false],
-    ['https://homepay.example.com', true],
-    ['https://127.0.0.1', false],
-    ['https://2130706433', false],
-    ['https://0x7f.1', false],
-    ['https://10.1.2.3', false],
-    ['https://100.64.0.1', false],
-    ['https://169.254.169.254', false],
-    ['https://172.31.255.255', false],
-    ['https://192.168.1.1', false],
-    ['https://0.0.0.0', false],
-    ['https://224.0.0.1', false],
-    ['https://[::1]', false],
-    ['https://[::]', false],
-    ['https://[::ffff:10.0.0.1]', false],
-    ['https://[64:ff9b::7f00:1]', false],
-    ['https://[64:ff9b:1::7f00:1]', false],
-    ['https://[2002:7f00:1::]', false],
-    ['https://[::127.0.0.1]', false],
-    ['https://[fec0::1]', false],
-    ['https://[fd00::1]', false],
-    ['https://[fe80::1]', false],
-  ])('knows whether the service can deliver to %s: %s', (publicUrl, reaches) => {
+  ] as const)('knows whether the service can deliver to %s: %s', (publicUrl, reaches) => {
     expect(readConfig({ SETTLED_PUBLIC_URL: publicUrl }).publicUrlReaches).toBe(reaches);
     const api = { SETTLED_API_URL: 'http://127.0.0.1:8790', SETTLED_API_KEY: 'k' };
     expect(readConfig({ SETTLED_PUBLIC_URL: publicUrl, ...api }).publicUrlReaches).toBe(true);

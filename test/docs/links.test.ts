@@ -8,22 +8,22 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const folders = ['docs', 'examples', 'sandbox'].flatMap((folder) =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
 );
-const pages = ['README.md', 'CHANGELOG.md', ...folders].filter((file) => file.endsWith('.md'));
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...folders].filter((file) => file.endsWith('.md'));
 const text = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const places = new Map(pages.map((page) => [page, new Set(anchorsOf(text(page), /#+/))]));
 
-/** The links of a page that name a heading: the page which each leads to, and the heading. */
+/** The links of a page: the file which each leads to, and the heading, if it names one. */
 function linksOf(page: string): { to: string; heading: string }[] {
-  return [...text(page).matchAll(/\]\((?!\w+:)([^)#]*)#([^)]+)\)/g)].map(([, file = '', heading = '']) => ({
+  return [...text(page).matchAll(/\]\((?!\w+:)([^)#]*)(?:#([^)]+))?\)/g)].map(([, file = '', heading = '']) => ({
     to: file === '' ? page : relative(ROOT, join(ROOT, dirname(page), file)),
     heading,
   }));
 }
 
-it('links of the documents lead only to headings that exist', () => {
+it('links of the documents lead only to files and headings that exist', () => {
   const broken = pages.flatMap((page) =>
     linksOf(page)
-      .filter(({ to, heading }) => !places.get(to)?.has(heading))
+      .filter(({ to, heading }) => (heading === '' ? !existsSync(join(ROOT, to)) : !places.get(to)?.has(heading)))
       .map(({ to, heading }) => `${page} -> ${to}#${heading}`),
   );
   expect(broken).toEqual([]);

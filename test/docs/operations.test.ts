@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
 import { nextCheckAtMs } from '../../src/domain/check_schedule.ts';
-import { anchorsOf, targetsOf } from '../support/markdown.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
 const page = read('docs/operations.md');
@@ -11,12 +10,6 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 describe('docs/operations.md', () => {
-  it('has a place for every link within it', () => {
-    const anchors = anchorsOf(page, /#+/);
-    const targets = targetsOf(page);
-    expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
-  });
-
   it('counts the requests of the schedule as it is', () => {
     const told = (row: string) => page.split('\n').find((line) => line.startsWith(`| ${row}`));
     const paidAfter = [1, 9, 59, 359, 1_439].map((minutes) => looks(minutes * MINUTE_MS, 3));
@@ -33,17 +26,6 @@ describe('docs/operations.md', () => {
 
 describe('docs/postgres.md', () => {
   const postgres = read('docs/postgres.md');
-
-  it('has a place for every link within it, and for those of the other page', () => {
-    const anchors = anchorsOf(postgres, /#+/);
-    const others = anchorsOf(page, /#+/);
-    expect(targetsOf(postgres).filter((target) => !anchors.includes(target))).toEqual([]);
-    const into = (text: string, file: string) =>
-      [...text.matchAll(new RegExp(`\\]\\(${file}#([^)]*)\\)`, 'g'))].map(([, target]) => target as string);
-    expect(into(postgres, 'operations.md').filter((target) => !others.includes(target))).toEqual([]);
-    expect(into(page, 'postgres.md').filter((target) => !anchors.includes(target))).toEqual([]);
-    expect(into(page, 'postgres.md').length).toBeGreaterThan(5);
-  });
 
   it('says the limits and times of the source', () => {
     const store = read('src/store/postgres/store.ts');

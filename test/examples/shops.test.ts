@@ -1,13 +1,13 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { Webhook } from 'standardwebhooks';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { RunningProcess } from '../../prove/harness/program.ts';
 import { readKeyIds } from '../../src/secrets/key_files.ts';
 import { sqliteAddress } from '../../src/store/address.ts';
@@ -17,6 +17,7 @@ import { emptyDatabase } from '../store/postgres/opening.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { serveHere } from '../support/http.ts';
 import { freePort } from '../support/network.ts';
 import { spawnProgram } from '../support/process.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
@@ -77,9 +78,9 @@ const SHOPS: Example[] = [
 const another = restoredFolder();
 
 describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store }) => {
-  it('marks an order paid once although the notice comes twice, and believes settled alone', async ({ skip }) => {
-    const lacking = missing();
-    skip(lacking !== null, `${lacking} is not installed`);
+  beforeEach(({ skip }) => skip(missing() !== null, `${missing()} is not installed`));
+
+  it('marks an order paid once although the notice comes twice, and believes settled alone', async () => {
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(listen);
     const shop = await open({ command: serve(listen), listen, settled: settled.apiUrl, store: await store() });
@@ -126,9 +127,7 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
     await eventually(async () => expect(await shop.heading(cancelled)).toBe('Your order is cancelled'));
   });
 
-  it('finds missed notices in the feed, from where it had read, and after a restore', async ({ skip }) => {
-    const lacking = missing();
-    skip(lacking !== null, `${lacking} is not installed`);
+  it('finds missed notices in the feed, from where it had read, and after a restore', async () => {
     const listen = `127.0.0.1:${await freePort()}`;
     const { settled, sandbox } = await startSettled(null);
     const SHOP_STORE = await store();
@@ -168,9 +167,7 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
     expect([...packed, ...[before, after, again, told].flatMap((shop) => shop.packed())]).toEqual([reference]);
   });
 
-  it('packs no order of an old feed that a later page says was refunded', async ({ skip }) => {
-    const lacking = missing();
-    skip(lacking !== null, `${lacking} is not installed`);
+  it('packs no order of an old feed that a later page says was refunded', async () => {
     const [refunded, kept] = ['a', 'b'].map((one) => `lamp-${one.repeat(16)}`) as [string, string];
     const paid = [refunded, kept].map((reference) => noticeOf(reference, { state: 'paid', version: 2 }));
     const refund = noticeOf(refunded, { state: 'refunded', version: 3 });
@@ -197,9 +194,9 @@ describe.each(SHOPS)('the example with $name', ({ missing, serve, feed, store })
 });
 
 describe.each(SHOPS)('the example with $name, among strangers', ({ missing, serve, feed, store }) => {
-  it('gives its token to settled alone, although what answers there leads elsewhere', async ({ skip }) => {
-    const lacking = missing();
-    skip(lacking !== null, `${lacking} is not installed`);
+  beforeEach(({ skip }) => skip(missing() !== null, `${missing()} is not installed`));
+
+  it('gives its token to settled alone, although what answers there leads elsewhere', async () => {
     const elsewhere = await answering((response) => response.end('{"notices": [], "cursor": "x", "more": false}'));
     const location = `${elsewhere.url.replace('127.0.0.1', 'localhost')}/`;
     const instead = await answering((response) => response.writeHead(302, { location }).end());
@@ -214,9 +211,7 @@ describe.each(SHOPS)('the example with $name, among strangers', ({ missing, serv
     expect([refused.status, leaks(refused.text)]).toEqual([500, []]);
   });
 
-  it('shows nobody what went wrong inside, and nothing of what they sent', async ({ skip }) => {
-    const lacking = missing();
-    skip(lacking !== null, `${lacking} is not installed`);
+  it('shows nobody what went wrong inside, and nothing of what they sent', async () => {
     const listen = `127.0.0.1:${await freePort()}`;
     const nobody = `http://127.0.0.1:${await freePort()}`;
     const shop = await open({ command: serve(listen), listen, settled: nobody, store: await store() });
@@ -256,18 +251,12 @@ function leaks(page: string): string[] {
 /** A server that answers every request alike. */
 async function answering(answer: (response: ServerResponse) => void): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
-  const server = createServer((request, response) => {
+  const url = await serveHere((request, response) => {
     asked.push(`${request.method} ${request.url}`);
     request.resume().on('end', () => answer(response));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url, asked };
 }
-
 /** Rejects until something listens there. To ask it with `fetch` until then would take most of the test's time. */
 function connects(listen: string): Promise<void> {
   const [host = '', port] = listen.split(':');

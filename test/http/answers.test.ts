@@ -54,36 +54,26 @@ describe('http: the request id', () => {
     connection.send('GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n');
     expect((await connection.answer()).headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
-
-  it('is on every answer of the hook and the API', async () => {
-    const link = await app().reserve(freshReference());
-    const answers = [
-      await app().deliver(link, '{}'),
-      await app().deliver(link, '{}', {}),
-      await fetch(`${app().hooksUrl}/nothing`),
-      await app().api('/v1/orders'),
-      await app().api('/v1/orders', { token: 'wrong' }),
-    ];
-    for (const { headers } of answers) expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-  });
 });
 
-describe('http: an answer', () => {
-  it('does not say what made it', async () => {
-    const link = await app().reserve(freshReference());
-    const answers = [
-      await fetch(`${app().hooksUrl}/livez`),
-      await fetch(`${app().hooksUrl}/nothing`),
-      await app().deliver(link, '{}'),
-      await app().deliver(link, '{}', {}),
-      await app().api('/v1/orders'),
-    ];
-    for (const { headers } of answers) {
-      for (const name of ['x-powered-by', 'server', 'etag']) expect(headers.has(name)).toBe(false);
-    }
-  });
+it('http: an answer of any kind has a request id, does not say what made it, and lets nothing guess its type', async () => {
+  const { hooksUrl, apiUrl, api, deliver } = app();
+  const link = await app().reserve(freshReference());
+  const answers = [
+    ...['/livez', '/nothing', '/hooks/x', '/hooks/%zz'].map((path) => fetch(hooksUrl + path)),
+    ...['/livez', '/readyz', '/openapi.json', '/v1/orders', '/nothing', '/sign-in'].map((path) => fetch(apiUrl + path)),
+    ...['/metrics', '/v1/orders', '/v1/orders?format=csv', '/v1/orders/nothing'].map((path) => api(path)),
+    fetch(`${apiUrl}/livez`, { method: 'DELETE' }),
+    api('/v1/orders', { token: 'wrong' }),
+    deliver(link, '{}'),
+    deliver(link, '{}', {}),
+  ];
+  for (const { headers } of await Promise.all(answers)) {
+    expect(headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    for (const name of ['x-powered-by', 'server', 'etag']) expect(headers.has(name)).toBe(false);
+  }
 });
-
 /** What must not be read by a caller: where the code is, what the database was asked, what was found in it. */
 const INSIDE = /\bat .*[:(]|node_modules|\.ts\b|SELECT|SQLITE|UPDATE link|sealed|canary/i;
 

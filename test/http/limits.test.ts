@@ -4,7 +4,7 @@ import type { Log } from '../../src/observe/log.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
 import { type RawConnection, rawConnection } from '../support/http.ts';
-import { freshReference, sharedApp } from '../support/shared.ts';
+import { sharedApp } from '../support/shared.ts';
 
 const app = sharedApp();
 
@@ -179,24 +179,5 @@ describe('http: bytes that are no request', () => {
     timers[1]?.();
     note(kind as UnreadableKind);
     expect(said.map((line) => line.split(' ')[0])).toEqual(['1', '4', '1']);
-  });
-});
-
-describe('http: an answer', () => {
-  it('says on both listeners that nothing guesses its type', async () => {
-    const { hooksUrl, apiUrl, api } = app();
-    const link = await app().reserve(freshReference());
-    const csv = '/v1/orders?format=csv';
-    const answers = [
-      ...['/livez', '/nothing', '/hooks/x', '/hooks/%zz'].map((path) => fetch(hooksUrl + path)),
-      ...['/livez', '/readyz', '/openapi.json', '/v1/orders', '/nothing', '/sign-in'].map((path) =>
-        fetch(apiUrl + path),
-      ),
-      ...['/metrics', '/v1/orders', csv, '/v1/orders/nothing'].map((path) => api(path)),
-      fetch(`${apiUrl}/livez`, { method: 'DELETE' }),
-      app().deliver(link, '{}'),
-      app().deliver(link, '{}', {}),
-    ];
-    for (const { headers } of await Promise.all(answers)) expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 });

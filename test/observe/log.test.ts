@@ -2,30 +2,40 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { escapeMarks } from '../../src/json.ts';
+import { openLog } from '../../src/observe/log.ts';
+import { prettyLines } from '../../src/observe/pretty.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { onTerminal, spawnSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 
-const LOG = new URL('../../src/observe/log.ts', import.meta.url).href;
+type Log = ReturnType<typeof openLog>;
 
-/** What a piece of code logs through `log`, in a process of its own: the log writes to standard output. */
-function written(code: string): string {
-  const script = `import { openLog } from ${JSON.stringify(LOG)}; const log = openLog('info'); ${code}`;
-  return execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
+/** What is written of what a piece of code logs. */
+function written(work: (log: Log) => void, asLine = escapeMarks): string {
+  let text = '';
+  const log = openLog('info', (json) => {
+    text += asLine(json);
+    return '';
+  });
+  work(log);
+  return text;
 }
 
 /** The lines of it. */
-function logged(code: string): Record<string, unknown>[] {
-  return written(code)
+function logged(work: (log: Log) => void): Record<string, unknown>[] {
+  return linesOf(written(work));
+}
+
+const linesOf = (text: string): Record<string, unknown>[] =>
+  text
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-}
-
 describe('log: without other parts', () => {
   it('writes one JSON line for each message, with its time and level', () => {
-    const [line] = logged("log.warn({ order: 'o-1' }, 'a message\\nof two lines');");
+    const [line] = logged((log) => log.warn({ order: 'o-1' }, 'a message\nof two lines'));
     expect(line).toEqual({
       level: 'warn',
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
@@ -34,8 +44,11 @@ describe('log: without other parts', () => {
     });
   });
 
-  it('writes out what a terminal would obey', () => {
-    const line = written("log.info({ order: '\\u009b31m' }, '\\u202emessage');");
+  it('writes out what a terminal would obey, and loses no line when the process ends in the same turn', () => {
+    const from = JSON.stringify(new URL('../../src/observe/log.ts', import.meta.url).href);
+    const script = `import { openLog } from ${from}; const log = openLog('info');
+      log.info({ order: '\\u009b31m' }, '\\u202emessage'); process.exit(0);`;
+    const line = execFileSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
     expect(line).toMatch(/"order":"\\u009b31m","msg":"\\u202emessage"/);
   });
 
@@ -55,55 +68,51 @@ describe('log: without other parts', () => {
       'connectionString',
     ];
     const canaries = Object.fromEntries(names.map((name) => [name, `canary of ${name}`]));
-    const given = JSON.stringify({ ...canaries, inner: canaries });
-    const [line] = logged(`log.info(${given}, 'x');`);
+    const [line] = logged((log) => log.info({ ...canaries, inner: canaries }, 'x'));
     expect(JSON.stringify(line)).not.toContain('canary');
     for (const name of names) expect(line).toMatchObject({ [name]: '[redacted]', inner: { [name]: '[redacted]' } });
   });
 
   it('writes a fault by its code and sentence, without its cause', () => {
-    const [line] = logged(`log.error({ fault: Object.assign(new Error('no space', { cause: new Error('canary') }),
-      { code: 'store_full' }) }, 'x');`);
+    const full = Object.assign(new Error('no space', { cause: new Error('canary') }), { code: 'store_full' });
+    const [line] = logged((log) => log.error({ fault: full }, 'x'));
     expect(line?.fault).toEqual({ code: 'store_full', message: 'no space' });
   });
 
   it('writes a bug with its stack, without its cause', () => {
-    const [line] = logged("log.error({ fault: new TypeError('not a function', { cause: 'canary' }) }, 'x');");
+    const [line] = logged((log) => log.error({ fault: new TypeError('not a function', { cause: 'canary' }) }, 'x'));
     expect(line?.fault).toEqual({ message: 'not a function', stack: expect.stringContaining('TypeError') });
   });
 
   it('shows no field that an error carries, by any name', () => {
-    const lines =
-      logged(`const error = Object.assign(new Error('lost'), { connectionString: 'canary', code: 'ECONNRESET' });
-      log.warn({ second: error }, 'x'); log.warn({ fault: error }, 'x'); log.warn(error);`);
+    const error = Object.assign(new Error('lost'), { connectionString: 'canary', code: 'ECONNRESET' });
+    const lines = logged((log) => {
+      log.warn({ second: error }, 'x');
+      log.warn({ fault: error }, 'x');
+      log.warn(error);
+    });
     expect(lines).toHaveLength(3);
     expect(JSON.stringify(lines)).not.toContain('canary');
     expect(lines[0]?.second).toEqual({ code: 'ECONNRESET', message: 'lost' });
     expect(lines[1]?.fault).toEqual({ code: 'ECONNRESET', message: 'lost' });
   });
 
-  it('loses no line when the process ends in the same turn', () => {
-    expect(logged("log.info('last'); process.exit(0);")).toMatchObject([{ msg: 'last' }]);
-  });
-
   it('writes below its level nothing', () => {
-    expect(logged("log.debug('quiet'); log.info('loud');").map(({ msg }) => msg)).toEqual(['loud']);
+    const lines = logged((log) => {
+      log.debug('quiet');
+      log.info('loud');
+    });
+    expect(lines.map(({ msg }) => msg)).toEqual(['loud']);
   });
 });
 
-const PRETTY = new URL('../../src/observe/pretty.ts', import.meta.url).href;
-
 /** What a terminal gets of it. */
-function pretty(code: string, colours: boolean): string[] {
-  const text = written(`
-    const { prettyLines } = await import(${JSON.stringify(PRETTY)});
-    { const log = openLog('info', prettyLines({ colours: ${colours} })); ${code} }`);
-  return text.trimEnd().split('\n');
+function pretty(work: (log: Log) => void, colours: boolean): string[] {
+  return written(work, prettyLines({ colours })).trimEnd().split('\n');
 }
-
 /** The same without the time. */
-function shown(code: string): string[] {
-  return pretty(code, false).map((line) => {
+function shown(work: (log: Log) => void): string[] {
+  return pretty(work, false).map((line) => {
     expect(line).toMatch(/^(?:\d\d:\d\d:\d\d\.\d{3} | {4})/);
     return line.replace(/^[\d:.]+ /, '');
   });
@@ -111,10 +120,11 @@ function shown(code: string): string[] {
 
 describe('log: for a person', () => {
   it('is a line for each message, with its fields by their names', () => {
-    const lines = shown(`
+    const lines = shown((log) => {
       log.info({ order: 'o-1', event: 3, held: true, hooks: { host: '127.0.0.1', port: 8787 } }, 'order is paid');
-      log.warn({ order: 'two words', counts: { 'unknown_link': 2 }, order_of: '' }, 'a "quoted" word');
-      log.error('plain');`);
+      log.warn({ order: 'two words', counts: { unknown_link: 2 }, order_of: '' }, 'a "quoted" word');
+      log.error('plain');
+    });
     expect(lines).toEqual([
       'INFO: order is paid  order=o-1 event=3 held=true hooks=127.0.0.1:8787',
       'WARN: a "quoted" word  order="two words" counts={"unknown_link":2} order_of=""',
@@ -123,19 +133,21 @@ describe('log: for a person', () => {
   });
 
   it('has a fault in its line, and a stack below it', () => {
-    const [line, , ...stack] = shown(`
+    const [line, , ...stack] = shown((log) => {
       log.warn({ fault: Object.assign(new Error('no space'), { code: 'store_full' }) }, 'x');
-      log.error({ fault: new TypeError('a bug') }, 'y');`);
+      log.error({ fault: new TypeError('a bug') }, 'y');
+    });
     expect(line).toBe('WARN: x  fault="store_full: no space"');
     expect(stack[0]).toBe('    TypeError: a bug');
     expect(stack[1]).toMatch(/^ {8}at /);
   });
 
   it('escapes what a terminal would obey, in any place', () => {
-    const hostile = '\\u001b[31mred\\u202e\\u009b0m\\nnext\\r';
-    const [line, other, ...more] = shown(`
-      log.info({ order: '${hostile}', inner: { '${hostile}': ['${hostile}'] }, '${hostile}': 1 }, '${hostile}');
-      log.warn({ fault: new Error('${hostile}') }, 'x');`);
+    const hostile = '\u001b[31mred\u202e\u009b0m\nnext\r';
+    const [line, other, ...more] = shown((log) => {
+      log.info({ order: hostile, inner: { [hostile]: [hostile] }, [hostile]: 1 }, hostile);
+      log.warn({ fault: new Error(hostile) }, 'x');
+    });
     const seen = '\\u001b[31mred\\u202e\\u009b0m\\nnext\\r';
     expect(line).toBe(`INFO: ${seen}  order="${seen}" inner={"${seen}":["${seen}"]} ${seen}=1`);
     expect([other, more[0], more[1]]).toEqual([
@@ -146,14 +158,14 @@ describe('log: for a person', () => {
   });
 
   it('has colours only if asked for', () => {
-    const code = "log.warn({ order: 'o-1' }, 'x');";
-    const [coloured] = pretty(code, true);
+    const warns = (log: Log) => log.warn({ order: 'o-1' }, 'x');
+    const [coloured] = pretty(warns, true);
     expect(coloured).toContain('\u001b[33mWARN\u001b[39m');
-    expect(shown(code).join()).not.toContain('\u001b');
+    expect(shown(warns).join()).not.toContain('\u001b');
   });
 
   it('hides what must not be read', () => {
-    const [line] = shown(`log.info({ token: 'canary', inner: { secret: 'canary' } }, 'x');`);
+    const [line] = shown((log) => log.info({ token: 'canary', inner: { secret: 'canary' } }, 'x'));
     expect(line).toBe('INFO: x  token="[redacted]" inner={"secret":"[redacted]"}');
   });
 });

@@ -199,12 +199,6 @@ describe('metrics: what a scrape shows', () => {
     expect(since.settled_commit_batch_calls_sum).toBeGreaterThanOrEqual(40);
     expect(since.settled_commit_seconds_sum).toBeGreaterThan(0);
   });
-
-  it('is for the operator alone', async () => {
-    const app = idle();
-    expect((await fetch(`${app.apiUrl}/metrics`)).status).toBe(401);
-    expect((await fetch(`${app.hooksUrl}/metrics`)).status).toBe(404);
-  });
 });
 
 describe('metrics: by themselves', () => {

@@ -1,5 +1,5 @@
-import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
-import { connect } from 'node:net';
+import { Agent, createServer, type OutgoingHttpHeaders, type RequestListener, request } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** Keeps connections, like a client of many requests. */
@@ -32,6 +32,17 @@ function answerOf(status: number, rawHeaders: readonly string[], text: string): 
   const headers = new Headers();
   for (let i = 0; i < rawHeaders.length; i += 2) headers.append(rawHeaders[i] as string, rawHeaders[i + 1] as string);
   return new Response(text === '' ? null : text, { status, headers });
+}
+
+/** A server of the test's own, which ends with the test. Returns its address. */
+export async function serveHere(handle: RequestListener): Promise<string> {
+  const server = createServer(handle);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 export type RawAnswer = { status: number; headers: Record<string, string>; body: string };
