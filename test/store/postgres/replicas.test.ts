@@ -160,12 +160,14 @@ describe('two replicas on one database', () => {
       expect(settled.map(({ outcome }) => outcome).sort()).toEqual(['ignored', ...Array(9).fill('link_mismatch')]);
     });
   });
+
   it('count quotes that name other money than their links together', async () => {
     const orders = await links(6);
     await settleAtOnce(orders, { facts: [said('completed', { quoteMoney: stated('90.00') })] });
     expect((await ends(orders)).map(([state]) => state)).toEqual(Array(6).fill('held'));
     expect(await world.matters('quote_reading_doubtful')).toMatchObject([{ count: 4, params: { count: 6 } }]);
   });
+
   describe('the settlement row of an order', () => {
     /**
      * Two payments of an order are settled by a replica that takes no lock and stalls once it has read the order, and by
@@ -289,14 +291,14 @@ function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction 
   const unlocked = ({ sql }: Statement): Statement => statement(sql.replace(/FOR NO KEY UPDATE(?: OF \w+)?/, ''));
   return {
     ...{ replica: tx.replica, newId: tx.newId, hasReplicas: tx.hasReplicas },
-    all: (asked, values) => tx.all(unlocked(asked), values),
     run: (asked, values) => tx.run(unlocked(asked), values),
     send: (asked, values) => tx.send(unlocked(asked), values),
     lock: () => {},
-    one: <Row>(asked: Statement, values?: object) => {
-      const row = tx.one<Row>(unlocked(asked), values);
+    one: (asked, values) => tx.one(unlocked(asked), values),
+    all: <Row>(asked: Statement, values?: object) => {
+      const rows = tx.all<Row>(unlocked(asked), values);
       // The last of what an order is read from.
-      return asked.sql.includes('short_url AS shortUrl') ? stalled(row, stall) : row;
+      return asked.sql.includes('short_url AS shortUrl') ? stalled(rows, stall) : rows;
     },
   };
 }
