@@ -31,6 +31,7 @@ function openSteppable() {
     },
   };
 }
+
 type Steppable = ReturnType<typeof openSteppable>;
 
 /** Lets second after second pass until something is so. */

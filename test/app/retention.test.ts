@@ -101,6 +101,7 @@ describe('retention: the bytes of events', () => {
     expect(await show(kept, id)).toMatchObject({ bodyText: 'not JSON', bodyDropped: false });
     expect((await app.api(`/v1/events/${id}/replay`, { method: 'POST' })).status).toBe(202);
   });
+
   it('that are lost make an event dead, and not forgotten; the next delivery brings them back', async () => {
     const kept = await startKept();
     const link = await kept.app.reserve('order-1');

@@ -607,6 +607,7 @@ describe('configuration', () => {
       expect(refusal(half)).toContain(`${one} and ${other} belong together`);
     }
   });
+
   it('refuses a previous key without its successor, and one that is its own', () => {
     const previous = { SETTLED_SECRETS_KEY_PREVIOUS: KEY.toString('base64') };
     for (const key of ['', KEY.toString('base64')]) {

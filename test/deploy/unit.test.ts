@@ -44,11 +44,8 @@ describe('deploy/settled.service', () => {
     expect([stdout.trim().split('\n').at(-1), status]).toEqual([expect.stringContaining('Overall exposure level'), 0]);
   });
 
-  it('lets Node write the machine code that it runs', () => {
+  it('ends for good after what a restart cannot mend, and lets Node write the machine code that it runs', () => {
     expect(valuesOf('MemoryDenyWriteExecute')).toEqual(['no']);
-  });
-
-  it('ends for good after what a restart cannot mend', () => {
     const { cannotOpen, notAllowed, configuration } = EXIT;
     expect(valuesOf('RestartPreventExitStatus')).toEqual([`${cannotOpen} ${notAllowed} ${configuration}`]);
   });

@@ -257,6 +257,7 @@ async function answering(answer: (response: ServerResponse) => void): Promise<{ 
   });
   return { url, asked };
 }
+
 /** Rejects until something listens there. To ask it with `fetch` until then would take most of the test's time. */
 function connects(listen: string): Promise<void> {
   const [host = '', port] = listen.split(':');

@@ -70,6 +70,7 @@ const opening = (over: Partial<NonNullable<Timeline['opening']>> = {}): Timeline
   dueAtMs: NOW + 5 * MINUTE,
   ...over,
 });
+
 /** What is known of an order, and what settled may do. */
 type Story = Partial<Timeline> & { canAsk?: boolean; canTell?: boolean; prefix?: string; shopFailures?: ShopFailures };
 
@@ -85,6 +86,7 @@ function tell({ canAsk = true, canTell = false, prefix = 'x-service', shopFailur
   });
   return [answer, ...lines, ...next.map((line) => `> ${line}`)].join('\n');
 }
+
 type Telling = Omit<Story, 'shopFailures'> & { shopFailures?: ShopFailures | null };
 
 const FAULT = { code: 'bug', message: 'broken\nat x' };

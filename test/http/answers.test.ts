@@ -74,6 +74,7 @@ it('http: an answer of any kind has a request id, does not say what made it, and
     for (const name of ['x-powered-by', 'server', 'etag']) expect(headers.has(name)).toBe(false);
   }
 });
+
 /** What must not be read by a caller: where the code is, what the database was asked, what was found in it. */
 const INSIDE = /\bat .*[:(]|node_modules|\.ts\b|SELECT|SQLITE|UPDATE link|sealed|canary/i;
 

@@ -24,6 +24,7 @@ describe('http: health', () => {
       }
     }
   });
+
   it.each(['/livez/', '/Livez', '/readyz/', '/READYZ'])('is at its own address only, not at %s', async (path) => {
     for (const url of listeners()) expect((await fetch(url + path)).status).toBe(404);
   });

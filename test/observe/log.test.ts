@@ -110,6 +110,7 @@ describe('log: without other parts', () => {
 function pretty(work: (log: Log) => void, colours: boolean): string[] {
   return written(work, prettyLines({ colours })).trimEnd().split('\n');
 }
+
 /** The same without the time. */
 function shown(work: (log: Log) => void): string[] {
   return pretty(work, false).map((line) => {

@@ -32,6 +32,7 @@ export function cancelContract({ shared }: Worlds): void {
       expect([order.state, attention.filter(({ kind }) => kind === 'link_withheld')]).toEqual([state, []]);
     },
   );
+
   it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
     const link = await world.openNew();
     expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
@@ -84,6 +85,7 @@ export function cancelContract({ shared }: Worlds): void {
     expect((await world.timeline(link)).opening).toMatchObject({ status: 'pending' });
     expect(await cancel({ ...link, reference: 'nobody' })).toBeNull();
   });
+
   it.each<[string, (link: Link) => Promise<unknown>]>([
     ['link_not_opened', (link) => world.retryOpening(link, { waits: true })],
     ['reference_taken', (link) => world.parkOpening(link)],

@@ -57,6 +57,7 @@ export function checksContract({ shared }: Worlds): void {
       await world.store.carryOutBulk({ run, itemKey, auditKey: Buffer.alloc(32), nowMs });
     }
   }
+
   async function settleNow(link: Link, over: Parameters<World['job']>[1]): Promise<void> {
     await world.store.settle(world.job(await world.claimNew(link), over));
   }
@@ -204,6 +205,7 @@ export function checksContract({ shared }: Worlds): void {
       // For the reason itself, and once for all that was forged.
       expect(asked).toBe(2);
     });
+
     it('do not take the place of a doubt about money, nor keep it waiting', async () => {
       const link = await waiting('stale');
       await world.claimChecks();
@@ -217,6 +219,7 @@ export function checksContract({ shared }: Worlds): void {
       await HEARD.doubtful_money(other);
       expect(await world.claimChecks()).toMatchObject([{ linkKey: other.linkKey, class: 'confirm' }]);
     });
+
     it('are followed again after the clock was set back, within their limits', async () => {
       const links: Known[] = [];
       for (let n = 0; n < 10; n++) links.push(await waiting('stale'));
@@ -247,6 +250,7 @@ export function checksContract({ shared }: Worlds): void {
       expect(await hints()).toEqual(keysOf(links.slice(10)));
     });
   });
+
   describe('the schedule', () => {
     it('asks about a link when its time has come', async () => {
       const link = await quietLink();
@@ -398,6 +402,7 @@ export function checksContract({ shared }: Worlds): void {
       world.nowMs = (await world.timeline(link)).nextCheckAtMs as number;
       expect(await world.claimChecks()).toMatchObject([{ reason: 'scheduled', failures: 0 }]);
     });
+
     it('of a hint leaves the schedule as it is: forged ones must not use its slots', async () => {
       const link = await waiting('rejected');
       const { nextCheckAtMs } = await world.timeline(link);

@@ -70,6 +70,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         expect(await world.store.openIntent(other)).toMatchObject({ outcome: 'conflict', order });
       }
     });
+
     it('keeps its orders from registerLink, for the same money too', async () => {
       const { reference, token } = await world.openNew();
       const registered = await world.register({ reference, linkId: world.name('plink') });
@@ -332,6 +333,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
     expect(attention[0]?.detail).toContain(`settled orders adopt ${link.reference} ${option}`);
     expect(opening?.foreignId).toBe(foreignId);
   });
+
   describe('retryOpening', () => {
     it('says that a person has to find the id of the link, until an attempt fails otherwise', async () => {
       const link = await world.intend();

@@ -231,6 +231,7 @@ export function readingsContract({ shared }: Worlds): void {
       expect((await world.timeline(link)).attention).toEqual([]);
     });
   });
+
   describe('a completion that waits to be confirmed', () => {
     beforeEach(async () => {
       await world.settle(link, [said('completed')], { policy: { asks: 'always' } });
@@ -322,6 +323,7 @@ export function readingsContract({ shared }: Worlds): void {
       expect(drift).toMatchObject([{ ours: 'paid, 100.00 BRL', ...noted }]);
       expect(attention).toMatchObject(raised);
     });
+
     it('leaves a matter that one fact of a reading raised to a person, whatever its other facts say', async () => {
       await world.settle(link, [said('completed')]);
       await world.answer(link, [said('unpaid', { paymentId: null }), said('expired', { paymentId: null })]);
@@ -338,6 +340,7 @@ export function readingsContract({ shared }: Worlds): void {
       expect((await world.timeline(paid)).drift).toEqual([]);
     });
   });
+
   describe('a reading that comes again, newer and the same', () => {
     /** Records what the API answered, and settles it. */
     async function read(answer: object): Promise<void> {
@@ -559,6 +562,7 @@ export function quotesContract({ shared }: Worlds): void {
       for (const fact of facts) states.push(await pay(fact));
       expect([states.map(([first]) => first).join(''), await isDoubtful()]).toEqual([ends, isMatter]);
     });
+
     it('are not counted while they are only asked about, nor on an order that is paid', async () => {
       const link = await world.newLink();
       await world.settle(link, [said('completed')]);

@@ -130,6 +130,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         expect([over, await world.check(link)]).toEqual([over, reason]);
       }
     });
+
     describe("an event that names the link's status", () => {
       const statusOf = async (known: Link) => (await world.timeline(known)).order.link?.status;
 
@@ -400,6 +401,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.store.settle(job)).toEqual({ outcome: 'lost' });
     });
   });
+
   describe('requeueEvent', () => {
     it('makes a dead row pending, as new, and ends the matter', async () => {
       const eventKey = await world.deadEvent(link);
@@ -413,6 +415,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       expect(await world.kinds(link)).toEqual([]);
       expect((await world.claimOne(eventKey)).attempt).toBe(1);
     });
+
     it('settles a done row again without settling its order twice', async () => {
       const eventKey = await done();
       const before = await world.timeline(link);

@@ -264,9 +264,11 @@ export function intakeContract({ shared }: Worlds): void {
       await world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.nowMs, diagnosis, matter });
       return one;
     }
+
     async function matters(reason: KeptReason): Promise<object[]> {
       return (await world.matters('deliveries_refused')).filter(({ subject }) => subject === reason);
     }
+
     it('raises one matter from the third link of one reason on', async () => {
       world.tick(7_200_000);
       const first = await refused('timestamp_missing');

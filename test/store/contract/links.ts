@@ -153,6 +153,7 @@ export function linksContract({ shared }: Worlds): void {
       expect(await world.timeline(registration)).toEqual(before);
       expect(await secretOf(token)).toBe(hex(registration.freshSecret.sealed));
     });
+
     it('corrects the link id of an open order, and says from which to which in the history', async () => {
       const [typo, linkId] = [world.name('typo'), world.name('pl')];
       const { again, token, registration } = await registerTwice({ linkId: typo }, { linkId });

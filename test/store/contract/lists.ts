@@ -153,6 +153,7 @@ export function listsContract({ fresh }: Worlds): void {
       ];
       for (const [text, expected] of found) expect([text, await search(text)]).toEqual([text, expected]);
     });
+
     it('narrows what it finds by other filters', async () => {
       const [a] = (await newOrders('o-1', 'o-2')) as [Link];
       await world.settle(a, [said('completed')]);
@@ -286,6 +287,7 @@ export function listsContract({ fresh }: Worlds): void {
         expect(count).toEqual({ n: keys.length, isMore: false });
       }
     });
+
     it('lets notices through by type and time, and rejections by reason and order, in pages', async () => {
       const [a, b] = (await newOrders('a', 'b')) as [Link, Link];
       await world.settle(a, [said('completed')]);

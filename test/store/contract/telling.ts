@@ -27,6 +27,7 @@ export function tellingContract({ shared, fresh }: Worlds): void {
   async function claim({ tried = false, of = link } = {}): Promise<ClaimedNotice[]> {
     return (await world.claimNotices(tried)).filter(({ reference }) => reference === of.reference);
   }
+
   async function claimOne(options: { tried?: boolean; of?: Link } = {}): Promise<ClaimedNotice> {
     const claimed = await claim(options);
     expect(claimed).toHaveLength(1);

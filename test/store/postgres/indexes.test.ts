@@ -15,6 +15,7 @@ const eventually = eventuallyAfter('servers of PostgreSQL start, stop and are as
 const LATE = readMigrations('postgres').flatMap(({ sql }) =>
   [...sql.matchAll(/CREATE INDEX CONCURRENTLY (\w+)/g)].map(([, name]) => String(name)),
 );
+
 /** Under which replicas take turns. */
 const TURN = 0x1d8;
 

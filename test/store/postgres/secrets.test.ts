@@ -34,6 +34,7 @@ describe('the secrets key of two replicas', () => {
     const freshSecret = { ...sealedSecret(randomUUID()), keyId };
     return worldOf(on.store).register({ reference: randomUUID(), freshSecret, ...over });
   }
+
   /** Has every secret rest under the new key. */
   async function resealAll() {
     for (const { linkKey, sealedSecret: was } of await after.store.listSecrets({ after: 0, limit: 100 })) {

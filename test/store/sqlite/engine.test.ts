@@ -150,7 +150,7 @@ describe('the SQLite engine', () => {
       expect(opened.db.pragma('integrity_check', { simple: true })).toBe('ok');
     });
 
-    it('leaves reading as it was', () => {
+    it('leaves reading as it was, and writing on the same connection when space is back', () => {
       leaveSpace(30);
       const { acknowledged } = fill();
       const reader = openReader(path);
@@ -158,11 +158,6 @@ describe('the SQLite engine', () => {
       reader.close();
       expect(listed).toMatchObject({ ok: true });
       expect((listed as { value: { rows: unknown[] } }).value.rows).toHaveLength(acknowledged.length);
-    });
-
-    it('works again on the same connection when space is back', () => {
-      leaveSpace(30);
-      const { acknowledged } = fill();
       leaveSpace(1000);
       expect(ran(delivery(bytes())).map(codeOf)).toEqual(['ok']);
       expect(rows('inbox')).toHaveLength(acknowledged.length + 1);

@@ -181,6 +181,7 @@ describe('migrations', () => {
         }
       });
     });
+
     it('refuse words that a column does not have', () => {
       const wrong = [
         "INSERT INTO settlement (order_key, paid_at_ms, payment_key, learned_by) VALUES (1, 1, 'p', 'rumour')",

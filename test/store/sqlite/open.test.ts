@@ -192,6 +192,9 @@ describe('opening a SQLite store', () => {
       expect(fault).toMatchObject({ code: 'store_lost', kind: 'terminal' });
       expect(fault.message).toContain(`cp BACKUP.db ${path}`);
       expect(existsSync(path)).toBe(false);
+      // As the message says.
+      rmSync(`${path}.lock`);
+      expect(open().created).toBe(true);
     });
 
     it('is not replaced where only its log is left', () => {
@@ -201,13 +204,6 @@ describe('opening a SQLite store', () => {
       writeFileSync(`${path}-wal`, 'what the log held');
       expect(isFirstStart(path)).toBe(false);
       expect(thrownBy(() => open())).toMatchObject({ code: 'store_lost' });
-    });
-
-    it('begins anew when its lock file is removed as the message says', () => {
-      makeDatabase(path);
-      rmSync(path);
-      rmSync(`${path}.lock`);
-      expect(open().created).toBe(true);
     });
   });
 
