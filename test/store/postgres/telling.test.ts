@@ -10,7 +10,7 @@ import { connectTo, openTestDatabase } from './opening.ts';
 import { noting, tablesScanned } from './plans.ts';
 import { openTwoReplicas, sharedReplicas, type TwoReplicas } from './two_replicas.ts';
 
-const REFUSED = { code: 'shop_refused', message: 'The shop answered 500.' };
+const REFUSED = { fault: { code: 'shop_refused', message: 'The shop answered 500.' }, answer: null };
 const TAKEN = { status: 204, body: '' };
 const DAY_MS = 86_400_000;
 
@@ -49,9 +49,9 @@ describe('two replicas that tell one shop', () => {
   const finish = (replica: Store, claimed: ClaimedNotice) =>
     replica.finishNotice({ ...claimed, answer: TAKEN, nowMs: world.nowMs });
   const bury = (replica: Store, claimed: ClaimedNotice) =>
-    replica.buryNotice({ ...claimed, fault: REFUSED, answer: null, nowMs: world.nowMs });
-  const retry = (replica: Store, claimed: ClaimedNotice) =>
-    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, fault: REFUSED, answer: null, nowMs: world.nowMs });
+    replica.buryNotice({ ...claimed, ...REFUSED, nowMs: world.nowMs });
+  const retry = (replica: Store, claimed: ClaimedNotice, over: object = {}) =>
+    replica.retryNotice({ ...claimed, dueAtMs: world.nowMs, ...REFUSED, nowMs: world.nowMs, ...over });
   const resend = (replica: Store, { id }: { id: string }) => replica.resendNotice({ by: null, id, nowMs: world.nowMs });
 
   /** Ends a notice while a settlement that has locked the order writes the next one of it, whose turn has not come. */
@@ -79,9 +79,8 @@ describe('two replicas that tell one shop', () => {
 
     it('pass over what somebody holds at this moment, and wait for nobody', async () => {
       const [first, second] = [await told(1), await told(1)];
-      const holder = await holding(url, 'SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [
-        first.notices[0]?.key,
-      ]);
+      const key = first.notices[0]?.key;
+      const holder = await holding(url, 'SELECT 1 FROM outbox WHERE key = $1 FOR NO KEY UPDATE', [key]);
       expect((await claim(one)).map(({ id }) => id)).toEqual(second.notices.map(({ id }) => id));
       await holder.query('ROLLBACK');
       expect((await claim(other)).map(({ id }) => id)).toEqual(first.notices.map(({ id }) => id));
@@ -143,10 +142,13 @@ describe('two replicas that tell one shop', () => {
     const { notices } = await told(1);
     const { eventKey } = await world.claimNew(await world.newLink());
     await claimOne(one);
+    const { linkKey } = await world.intend();
+    const given = { limit: 9, nowMs: world.nowMs, leaseMs: LEASE_MS };
+    await one.claimOpenings(given);
     await one.close();
     expect(await claim(other, { tried: true })).toMatchObject([{ id: notices[0]?.id, attempt: 2 }]);
-    const events = await other.claimEvents({ limit: 9, nowMs: world.nowMs, leaseMs: LEASE_MS });
-    expect(events).toMatchObject([{ eventKey, attempt: 2 }]);
+    expect(await other.claimEvents(given)).toMatchObject([{ eventKey, attempt: 2 }]);
+    expect(await other.claimOpenings(given)).toMatchObject([{ linkKey, attempt: 2, mayExist: true }]);
   });
 
   it('a notice that is written while the one before it ends has its turn', async () => {
@@ -158,13 +160,7 @@ describe('two replicas that tell one shop', () => {
 
   describe('a refused notice of one order', () => {
     const refused = (replica: Store, claimed: ClaimedNotice) =>
-      replica.retryNotice({
-        ...claimed,
-        dueAtMs: world.nowMs + DAY_MS,
-        fault: REFUSED,
-        answer: { status: 400, body: '' },
-        nowMs: world.nowMs,
-      });
+      retry(replica, claimed, { dueAtMs: world.nowMs + DAY_MS, answer: { status: 400, body: '' } });
     const seen = async (link: Link) =>
       (await world.timeline(link)).notices.map(({ type, status, isSuperseded, dueAtMs }) => {
         return `${type} ${isSuperseded ? 'superseded' : status}${dueAtMs === null ? '' : ' due'}`;
@@ -278,7 +274,7 @@ describe('two replicas that tell one shop', () => {
       await world.settle(link, [said('completed'), said('refunded')]);
       const { nowMs } = world;
       const answer = { status: 400, body: '' };
-      await one.retryNotice({ ...(await claimOne(one)), dueAtMs: nowMs + DAY_MS, fault: REFUSED, answer, nowMs });
+      await one.retryNotice({ ...(await claimOne(one)), dueAtMs: nowMs + DAY_MS, ...REFUSED, answer, nowMs });
       const refunded = await claimOne(one);
       // As a replica counts the attempt, and then raises the matter of the notice that died.
       const burying = await counting();
@@ -397,12 +393,7 @@ describe('two replicas that tell one shop', () => {
 
     it('is read to its end, page after page, by who comes after many were written', async () => {
       const { link } = await told(1);
-      await (await connectTo(url)).query(
-        `INSERT INTO outbox (notice_id, order_key, type, version, body, created_at_ms)
-         SELECT 'n' || n, key, 'payment.duplicate', n, '{}', n FROM orders, generate_series(2, 2500) AS n
-         WHERE reference = $1 ORDER BY n`,
-        [link.reference],
-      );
+      await (await connectTo(url)).query(insertNotices(2_499), ['many', link.reference]);
       const read = await readOn(one, 0);
       expect(read.map(({ position }) => position)).toEqual(Array.from({ length: 2500 }, (_, n) => n + 1));
       expect((await one.stats(world.nowMs)).feed.newest).toBe(2500);
@@ -416,12 +407,11 @@ describe('two replicas that tell one shop', () => {
       onTestFinished(own.close);
       use(own);
       const { link } = await told(1);
-      const { linkKey } = link;
       const rows = 45_000;
       await (await connectTo(url)).query(
         `INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, status, received_at_ms, due_at_ms)
          SELECT $1, 'e' || n, '', '', '', 'done', $2, 0 FROM generate_series(1, $3::int) AS n`,
-        [linkKey, world.nowMs, rows],
+        [link.linkKey, world.nowMs, rows],
       );
       const counts = async () => {
         const { rows: counted } = await (await connectTo(url)).query<{ to_key: string }>(
