@@ -42,6 +42,9 @@ describe('api: adopting a link that settled did not make', () => {
       note: expect.stringMatching(/webhooks are refused/),
     });
     expect((await shop.settled.api('/v1/attention')).body.attention).toEqual([]);
+    // A person did it, as the history of the order says.
+    const timeline = await get(shop.settled, `${orderPath(reference)}/timeline`);
+    expect(JSON.stringify(timeline.body)).toContain(`link ${link.id} adopted`);
     const again = await openOrder(shop, reference);
     expect(again.status).toBe(200);
     expect(again.body.order.link.id).toBe(link.id);
@@ -77,52 +80,42 @@ describe('api: adopting a link that settled did not make', () => {
     expect(next.join()).not.toContain("settled created this link's secret");
   });
 
-  it('says in the history of the order that a person did it', async () => {
-    const { shop, reference, link } = await takenOrder();
-    await adopt(shop, link.id, reference);
-    const timeline = await get(shop.settled, `${orderPath(reference)}/timeline`);
-    expect(JSON.stringify(timeline.body)).toContain(`link ${link.id} adopted`);
+  type Taken = Awaited<ReturnType<typeof takenOrder>>;
+  const linkOf = async ({ sandbox }: Shop, externalReference?: string) =>
+    (await createLink(sandbox, { amount: 100, ...(externalReference === undefined ? {} : { externalReference }) })).id;
+  const pay = async ({ shop, link }: Taken, how: object) => {
+    await act(shop.sandbox, link, 'pay', how);
+    return link.id;
+  };
+
+  /** Each brings about why the link with the id that it returns is not the order's. */
+  it.each<[string, object, (taken: Taken) => Promise<string>, RegExp]>([
+    ['of another amount', { amount: 100.01 }, async ({ link }) => link.id, /100\.01 BRL.*100\.00 BRL/],
+    ['of another reference', {}, ({ shop }) => linkOf(shop, freshReference()), /another externalReference/],
+    ['without a reference', {}, ({ shop }) => linkOf(shop), /no externalReference/],
+    ['that a customer began to pay', {}, (taken) => pay(taken, { complete: false }), /has already begun to pay/],
+    ['that a customer paid', {}, (taken) => pay(taken, {}), /has already begun to pay/],
+    ['that the service does not know', {}, async () => 'pl_nobodys', /no link pl_nobodys/],
+    ['of another order', {}, bindToAnother, /another order/],
+  ])('refuses a link %s', async (_name, fields, bring, reason) => {
+    const taken = await takenOrder(fields);
+    const id = await bring(taken);
+    expect(problem(await adopt(taken.shop, id, taken.reference), 409, 'not_adoptable')).toMatch(reason);
+    expect((await taken.shop.settled.order(taken.reference)).link).toBeNull();
   });
 
-  it.each([['the amount is another', { amount: 100.01 }, /100\.01 BRL.*100\.00 BRL/]])(
-    'refuses if %s',
-    async (_name, fields, reason) => {
-      const { shop, reference, link } = await takenOrder(fields);
-      expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toMatch(reason);
-      expect((await shop.settled.order(reference)).link).toBeNull();
-    },
-  );
+  async function bindToAnother({ shop: { settled }, link: { id } }: Taken): Promise<string> {
+    const { reference } = await settled.reserve(freshReference());
+    expect((await post(settled, '/v1/links', { reference, amount: '100.00', id })).status).toBe(200);
+    return id;
+  }
 
   it('refuses another currency', async () => {
     const shop = anyShop();
     const reference = freshReference();
-    const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
+    const id = await linkOf(shop, reference);
     expect((await openOrder(shop, reference, { currency: 'USD' })).status).toBe(409);
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toMatch(/100 BRL.*100\.00 USD/);
-  });
-
-  it('refuses a link of another reference', async () => {
-    const { shop, reference } = await takenOrder();
-    const other = await createLink(shop.sandbox, { amount: 100, externalReference: freshReference() });
-    expect(problem(await adopt(shop, other.id, reference), 409, 'not_adoptable')).toContain(
-      'another externalReference',
-    );
-    const nameless = await createLink(shop.sandbox, { amount: 100 });
-    expect(problem(await adopt(shop, nameless.id, reference), 409, 'not_adoptable')).toContain('no externalReference');
-  });
-
-  it.each([
-    ['began to pay it', { complete: false }],
-    ['paid it', {}],
-  ])('refuses a link once a customer %s', async (_name, how) => {
-    const { shop, reference, link } = await takenOrder();
-    await act(shop.sandbox, link, 'pay', how);
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('has already begun to pay');
-  });
-
-  it('refuses an id that the service does not know', async () => {
-    const { shop, reference } = await takenOrder();
-    expect(problem(await adopt(shop, 'pl_nobodys', reference), 409, 'not_adoptable')).toContain('no link pl_nobodys');
+    expect(problem(await adopt(shop, id, reference), 409, 'not_adoptable')).toMatch(/100 BRL.*100\.00 USD/);
   });
 
   it('refuses an order that has its own link, without asking the service', async () => {
@@ -150,18 +143,9 @@ describe('api: adopting a link that settled did not make', () => {
 
   it('refuses an order that settled does not open', async () => {
     const shop = anyShop();
-    const reference = freshReference();
-    await shop.settled.reserve(reference);
-    const link = await createLink(shop.sandbox, { amount: 100, externalReference: reference });
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('is not waiting for a link');
-  });
-
-  it('refuses a link that belongs to another order', async () => {
-    const { shop, reference, link } = await takenOrder();
-    const { reference: other } = await shop.settled.reserve(freshReference());
-    const bound = { reference: other, amount: '100.00', id: link.id };
-    expect((await post(shop.settled, '/v1/links', bound)).status).toBe(200);
-    expect(problem(await adopt(shop, link.id, reference), 409, 'not_adoptable')).toContain('another order');
+    const { reference } = await shop.settled.reserve(freshReference());
+    const id = await linkOf(shop, reference);
+    expect(problem(await adopt(shop, id, reference), 409, 'not_adoptable')).toContain('is not waiting for a link');
   });
 
   it('is for the operator only, for an order that exists, and needs an API', async () => {

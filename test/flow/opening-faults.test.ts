@@ -14,24 +14,41 @@ import {
   passUntil,
   requestsOf,
   type Shop,
+  type ShopOptions,
   startShop,
 } from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
-/** A shop whose requests to the service pass through a proxy. */
-async function startBehindProxy(): Promise<{ shop: Shop; proxy: ServiceProxy }> {
+/** A shop whose requests to the service pass through a proxy, and that hears of no creation by an event. */
+async function startBehindProxy(options: ShopOptions = {}): Promise<{ shop: Shop; proxy: ServiceProxy }> {
   const proxy = await startServiceProxy();
   onTestFinished(() => proxy.close());
-  const shop = await startShop({ environment: { SETTLED_API_URL: proxy.url } });
+  const environment = { SETTLED_API_URL: proxy.url, ...options.environment };
+  const shop = await startShop({ ...options, environment });
   proxy.serviceUrl = shop.sandbox.url;
-  await dropFirstEvents(shop);
+  const match = { event: 'payment_link.created' };
+  await plan(shop.sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
   return { shop, proxy };
 }
 
-async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
-  const match = { event: 'payment_link.created' };
-  await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+/** Another answer than the first creation deserves, after it was carried out or without that. */
+type Mischief = (creation: Creation) => Promise<void> | void;
+
+function spoilFirst(proxy: ServiceProxy, mischief: Mischief): void {
+  const { onCreation } = proxy;
+  proxy.onCreation = async (creation) => {
+    if (creation.number === 1) await mischief(creation);
+    else await onCreation(creation);
+  };
+}
+
+/** Every link is made as asked, and told otherwise. */
+function retell(proxy: ServiceProxy, change: (body: string) => string): void {
+  proxy.onCreation = async (creation) => {
+    await creation.carryOut(change);
+    creation.answer();
+  };
 }
 
 /** Why the order has no link so far, as attention says it. */
@@ -53,7 +70,6 @@ async function expectLinks({ sandbox }: Shop, references: string[]): Promise<voi
 const PAGE = { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>Welcome</html>' };
 
 describe('a service that answers the creation with what cannot be used', () => {
-  type Mischief = (creation: Creation) => Promise<void> | void;
   const made =
     (other: Parameters<Creation['answerWith']>[0]): Mischief =>
     async (creation) => {
@@ -77,11 +93,7 @@ describe('a service that answers the creation with what cannot be used', () => {
     ['no link', 'service_answer_unusable', made({ status: 201, body: '{"success":true}' })],
   ])('%s: names the fault %s, continues, and delays no other order', async (_name, code, mischief) => {
     const { shop, proxy } = await startBehindProxy();
-    const { onCreation } = proxy;
-    proxy.onCreation = async (creation) => {
-      if (creation.number === 1) await mischief(creation);
-      else await onCreation(creation);
-    };
+    spoilFirst(proxy, mischief);
     const first = openOrder(shop, 'order-1');
     await expect.poll(() => waitsFor(shop, 'order-1')).toContain(code);
     expect((await openOrder(shop, 'order-2')).status).toBe(201);
@@ -143,56 +155,39 @@ describe('a service that makes another link than was asked', () => {
     ['another reference', '"externalReference":"order-1"', '"externalReference":"order-2"'],
   ])('with %s: it is withheld', async (_name, from, to) => {
     const { shop, proxy } = await startBehindProxy();
-    proxy.onCreation = async (creation) => {
-      await creation.carryOut((body) => body.replace(from, to));
-      creation.answer();
-    };
+    retell(proxy, (body) => body.replace(from, to));
     const answer = await openOrder(shop, 'order-1');
     expect(answer).toMatchObject({ status: 422, body: { title: 'link_withheld' } });
     expect((await shop.settled.order('order-1')).link).toBeNull();
   });
 
   it.each([
-    ['', /"url":"[^"]*",/],
-    ['"url":"javascript:alert(1)",', /"url":"[^"]*",/],
-    ['', /"currency":"[^"]*",/],
-  ])('with %j in place of %s: what is missing is asked for', async (to, from) => {
+    ['', /"url":"[^"]*",/, ['POST', 'GET']],
+    ['"url":"javascript:alert(1)",', /"url":"[^"]*",/, ['POST', 'GET']],
+    ['', /"currency":"[^"]*",/, ['POST', 'GET']],
+    ['', /"webhookUrl":"[^"]*",?/, ['POST']],
+  ])('with %j in place of %s: is asked for what is missing, if it is needed: %j', async (to, from, methods) => {
     const { shop, proxy } = await startBehindProxy();
-    proxy.onCreation = async (creation) => {
-      await creation.carryOut((body) => body.replace(from, to));
-      creation.answer();
-    };
+    retell(proxy, (body) => body.replace(from, to));
     const answer = await openOrder(shop, 'order-1');
     expect(answer.status).toBe(201);
     expect(answer.body.order.link.url).toMatch(/^http/);
-    expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(['POST', 'GET']);
+    expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(methods);
   });
-});
-
-it('a creation answer without a webhookUrl is taken as it is: the link is ours', async () => {
-  const { shop, proxy } = await startBehindProxy();
-  proxy.onCreation = async (creation) => {
-    await creation.carryOut((body) => body.replace(/"webhookUrl":"[^"]*",?/, ''));
-    creation.answer();
-  };
-  expect((await openOrder(shop, 'order-1')).status).toBe(201);
-  expect((await requestsOf(shop.sandbox)).map(({ method }) => method)).toEqual(['POST']);
 });
 
 it('a store that fails after the request left: the link may be there, and the order cannot be cancelled', async () => {
   const { shop, proxy } = await startBehindProxy();
   const { storePath } = shop.settled;
-  const onCreation = proxy.onCreation;
-  proxy.onCreation = async (creation) => {
-    // No event names the link: only the answer does, and that cannot be written.
-    if (creation.number === 1) {
-      tamper(
-        storePath,
-        `CREATE TRIGGER broken BEFORE UPDATE OF link_id ON link BEGIN SELECT RAISE(ABORT, 'it is broken'); END`,
-      );
-    }
-    await onCreation(creation);
-  };
+  // No event names the link: only the answer does, and that cannot be written.
+  spoilFirst(proxy, async (creation) => {
+    tamper(
+      storePath,
+      `CREATE TRIGGER broken BEFORE UPDATE OF link_id ON link BEGIN SELECT RAISE(ABORT, 'it is broken'); END`,
+    );
+    await creation.carryOut();
+    creation.answer();
+  });
   await plan(shop.sandbox, { fault: 'drop', count: null });
   const answered = openOrder(shop, 'order-1');
   await pass(shop, 12_000);
@@ -206,12 +201,8 @@ it('a store that fails after the request left: the link may be there, and the or
 describe('a service that refuses', () => {
   it('the request: the shop gets the words of the service, and can use the reference again', async () => {
     const { shop, proxy } = await startBehindProxy();
-    const { onCreation } = proxy;
     const body = JSON.stringify({ error: { message: 'title must not rhyme' } });
-    proxy.onCreation = async (creation) => {
-      if (creation.number === 1) creation.answerWith({ status: 400, body });
-      else await onCreation(creation);
-    };
+    spoilFirst(proxy, (creation) => creation.answerWith({ status: 400, body }));
     const refused = await openOrder(shop, 'order-1', { title: 'Chair, where?' });
     expect(refused).toMatchObject({
       status: 422,
@@ -250,9 +241,7 @@ describe('a service that refuses', () => {
   });
 
   it('the merchant: the shop is answered 503, a person told, and the order opened later', async () => {
-    const proxy = await startServiceProxy();
-    onTestFinished(() => proxy.close());
-    const shop = await startShop({ environment: { SETTLED_API_URL: proxy.url } });
+    const { shop, proxy } = await startBehindProxy();
     const inactive = await startTestSandbox({ merchantInactive: true, apiKey: shop.sandbox.apiKey });
     proxy.serviceUrl = inactive.url;
     const answer = await openOrder(shop, 'order-1');
@@ -267,9 +256,7 @@ describe('a service that refuses', () => {
   it('the key: the shop is answered 503 until it is repaired in its file', async () => {
     const file = join(testFolder(), 'key');
     writeFileSync(file, 'an-old-key\n');
-    const shop = await startShop({ api: false, environment: await keyFileEnvironment(file) });
-    const proxy = proxies.get(file) as ServiceProxy;
-    proxy.serviceUrl = shop.sandbox.url;
+    const { shop } = await startBehindProxy({ api: false, environment: { SETTLED_API_KEY_FILE: file } });
     const answer = await openOrder(shop, 'order-1');
     expect(answer).toMatchObject({ status: 503, body: { title: 'api_key_refused' } });
     expect(JSON.stringify(answer.body)).not.toContain('an-old-key');
@@ -284,15 +271,6 @@ describe('a service that refuses', () => {
     expect((await openOrder(shop, 'order-1')).status).toBe(200);
   });
 });
-
-const proxies = new Map<string, ServiceProxy>();
-
-async function keyFileEnvironment(file: string): Promise<Record<string, string>> {
-  const proxy = await startServiceProxy();
-  onTestFinished(() => proxy.close());
-  proxies.set(file, proxy);
-  return { SETTLED_API_URL: proxy.url, SETTLED_API_KEY_FILE: file };
-}
 
 describe('opening more links than the budget allows', () => {
   it('answers 202 to the rest, and opens them later within the limit', async () => {

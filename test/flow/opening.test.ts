@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 import { act, plan } from '../support/sandbox.ts';
-import { expectPaid, openOrder, pass, passUntil, payLink, requestsOf, type Shop, startShop } from '../support/shop.ts';
+import {
+  expectPaid,
+  openOrder,
+  pass,
+  passUntil,
+  payLink,
+  requestsOf,
+  type Shop,
+  type ShopOptions,
+  startShop,
+} from '../support/shop.ts';
 
 const CREATION = { method: 'POST', path: '/api/v1/payment-links' };
 
@@ -16,6 +26,20 @@ async function attentionOf({ settled }: Shop): Promise<{ kind: string; detail: s
 async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
   const match = { event: 'payment_link.created' };
   await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+}
+
+/** A shop whose first creation has no answer, and whose service tells of a link by an event, or not. */
+async function startUnanswered({ when = 'after', tells = true, ...options }: ShopOptions & Unanswered = {}) {
+  const shop = await startShop(options);
+  if (!tells) await dropFirstEvents(shop);
+  await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when } });
+  return { shop, answer: await openWhilePassing(shop, 'order-1') };
+}
+
+type Unanswered = { when?: string; tells?: boolean };
+
+async function answersOf({ sandbox }: Shop): Promise<string[]> {
+  return (await requestsOf(sandbox)).map(({ method, status }) => `${method} ${status}`);
 }
 
 /** Opens an order, and lets time pass until the call is answered. */
@@ -42,35 +66,15 @@ async function expectOneLink(shop: Shop, reference: string): Promise<void> {
 }
 
 describe('opening a link over a bad network', () => {
-  it.each(['before', 'after'])('makes one link if the answer is lost %s it was made', async (when) => {
-    const shop = await startShop();
-    await dropFirstEvents(shop);
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when } });
-    const answer = await openWhilePassing(shop, 'order-1');
+  it.each([
+    ['before it was made', { when: 'before', tells: false }, ['POST null', 'POST 201']],
+    // By the token in the webhookUrl of the link that has the reference.
+    ['after it was made', { tells: false }, ['POST null', 'POST 409', 'GET 200', 'GET 200']],
+    ['after it was made, and an event tells of it', {}, ['POST null', 'GET 200']],
+  ])('makes one link if the answer is lost %s', async (_when, options, answers) => {
+    const { shop, answer } = await startUnanswered(options);
     expect(answer.status).toBe(201);
-    await expectOneLink(shop, 'order-1');
-  });
-
-  it('adopts its own link after a 409, by the token in its webhookUrl', async () => {
-    const shop = await startShop();
-    await dropFirstEvents(shop);
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    expect((await openWhilePassing(shop, 'order-1')).status).toBe(201);
-    const requests = await requestsOf(shop.sandbox);
-    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual([
-      'POST null',
-      'POST 409',
-      'GET 200',
-      'GET 200',
-    ]);
-  });
-
-  it('is healed by the first event of the link, and then asks for its details only', async () => {
-    const shop = await startShop();
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    expect((await openWhilePassing(shop, 'order-1')).status).toBe(201);
-    const requests = await requestsOf(shop.sandbox);
-    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual(['POST null', 'GET 200']);
+    expect(await answersOf(shop)).toEqual(answers);
     await expectOneLink(shop, 'order-1');
   });
 
@@ -146,14 +150,28 @@ describe('opening a link whose reference is taken', () => {
 });
 
 describe('opening a link if the service lists none', () => {
-  it('waits, visibly, and is healed by the first event of the link', async () => {
-    const shop = await startShop({ service: 'sandbox' });
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    const answer = await openWhilePassing(shop, 'order-1');
+  const SAID =
+    /let the service send an event for it, or give the link to the order: settled orders adopt order-1 --id ID\./;
+
+  it('says what a person can do, to the shop, in why, and as a matter; an event of the link heals it', async () => {
+    const { shop, answer } = await startUnanswered({ service: 'sandbox' });
     expect(answer.status).toBe(202);
-    await pass(shop, 120_000, 30_000);
+    const { opening } = answer.body;
+    expect(opening).toEqual({ detail: expect.stringMatching(SAID), nextAttemptAt: expect.stringMatching(/^20/) });
+    const waitsMs = Date.parse(opening.nextAttemptAt) - shop.sandbox.clock.nowMs();
+    const retryAfter = Number(answer.headers.get('retry-after'));
+    expect(retryAfter).toBeGreaterThan(3_000);
+    expect(retryAfter).toBeLessThanOrEqual(3_600);
+    expect(Math.abs(retryAfter - waitsMs / 1_000)).toBeLessThan(120);
+    const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
+    expect(body.answer).toMatch(SAID);
+    expect(body.next.join()).toMatch(/tries again to open the link at 20/);
+
+    await pass(shop, 1_800_000, 300_000);
     expect((await shop.settled.order('order-1')).link).toBeNull();
-    expect(await attentionOf(shop)).toMatchObject([{ kind: 'link_not_opened' }]);
+    expect(await attentionOf(shop)).toMatchObject([{ kind: 'link_not_opened', detail: expect.stringMatching(SAID) }]);
+    const requests = (await requestsOf(shop.sandbox)).filter(({ path }) => !path.endsWith('?page=1'));
+    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual(['POST null', 'POST 409', 'GET 403']);
 
     const [link] = await linksOf(shop);
     await act(shop.sandbox, link as { id: string }, 'events', { kind: 'payment_link.created' });
@@ -163,32 +181,8 @@ describe('opening a link if the service lists none', () => {
     expect((await openOrder(shop, 'order-1')).status).toBe(200);
   });
 
-  it('says what a person can do, and when it is tried again: to the shop, in why, and as an attention', async () => {
-    const shop = await startShop({ service: 'sandbox' });
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    const answer = await openWhilePassing(shop, 'order-1');
-    const said =
-      /let the service send an event for it, or give the link to the order: settled orders adopt order-1 --id ID\./;
-    expect(answer.status).toBe(202);
-    expect(answer.body.opening).toEqual({
-      detail: expect.stringMatching(said),
-      nextAttemptAt: expect.stringMatching(/^20/),
-    });
-    const waitsMs = Date.parse(answer.body.opening.nextAttemptAt) - shop.sandbox.clock.nowMs();
-    const retryAfter = Number(answer.headers.get('retry-after'));
-    expect(retryAfter).toBeGreaterThan(3_000);
-    expect(retryAfter).toBeLessThanOrEqual(3_600);
-    expect(Math.abs(retryAfter - waitsMs / 1_000)).toBeLessThan(120);
-    expect((await attentionOf(shop))[0]?.detail).toMatch(said);
-    const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
-    expect(body.answer).toMatch(said);
-    expect(body.next.join()).toMatch(/tries again to open the link at 20/);
-  });
-
   it('is healed by its id: the link is its own, and its webhooks are taken', async () => {
-    const shop = await startShop({ service: 'sandbox' });
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    await openWhilePassing(shop, 'order-1');
+    const { shop } = await startUnanswered({ service: 'sandbox' });
     const [link] = (await linksOf(shop)) as { id: string }[];
     const adopted = await shop.settled.api('/v1/orders/order-1/adopt', { body: { id: link?.id } });
     expect(adopted).toMatchObject({
@@ -202,14 +196,5 @@ describe('opening a link if the service lists none', () => {
     const { events } = (await shop.settled.api('/v1/events?reference=order-1')).body;
     expect(events).toContainEqual(expect.objectContaining({ type: 'payment_link.created', status: 'done' }));
     expect((await shop.settled.api('/v1/rejections')).body.rejections).toEqual([]);
-  });
-
-  it('does not ask the service again and again meanwhile', async () => {
-    const shop = await startShop({ service: 'sandbox' });
-    await plan(shop.sandbox, { fault: 'lose-response', match: CREATION, with: { when: 'after' } });
-    await openWhilePassing(shop, 'order-1');
-    await pass(shop, 1_800_000, 300_000);
-    const requests = (await requestsOf(shop.sandbox)).filter(({ path }) => !path.endsWith('?page=1'));
-    expect(requests.map(({ method, status }) => `${method} ${status}`)).toEqual(['POST null', 'POST 409', 'GET 403']);
   });
 });

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { type CallbackAnswer, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { readableLog } from '../support/observe.ts';
@@ -36,6 +37,17 @@ async function firstFault({ list, newOrder, happen, quiet }: Stage) {
   return notice?.fault;
 }
 
+type AnswerBy = (response: ServerResponse) => undefined;
+
+function writeEndlessly(response: ServerResponse): undefined {
+  response.on('error', () => {});
+  const more = () => {
+    while (response.write('x'.repeat(1_000)) && !response.destroyed);
+  };
+  response.on('drain', more);
+  more();
+}
+
 /** The ids that the shop was sent, with one letter for each that is new. */
 function letters({ shop }: Stage): string {
   const ids = [...new Set(shop.notices.map(({ id }) => id))];
@@ -43,12 +55,34 @@ function letters({ shop }: Stage): string {
 }
 
 describe('an answer of the shop', () => {
-  it('that takes its time, but not too much, is a good one', async () => {
-    const stage = await startStage();
-    stage.shop.answerWith((_, response) => void setTimeout(() => response.end('slow'), 200));
+  it.each<[string, number, AnswerBy, object]>([
+    [
+      'takes its time, but not too much',
+      NEVER_MS,
+      (response) => void setTimeout(() => response.end('slow'), 200),
+      { answer: { status: 200, body: 'slow' } },
+    ],
+    [
+      'never comes but for its first line',
+      DEADLINE_MS,
+      (response) => void response.writeHead(202, { 'content-length': 100 }).write('the begin'),
+      { answer: { status: 202, body: 'the begin' } },
+    ],
+    [
+      'is cut off in the middle, because the connection is reset',
+      NEVER_MS,
+      (response) =>
+        void response.writeHead(200, { 'content-length': 100 }).write('the begin', () => response.destroy()),
+      {},
+    ],
+    ['has no end', NEVER_MS, writeEndlessly, { answer: { status: 200, body: 'x'.repeat(1_024) } }],
+  ])('counts from its first line although it %s', async (_name, deadlineMs, answer, kept) => {
+    const stage = await startStage({ deadlineMs });
+    stage.shop.answerWith((_, response) => answer(response));
     await stage.happen(await stage.newOrder());
     await stage.quiet();
-    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 200, body: 'slow' } }]);
+    expect(await stage.list()).toMatchObject([{ status: 'done', ...kept }]);
+    expect(letters(stage)).toBe('A');
   });
 
   it('that comes too late, after the shop did what was to be done, has the notice sent again with its id', async () => {
@@ -61,42 +95,6 @@ describe('an answer of the shop', () => {
     await stage.passFar(MINUTE_MS);
     expect(letters(stage)).toBe('AA');
     expect(await stage.list('done')).toHaveLength(1);
-  });
-
-  it('counts from its first line, although the rest of it never comes', async () => {
-    const stage = await startStage({ deadlineMs: DEADLINE_MS });
-    stage.shop.answerWith((_, response) => {
-      response.writeHead(202, { 'content-length': 100 }).write('the begin');
-    });
-    await stage.happen(await stage.newOrder());
-    await stage.quiet();
-    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 202, body: 'the begin' } }]);
-  });
-
-  it('counts from its first line, although the connection is reset in the middle of the rest', async () => {
-    const stage = await startStage({ deadlineMs: NEVER_MS });
-    stage.shop.answerWith((_, response) => {
-      response.writeHead(200, { 'content-length': 100 }).write('the begin', () => response.destroy());
-    });
-    await stage.happen(await stage.newOrder());
-    await stage.quiet();
-    expect(await stage.list()).toMatchObject([{ status: 'done' }]);
-    expect(letters(stage)).toBe('A');
-  });
-
-  it('counts from its first line, although the rest of it has no end', async () => {
-    const stage = await startStage({ deadlineMs: NEVER_MS });
-    stage.shop.answerWith((_, response) => {
-      response.on('error', () => {});
-      const more = () => {
-        while (response.write('x'.repeat(1_000)) && !response.destroyed);
-      };
-      response.on('drain', more);
-      more();
-    });
-    await stage.happen(await stage.newOrder());
-    await stage.quiet();
-    expect(await stage.list()).toMatchObject([{ status: 'done', answer: { status: 200, body: 'x'.repeat(1_024) } }]);
   });
 
   it('is none if the connection is reset before its first line', async () => {
