@@ -72,7 +72,7 @@ describe('api: why an order is in its state', () => {
     ]);
   });
 
-  it('held: says how much came and why that is not enough, and that a person decides, and how', async () => {
+  it('held, and resolved: says how much came, how a person decides, what they said, and what is left to do', async () => {
     const { reference } = await heldOrder(settled());
     const found = await explained(reference);
     expect(found.answer).toMatch(/100\.00 BRL.*held: 60\.00 BRL came, .*person must decide/);
@@ -80,16 +80,13 @@ describe('api: why an order is in its state', () => {
     expect(linesOf(found, 'decision')).toMatch(/captured 60\.00 BRL.*hold hold_2: amount_mismatch/);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --accept`);
     expect(found.next.join('\n')).toMatch(`settled orders resolve ${reference} --reject`);
-  });
 
-  it('resolved: keeps the reason that the person gave, and says what is left to do', async () => {
-    const { reference } = await heldOrder(settled());
     const asked = { decision: 'reject', reason: 'customer changed their mind' };
     await post(settled(), `${orderPath(reference)}/resolve`, asked);
-    const found = await explained(reference);
-    expect(found.answer).toMatch(/cancelled.*must be refunded/);
-    expect(linesOf(found, 'decision')).toContain(asked.reason);
-    expect(found.next.join('\n')).toMatch(/Refund/);
+    const resolved = await explained(reference);
+    expect(resolved.answer).toMatch(/cancelled.*must be refunded/);
+    expect(linesOf(resolved, 'decision')).toContain(asked.reason);
+    expect(resolved.next.join('\n')).toMatch(/Refund/);
   });
 
   it('awaiting with refused deliveries: counts them and names the reasons', async () => {
@@ -428,24 +425,30 @@ describe('api: why an order is in its state, if the service can be asked', () =>
     },
   );
 
-  it('a webhook that is to be confirmed, of an order cancelled meanwhile: is not forgotten', async () => {
-    const { shop, reference } = await claimedPaid();
-    expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
-    await pass(shop, 11 * 60_000, 60_000);
-    const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/is held.*\(unconfirmed\)/);
-    expect(linesOf(found, 'decision')).toMatch(/cancelled → held: .*rule completion_unconfirmed/);
-  });
-
-  it('a webhook of an order cancelled meanwhile, whose payment is found refunded: needs no person', async () => {
+  it.each([
+    [
+      'not found: is not forgotten',
+      false,
+      /is held.*\(unconfirmed\)/,
+      /cancelled → held: .*rule completion_unconfirmed/,
+    ],
+    [
+      'found refunded: needs no person',
+      true,
+      /^Order order-\d+ \(100\.00 BRL\) is cancelled\. The service says [^.]*PIX, .*Z\.$/,
+      /stays cancelled: .*rule return_recorded/,
+    ],
+  ])('a webhook of an order cancelled meanwhile, whose payment is %s', async (_name, isFound, answer, decision) => {
     const { shop, reference, link } = await claimedPaid();
     expect((await post(shop.settled, `${orderPath(reference)}/cancel`, {})).status).toBe(200);
-    await payLink(shop, link);
-    await act(shop.sandbox, link, 'refund');
+    if (isFound) {
+      await payLink(shop, link);
+      await act(shop.sandbox, link, 'refund');
+    }
     await pass(shop, 11 * 60_000, 60_000);
     const found = await explained(reference, shop.settled);
-    expect(found.answer).toMatch(/^Order order-\d+ \(100\.00 BRL\) is cancelled\. The service says [^.]*PIX, .*Z\.$/);
-    expect(linesOf(found, 'decision')).toMatch(/stays cancelled: .*rule return_recorded/);
+    expect(found.answer).toMatch(answer);
+    expect(linesOf(found, 'decision')).toMatch(decision);
   });
 
   it('a link that was switched off: is a matter for a person until the service says otherwise', async () => {
@@ -478,9 +481,8 @@ describe('api: whether the shop knows that an order is paid', () => {
   });
   const told = sharedApp({ environment });
 
-  /** A paid order whose shop gives this answer to its notice; after the first attempt. */
-  async function paidWhere(answer: number) {
-    callback.answerWith(answer);
+  it('no longer sent: says so, and the command that it shows sends it', async () => {
+    callback.answerWith(410);
     const app = told();
     const { reference } = await paidOrder(app);
     const tried = (words: RegExp) =>
@@ -489,11 +491,6 @@ describe('api: whether the shop knows that an order is paid', () => {
         expect(linesOf(found, 'notice')).toMatch(words);
         return found;
       });
-    return { app, tried };
-  }
-
-  it('no longer sent: says so, and the command that it shows sends it', async () => {
-    const { app, tried } = await paidWhere(410);
     const { answer, next } = await tried(/settled gave up: .* 410/);
     expect(answer).toMatch(
       / is paid\. .* was not told that the order is paid, and settled no longer tries to tell it: .* 410/,

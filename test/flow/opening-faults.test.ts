@@ -9,6 +9,7 @@ import { plan, startTestSandbox } from '../support/sandbox.ts';
 import {
   busiestMinute,
   cancel,
+  dropFirstEvents,
   openOrder,
   pass,
   passUntil,
@@ -27,8 +28,7 @@ async function startBehindProxy(options: ShopOptions = {}): Promise<{ shop: Shop
   const environment = { SETTLED_API_URL: proxy.url, ...options.environment };
   const shop = await startShop({ ...options, environment });
   proxy.serviceUrl = shop.sandbox.url;
-  const match = { event: 'payment_link.created' };
-  await plan(shop.sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+  await dropFirstEvents(shop);
   return { shop, proxy };
 }
 

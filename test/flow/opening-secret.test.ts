@@ -4,6 +4,7 @@ import { peek } from '../support/rows.ts';
 import { act, plan } from '../support/sandbox.ts';
 import { freshReference, sharedShop } from '../support/shared.ts';
 import {
+  dropFirstEvents,
   expectPaid,
   openLink,
   openOrder,
@@ -31,16 +32,6 @@ async function rejectionsOf({ settled }: Shop): Promise<{ reason: string; refere
 async function whyOf({ settled }: Shop, reference: string): Promise<string> {
   const { body } = await settled.api(`/v1/orders/${reference}/timeline`);
   return JSON.stringify(body);
-}
-
-/** No event says that a link was created. */
-async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
-  await plan(sandbox, {
-    fault: 'drop',
-    count: null,
-    match: { event: 'payment_link.created' },
-    with: { forGood: true },
-  });
 }
 
 /** An authentic event of a link, signed by hand: what settled answers. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { act, plan } from '../support/sandbox.ts';
 import {
+  dropFirstEvents,
   expectPaid,
   openOrder,
   pass,
@@ -20,12 +21,6 @@ async function linksOf({ sandbox }: Shop): Promise<{ id: string; externalReferen
 
 async function attentionOf({ settled }: Shop): Promise<{ kind: string; detail: string }[]> {
   return (await settled.api('/v1/attention')).body.attention;
-}
-
-/** No event says that a link was created. */
-async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
-  const match = { event: 'payment_link.created' };
-  await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
 }
 
 /** A shop whose first creation has no answer, and whose service tells of a link by an event, or not. */

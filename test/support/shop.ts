@@ -48,6 +48,12 @@ export async function startShop(options: ShopOptions = {}): Promise<Shop> {
   return { sandbox, settled };
 }
 
+/** No event says that a link was created. */
+export async function dropFirstEvents({ sandbox }: Shop): Promise<void> {
+  const match = { event: 'payment_link.created' };
+  await plan(sandbox, { fault: 'drop', count: null, match, with: { forGood: true } });
+}
+
 /** Starts settled beside a running sandbox. The caller stops it. */
 export async function startSettled(
   { clock }: TestSandbox,
