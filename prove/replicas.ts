@@ -5,14 +5,13 @@ import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
 import { type Chance, chanceOf } from './harness/chance.ts';
 import { command, facts, flag, type Given, say, seed, text, whole, withLogs } from './harness/proof.ts';
-import { AMOUNT } from './harness/send.ts';
 import { ROOT } from './harness/settled.ts';
 import { lookFor } from './harness/wait.ts';
 import { Fleet } from './replicas/fleet.ts';
 import { COPIES, Load, numbered } from './replicas/load.ts';
-import { busiestMinute, type Service, startService } from './replicas/service.ts';
 import { refusals, type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
+import { Service } from './stories/service.ts';
 
 /**
  * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
@@ -48,12 +47,25 @@ const HELD_MS = 3_000;
 const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
 /** A replica of the release before may have planned the next attempt of a refused notice for half an hour later. */
 const RETRY_NOW = "UPDATE outbox SET due_at_ms = 0 WHERE status = 'pending' AND due_at_ms IS NOT NULL";
+/** The rate limit of the service (spec section 8). */
 const REQUESTS_MAX = 60;
+const WINDOW_MS = 60_000;
+/** A service as its sandbox is, which lists no links. */
+const WAYS = {
+  eventIds: 'own',
+  returnEvents: 'none',
+  envelope: 'data',
+  signature: 'hex',
+  echo: 'same',
+  lists: false,
+} as const;
 
 type World = {
   server: PostgresServer;
   database: pg.Pool;
   service: Service;
+  /** When each request to the service arrived, oldest first. */
+  requestsAtMs: number[];
   shop: Shop;
   fleet: Fleet;
   load: Load;
@@ -70,7 +82,10 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
   });
   database.on('error', () => {});
   database.on('connect', (client) => client.on('error', () => {}));
-  const service = await startService(Number(AMOUNT));
+  const service = new Service(WAYS);
+  await service.start();
+  const requestsAtMs: number[] = [];
+  service.onBusy = () => requestsAtMs.push(performance.now());
   const shop = await startShop(database);
   const fleet = new Fleet(
     given.replicas,
@@ -88,12 +103,12 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
   load.paysTwice = given.before !== null;
   shop.refuses = given.before !== null;
   try {
-    const broken = await prove(given, { server, database, service, shop, fleet, load, chance });
+    const broken = await prove(given, { server, database, service, requestsAtMs, shop, fleet, load, chance });
     return { broken };
   } finally {
     await fleet.dispose();
     shop.close();
-    service.close();
+    service.stop();
     await database.end();
     await server.dispose();
   }
@@ -101,7 +116,7 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
 
 /** Returns what is wrong. */
 async function prove(given: Arguments, world: World): Promise<string[]> {
-  const { database, service, shop, fleet, load } = world;
+  const { database, service, requestsAtMs, shop, fleet, load } = world;
   const startedMs = performance.now();
   const report = (what: string) => say(`${what} after ${((performance.now() - startedMs) / 1000).toFixed(1)} s`);
   const opened = await deliverAll(given, world, report);
@@ -109,14 +124,13 @@ async function prove(given: Arguments, world: World): Promise<string[]> {
   report(`${left.length === 0 ? 'all work is done' : 'some work is left'}`);
   await fleet.stop();
 
-  const busiest = busiestMinute(service.requestsAtMs);
+  const busiest = busiestMinute(requestsAtMs);
   const promised = {
     events: load.events,
     references: [...numbered('order', given.links), ...opened],
-    paidTwice: service.paidTwice,
     taken: shop.taken,
     refused: shop.refused,
-    made: service.made,
+    links: [...service.links.values()],
     opened,
   };
   for (const line of figures(given, world, busiest)) say(line);
@@ -214,12 +228,23 @@ async function lapseLeases(database: pg.Pool): Promise<void> {
   }
 }
 
-function figures(given: Arguments, { service, shop, fleet, load }: World, busiest: number): string[] {
+/** The most requests in any 60 seconds. */
+function busiestMinute(atMs: readonly number[]): number {
+  let first = 0;
+  let most = 0;
+  for (const [index, ms] of atMs.entries()) {
+    while ((atMs[first] as number) <= ms - WINDOW_MS) first++;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}
+
+function figures(given: Arguments, { service, requestsAtMs, shop, fleet, load }: World, busiest: number): string[] {
   const repeated = [...shop.taken.values()].filter((times) => times > 1).length;
   const outcomes = [...load.outcomes].sort().map(([outcome, attempts]) => `${attempts} ${outcome}`);
   return facts({
     'links registered': given.links,
-    'links opened': service.made.length,
+    'links opened': service.links.size - given.links,
     events: `${load.events.length}, each delivered ${COPIES} times (a stale one once)`,
     'attempts by outcome': outcomes.join(', '),
     'slowest answer': `${(load.slowestMs / 1000).toFixed(1)} s`,
@@ -228,7 +253,7 @@ function figures(given: Arguments, { service, shop, fleet, load }: World, busies
     'PostgreSQL killed': given['postgres-kills'],
     notices: `${shop.taken.size}, ${repeated} of them delivered more than once, under one id`,
     'notices refused': refusals(shop),
-    'requests to the service': `${service.requestsAtMs.length}, ${busiest} in the busiest 60 s`,
+    'requests to the service': `${requestsAtMs.length}, ${busiest} in the busiest 60 s`,
   });
 }
 

@@ -1,11 +1,12 @@
 import { Agent } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Chance } from '../harness/chance.ts';
-import { AMOUNT, outcomeOf, type Reserved } from '../harness/send.ts';
+import { AMOUNT, AMOUNT_MINOR, outcomeOf } from '../harness/send.ts';
 import type { Answer } from '../harness/settled.ts';
 import { eachAtOnce } from '../harness/wait.ts';
+import type { Service } from '../stories/service.ts';
+import { type Link, linkOf, PAYMENT_CHANGED, type Payment } from '../stories/wire.ts';
 import type { Fleet } from './fleet.ts';
-import { type MadeLink, paymentIdOf, type Service, secondOf } from './service.ts';
 
 export const COPIES = 3;
 const CONNECTIONS = 32;
@@ -20,8 +21,6 @@ const PAID_TWICE_EVERY = 5;
 const CHECKS_AT_ONCE = 5;
 const CHECK_EVERY_MS = 200;
 const OPENINGS_AT_ONCE = 4;
-
-type Link = Reserved & { id: string };
 
 export type SentEvent = {
   readonly link: Link;
@@ -54,7 +53,7 @@ export class Load {
     this.#fleet = fleet;
     this.#service = service;
     this.#chance = chance;
-    service.onMade = (link) => this.#plan(linkOf(link));
+    service.onMade = (link) => this.#plan(link, this.#pay(link));
   }
 
   /** Strikes so often during the deliveries, each time after as many more of them; `n` counts from 1. */
@@ -77,11 +76,13 @@ export class Load {
   /** Registers links that exist at the service, each at a random replica, until one answers. */
   async register(count: number): Promise<void> {
     await eachAtOnce(CONNECTIONS, numbered('order', count), async (reference) => {
-      const id = `pl_${reference}`;
-      const secret = `secret-of-the-link-of-${reference}-${this.#chance.below(1e9)}`;
-      this.#service.registered.set(id, reference);
-      const { link } = await this.#make('/v1/links', { reference, amount: AMOUNT, id, webhookSecret: secret });
-      this.#plan({ reference, id, secret, path: new URL(link.webhookUrl).pathname });
+      const webhookSecret = `secret-of-the-link-of-${reference}-${this.#chance.below(1e9)}`;
+      const link = linkOf({ reference, cents: AMOUNT_MINOR, expiresAt: null, webhookUrl: '', webhookSecret });
+      this.#service.links.set(link.id, link);
+      const payment = this.#pay(link);
+      const made = await this.#make('/v1/links', { reference, amount: AMOUNT, id: link.id, webhookSecret });
+      link.webhookUrl = made.link.webhookUrl;
+      this.#plan(link, payment);
     });
   }
 
@@ -124,20 +125,26 @@ export class Load {
     this.#agent.destroy();
   }
 
-  #plan(link: Link): void {
+  /** The link is paid at the service, and stays active there: an opening that is repeated must find it again. */
+  #pay(link: Link): Payment {
+    const { asked: quote } = link;
+    const given = { method: 'PIX', quote, quoteInEvents: null, totalCents: quote.cents } as const;
+    const payment = this.#service.begin(link, given);
+    return Object.assign(payment, { status: 'COMPLETED', completedAt: new Date().toISOString() });
+  }
+
+  #plan(link: Link, payment: Payment): void {
     const { reference } = link;
-    const first = { id: paymentIdOf(reference), status: 'COMPLETED' };
-    this.#owe(link, `evt_${reference}`, first);
+    this.#owe(link, `evt_${reference}`, payment);
     if (this.paysTwice && this.#chance.oneIn(PAID_TWICE_EVERY)) {
-      this.#service.paidTwice.add(reference);
-      this.#owe(link, `evt_${reference}_pending`, { ...first, status: 'PENDING' });
-      this.#owe(link, `evt_${reference}_again`, { ...first, id: secondOf(reference) });
+      this.#owe(link, `evt_${reference}_pending`, { ...payment, status: 'PENDING', completedAt: null });
+      this.#owe(link, `evt_${reference}_again`, this.#pay(link));
     }
-    if (this.#chance.oneIn(STALE_EVERY)) this.#owe(link, `evt_${reference}_stale`, first, true);
+    if (this.#chance.oneIn(STALE_EVERY)) this.#owe(link, `evt_${reference}_stale`, payment, true);
   }
 
   #owe(link: Link, id: string, payment: Payment, isStale = false): void {
-    const body = eventBody(link, id, payment);
+    const body = this.#service.eventText(id, link, PAYMENT_CHANGED, payment, payment.status);
     const event = { link, id, body, isStale, acknowledged: 0, acknowledgedAtMs: Number.POSITIVE_INFINITY };
     this.events.push(event);
     for (let copies = 0; copies < (isStale ? 1 : COPIES); copies++) this.#owed.push(event);
@@ -159,7 +166,8 @@ export class Load {
     const sentMs = performance.now();
     const { link, body, isStale } = event;
     const sent = { agent: this.#agent, ageMs: isStale ? STALE_BY_MS : 0 };
-    const outcome = await outcomeOf(served?.hooksPort, link, body, sent);
+    const { webhookSecret: secret, webhookUrl } = link;
+    const outcome = await outcomeOf(served?.hooksPort, { path: new URL(webhookUrl).pathname, secret }, body, sent);
     if (served !== null) {
       this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1);
       this.slowestMs = Math.max(this.slowestMs, performance.now() - sentMs);
@@ -189,24 +197,6 @@ export class Load {
 /** References of so many orders. */
 export function numbered(name: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${name}-${index + 1}`);
-}
-
-function linkOf({ id, reference, webhookUrl, webhookSecret }: MadeLink): Link {
-  return { id, reference, secret: webhookSecret, path: new URL(webhookUrl).pathname };
-}
-
-type Payment = { id: string; status: string };
-
-function eventBody({ id, reference }: Link, eventId: string, payment: Payment): string {
-  return JSON.stringify({
-    id: eventId,
-    type: 'payment_link.payment_status_changed',
-    data: {
-      paymentLink: { id, externalReference: reference, amount: Number(AMOUNT), currency: 'BRL' },
-      paymentStatus: payment.status,
-      latestPayment: payment,
-    },
-  });
 }
 
 async function atOnce(times: number, work: () => Promise<void>): Promise<void> {

@@ -1,22 +1,20 @@
 import type pg from 'pg';
 import { ORDERS, type OrderRow, paidOnce } from '../harness/orders.ts';
 import { AMOUNT_MINOR } from '../harness/send.ts';
+import type { Link } from '../stories/wire.ts';
 import type { SentEvent } from './load.ts';
-import { type MadeLink, paymentIdOf, secondOf } from './service.ts';
 
 /** What the database must contain in the end. */
 export type Promised = {
   events: readonly SentEvent[];
   /** Every order, by its reference. */
   references: readonly string[];
-  /** Those of them that are paid twice. */
-  paidTwice: ReadonlySet<string>;
   /** How often the shop accepted each notice, by id. */
   taken: ReadonlyMap<string, number>;
   /** Notices that it refused, by id. */
   refused: ReadonlyMap<string, object>;
-  /** Links that the service made for settled, and the orders that were opened. */
-  made: readonly MadeLink[];
+  /** Links of the service with their payments, and the orders that were opened. */
+  links: readonly Link[];
   opened: readonly string[];
 };
 
@@ -83,13 +81,13 @@ async function examineEvents(database: pg.Pool, { events }: Promised): Promise<s
 }
 
 async function examineOrders(database: pg.Pool, promised: Promised): Promise<string[]> {
-  const { references, paidTwice } = promised;
+  const { references, links } = promised;
+  const paid = new Map(links.map(({ reference, payments }) => [reference, payments.map(({ id }) => id).sort()]));
   const { rows } = await database.query<OrderRow>(ORDERS);
   const found = new Map(rows.map((row) => [row.reference, row]));
   const broken = rows.length === references.length ? [] : [`there are ${rows.length} orders`];
   for (const reference of references) {
-    const payments = [paymentIdOf(reference), ...(paidTwice.has(reference) ? [secondOf(reference)] : [])];
-    const expected = paidOnce(reference, AMOUNT_MINOR, payments);
+    const expected = paidOnce(reference, AMOUNT_MINOR, paid.get(reference));
     const [is, mustBe] = [JSON.stringify(found.get(reference)), JSON.stringify(expected)];
     if (is !== mustBe) broken.push(`an order is not paid once: ${is}`);
   }
@@ -110,10 +108,10 @@ async function examineNotices(database: pg.Pool, { taken, refused }: Promised): 
   ];
 }
 
-async function examineOpenings(database: pg.Pool, { made, opened }: Promised): Promise<string[]> {
+async function examineOpenings(database: pg.Pool, { links, opened }: Promised): Promise<string[]> {
   const known = (await database.query<{ reference: string; id: string }>(LINKS)).rows;
   return opened.flatMap((reference) => {
-    const theirs = made.filter((link) => link.reference === reference).map(({ id }) => id);
+    const theirs = links.filter((link) => link.reference === reference).map(({ id }) => id);
     const ours = known.filter((link) => link.reference === reference).map(({ id }) => id);
     const isOne = theirs.length === 1 && ours.length === 1 && theirs[0] === ours[0];
     return isOne ? [] : [`${reference} has the links ${theirs} at the service, and ${ours} here`];

@@ -116,6 +116,7 @@ export function planOf(seed: number, number: number): Plan {
       envelope: chance.pick(['data', 'payload', 'flat']),
       signature: chance.pick(['hex', 'base64', 'sha256=hex']),
       echo: chance.oneIn(3) ? chance.pick(['slash', 'scheme', 'slash-delivered']) : 'same',
+      lists: true,
     },
     shop: {
       refuses: chance.oneIn(3) ? chance.pick(REFUSED) : null,

@@ -8,6 +8,7 @@ import {
   type Fate,
   inFront,
   type Link,
+  linkOf,
   namesOf,
   numberOf,
   type Outage,
@@ -42,6 +43,8 @@ export class Service {
   outage: Outage | null = null;
   /** Called for each API call and each attempt of a delivery. */
   onBusy: (what: 'call' | 'delivery') => void = () => {};
+  /** Called when settled has made a link, before the answer. */
+  onMade: (link: Link) => void = () => {};
   url = '';
   #waiting = 0;
   #isOver = false;
@@ -114,7 +117,7 @@ export class Service {
     const status = said ?? (isReturn && this.#ways.returnEvents === 'own-status' ? payment.status : statusOf(link));
     const id =
       this.#ways.eventIds === 'payment' && payment !== null ? payment.id : `evt_${randomBytes(8).toString('hex')}`;
-    const body = this.#eventText(id, link, type, payment, status);
+    const body = this.eventText(id, link, type, payment, status);
     this.counts.events++;
     const event = { id, body, completes: payment?.status === 'COMPLETED' && !isReturn };
     void this.#deliver(link, event, link.fates.shift() ?? 'straight');
@@ -131,7 +134,7 @@ export class Service {
       totalCents: link.asked.cents,
       completedAt: new Date().toISOString(),
     };
-    const body = this.#eventText(`evt_${randomBytes(8).toString('hex')}`, link, PAYMENT_CHANGED, payment, 'COMPLETED');
+    const body = this.eventText(`evt_${randomBytes(8).toString('hex')}`, link, PAYMENT_CHANGED, payment, 'COMPLETED');
     const another = other === undefined || other === link ? 'a-secret-of-no-link-at-all' : other.webhookSecret;
     const secret = how === 'old' ? link.webhookSecret : another;
     this.counts.forged++;
@@ -172,7 +175,8 @@ export class Service {
     return outcomeOf(Number(port), { path, secret }, body, { encoding: this.#ways.signature, ...given });
   }
 
-  #eventText(id: string, link: Link, type: string, payment: Payment | null, paymentStatus: string): string {
+  /** The body of an event. */
+  eventText(id: string, link: Link, type: string, payment: Payment | null, paymentStatus: string): string {
     const { reference, currency } = namesOf(link);
     const parts = {
       paymentLink: {
@@ -216,6 +220,7 @@ export class Service {
     if (path === '/payment-links' && method === 'POST') return this.#create(JSON.parse(body));
     if (path === '/payment-links') {
       const wanted = searchParams.get('externalReference');
+      if (wanted === null && !this.#ways.lists) return { status: 403, answer: { code: 'FORBIDDEN' } };
       const status = searchParams.get('status');
       const found = [...this.links.values()]
         .reverse()
@@ -241,19 +246,10 @@ export class Service {
   }) {
     const { externalReference: reference, webhookUrl, webhookSecret } = asked;
     if (this.linkOf(reference) !== undefined) return { status: 409, answer: { message: 'externalReference exists' } };
-    const link: Link = {
-      id: `pl_${randomBytes(8).toString('hex')}`,
-      reference,
-      asked: { cents: Math.round(asked.amount * 100), currency: 'BRL', ulps: 0 },
-      status: 'ACTIVE',
-      expiresAt: asked.expiresAt ?? null,
-      webhookUrl,
-      webhookSecret,
-      payments: [],
-      misnamed: null,
-      fates: [],
-    };
+    const cents = Math.round(asked.amount * 100);
+    const link = linkOf({ reference, cents, expiresAt: asked.expiresAt ?? null, webhookUrl, webhookSecret });
     this.links.set(link.id, link);
+    this.onMade(link);
     const paymentLink = { ...this.#listed(link), webhookUrl: this.#echoed(webhookUrl), webhookSecret };
     return { status: 201, answer: { paymentLink } };
   }

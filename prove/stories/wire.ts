@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import type { Encoding } from '../harness/send.ts';
@@ -14,6 +15,8 @@ export type Ways = {
   signature: Encoding;
   /** How it writes a webhookUrl that it was given, and whether it delivers there. */
   echo: 'same' | 'slash' | 'scheme' | 'slash-delivered';
+  /** Whether it lists all links, or refuses to, and only finds the one of a reference. */
+  lists: boolean;
 };
 
 /** What happens to one event on its way. */
@@ -49,6 +52,15 @@ export type Link = {
   misnamed: { currency?: string; reference?: string } | null;
   fates: Fate[];
 };
+
+type NewLink = Pick<Link, 'reference' | 'webhookUrl' | 'webhookSecret' | 'expiresAt'> & { cents: number };
+
+/** A link that nobody has paid yet. */
+export function linkOf({ cents, ...given }: NewLink): Link {
+  const id = `pl_${randomBytes(8).toString('hex')}`;
+  const asked = { cents, currency: 'BRL', ulps: 0 };
+  return { ...given, id, asked, status: 'ACTIVE', payments: [], misnamed: null, fates: [] };
+}
 
 export const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
 export const LINK_CHANGED = 'payment_link.status_changed';
