@@ -13,18 +13,20 @@ const AGAIN_MS = { least: 1, most: 100 } as const;
 type ReplicaOptions = {
   name: string;
   environment: Record<string, string>;
-  /** The folder of what it prints. */
-  logs: string;
+  /** Whether others use its database, for which a start may have to be tried again. */
+  hasOthers: boolean;
+  /** The folder of what it prints; null for nowhere. */
+  logs: string | null;
   onSurprise: (what: string) => void;
 };
 
-/** One of the replicas, through all its restarts. */
-class Replica {
+/** One of the replicas, or one that is alone, through all its restarts. */
+export class Replica {
   readonly #options: ReplicaOptions;
   #life: RunningProcess | null = null;
   /** Null while it does not serve. */
   served: Serving | null = null;
-  #isMeantToLive = false;
+  isMeantToLive = false;
   /** How many of its starts were to be tried again, and were. */
   repeated = 0;
   /** The folder of its program. */
@@ -36,7 +38,7 @@ class Replica {
 
   /** Resolves when it serves, or when it was killed before that. */
   async start(): Promise<void> {
-    this.#isMeantToLive = true;
+    this.isMeantToLive = true;
     while (await this.#tryStart()) this.repeated++;
   }
 
@@ -45,25 +47,28 @@ class Replica {
     const { name, environment, logs, onSurprise } = this.#options;
     const life = startSettled(environment, this.checkout);
     this.#life = life;
-    const log = createWriteStream(join(logs, `${name}.log`), { flags: 'a' });
-    life.child.stdout?.pipe(log);
-    life.child.stderr?.pipe(log);
+    if (logs !== null) {
+      const log = createWriteStream(join(logs, `${name}.log`), { flags: 'a' });
+      life.child.stdout?.pipe(log);
+      life.child.stderr?.pipe(log);
+    }
     const serving = whenServing(life).catch(() => null);
-    const isRefused = async () => (await serving) === null && life.child.exitCode === TRY_AGAIN;
+    const isRefused = async () =>
+      this.#options.hasOthers && (await serving) === null && life.child.exitCode === TRY_AGAIN;
     void life.finished.then(async ({ code, signal }) => {
       this.served = null;
-      if (this.#isMeantToLive && this.#life === life && !(await isRefused())) {
+      if (this.isMeantToLive && this.#life === life && !(await isRefused())) {
         onSurprise(`${name} ended unexpectedly: ${signal ?? `exit code ${code}`}`);
       }
     });
     const served = await serving;
-    if (!this.#isMeantToLive || this.#life !== life) return false;
+    if (!this.isMeantToLive || this.#life !== life) return false;
     this.served = served;
     return isRefused();
   }
 
   async end(signal: NodeJS.Signals): Promise<number | null> {
-    this.#isMeantToLive = false;
+    this.isMeantToLive = false;
     this.served = null;
     return (await this.#life?.end(signal))?.code ?? null;
   }
@@ -80,7 +85,7 @@ export class Fleet {
     const onSurprise = (what: string) => void this.surprises.push(what);
     this.#replicas = Array.from(
       { length: count },
-      (_, index) => new Replica({ name: `replica-${index + 1}`, environment, logs, onSurprise }),
+      (_, index) => new Replica({ name: `replica-${index + 1}`, environment, hasOthers: true, logs, onSurprise }),
     );
   }
 

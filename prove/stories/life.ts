@@ -1,5 +1,6 @@
 import { setTimeout as after } from 'node:timers/promises';
-import { type Serving, startSettled, whenServing } from '../harness/settled.ts';
+import type { Serving } from '../harness/settled.ts';
+import { Replica } from '../replicas/fleet.ts';
 import type { Kill } from './plan.ts';
 
 /** settled that cannot start is not started for ever. */
@@ -9,32 +10,30 @@ const ENDS_MAX = 5;
 export class Life {
   kills = 0;
   readonly broken: string[] = [];
-  readonly #environment: Record<string, string>;
+  readonly #replica: Replica;
   #plan: Kill[] = [];
   #seen = 0;
-  #served: Serving | null = null;
   #next: Promise<void> = Promise.resolve();
-  #kill: (() => void) | null = null;
-  #isOver = false;
 
   /** @param environment with the addresses on which it always listens */
   constructor(environment: Record<string, string>) {
-    this.#environment = environment;
+    const onSurprise = (what: string) => {
+      this.broken.push(what);
+      if (this.broken.length <= ENDS_MAX) this.#next = this.#begin();
+    };
+    this.#replica = new Replica({ name: 'settled', environment, hasOthers: false, logs: null, onSurprise });
   }
 
   async start(kills: readonly Kill[]): Promise<void> {
     this.#plan = [...kills];
     this.#next = this.#begin();
     await this.#next;
-    this.#arm();
   }
 
   /** Something reached or left settled: perhaps it is killed now. */
   sees(what: Kill['on']): void {
     const [next] = this.#plan;
-    if (next === undefined || next.on !== what || this.#kill === null) return;
-    if (++this.#seen < next.n) return;
-    this.killNow();
+    if (next?.on === what && this.#replica.isMeantToLive && ++this.#seen >= next.n) this.killNow();
   }
 
   /** Carries out the kills that are still planned, whatever settled does. */
@@ -48,12 +47,11 @@ export class Life {
   }
 
   killNow(): void {
-    if (this.#kill === null) return;
+    if (!this.#replica.isMeantToLive) return;
     this.#plan.shift();
     this.#seen = 0;
     this.kills++;
-    this.#kill();
-    this.#kill = null;
+    this.#next = this.#replica.end('SIGKILL').then(() => this.#begin());
   }
 
   /** Resolves when it serves. */
@@ -61,45 +59,22 @@ export class Life {
     for (;;) {
       if (this.broken.length > ENDS_MAX) throw new Error('settled does not stay up');
       await this.#next;
-      if (this.#served !== null && this.#kill !== null) return this.#served;
+      if (this.#replica.served !== null) return this.#replica.served;
       await after(20);
     }
   }
 
   async stop(): Promise<void> {
-    this.#isOver = true;
-    this.#kill?.();
-    await this.#next.catch(() => {});
-    await this.#served?.finished;
+    this.#plan = [];
+    await this.#next;
+    await this.#replica.end('SIGKILL');
   }
 
   async #begin(): Promise<void> {
-    const running = startSettled(this.#environment);
-    let isMine = false;
-    this.#kill = () => {
-      isMine = true;
-      running.child.kill('SIGKILL');
-    };
-    this.#served = null;
-    void running.finished.then(({ signal }) => {
-      this.#served = null;
-      if (this.#isOver || this.broken.length > ENDS_MAX) return;
-      if (!isMine) this.broken.push(`settled ended by itself, with ${signal}`);
-      this.#next = this.#begin();
-    });
-    // A start that is killed is followed by another one.
-    await whenServing(running).then(
-      (served) => {
-        this.#served = isMine ? null : served;
-        this.#arm();
-      },
-      () => {},
-    );
-  }
-
-  /** Starts the clock of a kill that waits for nothing else. */
-  #arm(): void {
+    await this.#replica.start();
     const [next] = this.#plan;
-    if (next?.on === 'time') setTimeout(() => this.#plan[0] === next && this.killNow(), next.n * 100).unref();
+    // The clock of a kill that waits for nothing else.
+    if (next?.on !== 'time' || this.#replica.served === null) return;
+    setTimeout(() => this.#plan[0] === next && this.killNow(), next.n * 100).unref();
   }
 }
