@@ -2,6 +2,7 @@ import { secretsKeyFile } from '../src/secrets/key_files.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
 import { openWriter } from '../src/store/sqlite/group_commit.ts';
 import { type OpenedDatabase, openForWriting } from '../src/store/sqlite/open.ts';
+import { ORDERS, type OrderRow, paidOnce, unpaid } from './harness/orders.ts';
 import {
   amountOf,
   eventNumber,
@@ -123,29 +124,17 @@ function eventFault({ key, link, eventId, status, body }: EventRow, number: numb
   return status === expected ? null : `event ${number} is ${status}, though ${settled} are settled`;
 }
 
-type OrderRow = {
-  key: number;
-  reference: string;
-  state: string;
-  link: number | null;
-  settlements: number;
-  captured: number;
-  paidNotices: number;
-  pendingNotices: number;
-};
+type StoredOrder = OrderRow & { key: number; link: number | null; pendingNotices: number };
 
-function readOrders({ db }: OpenedDatabase): OrderRow[] {
+function readOrders({ db }: OpenedDatabase): StoredOrder[] {
   return db
     .prepare(
-      `SELECT o.key, o.reference, o.state, l.key AS link,
-         (SELECT count(*) FROM settlement s WHERE s.order_key = o.key) AS settlements,
-         (SELECT coalesce(sum(amount_minor), 0) FROM ledger e WHERE e.order_key = o.key) AS captured,
-         (SELECT count(*) FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid') AS paidNotices,
+      `SELECT o.key, l.key AS link, stored.*,
          (SELECT count(*) FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.payment_pending')
            AS pendingNotices
-       FROM orders o LEFT JOIN link l ON l.order_key = o.key ORDER BY o.key`,
+       FROM (${ORDERS}) stored JOIN orders o USING (reference) LEFT JOIN link l ON l.order_key = o.key ORDER BY o.key`,
     )
-    .all() as OrderRow[];
+    .all() as StoredOrder[];
 }
 
 type State = 'awaiting_payment' | 'payment_pending' | 'paid';
@@ -160,18 +149,15 @@ function statesAfter(settled: number): Map<number, State> {
   return states;
 }
 
-function orderFault(row: OrderRow, number: number, state: State): string | null {
-  const { key, reference, link } = row;
-  if (key !== number || reference !== referenceOf(number) || link !== number) return `order ${number} is not there`;
-  const paid = state === 'paid' ? 1 : 0;
-  if (row.state !== state) return `${reference} is ${row.state} instead of ${state}`;
-  if (row.settlements !== paid) return `${reference} is ${state} with ${row.settlements} settlements`;
-  if (row.paidNotices !== paid) return `${reference} is ${state} with ${row.paidNotices} notices of it`;
-  if (row.captured !== paid * amountOf(number)) return `${reference} is ${state} with ${row.captured} in its ledger`;
-  if (state === 'payment_pending' && row.pendingNotices !== 1) {
-    return `${reference} is pending with ${row.pendingNotices} notices of it`;
-  }
-  return null;
+function orderFault({ key, link, pendingNotices, ...row }: StoredOrder, number: number, state: State): string | null {
+  const reference = referenceOf(number);
+  if (key !== number || row.reference !== reference || link !== number) return `order ${number} is not there`;
+  const isPaid = state === 'paid';
+  const expected = isPaid ? paidOnce(reference, amountOf(number), [`pay_${number}`]) : unpaid(reference, state);
+  const [is, mustBe] = [JSON.stringify(row), JSON.stringify(expected)];
+  if (is !== mustBe) return `an order is ${is}, and must be ${mustBe}`;
+  if (state !== 'payment_pending' || pendingNotices === 1) return null;
+  return `${reference} is pending with ${pendingNotices} notices of it`;
 }
 
 /** Finds rows that belong to no order or event. */

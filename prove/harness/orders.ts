@@ -24,6 +24,12 @@ export const ORDERS = `SELECT o.reference, o.state,
     ${count("outbox n WHERE n.order_key = o.key AND n.type = 'payment.duplicate'")} AS "duplicateNotices"
   FROM orders o`;
 
+/** What an order must be that was never paid. */
+export function unpaid(reference: string, state: string): OrderRow {
+  const nothing = { settlements: 0, entries: null, timesPaid: 0, paidNotices: 0, duplicateNotices: 0 };
+  return { reference, state, ...nothing };
+}
+
 /** What an order must be that was paid once, by the first of these payments. */
 export function paidOnce(
   reference: string,
@@ -31,8 +37,7 @@ export function paidOnce(
   payments: readonly string[] = [`pay_${reference}`],
 ): OrderRow {
   return {
-    reference,
-    state: 'paid',
+    ...unpaid(reference, 'paid'),
     settlements: 1,
     entries: payments.map((id) => `captured ${id} ${amountMinor}`).join(', '),
     timesPaid: 1,
