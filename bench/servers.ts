@@ -17,13 +17,15 @@ export type Server = {
   cpuSeconds(): { allThreads: number; mainThread: number };
   /** NaN if the system does not say. */
   rssMiB(): number;
-  /** The private listener, and the operator's token; null for others than settled. */
-  operator: { url: string; token: string } | null;
   /** What it has done since its start; null for one that stores nothing. */
   progress: (() => Promise<Progress>) | null;
   /** Kills it, without a shutdown. */
   kill(): Promise<void>;
 };
+
+/** The private listener of settled, and the operator's token. */
+type Operator = { url: string; token: string };
+export type SettledServer = Server & { operator: Operator };
 
 export type Progress = {
   recorded: number;
@@ -59,7 +61,11 @@ export async function startTextbook(
 /**
  * settled itself: `settled serve` with its default configuration but for addresses, keys, the tolerance and `settings`.
  */
-export async function startSettled(log: string, path: string, settings: Record<string, string> = {}): Promise<Server> {
+export async function startSettled(
+  log: string,
+  path: string,
+  settings: Record<string, string> = {},
+): Promise<SettledServer> {
   const port = await freePort();
   const apiPort = await freePort();
   const environment = {
@@ -75,7 +81,7 @@ export async function startSettled(log: string, path: string, settings: Record<s
   const args = ['--max-semi-space-size=16', script('../bin/settled.mjs'), 'serve'];
   const progress = () => settledProgress(apiPort);
   const operator = { url: `http://127.0.0.1:${apiPort}`, token: OPERATOR_TOKEN };
-  return start({ args, port, log, environment, operator, progress });
+  return { ...(await start({ args, port, log, environment, progress })), operator };
 }
 
 type Stats = { events: Record<string, number>; notices: Record<string, number>; lagSeconds: number };
@@ -101,7 +107,10 @@ function script(path: string): string {
 }
 
 /** Runs `work` with a server, and kills the server afterwards. */
-export async function withServer<T>(starting: Promise<Server>, work: (server: Server) => Promise<T>): Promise<T> {
+export async function withServer<S extends Server, T>(
+  starting: Promise<S>,
+  work: (server: S) => Promise<T>,
+): Promise<T> {
   const server = await starting;
   try {
     return await work(server);
@@ -111,7 +120,7 @@ export async function withServer<T>(starting: Promise<Server>, work: (server: Se
 }
 
 /** Signs in to the console of a server by its operator's token; returns the cookie that the browser keeps. */
-export async function signIn({ url, token }: NonNullable<Server['operator']>): Promise<string> {
+export async function signIn({ url, token }: Operator): Promise<string> {
   const response = await fetch(`${url}/sign-in`, {
     method: 'POST',
     redirect: 'manual',
@@ -158,13 +167,9 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
 type Start = Pick<Server, 'port'> &
-  Partial<Pick<Server, 'operator' | 'progress'>> & {
-    args: string[];
-    log: string;
-    environment?: Record<string, string>;
-  };
+  Partial<Pick<Server, 'progress'>> & { args: string[]; log: string; environment?: Record<string, string> };
 
-async function start({ args, port, log, environment, operator = null, progress = null }: Start): Promise<Server> {
+async function start({ args, port, log, environment, progress = null }: Start): Promise<Server> {
   const output = openSync(log, 'a');
   const startMs = performance.now();
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
@@ -191,7 +196,6 @@ async function start({ args, port, log, environment, operator = null, progress =
       mainThread: cpuSeconds(`/proc/${child.pid}/task/${child.pid}/stat`),
     }),
     rssMiB: () => rssMiB(child.pid as number),
-    operator,
     progress,
     kill: () => {
       // A process writes its profile when it exits in order.

@@ -47,7 +47,18 @@ const AGAIN_MS = 50;
 export async function runRound({ way, kills, shop: file, chance, folder }: Round): Promise<Outcome> {
   const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
   const [hooks, api, listen] = await Promise.all([freePort(), freePort(), freePort()]);
-  const settled = await whenServing(startSettled(environmentOf({ way, folder, sandbox, hooks, api, listen })));
+  const settled = await whenServing(
+    startSettled({
+      ...serveEnvironment(join(folder, 'settled.db')),
+      SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooks}`,
+      SETTLED_OPERATOR_LISTEN: `127.0.0.1:${api}`,
+      SETTLED_PUBLIC_URL: `http://127.0.0.1:${hooks}`,
+      SETTLED_API_URL: sandbox.url,
+      SETTLED_API_KEY: sandbox.apiKey,
+      SETTLED_SHOP_TOKEN: SHOP_TOKEN,
+      ...(way === 'feed' ? {} : shopEnvironment(`http://127.0.0.1:${listen}/settled`, SHOP_KEY)),
+    }),
+  );
   const proxy = await startFeedProxy(`http://127.0.0.1:${api}`);
   const url = `http://127.0.0.1:${listen}`;
   const environment = { ...SHOP_SETTINGS, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
@@ -71,21 +82,6 @@ export async function runRound({ way, kills, shop: file, chance, folder }: Round
     proxy.close();
     await sandbox.stop();
   }
-}
-
-type Place = { way: Way; folder: string; sandbox: Sandbox; hooks: number; api: number; listen: number };
-
-function environmentOf({ way, folder, sandbox, hooks, api, listen }: Place): Record<string, string> {
-  return {
-    ...serveEnvironment(join(folder, 'settled.db')),
-    SETTLED_HOOKS_LISTEN: `127.0.0.1:${hooks}`,
-    SETTLED_OPERATOR_LISTEN: `127.0.0.1:${api}`,
-    SETTLED_PUBLIC_URL: `http://127.0.0.1:${hooks}`,
-    SETTLED_API_URL: sandbox.url,
-    SETTLED_API_KEY: sandbox.apiKey,
-    SETTLED_SHOP_TOKEN: SHOP_TOKEN,
-    ...(way === 'feed' ? {} : shopEnvironment(`http://127.0.0.1:${listen}/settled`, SHOP_KEY)),
-  };
 }
 
 /** Kills the shop a moment after it got a page, or at any moment of its start. Returns the last page that it got. */
@@ -126,11 +122,8 @@ function startLoad({ settled, sandbox, shopUrl, chance, book }: LoadOptions): { 
       const page = await buyInShop(shopUrl, reference);
       book.bought++;
       if (!chance.oneIn(4)) {
-        await fetch(`${sandbox.url}/_control/links/${page.split('/pay/')[1]}/pay`, {
-          method: 'POST',
-          body: '{}',
-          headers: JSON_TYPE,
-        });
+        const pay = `${sandbox.url}/_control/links/${page.split('/pay/')[1]}/pay`;
+        await fetch(pay, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
         book.paid.add(reference);
       }
       while (!isOver && performance.now() < nextMs) await after(AGAIN_MS);
@@ -144,8 +137,6 @@ function startLoad({ settled, sandbox, shopUrl, chance, book }: LoadOptions): { 
     },
   };
 }
-
-const JSON_TYPE = { 'content-type': 'application/json' };
 
 /** Presses the button until the shop sends the customer to pay: it is away now and then. Returns the page to pay on. */
 async function buyInShop(shopUrl: string, reference: string): Promise<string> {

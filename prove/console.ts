@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
+import { type SettledServer, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { openWorkspace } from '../bench/workspace.ts';
 import type { MatterPage } from '../src/store/verbs/attention_list.ts';
 import { askOnce } from '../test/support/cluster.ts';
@@ -107,8 +107,8 @@ async function proveMatters(filled: FilledStore, asked: Asked): Promise<string[]
   });
 }
 
-async function provePages(engine: Engine, server: Server, { rounds, named }: Asked): Promise<string[]> {
-  const operator = server.operator as NonNullable<Server['operator']>;
+async function provePages(engine: Engine, server: SettledServer, { rounds, named }: Asked): Promise<string[]> {
+  const { operator } = server;
   const cookie = await signIn(operator);
   const load = (path: string) => loadPage(operator.url + path, cookie);
   const paths = PAGES.filter((path) => `page ${path}`.includes(named));
@@ -136,8 +136,7 @@ async function provePages(engine: Engine, server: Server, { rounds, named }: Ask
 type Memory = { heapMiB: number; rssMiB: number };
 
 /** What the server holds: its objects, and the bytes beside them. */
-async function memoryOf({ operator, rssMiB }: Server): Promise<Memory> {
-  const { url, token } = operator as NonNullable<Server['operator']>;
+async function memoryOf({ operator: { url, token }, rssMiB }: SettledServer): Promise<Memory> {
   const text = await (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } })).text();
   const bytes = (name: string) => Number(new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);
   const held = bytes('nodejs_heap_size_used_bytes') + bytes('nodejs_external_memory_bytes');

@@ -1,9 +1,11 @@
-import { request } from 'node:http';
+import { Agent, request } from 'node:http';
+import { setTimeout as after } from 'node:timers/promises';
 import { type Figures, inTurns, planOf, sustained } from '../bench/measure.ts';
-import { profileInto, type Server, signIn, startSettled, withServer } from '../bench/servers.ts';
+import { profileInto, type SettledServer, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace } from '../bench/workspace.ts';
 import { median, readOptions, say, text, whole } from './harness/proof.ts';
+import { exchange } from './harness/send.ts';
 import { eachAtOnce } from './harness/wait.ts';
 
 /**
@@ -37,30 +39,20 @@ function openConsole(url: string, cookie: string): Console {
   let isOwed = false;
   let lastMs = 0;
   const fetchPage = async () => {
-    if (isBusy) {
-      isOwed = true;
-      return;
-    }
+    isOwed = true;
+    if (isBusy) return;
     isBusy = true;
-    const waitMs = lastMs + FETCH_EVERY_MS - performance.now();
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    lastMs = performance.now();
-    // The server is killed when the round is over.
-    const status = await fetch(url, { headers: { cookie, accept: 'text/html' } }).then(
-      async (response) => {
-        await response.arrayBuffer();
-        return response.status;
-      },
-      () => 0,
-    );
-    if (isClosed) return;
-    if (status !== 200) throw new Error(`the page answered ${status}`);
-    fetched++;
-    isBusy = false;
-    if (isOwed) {
+    for (; isOwed; fetched++) {
       isOwed = false;
-      void fetchPage();
+      await after(Math.max(0, lastMs + FETCH_EVERY_MS - performance.now()));
+      lastMs = performance.now();
+      // The server is killed when the round is over.
+      const response = await fetch(url, { headers: { cookie, accept: 'text/html' } }).catch(() => null);
+      await response?.arrayBuffer().catch(() => null);
+      if (isClosed) return;
+      if (response?.status !== 200) throw new Error(`the page answered ${response?.status}`);
     }
+    isBusy = false;
   };
   const stream = request(`${url}live`, { headers: { cookie } }, (answer) => {
     answer.setEncoding('utf8').on('data', (text: string) => {
@@ -85,7 +77,7 @@ const plan = planOf({ warmUp: WARM_UP, connections: 64, forMs: 3_000 }, range);
 async function measure(consoles: number): Promise<Figures & { fetched: number }> {
   const path = workspace.freshCopy('template.db', 'settled.db');
   return withServer(startSettled(workspace.log, path), async (server) => {
-    const operator = server.operator as NonNullable<Server['operator']>;
+    const { operator } = server;
     const open: Console[] = [];
     for (let n = 0; n < consoles; n++) open.push(openConsole(`${operator.url}/`, await signIn(operator)));
     const figures = await sustained(server, plan);
@@ -104,57 +96,52 @@ for (let round = 0; round < rounds; round++) {
 }
 const ratio = median(found.with.map((micros, at) => micros / (found.without[at] as number)));
 const isCheap = ratio <= RATIO_MAX;
-process.stdout.write(
-  `${consoles} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}\n`,
-);
+say(`${consoles} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}`);
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
 const OPENINGS = 1_000;
 const AT_ONCE = 8;
+const agent = new Agent({ keepAlive: true });
 
 /** Opens orders with a token, several at once; returns the microseconds of the server's processors for each. */
-async function openOrders(server: Server, token: string, name: string): Promise<number> {
-  const { url } = server.operator as NonNullable<Server['operator']>;
+async function openOrders(server: SettledServer, token: string, name: string): Promise<number> {
+  const port = Number(new URL(server.operator.url).port);
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const before = server.cpuSeconds().allThreads;
   const references = Array.from({ length: OPENINGS }, (_, n) => `${name}-${n}`);
   await eachAtOnce(AT_ONCE, references, async (reference) => {
     const body = JSON.stringify({ reference, amount: '100.00' });
-    const response = await fetch(`${url}/v1/links`, { method: 'POST', headers, body });
-    await response.arrayBuffer();
-    if (response.status !== 201) throw new Error(`an opening was answered ${response.status}`);
+    const { status } = await exchange({ agent, port, path: '/v1/links', headers, body });
+    if (status !== 201) throw new Error(`an opening was answered ${status}`);
   });
   return ((server.cpuSeconds().allThreads - before) * 1_000_000) / OPENINGS;
 }
 
-const settings = { SETTLED_SHOP_TOKEN: SHOP_TOKEN };
-const isFree = await withServer(
-  startSettled(workspace.log, workspace.path('openings.db'), settings),
-  async (server) => {
-    const { url, token } = server.operator as NonNullable<Server['operator']>;
-    const audited = async (): Promise<number> => {
-      const response = await fetch(`${url}/v1/audit/verification`, { headers: { authorization: `Bearer ${token}` } });
-      const { isWhole, rows } = (await response.json()) as { isWhole: boolean; rows: number };
-      if (!isWhole) throw new Error('the audit chain is not whole');
-      return rows;
-    };
-    const took: Record<'shop' | 'operator', number[]> = { shop: [], operator: [] };
-    for (let round = 0; round < rounds; round++) {
-      for (const who of inTurns(round + 1, 'shop' as const, 'operator' as const)) {
-        const before = await audited();
-        took[who].push(await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
-        const added = (await audited()) - before;
-        const wanted = who === 'shop' ? 0 : OPENINGS;
-        if (added !== wanted) throw new Error(`the openings of the ${who} wrote ${added} rows of the audit`);
-      }
+const starting = startSettled(workspace.log, workspace.path('openings.db'), { SETTLED_SHOP_TOKEN: SHOP_TOKEN });
+const isFree = await withServer(starting, async (server) => {
+  const { url, token } = server.operator;
+  const audited = async (): Promise<number> => {
+    const response = await fetch(`${url}/v1/audit/verification`, { headers: { authorization: `Bearer ${token}` } });
+    const { isWhole, rows } = (await response.json()) as { isWhole: boolean; rows: number };
+    if (!isWhole) throw new Error('the audit chain is not whole');
+    return rows;
+  };
+  const took: Record<'shop' | 'operator', number[]> = { shop: [], operator: [] };
+  for (let round = 0; round < rounds; round++) {
+    for (const who of inTurns(round + 1, 'shop' as const, 'operator' as const)) {
+      const before = await audited();
+      took[who].push(await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
+      const added = (await audited()) - before;
+      const wanted = who === 'shop' ? 0 : OPENINGS;
+      if (added !== wanted) throw new Error(`the openings of the ${who} wrote ${added} rows of the audit`);
     }
-    const [shop, operator] = [median(took.shop), median(took.operator)];
-    say(
-      `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}`,
-    );
-    return shop <= operator;
-  },
-);
+  }
+  const [shop, operator] = [median(took.shop), median(took.operator)];
+  say(
+    `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}`,
+  );
+  return shop <= operator;
+});
 const isProved = isCheap && isFree;
 say(isProved ? 'proved: open consoles hardly cost deliveries, and the audit chain nothing to openings' : 'NOT proved');
 process.exit(isProved ? 0 : 1);

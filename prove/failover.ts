@@ -99,7 +99,6 @@ async function run(given: Arguments, logs: string): Promise<Outcome> {
       findBroken({ events: client.events, told: shop.told, feed: await seenInFeed(() => fleet.any(chance)) }),
     );
     await fleet.stop();
-    await fleet.stop();
     const lost = broken.filter((what) => what.includes('was acknowledged')).length + client.lostLinks.size;
     say(
       `${isSynchronous ? 'synchronous' : 'asynchronous'}: ${[...struck].map(([what, count]) => `${count} × ${what}`).join(', ')}; ` +

@@ -72,10 +72,8 @@ function outOfOrder(notices: readonly SeenNotice[], where: string): string[] {
 }
 
 function differences(told: readonly SeenNotice[], feed: readonly SeenNotice[]): string[] {
-  const [atShop, inFeed] = [told, feed].map((notices) => new Set(notices.map(({ id }) => id))) as [
-    Set<string>,
-    Set<string>,
-  ];
+  const atShop = new Set(told.map(({ id }) => id));
+  const inFeed = new Set(feed.map(({ id }) => id));
   return [
     ...(inFeed.size < feed.length ? [`the feed has ${feed.length - inFeed.size} notices more than once`] : []),
     ...[...atShop].filter((id) => !inFeed.has(id)).map((id) => `${id} reached the shop and is not in the feed`),

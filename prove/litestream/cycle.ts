@@ -39,8 +39,6 @@ export const COPYING_MS = 400;
 const AGAIN_MS = { least: 1_500, most: 3_000 } as const;
 const AWAY_MS = { least: 50, most: 1_200 } as const;
 const LOAD_MS = { least: 1_500, most: 6_000 } as const;
-const ORDER_EVERY_MS = 250;
-const EVENT_EVERY_MS = 15;
 
 /** Loads a store that Litestream replicates, kills both at a random moment, restores, and asks the sandbox. */
 export function runCycle(before: Before, chance: Chance): Promise<Cycle> {
@@ -48,15 +46,10 @@ export function runCycle(before: Before, chance: Chance): Promise<Cycle> {
 }
 
 async function runCycleIn(folder: string, before: Before, chance: Chance): Promise<Cycle> {
-  const sandbox = await startProofSandbox();
+  // What settled may send is limited by settled; the proof's own requests must not count.
+  const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
   const world = new World(folder, sandbox);
-  const load = new Load({
-    sandbox,
-    chance,
-    served: () => world.served,
-    orderEveryMs: ORDER_EVERY_MS,
-    eventEveryMs: EVENT_EVERY_MS,
-  });
+  const load = new Load({ sandbox, chance, served: () => world.served });
   try {
     await world.startBoth();
     await load.start();
@@ -82,11 +75,6 @@ async function runCycleIn(folder: string, before: Before, chance: Chance): Promi
     await world.killBoth();
     await sandbox.stop();
   }
-}
-
-function startProofSandbox(): Promise<Sandbox> {
-  // What settled may send is limited by settled; the proof's own requests must not count.
-  return startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
 }
 
 /** Kills one of them, or both, and starts it again after a moment. */

@@ -6,6 +6,9 @@ import type { Serving } from '../harness/settled.ts';
 
 /** A load must not be known to be done before settled is killed: it goes on until it is told to stop. */
 const REFUSED_PAUSE_MS = 20;
+/** Between two orders that are made and paid, and between two further events of one sender. */
+const ORDER_EVERY_MS = 250;
+const EVENT_EVERY_MS = 15;
 /** Every other customer pays at once; the others take up to this long, so that a replica may have the link and not the payment. */
 const PAYS_WITHIN_MS = 2_500;
 /** Orders whose payment is reported again and again: each report is an event of its own. */
@@ -23,9 +26,6 @@ export type LoadOptions = {
   chance: Chance;
   /** The settled that serves now; null while it is dead. */
   served: () => Serving | null;
-  /** Milliseconds between two orders that are made and paid, and between two further events of one sender. */
-  orderEveryMs: number;
-  eventEveryMs: number;
 };
 
 /**
@@ -67,17 +67,17 @@ export class Load {
 
   async #openNext(): Promise<void> {
     const link = await this.#open();
-    const { chance, orderEveryMs } = this.#options;
+    const { chance } = this.#options;
     const afterMs = chance.oneIn(2) ? 0 : chance.below(PAYS_WITHIN_MS);
     this.#paying.push(after(afterMs).then(() => this.#pay(link)));
-    await after(orderEveryMs);
+    await after(ORDER_EVERY_MS);
   }
 
   async #repeat(): Promise<void> {
     const link = this.#repeated[this.#events % REPEATED_ORDERS] as Link;
     const id = `evt_again_${++this.#events}`;
     await this.#deliver(link, JSON.stringify({ ...JSON.parse(link.body), id, padding: PADDING }));
-    await after(this.#options.eventEveryMs);
+    await after(EVENT_EVERY_MS);
   }
 
   /** Makes a link at the sandbox, and registers it. */

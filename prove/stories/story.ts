@@ -28,10 +28,8 @@ export async function runStory(plan: Plan, environment: Record<string, string>):
   const service = new Service(plan.ways);
   const shop = new Shop(plan.shop);
   await Promise.all([service.start(), shop.start()]);
-  const [hooks, operator] = (await Promise.all([freePort(), freePort()])).map((port) => `127.0.0.1:${port}`) as [
-    string,
-    string,
-  ];
+  const hooks = `127.0.0.1:${await freePort()}`;
+  const operator = `127.0.0.1:${await freePort()}`;
   const life = new Life({
     SETTLED_HOOKS_LISTEN: hooks,
     SETTLED_OPERATOR_LISTEN: operator,
