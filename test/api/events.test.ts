@@ -32,13 +32,6 @@ function deliverBytes(link: ReservedLink, body: Uint8Array<ArrayBuffer>): Promis
   return fetch(link.webhookUrl, { method: 'POST', body, headers: signedHeaders(link.webhookSecret, body) });
 }
 
-/** An authentic event that cannot be read, and so is dead. */
-async function deadEvent(app: TestApp): Promise<{ link: ReservedLink; event: Listed }> {
-  const link = await app.reserve(freshReference());
-  expect((await app.deliver(link, 'this is not JSON')).status).toBe(202);
-  return { link, event: await eventIn(app, link.reference, 'dead') };
-}
-
 describe('api: one event', () => {
   it('is shown with its body byte for byte, in base64 and as text', async () => {
     const link = await settled().reserve(freshReference());
@@ -73,22 +66,17 @@ describe('api: one event', () => {
     });
   });
 
-  it('that is not UTF-8 has no text, and loses no byte', async () => {
+  it.each([
+    ['that is not UTF-8 has no text', new Uint8Array(256).map((_, i) => i), null],
+    ['keeps a byte order mark', new TextEncoder().encode('\uFEFFx'), '\uFEFFx'],
+  ])('%s, and loses no byte', async (_name, body, text) => {
     const link = await settled().reserve(freshReference());
-    const body = new Uint8Array(256).map((_, i) => i);
     expect((await deliverBytes(link, body)).status).toBe(202);
     const { id } = await eventIn(settled(), link.reference, 'dead');
     const { event } = (await get(settled(), `/v1/events/${id}`)).body;
-    expect(event.bodyText).toBeNull();
+    expect(event.bodyText).toBe(text);
     expect(Buffer.from(event.bodyBase64, 'base64')).toEqual(Buffer.from(body));
     expect(event.fault).toEqual({ code: 'unreadable_event', message: expect.any(String) });
-  });
-
-  it('keeps a byte order mark', async () => {
-    const link = await settled().reserve(freshReference());
-    await deliverBytes(link, new TextEncoder().encode('\uFEFFx'));
-    const { id } = await eventIn(settled(), link.reference, 'dead');
-    expect((await get(settled(), `/v1/events/${id}`)).body.event.bodyText).toBe('\uFEFFx');
   });
 
   it.each(['999999', '0', '-1', '1.0', '1e1', 'abc', '99999999999999999999', '01', "1'"])(
@@ -124,33 +112,8 @@ describe('api: the list of events', () => {
   });
 });
 
+// flow/poison.test.ts replays what is dead.
 describe('api: replaying an event', () => {
-  it('works on a dead one again, and counts it from its first attempt', async () => {
-    const app = settled();
-    const { link, event } = await deadEvent(app);
-    expect(await attentionOf(app, link.reference)).toHaveLength(1);
-    const response = await post(app, `/v1/events/${event.id}/replay`, {});
-    expect([response.status, response.body]).toEqual([202, { event: { id: event.id, status: 'pending' } }]);
-    const again = await eventIn(app, link.reference, 'dead');
-    expect(again).toMatchObject({ id: event.id, attempt: 1 });
-    expect(await attentionOf(app, link.reference)).toHaveLength(1);
-  });
-
-  it('settles at last what could not be settled before', async () => {
-    const app = settled();
-    const reference = freshReference();
-    const link = await app.reserve(reference);
-    await app.api('/v1/links', { body: { reference, amount: '100.00', id: `wrong_${reference}` } });
-    const body = paymentEvent({ linkId: `pl_${reference}`, amount: '100.00' });
-    expect((await app.deliver(link, body)).status).toBe(200);
-    const { id } = await eventIn(app, reference, 'dead');
-    tamper(app.storePath, `UPDATE link SET link_id = 'pl_${reference}' WHERE link_id = 'wrong_${reference}'`);
-    expect((await post(app, `/v1/events/${id}/replay`, {})).status).toBe(202);
-    await eventually(async () => expect((await app.order(reference)).state).toBe('paid'));
-    const kinds = (await attentionOf(app, reference)).map(({ kind }) => kind);
-    expect(kinds).not.toContain('event_dead');
-  });
-
   it('pays nothing twice if the event was settled', async () => {
     const { reference } = await paidOrder(settled());
     const before = await settled().order(reference);

@@ -38,15 +38,11 @@ async function decisions({ settled }: Shop): Promise<string[]> {
 const driftOf = ({ settled }: Shop) => look(settled, 'SELECT rule, right_side, learned_by FROM drift ORDER BY key');
 
 describe('a paid order', () => {
-  it('shows at once that its link is inactive, and when the service is asked about it', async () => {
-    const { shop, paidAtMs } = await paidShop();
+  it('is asked about after 1, 7, 30, 60, 90 and 120 days, as its timeline says, and never again', async () => {
+    const { shop, link, paidAtMs } = await paidShop();
     expect((await orderOf(shop)).link).toMatchObject({ status: 'INACTIVE' });
     const { body } = await shop.settled.api('/v1/orders/order-1/timeline');
     expect(JSON.stringify(body)).toContain(new Date(paidAtMs + DAY_MS).toISOString());
-  });
-
-  it('is asked about after 1, 7, 30, 60, 90 and 120 days, and never again', async () => {
-    const { shop, link, paidAtMs } = await paidShop();
     const days = async () => {
       const requests = await requestsOf(shop.sandbox);
       const asked = requests.filter(({ path }) => path === `/api/v1/payment-links/${link.id}`);

@@ -35,10 +35,16 @@ describe('an event that cannot be settled', () => {
     await settled.deliver(link, poison(1));
     const event = await theDeadEvent(settled);
     const before = (await settled.api(`/v1/events/${event}`)).body.event;
-    expect((await replay(settled, event)).status).toBe(202);
+    const matters = (await settled.api('/v1/attention')).body.attention;
+    expect(matters).toHaveLength(1);
+    expect(await replay(settled, event)).toMatchObject({
+      status: 202,
+      body: { event: { id: event, status: 'pending' } },
+    });
     expect(await theDeadEvent(settled)).toBe(event);
     const after = (await settled.api(`/v1/events/${event}`)).body.event;
-    expect(after).toEqual({ ...before, endedAt: expect.any(String) });
+    expect(after).toEqual({ ...before, attempt: 1, endedAt: expect.any(String) });
+    expect((await settled.api('/v1/attention')).body.attention).toHaveLength(1);
     expect(after.endedAt > before.endedAt).toBe(true);
     expect((await settled.order('order-1')).state).toBe('awaiting_payment');
   });

@@ -18,6 +18,18 @@ async function startAnswering(webhookUrl: string) {
   return shop;
 }
 
+/** A service that answers a creation 409, as if an earlier answer had been lost, and spells addresses in this way. */
+async function startRespelling(spell: (own: string) => string) {
+  const { shop, proxy } = await startProxiedShop(startShop);
+  await plan(shop.sandbox, { fault: 'drop', count: null });
+  const spelled = (text: string) => text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${spell(own)}"`);
+  proxy.answerWith(async ({ method }, ask) => {
+    const { status, headers, text } = await ask();
+    return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: spelled(text) };
+  });
+  return shop;
+}
+
 describe('a creation answered with a link that is there already', () => {
   it('is not believed if the events of that link go elsewhere', async () => {
     const shop = await startAnswering('https://elsewhere.example.com/hook');
@@ -36,14 +48,7 @@ describe('a link whose address carries our token elsewhere than at its end', () 
     (own: string) => own.replace('/hooks/', '/hooks/x'),
     (own: string) => own.replace('/hooks/', '/hooks.example.com/'),
   ])('is not adopted, nor asked about for the order: %s', async (change) => {
-    const { shop, proxy } = await startProxiedShop(startShop);
-    await plan(shop.sandbox, { fault: 'drop', count: null });
-    const moved = (text: string) => text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${change(own)}"`);
-    // Its creation is answered 409, as if an earlier answer had been lost.
-    proxy.answerWith(async ({ method }, pass) => {
-      const { status, headers, text } = await pass();
-      return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: moved(text) };
-    });
+    const shop = await startRespelling(change);
     const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
     expect([status, body.title]).toEqual([409, 'reference_taken']);
     expect((await shop.settled.order('order-1')).link).toBeNull();
@@ -97,12 +102,7 @@ describe('an address that the service spells otherwise than settled gave it', ()
     'proves after a 409 that the link is ours: %s',
     async (name) => {
       const spell = SPELLINGS.find(([own]) => own === name)?.[1] as (own: string) => string;
-      const { shop, proxy } = await startProxiedShop(startShop);
-      proxy.answerWith(async ({ method }, ask) => {
-        const { status, headers, text } = await ask();
-        const spelled = text.replace(/"webhookUrl":"([^"]*)"/, (_, own) => `"webhookUrl":"${spell(own)}"`);
-        return method === 'POST' ? { status: 409, headers, text: '{}' } : { status, headers, text: spelled };
-      });
+      const shop = await startRespelling(spell);
       const { status, body } = await shop.settled.api('/v1/orders', { body: ASKED });
       expect([status, body.order?.link?.id]).toEqual([201, expect.any(String)]);
     },

@@ -89,30 +89,6 @@ describe('notices', () => {
     expect([kept.size, shop.connections]).toEqual([3, 4]);
     expect(shop.notices[4]?.id).toBe(shop.notices[3]?.id);
   });
-
-  it('of one order follow each other at once', async () => {
-    const { shop, newOrder, happen, quiet } = await startStage();
-    const order = await newOrder();
-    await happen(order, 'pending', { isHeard: false });
-    await happen(order, 'completed', { isHeard: false });
-    await happen(order, 'refunded');
-    await quiet();
-    // The clock has not moved.
-    expect(shop.notices).toHaveLength(3);
-  });
-});
-
-describe('a notice that the shop does not want', () => {
-  it('gives the next of its order its turn at once', async () => {
-    const { shop, newOrder, happen, quiet } = await startStage();
-    shop.answerWith(({ body }) => (body.includes('payment_pending') ? 410 : 200));
-    const order = await newOrder();
-    await happen(order, 'pending', { isHeard: false });
-    await happen(order);
-    await quiet();
-    // The clock has not moved.
-    expect(shop.notices).toHaveLength(2);
-  });
 });
 
 describe('stopping', () => {

@@ -3,6 +3,13 @@ import { openAttention } from '../support/rows.ts';
 import { HOUR_MS, MINUTE_MS } from '../support/sandbox.ts';
 import { POLL_MS, type Stage, startStage } from './stage.ts';
 
+/** A shop that gives this answer to notices of one type, and takes all others. */
+async function startRefusing(type: string, status: number): Promise<Stage> {
+  const stage = await startStage();
+  stage.shop.answerWith(({ body }) => (body.includes(`"type":"${type}"`) ? status : 204));
+  return stage;
+}
+
 /** What the shop was sent of an order, as `type status`, in order. */
 function sent({ shop }: Stage, reference: string): string[] {
   return shop.notices
@@ -19,8 +26,7 @@ describe('a notice that only informs, and that the shop refuses', () => {
   it.each([400, 404, 422])(
     'lets news about money pass at once if the answer is %s, and is not sent after it',
     async (status) => {
-      const stage = await startStage();
-      stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? status : 204));
+      const stage = await startRefusing('order.payment_pending', status);
       const order = await stage.newOrder('pix');
       await stage.happen(order, 'pending');
       await stage.passFar(HOUR_MS);
@@ -35,16 +41,19 @@ describe('a notice that only informs, and that the shop refuses', () => {
     },
   );
 
-  it('lets it pass also if both were owed before the shop was asked', async () => {
-    const stage = await startStage();
-    stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? 400 : 204));
-    const order = await stage.newOrder('pix');
-    await stage.happen(order, 'pending', { isHeard: false });
-    await stage.happen(order, 'completed', { isHeard: false });
-    await stage.happen(order, 'refunded');
-    await stage.quiet();
-    expect(sent(stage, 'pix')).toEqual(['order.payment_pending', 'order.paid', 'order.refunded']);
-  });
+  it.each([204, 400, 410])(
+    'has the next of its order sent at once if the answer is %s, also if both were owed',
+    async (status) => {
+      const stage = await startRefusing('order.payment_pending', status);
+      const order = await stage.newOrder('pix');
+      await stage.happen(order, 'pending', { isHeard: false });
+      await stage.happen(order, 'completed', { isHeard: false });
+      await stage.happen(order, 'refunded');
+      await stage.quiet();
+      // The clock has not moved.
+      expect(sent(stage, 'pix')).toEqual(['order.payment_pending', 'order.paid', 'order.refunded']);
+    },
+  );
 
   it.each([408, 425, 429, 500])('keeps its order at %s while the shop takes nothing', async (status) => {
     const stage = await startStage();
@@ -60,8 +69,7 @@ describe('a notice that only informs, and that the shop refuses', () => {
   });
 
   it('lets it pass after three failures while the shop takes others', async () => {
-    const stage = await startStage();
-    stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? 500 : 204));
+    const stage = await startRefusing('order.payment_pending', 500);
     const order = await stage.newOrder('pix');
     await stage.happen(order, 'pending');
     await stage.happen(order, 'completed');
@@ -75,8 +83,7 @@ describe('a notice that only informs, and that the shop refuses', () => {
   });
 
   it('is sent again if a person asks, whatever was taken since', async () => {
-    const stage = await startStage();
-    stage.shop.answerWith(({ body }) => (body.includes('"type":"order.payment_pending"') ? 400 : 204));
+    const stage = await startRefusing('order.payment_pending', 400);
     const order = await stage.newOrder('pix');
     await stage.happen(order, 'pending');
     await stage.happen(order, 'completed');
@@ -94,8 +101,7 @@ describe('a notice that only informs, and that the shop refuses', () => {
 
 describe('a notice about money that the shop refuses', () => {
   it('is given up with attention once the shop takes a later one about money, until it is resent', async () => {
-    const stage = await startStage();
-    stage.shop.answerWith(({ body }) => (body.includes('"type":"order.paid"') ? 400 : 204));
+    const stage = await startRefusing('order.paid', 400);
     const order = await stage.newOrder('order');
     await stage.happen(order, 'completed');
     await stage.happen(order, 'refunded');
