@@ -93,7 +93,9 @@ function isCopied(file: string): boolean {
 function emit(staging: string, files: readonly string[]): void {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   const project = join(ROOT, 'release/tsconfig.json');
-  execFileSync(process.execPath, [compiler, '--project', project, '--outDir', staging], { stdio: 'inherit' });
+  execFileSync(process.execPath, [compiler, '--project', project, '--outDir', staging, '--singleThreaded'], {
+    stdio: 'inherit',
+  });
   // The compiler takes all that it finds in the folders.
   const known = new Set(files.flatMap((file) => [file, file.replace(/\.ts$/, '.js'), file.replace(/\.ts$/, '.d.ts')]));
   for (const file of filesOf(staging).filter((one) => !known.has(one))) rmSync(join(staging, file));

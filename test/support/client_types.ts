@@ -193,7 +193,7 @@ export function compileBesideClient(text: string): { line: number; text: string 
     ...{ types: ['node'], typeRoots: [join(ROOT, 'node_modules/@types')], allowImportingTsExtensions: true },
   };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['beside.ts'] }));
-  const compiler = [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder, '--pretty', 'false'];
+  const compiler = [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder, '--singleThreaded'];
   const { stdout, error } = spawnSync(process.execPath, compiler, { cwd: folder, encoding: 'utf8' });
   if (error !== undefined) throw error;
   return [...stdout.matchAll(/^(.*)\((\d+),\d+\): error (.*)$/gm)].map(([all, file = '', line]) => {
