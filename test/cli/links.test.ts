@@ -1,7 +1,11 @@
+import { buffer } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
+import type { EventDocument } from '../../src/api/events.ts';
 import { run } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp } from '../support/app.ts';
+import { serveHere } from '../support/http.ts';
+import { passOn } from '../support/network.ts';
 import { act, HOUR_MS, plan } from '../support/sandbox.ts';
 import { openLink, pass, passUntil, type Shop, startDeafShop } from '../support/shop.ts';
 import { environmentOf, failing, misunderstood, say } from './settled.ts';
@@ -84,6 +88,26 @@ it('waits until all were asked about, shows how far it is, and says what the ans
   const data = JSON.parse((await waiting(shop, ['--json'], 80)).text);
   expect(data).toMatchObject({ dryRun: false, asked: data.links, unanswered: 0, news: [] });
   expect(await misunderstood(['reconcile', '--wait', '--dry-run'])).toMatch(/nothing to wait for/);
+});
+
+it('finds an answer that was recorded after one with a higher number, as replicas record them', async () => {
+  const shop = await startDeafShop();
+  for (const reference of ['order-1', 'order-2']) await openLink(shop, reference);
+  await pass(shop, 7 * HOUR_MS, HOUR_MS);
+  const known = Number((await shop.settled.api('/v1/events')).body.events[0].id);
+  let hiddenTimes = 0;
+  const apiUrl = await serveHere(async (request, response) => {
+    const body = await buffer(request);
+    const { status, headers, text } = await passOn(`${shop.settled.apiUrl}${request.url}`, request, body);
+    const document = JSON.parse(text);
+    const events: EventDocument[] = document.events ?? [];
+    const fresh = events.filter(({ id }) => Number(id) > known);
+    if (fresh.length > 1 && hiddenTimes++ < 3) document.events = events.filter((event) => event !== fresh.at(-1));
+    response.writeHead(status, headers).end(JSON.stringify(document));
+  });
+  const { code, text } = await waiting({ ...shop, settled: { ...shop.settled, apiUrl } }, [], null);
+  expect(code).toBe(EXIT.ok);
+  expect(text).toContain('The service was asked about 2 links');
 });
 
 it('ends with 75 if the service has no answer about a link, and says how many', async () => {
