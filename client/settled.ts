@@ -823,7 +823,7 @@ export type Order = {
   holds: Array<{ id: string; reason: HoldReason }>;
   /** The oldest open hold. */
   hold: { reason: HoldReason } | null;
-  /** Null until it is shown. */
+  /** Null if it is not shown. */
   link: Link | null;
   /** Grows with every change of the order that a shop can see. */
   version: number;

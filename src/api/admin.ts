@@ -1,6 +1,7 @@
 import { mkdir, readdir, rm, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { CHECK_CLASSES } from '../domain/check_queue.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
@@ -18,7 +19,7 @@ const seconds = (keys: readonly string[]) =>
 const slots = count.describe('Requests a minute that settled may send.');
 const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
 
-const CHECK_CLASSES = ['confirm', 'hint', 'janitor'];
+const CLASSES = CHECK_CLASSES.map((one) => one.class);
 const OPENING_STATUSES = ['pending', 'leased', 'taken'];
 
 const reason = z.enum(HOLD_REASONS).nullable();
@@ -31,14 +32,14 @@ const stats = z
     notices: each(ROW_STATUSES).describe('By status.'),
     matters: z.array(group).describe('What needs attention, grouped as in `/v1/attention`.'),
     checks: count.describe('Links that settled will ask about, except by the schedule.'),
-    checksByClass: each(CHECK_CLASSES).describe('The same by the class of their requests.'),
-    checksLagSeconds: seconds(CHECK_CLASSES).describe('How long the oldest check has been due, by class.'),
+    checksByClass: each(CLASSES).describe('The same by the class of their requests.'),
+    checksLagSeconds: seconds(CLASSES).describe('Of the oldest due check; scheduled ones are in `janitor`.'),
     openings: each(OPENING_STATUSES).describe('Links that settled is opening, by status.'),
     drift: count.describe('Differences found between the service and settled.'),
     api: z.strictObject({ slots, slotsInUse: count.describe('Of the API budget.'), pausedUntil: timeOrNull }),
     rejections: count.describe('Deliveries that settled rejected as not authentic.'),
     lagSeconds: z.number().min(0).describe('How long the oldest due event has waited.'),
-    noticesLagSeconds: z.number().min(0).nullable().describe('The same of notices; null without a callback.'),
+    noticesLagSeconds: z.number().min(0).nullable().describe('Of the oldest due notice; null without a callback.'),
     feedPosition: count.describe('Of the newest notice in the feed.'),
   })
   .meta({ id: 'Stats' });

@@ -99,7 +99,10 @@ export const order = z
     paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),
     holds: field.described(z.array(hold), 'What a person must decide, the oldest first.', []),
     hold: field.described(hold.pick({ reason: true }).nullable(), 'The oldest open hold.', null),
-    link: field.component('Link', 'The payment link of an order.', link).nullable().describe('Null until it is shown.'),
+    link: field
+      .component('Link', 'The payment link of an order.', link)
+      .nullable()
+      .describe('Null if it is not shown.'),
     version: z.int().min(1).describe('Grows with every change of the order that a shop can see.'),
   })
   .meta({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
+import { faultNote } from '../domain/retry.ts';
 import { words } from '../explain/glossary.ts';
 import type { QueuedRequest } from '../store/verbs/service_lists.ts';
 import * as field from './fields.ts';
@@ -104,10 +105,9 @@ export const listChecks = operation({
       next: {
         queue: queue.map(queuedDocument),
         schedule: schedule.map(field.withTimes),
-        openings: openings.map(({ faultCode: code, faultMessage: message, dueAtMs, ...row }) => {
-          const fault = code === null ? null : { code, message };
-          return { ...row, fault, dueAt: field.isoOrNull(dueAtMs) };
-        }),
+        openings: openings.map(({ faultCode, faultMessage, ...row }) =>
+          field.withTimes({ ...row, fault: faultNote(faultCode, faultMessage) }),
+        ),
       },
     };
   },

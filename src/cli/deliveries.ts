@@ -118,8 +118,8 @@ export const verifyDelivery = defineCommand({
   ],
   options: {
     body: { value: 'FILE', about: 'the raw body; - reads standard input; needed' },
-    signature: { value: 'TEXT', about: 'the header x-service-signature, or as SETTLED_HEADER_PREFIX has it; needed' },
-    timestamp: { value: 'TEXT', about: 'the header x-service-timestamp, or as SETTLED_HEADER_PREFIX has it; needed' },
+    signature: { value: 'TEXT', about: 'the value of x-service-signature, or as SETTLED_HEADER_PREFIX has it; needed' },
+    timestamp: { value: 'TEXT', about: 'the value of x-service-timestamp, or as SETTLED_HEADER_PREFIX has it; needed' },
     order: { value: 'REFERENCE', about: "verify with the secret of this order's link, at the running server" },
     ...SECRET_OPTIONS,
     now: { value: 'MS', about: 'when the delivery came, in epoch milliseconds; the present time if left out' },

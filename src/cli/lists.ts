@@ -40,8 +40,8 @@ export const ORDER_OPTIONS = {
   q: {
     value: 'TEXT',
     about:
-      'search: the beginning of a reference, of its words, of the title or of the customer; an e-mail address; an id or ' +
-      'address of a link; an id of a payment, event or notice; or an amount, like 150,00 or "BRL 150"',
+      'search: a reference or its beginning; words of it, of the title or of the customer, or their beginnings; an e-mail ' +
+      'address; an id or address of a link; an id of a payment, event or notice; or an amount, like 150,00 or "BRL 150"',
   },
   state: { value: 'STATE', choices: ORDER_STATES, about: 'only orders in this state' },
   flag: { value: 'FLAG', choices: FLAGS, about: 'only orders with this flag' },

@@ -38,7 +38,7 @@ export const ordersOpen = defineCommand({
     description: { value: 'TEXT', about: 'more for the customer to read' },
     'expires-at': {
       value: 'TIME',
-      about: 'its end, like 2030-01-31T12:00:00Z; by default after SETTLED_LINK_LIFETIME',
+      about: 'when the link expires, like 2030-01-31T12:00:00Z; by default after SETTLED_LINK_LIFETIME',
     },
     'metadata-file': { value: 'FILE', about: 'a file with a JSON object for the service to keep' },
     'callback-url': { value: 'URL', about: 'where the customer is sent after paying' },

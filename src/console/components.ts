@@ -14,7 +14,7 @@ export type Column<Row> = {
 
 /**
  * A table that scrolls sideways on narrow screens. The first column names the row. `rowId` is unique in the page, so that
- * a refreshed page finds the row again. `empty` is the text if there are no rows, for a table that may have none.
+ * a refreshed page finds the row again. `empty` stands in place of a table that may have no rows.
  */
 export function table<Row>(options: {
   /** For screen readers. */
@@ -23,10 +23,10 @@ export function table<Row>(options: {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowId: (row: Row) => string;
-  empty?: string;
+  empty?: string | Html;
 }): Html {
   const { caption, showsCaption, columns, rows, rowId, empty = '' } = options;
-  if (rows.length === 0) return emptyState(empty);
+  if (rows.length === 0) return typeof empty === 'string' ? emptyState(empty) : empty;
   const [first, ...others] = columns as [Column<Row>, ...Column<Row>[]];
   return html`<div class="table" role="region" aria-label="${caption}" tabindex="0"><table>
 <caption${showsCaption === true ? null : html` class="unseen"`}>${caption}</caption>

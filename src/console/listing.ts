@@ -4,7 +4,7 @@ import { ProblemError } from '../api/problem.ts';
 import { readSearch } from '../domain/search.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import type { Problem } from '../http/problem.ts';
-import { emptyState, type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
+import { type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import { age, count, type Noun, STATUS_WORDS, statusBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
 import { endOfDay, momentOf } from './zone.ts';
@@ -52,7 +52,7 @@ type List<Document, Row> = Pick<Parameters<typeof table<Row>>[0], 'caption' | 'c
   above?: (asked: Typed, document: Document) => HtmlValue;
   rows: (document: Document) => readonly Row[];
   /** What stands in place of a table without rows. */
-  nothing: (isFiltered: boolean, document: Document, typed: Typed) => string | Html | Promise<Html>;
+  nothing: (isFiltered: boolean, document: Document, typed: Typed) => string | Html | Promise<string | Html>;
 };
 
 /** Shows a list. A query that the API refuses gets the same page with what is wrong, beside what was typed. */
@@ -87,9 +87,8 @@ export async function listPage<Document extends ListDocument, Row>({
     return { list, document, status: refused.status };
   }
   const rows = rowsOf(document);
-  const none = rows.length > 0 ? null : await nothing(Object.keys(filtering).length > 0, document, typed);
-  const content = none === null ? table({ ...given, rows }) : typeof none === 'string' ? emptyState(none) : none;
-  const list = html`${form}${counted(document, noun)}${above(wanted, document)}${content}
+  const empty = rows.length > 0 ? '' : await nothing(Object.keys(filtering).length > 0, document, typed);
+  const list = html`${form}${counted(document, noun)}${above(wanted, document)}${table({ ...given, rows, empty })}
 ${pagination(view, { path, query, cursor, next: document.nextCursor })}`;
   return { list, document, status: 200 };
 }

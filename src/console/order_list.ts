@@ -44,9 +44,7 @@ export async function showOrders(options: ConsoleOptions, view: View, request: R
     above: (asked, document) => (isNone(document) ? null : forAll(options, view, asked)),
     rows: ({ orders }) => orders,
     nothing: async (_isFiltered, document, { q = '', ...filters }) =>
-      isNone(document)
-        ? html`${nothingFound(view, q, filters)}${await nearBy(options, view, q)}`
-        : emptyState('No order.'),
+      isNone(document) ? html`${nothingFound(view, q, filters)}${await nearBy(options, view, q)}` : 'No order.',
   });
   const { q = '', cursor } = typedQuery(request);
   // An amount names no order: the customer may mean one that is not counted yet.

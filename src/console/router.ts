@@ -10,7 +10,6 @@ import { typedFields } from '../api/body.ts';
 import { callerOf, refuseMethod, requireOwnBrowser } from '../api/guard.ts';
 import { ProblemError, problem, titleOf } from '../api/problem.ts';
 import type { ApiOptions, FormViews } from '../api/route.ts';
-import { type Access, mayUse } from '../domain/access.ts';
 import { Fault } from '../fault.ts';
 import { html } from '../http/app.ts';
 import { answerPage } from './answer_pages.ts';
@@ -122,10 +121,10 @@ export function withoutPrefix(prefix: string): RequestHandler {
   };
 }
 
-/** Every page shows what a viewer may see. Its forms are for those who may do what they do. */
-const VIEWER: Access = { least: 'viewer', shop: false };
-
-/** Passes on a request of a person who signed in; a person who has not is sent to sign in, and comes back here. */
+/**
+ * Passes on a request of a person who signed in; a person who has not is sent to sign in, and comes back here. Every page
+ * shows what a viewer may see. Its forms are for those who may do what they do.
+ */
 function signedIn({ access }: Pick<ApiOptions, 'access'>): RequestHandler {
   return async (request, response, next) => {
     requireOwnBrowser(request, access);
@@ -135,7 +134,7 @@ function signedIn({ access }: Pick<ApiOptions, 'access'>): RequestHandler {
     if (stranger !== null) throw problem(403, 'forbidden', withoutRole(stranger));
     if (caller === null)
       return response.redirect(303, `${prefix}/sign-in?back=${encodeURIComponent(prefix + request.url)}`);
-    if (!mayUse(caller.role, VIEWER)) {
+    if (caller.role === 'shop') {
       throw problem(403, 'forbidden', `This page needs the role viewer; ${caller.name} has the role ${caller.role}.`);
     }
     response.locals.caller = caller;

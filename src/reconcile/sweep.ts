@@ -13,7 +13,7 @@ const FORBIDDEN_EVERY_MS = 86_400_000;
 const CLOCKS_APART_MS = 600_000;
 /** A sweep sees the newest 1 000 links. Older ones are left to their schedule. */
 const PAGES_MAX = 50;
-/** No schedule covers the links that a restored store lacks, so the search for them takes about four hours of the budget. */
+/** No schedule covers the links that a restored store lacks: the search reads up to 100 000, in four hours of the budget. */
 const PAGES_MAX_RESTORED = 5_000;
 
 export type SweepOptions = {

@@ -47,34 +47,32 @@ export function paint({ colours }: Screen, tone: Tone | null, text: string): str
 }
 
 /** The words of states, statuses and verdicts. The colour only repeats them. */
-const TONES: Readonly<Record<string, Tone>> = {
-  ...{ paid: 'good', held: 'bad', disputed: 'bad', payment_pending: 'wait', refunded: 'wait' },
-  ...{ awaiting_payment: 'quiet', expired: 'quiet', cancelled: 'quiet' },
-  ...{
-    done: 'good',
-    dead: 'bad',
-    pending: 'wait',
-    leased: 'wait',
-    running: 'wait',
-    'in work': 'wait',
-    'being sent': 'wait',
-  },
-  ...{ ok: 'good', warning: 'wait', degraded: 'wait', failing: 'bad', missing: 'bad' },
-};
+const TONES = tonesOf({
+  good: ['paid', 'done', 'ok'],
+  wait: ['payment_pending', 'refunded', 'pending', 'leased', 'running', 'in work', 'being sent', 'warning', 'degraded'],
+  bad: ['held', 'disputed', 'dead', 'failing', 'missing'],
+  quiet: ['awaiting_payment', 'expired', 'cancelled'],
+});
+/** What a line of `settled tail` is about. */
+const EVENTS = tonesOf({
+  good: ['settled', 'notified'],
+  wait: ['stale', 'lost'],
+  bad: ['not_settled', 'rejected', 'conflict', 'unreadable'],
+  quiet: ['duplicate'],
+});
+
+function tonesOf(words: Readonly<Partial<Record<Tone, readonly string[]>>>): ReadonlyMap<string, Tone> {
+  const tones = Object.keys(words) as Tone[];
+  return new Map(tones.flatMap((tone) => (words[tone] ?? []).map((word) => [word, tone] as const)));
+}
 
 const COLOURED = new Set(['state', 'status', 'verdict', 'what']);
-/** What a line of `settled tail` is about. */
-const EVENTS: Readonly<Record<string, Tone>> = {
-  ...{ settled: 'good', notified: 'good', not_settled: 'bad', rejected: 'bad', conflict: 'bad', unreadable: 'bad' },
-  ...{ stale: 'wait', lost: 'wait', duplicate: 'quiet' },
-};
 
 /** The tone of a value under a heading; null under headings that are not coloured. */
 export function toneOf(heading: string, text: string): Tone | null {
   if (!COLOURED.has(heading)) return null;
   const word = text.split(':', 1)[0] ?? '';
-  const tones = heading === 'what' ? EVENTS : TONES;
-  return Object.hasOwn(tones, word) ? (tones[word] as Tone) : null;
+  return (heading === 'what' ? EVENTS : TONES).get(word) ?? null;
 }
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -35,8 +35,8 @@ export type ClaimedRow = {
   quoteMismatches: number;
 };
 
-/** A row under settlement, and its order before that. */
-export type Settling = { claimed: ClaimedRow; job: SettleJob; before: Order };
+/** A row under settlement. */
+export type Settling = { claimed: ClaimedRow; job: SettleJob };
 
 /** What the facts of a row did to its order so far. */
 export type AppliedFacts = {
@@ -101,7 +101,7 @@ export function* followRow(tx: Transaction, applied: AppliedFacts, settling: Set
   const { claimed, job } = settling;
   const { reading } = claimed;
   noteWebhook(tx, applied, settling);
-  const held = reading === null ? null : yield* finishReading(tx, applied, { ...claimed, reading }, job);
+  const held = reading === null ? null : yield* finishReading(tx, applied, { linkKey: claimed.linkKey, reading }, job);
   if (reading === null) noteEvent(tx, applied, settling);
   yield* tellOfUnread(tx, applied, settling);
   return held;
@@ -129,7 +129,7 @@ const INSERT_DRIFT = statement(`
 /** Records the drift that a reading showed. A completion that waited for the reading was known already. */
 function noteDrift(tx: Transaction, decided: Decided & { after: Order }, { claimed, job }: Settling): void {
   const drift = driftOf(decided);
-  if (drift !== null) tx.send(INSERT_DRIFT, { ...drift, ...claimed, nowMs: job.nowMs });
+  if (drift !== null) tx.send(INSERT_DRIFT, { ...claimed, ...drift, nowMs: job.nowMs });
 }
 
 const MISS_WEBHOOK = statement(`
@@ -138,9 +138,9 @@ const FIND_WEBHOOK = statement(`
   UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
 /** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
-function noteWebhook(tx: Transaction, { learnedBy }: AppliedFacts, { claimed, job, before }: Settling): void {
+function noteWebhook(tx: Transaction, { loaded, learnedBy }: AppliedFacts, { claimed, job }: Settling): void {
   const { reading, orderKey, linkKey } = claimed;
-  const wasMissing = reading === null && before.settlement?.learnedBy === 'reconciliation';
+  const wasMissing = reading === null && loaded.order.settlement?.learnedBy === 'reconciliation';
   if (learnedBy === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
   else if (wasMissing && job.facts.some(({ kind }) => MONEY_CAME.has(kind))) tx.send(FIND_WEBHOOK, { orderKey });
 }

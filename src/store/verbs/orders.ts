@@ -155,17 +155,14 @@ export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
 /** Loads what stands beside the rows of orders: with one statement for each kind, however many orders they are. */
 export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
   // Counting or settling money ends the open states, so an open order has no ledger and no settlement.
-  const isCounted = ({ state }: OrderRow) => !isOpen(state);
-  const isHeld = ({ state }: OrderRow) => state === 'held';
+  const counted = rows.filter(({ state }) => !isOpen(state));
+  const held = rows.filter(({ state }) => state === 'held');
+  const detailed = rows.filter(({ hasDetails }) => hasDetails);
   const links = ask<OrderLink>(tx, LINKS, rows);
-  const settlements = ask<Settlement>(tx, SETTLEMENTS, rows.filter(isCounted));
-  const entries = ask<EntryRow>(tx, ENTRIES, rows.filter(isCounted));
-  const holds = ask<Hold>(tx, HOLDS, rows.filter(isHeld));
-  const details = ask<KnownDetails>(
-    tx,
-    DETAILS,
-    rows.filter((row) => row.hasDetails),
-  );
+  const settlements = ask<Settlement>(tx, SETTLEMENTS, counted);
+  const entries = ask<EntryRow>(tx, ENTRIES, counted);
+  const holds = ask<Hold>(tx, HOLDS, held);
+  const details = ask<KnownDetails>(tx, DETAILS, detailed);
   const linkOf = yield* byOrder(links);
   const settlementOf = yield* byOrder(settlements);
   const entriesOf = yield* byOrder(entries);
@@ -192,7 +189,8 @@ function ask<Row>(tx: Transaction, { one, many }: Beside, of: readonly OrderRow[
 }
 
 function* byOrder<Row extends object>(answer: Answer<Of<Row>[]> | null): Work<(orderKey: number) => Row[]> {
-  const found = Map.groupBy(answer === null ? [] : yield* answer, ({ orderKey }) => orderKey);
+  if (answer === null) return () => [];
+  const found = Map.groupBy(yield* answer, ({ orderKey }) => orderKey);
   return (key) => (found.get(key) ?? []).map(({ orderKey: _, ...row }) => row as unknown as Row);
 }
 

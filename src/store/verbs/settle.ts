@@ -51,7 +51,7 @@ export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   if (!(yield* bindLink(tx, claimed, job))) return yield* refuse(tx, job, claimed.linkKey);
   // Loads the rest now, because the order's document shows the id of its link.
   const loaded = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
-  const settling = { claimed, job, before: loaded.order };
+  const settling = { claimed, job };
   let applied = nothingApplied(loaded, job);
   for (const said of job.facts) applied = yield* applyFact(tx, applied, said, settling);
   const held = yield* followRow(tx, applied, settling);
