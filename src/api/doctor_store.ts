@@ -202,9 +202,9 @@ export async function checkKept(options: ApiOptions, { countsAnew }: { countsAne
   ];
 }
 
-/** A check that is due this long waits for more than its turn. */
 /** Events are settled within milliseconds. */
 const LAG_MS_SMALL = 10_000;
+/** A check that is due this long waits for more than its turn. */
 const CHECKS_LAG_MS_SMALL = 10 * 60_000;
 
 /** Whether what settled asks the service is sent; without an API there is nothing to send. */

@@ -6,7 +6,6 @@ import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { consoleRoutes, formViews, leadToPages, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
-import { machineZone } from '../console/zone.ts';
 import { Fault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, HEADER_BYTES_MAX, type HttpServer, listen } from '../http/server.ts';
@@ -162,7 +161,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     keepBodiesMs: config.keepBodiesMs,
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,
-    zone: config.timezone ?? machineZone(),
+    zone: config.timezone,
     streamsMax: Math.floor(connectionsMax(context.openFiles).operator.max / 2),
   };
   const pages = consoleRoutes(options);

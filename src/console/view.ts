@@ -7,8 +7,8 @@ import { hasRole, type PersonRole } from '../domain/access.ts';
 export type ConsoleOptions = ApiOptions & {
   /** The environment in a word or two; null if none is shown. */
   badge: string | null;
-  /** The IANA name of the time zone of pages. */
-  zone: string;
+  /** The IANA name of the time zone of pages; null: this machine's. */
+  zone: string | null;
   /** How many pages may be followed at once: each holds a connection, and the shop needs the others. */
   streamsMax: number;
 };
@@ -57,20 +57,16 @@ export function requestView(
   response: Response,
 ): View {
   const caller = callerOf(response);
-  const isPerson = caller !== null && caller.role !== 'shop';
   return {
     prefix: access.prefix,
     path: lastingPath(request.url),
     environment: badge,
-    session: isPerson
-      ? {
-          name: caller.name,
-          role: caller.role as NonNullable<View['session']>['role'],
-          id: caller.session === null ? null : String(caller.session.key),
-        }
-      : null,
+    session:
+      caller === null || caller.role === 'shop'
+        ? null
+        : { name: caller.name, role: caller.role, id: caller.session === null ? null : String(caller.session.key) },
     nowMs: clock.nowMs(),
-    zone,
+    zone: zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
     locale: localeOf(request),
     refused: (response.locals.refused as Refused | undefined) ?? null,
     open: typeof request.query[OPEN] === 'string' ? request.query[OPEN] : null,

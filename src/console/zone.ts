@@ -12,11 +12,6 @@ function formatsOf(zone: string) {
   return made;
 }
 
-/** The time zone of this machine. */
-export function machineZone(): string {
-  return Intl.DateTimeFormat().resolvedOptions().timeZone;
-}
-
 /** `2026-11-23 05:03:55`. */
 export function localTime(zone: string, atMs: number): string {
   return formatsOf(zone).local.format(atMs);

@@ -1,8 +1,11 @@
-import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../work/clock.ts';
 import { answerClientError, UNREADABLE_KINDS, type UnreadableKind, unreadableKind } from './client_errors.ts';
 import { isChunked, openTurns, SlicedConnection } from './slices.ts';
+
+// Not by `import`: see createServer in server.ts.
+const http = process.getBuiltinModule('node:http');
 
 /** Why settled closed a connection early. */
 type ClosedFor = 'idle' | 'slow' | 'pipelined' | 'dropped';
@@ -192,7 +195,7 @@ type PublicRequest = IncomingMessage & { readonly isEarly: boolean };
  * nothing else stops the parser in the middle of a read.
  */
 function oneInHand(isBusy: (socket: Socket) => boolean): typeof IncomingMessage {
-  return class extends IncomingMessage {
+  return class extends http.IncomingMessage {
     readonly isEarly: boolean;
 
     constructor(socket: Socket) {

@@ -1,6 +1,5 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
-import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
-import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { Agent, IncomingMessage } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import type { ShopAnswer } from '../domain/notice.ts';
@@ -46,7 +45,7 @@ export function openTarget(options: TargetOptions) {
   // Notices leave this network only encrypted.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
-  const agent = isHttps ? new HttpsAgent(agentOptions) : new HttpAgent(agentOptions);
+  const agent = new (protocolOf(url).Agent)(agentOptions);
   const closing = new AbortController();
   const exchange = openExchange({
     ...options,
@@ -89,12 +88,17 @@ export function openTarget(options: TargetOptions) {
 class StaleConnection extends Error {}
 
 type Exchange = {
-  agent: HttpAgent | HttpsAgent | false;
+  agent: Agent | false;
   headers: Record<string, string>;
   body: string;
   /** The deadline, on the monotonic `deadlineClock`. */
   untilMs: number;
 };
+
+/** Not by `import`: see createServer in http/server.ts. */
+function protocolOf({ protocol }: URL) {
+  return process.getBuiltinModule(protocol === 'https:' ? 'node:https' : 'node:http');
+}
 
 type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
   url: URL;
@@ -104,7 +108,7 @@ type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
 
 function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise<TargetReply> {
   const { url, signal, lookup, deadlineMs, deadlineClock } = options;
-  const request = url.protocol === 'https:' ? requestHttps : requestHttp;
+  const { request } = protocolOf(url);
   const withheld = queryTexts(url);
   // More than is stored, to recognise a secret that only begins within the stored part.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
