@@ -15,7 +15,8 @@ import {
 import type { Chance } from './harness/chance.ts';
 import { AMOUNT, eventOf, outcomeOf, readReserved } from './harness/send.ts';
 import { type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
-import { readFeed, shopEnvironment } from './harness/shop.ts';
+import { readFeed, SHOP_SECRET, shopEnvironment } from './harness/shop.ts';
+import { lookFor } from './harness/wait.ts';
 
 /** How the shop learns of its orders: by the feed alone, or by the callback as well. */
 export const WAYS = ['feed', 'feed-and-callback'] as const;
@@ -27,8 +28,6 @@ export type Round = { way: Way; kills: number; shop: string; chance: Chance; fol
 export type Outcome = { counts: Record<string, number>; broken: string[] };
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
-const SHOP_KEY = randomBytes(32);
-const SHOP_SETTINGS = { SHOP_TOKEN, SHOP_SECRET: `whsec_${SHOP_KEY.toString('base64')}` };
 /** Orders that are paid at the same time, beside those that customers open in the shop. */
 const PAYING_AT_ONCE = 3;
 /** A life ends with one of its first pages in its hands, so many milliseconds after it was given. */
@@ -56,12 +55,12 @@ export async function runRound({ way, kills, shop: file, chance, folder }: Round
       SETTLED_API_URL: sandbox.url,
       SETTLED_API_KEY: sandbox.apiKey,
       SETTLED_SHOP_TOKEN: SHOP_TOKEN,
-      ...(way === 'feed' ? {} : shopEnvironment(`http://127.0.0.1:${listen}/settled`, SHOP_KEY)),
+      ...(way === 'feed' ? {} : shopEnvironment(`http://127.0.0.1:${listen}/settled`)),
     }),
   );
   const proxy = await startFeedProxy(`http://127.0.0.1:${api}`);
   const url = `http://127.0.0.1:${listen}`;
-  const environment = { ...SHOP_SETTINGS, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
+  const environment = { SHOP_TOKEN, SHOP_SECRET, SHOP_SETTLED: proxy.url, SHOP_LISTEN: `127.0.0.1:${listen}` };
   const shop = killedShop({ file, storePath: join(folder, 'shop.db'), environment });
   const book = new Book(way, settled, shop);
   try {
@@ -195,13 +194,12 @@ class Book {
 
   /** Lets the shop read to the end, and holds everything against everything. */
   async close(kills: number): Promise<void> {
-    const untilMs = performance.now() + END_MS_MAX;
-    for (let isEnd = false; !isEnd && performance.now() < untilMs; await after(AGAIN_MS)) {
+    await lookFor(END_MS_MAX, async () => {
       await this.#readOn();
       // The service's webhook of the last payment may still be on its way to settled.
       const isAllSaid = [...this.paid].every((reference) => this.#saidPaid.has(reference));
-      isEnd = isAllSaid && this.#shop.examine().cursor === this.#told.at(-1)?.cursor;
-    }
+      return isAllSaid && this.#shop.examine().cursor === this.#told.at(-1)?.cursor;
+    });
     await this.#shop.kill();
     const left = this.#shop.examine();
     const unsaid = [...this.paid].filter((reference) => !this.#saidPaid.has(reference));
@@ -212,6 +210,9 @@ class Book {
     for (const reference of forgotten) this.broken.push(`${reference} is paid, and was not packed`);
     const saidTwice = this.#shop.said().filter((reference, at, all) => all.indexOf(reference) !== at);
     for (const reference of saidTwice) this.broken.push(`${reference} was said to be packed a second time`);
+    if (this.#kills.before + this.#kills.after === 0)
+      this.broken.push("no kill met a page in the shop's hands: this proves nothing");
+    if (this.paid.size <= kills) this.broken.push('no more orders were paid than kills: this proves nothing');
     this.counts = {
       'kills of the shop': kills,
       '  before it committed the page in its hands': this.#kills.before,

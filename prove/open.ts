@@ -13,7 +13,7 @@ const NUMBERS = POINTS.map((_, index) => String(index + 1));
 const OPTIONS = {
   cycles: whole('cycles at each point', 100),
   points: some('LIST', 'numbers of points, such as 1,2 (all five)', NUMBERS),
-  'at-once': whole('cycles at the same time (one for each core)', availableParallelism()),
+  'at-once': whole('cycles at the same time, usually one for each core', availableParallelism()),
 };
 /** A long run reports its progress after this many kills. */
 const REPORT_EVERY = 50;

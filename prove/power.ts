@@ -20,7 +20,7 @@ import type { Broken, Crash, Replay, Replayed } from './replay.ts';
 const OPTIONS = {
   states: whole('crash states to examine; the control gets a tenth as many', 10_000, { max: 10_000_000 }),
   seed: seed(),
-  threads: whole('(one for each core)', availableParallelism(), { max: 64 }),
+  threads: whole('threads that examine them, usually one for each core', availableParallelism(), { max: 64 }),
 };
 type Arguments = Given<typeof OPTIONS>;
 

@@ -1,4 +1,4 @@
-import type { SeenNotice } from '../harness/shop.ts';
+import { kindOf, type SeenNotice, toldUnderTwoIds } from '../harness/shop.ts';
 
 /**
  * What the client, the shop and a reader of the feed saw while servers failed, and what in it breaks a promise of settled.
@@ -26,7 +26,7 @@ export function findBroken({ events, told, feed }: History): string[] {
   return [
     ...lostEvents(events, told),
     ...unfounded(events, told),
-    ...toldUnderTwoIds(told),
+    ...toldUnderTwoIds(told, kindOf),
     ...outOfOrder(firstOfEach(told), 'the shop'),
     ...outOfOrder(feed, 'the feed'),
     ...differences(told, feed),
@@ -34,31 +34,19 @@ export function findBroken({ events, told, feed }: History): string[] {
 }
 
 function lostEvents(events: readonly SentEvent[], told: readonly SeenNotice[]): string[] {
-  const known = new Set(told.map(whatOf));
+  const known = new Set(told.map(kindOf));
   return events
-    .filter((event) => event.isAcknowledged && !known.has(whatOf(event)))
-    .map((event) => `${event.id} was acknowledged, and the shop was never told ${whatOf(event)}`);
+    .filter((event) => event.isAcknowledged && !known.has(kindOf(event)))
+    .map((event) => `${event.id} was acknowledged, and the shop was never told ${kindOf(event)}`);
 }
 
 /** Money that nobody reported. */
 function unfounded(events: readonly SentEvent[], told: readonly SeenNotice[]): string[] {
-  const sent = new Set(events.map(whatOf));
+  const sent = new Set(events.map(kindOf));
   const types = new Set<string>(['order.paid', 'order.refunded'] satisfies SentEvent['type'][]);
   return firstOfEach(told)
-    .filter((notice) => types.has(notice.type) && !sent.has(whatOf(notice)))
-    .map((notice) => `${notice.id} tells ${whatOf(notice)}, of which no event was sent`);
-}
-
-/** A settlement that was made twice is told twice. */
-function toldUnderTwoIds(told: readonly SeenNotice[]): string[] {
-  const ids = new Map<string, Set<string>>();
-  for (const notice of told) {
-    const what = whatOf(notice);
-    ids.set(what, (ids.get(what) ?? new Set()).add(notice.id));
-  }
-  return [...ids]
-    .filter(([, them]) => them.size > 1)
-    .map(([what, them]) => `${what} was told as ${[...them].join(', ')}`);
+    .filter((notice) => types.has(notice.type) && !sent.has(kindOf(notice)))
+    .map((notice) => `${notice.id} tells ${kindOf(notice)}, of which no event was sent`);
 }
 
 /** Of one order a later version comes later. */
@@ -79,10 +67,6 @@ function differences(told: readonly SeenNotice[], feed: readonly SeenNotice[]): 
     ...[...atShop].filter((id) => !inFeed.has(id)).map((id) => `${id} reached the shop and is not in the feed`),
     ...[...inFeed].filter((id) => !atShop.has(id)).map((id) => `${id} is in the feed and never reached the shop`),
   ];
-}
-
-function whatOf({ reference, type }: { reference: string; type: string }): string {
-  return `${type} of ${reference}`;
 }
 
 /** Repetitions of a notice are allowed: the answer to the first may have been lost. */

@@ -71,8 +71,8 @@ const EXIT = { broken: 1, usage: 64 } as const;
 const BROKEN_SHOWN_MAX = 20;
 
 /**
- * Runs a command: reads its options, does its work and ends the process. A text ends it with what is missing here, and a
- * number as its exit code; of a list each is broken, and it is said whether anything is.
+ * Runs a command: reads its options, does its work and ends the process. A number is its exit code; of a list each is
+ * broken, and it is said whether anything is.
  */
 export async function command<O extends Options>(
   name: string,

@@ -12,6 +12,8 @@ type Exchange = {
   method?: string;
   headers?: Record<string, string>;
   body?: string | Buffer;
+  /** Whether its body comes in pieces, each alone, as that of a request that does not say its length always does. */
+  isInPieces?: boolean;
   /** How long the connection may be silent: for ever if it is left out. */
   patienceMs?: number;
 };
@@ -22,8 +24,10 @@ const PIECE_BYTES = 100;
 /** One HTTP exchange; rejects if the connection ends before the whole answer is there. */
 export function exchange(options: Exchange): Promise<Exchanged> {
   const { agent = oneConnectionEach, port, path, method = 'POST', headers = {}, body = '', patienceMs } = options;
+  const isChunked = 'transfer-encoding' in headers;
+  const { isInPieces = isChunked } = options;
   return new Promise((resolve, reject) => {
-    const length = 'transfer-encoding' in headers ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+    const length = isChunked ? {} : { 'content-length': String(Buffer.byteLength(body)) };
     const sent = request({ host: '127.0.0.1', port, agent, path, method, headers: { ...headers, ...length } });
     if (patienceMs !== undefined) {
       sent.setTimeout(patienceMs, () => sent.destroy(new Error(`nothing for ${patienceMs} ms`)));
@@ -37,11 +41,10 @@ export function exchange(options: Exchange): Promise<Exchanged> {
       response.once('error', reject);
       response.once('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
     });
-    // In pieces that each come alone, if its length is not said before.
-    const pieces = 'transfer-encoding' in headers ? Buffer.from(body) : Buffer.alloc(0);
-    for (let at = 0; at < pieces.length; at += PIECE_BYTES) sent.write(pieces.subarray(at, at + PIECE_BYTES));
-    if (pieces.length > 0) sent.end();
-    else sent.end(body);
+    if (!isInPieces) return void sent.end(body);
+    const bytes = Buffer.from(body);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) sent.write(bytes.subarray(at, at + PIECE_BYTES));
+    sent.end();
   });
 }
 
@@ -84,6 +87,7 @@ type Sent = {
   /** How old the signature is; 0 if it is left out. */
   ageMs?: number;
   isChunked?: boolean;
+  isInPieces?: boolean;
   encoding?: Encoding;
 };
 
@@ -96,7 +100,7 @@ export async function outcomeOf(
   port: number | undefined,
   { path, secret }: { path: string; secret: string | null },
   body: string,
-  { agent, ageMs = 0, isChunked = false, encoding = 'hex' }: Sent = {},
+  { agent, ageMs = 0, isChunked = false, isInPieces = isChunked, encoding = 'hex' }: Sent = {},
 ): Promise<string> {
   if (port === undefined) return 'refused';
   const timestamp = String(Date.now() - ageMs);
@@ -105,7 +109,7 @@ export async function outcomeOf(
   const signature = headers['x-service-signature'];
   if (signature !== undefined) headers['x-service-signature'] = ENCODE[encoding](signature);
   if (isChunked) headers['transfer-encoding'] = 'chunked';
-  const sending = exchange({ ...(agent && { agent }), port, path, headers, body, patienceMs: PATIENCE_MS });
+  const sending = exchange({ ...(agent && { agent }), port, path, headers, body, isInPieces, patienceMs: PATIENCE_MS });
   return sending.then(
     ({ status }) => String(status),
     ({ code, message }: NodeJS.ErrnoException) => {

@@ -16,13 +16,31 @@ function seen(id: string, { type, data: { order, version } }: NoticeBody): SeenN
   return { id, reference: order.reference, type, version };
 }
 
+/**
+ * What was told under more than one id: a settlement that was made twice is told twice.
+ *
+ * @param whatOf what may have one id only
+ */
+export function toldUnderTwoIds<T extends SeenNotice>(told: readonly T[], whatOf: (one: T) => string): string[] {
+  return [...Map.groupBy(told, whatOf)].flatMap(([what, all]) => {
+    const ids = new Set(all.map(({ id }) => id));
+    return ids.size > 1 ? [`${what} was told as ${[...ids].join(', ')}`] : [];
+  });
+}
+
+export function kindOf({ reference, type }: Pick<SeenNotice, 'reference' | 'type'>): string {
+  return `${type} of ${reference}`;
+}
+
+export function versionOf(one: SeenNotice): string {
+  return `${kindOf(one)}, version ${one.version}`;
+}
+
+export const SHOP_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+
 /** What settled must know of a shop at this address. */
-export function shopEnvironment(url: string, key: Buffer = Buffer.alloc(32, 7)): Record<string, string> {
-  return {
-    SETTLED_SHOP_URL: url,
-    SETTLED_SHOP_SECRET: `whsec_${key.toString('base64')}`,
-    SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-  };
+export function shopEnvironment(url: string, secret = SHOP_SECRET): Record<string, string> {
+  return { SETTLED_SHOP_URL: url, SETTLED_SHOP_SECRET: secret, SETTLED_SHOP_ALLOW_PRIVATE: 'true' };
 }
 
 /** Answers a notice with a status. */

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { type SeenNotice, startShop as startTakingShop } from '../harness/shop.ts';
+import { type SeenNotice, startShop as startTakingShop, versionOf } from '../harness/shop.ts';
 
 /** The type of notice that the shop may refuse. */
 const INFORMS = 'order.payment_pending';
@@ -13,6 +13,8 @@ const COMMITTED = `SELECT n.body = $3 AS "isSame",
 /** The shop's callback. It records every notice, and checks in the database that its content is committed. */
 export type Shop = {
   readonly environment: Record<string, string>;
+  /** Every notice that arrived. */
+  readonly told: readonly SeenNotice[];
   /** How often each notice was accepted, by its id. */
   readonly taken: ReadonlyMap<string, number>;
   /** Whether it refuses notices of the type that informs of a pending payment. */
@@ -26,39 +28,34 @@ export type Shop = {
 
 export async function startShop(database: pg.Pool): Promise<Shop> {
   const taken = new Map<string, number>();
-  /** By order, version and type. */
-  const ids = new Map<string, string>();
   const refused = new Map<string, { times: number; late: number }>();
   /** The last version that was accepted, by order. */
   const versions = new Map<string, number>();
   const broken: string[] = [];
 
   /** Throws if the database does not answer: then it comes again. */
-  const { environment, close } = await startTakingShop(async (notice, body) => {
+  const { environment, told, close } = await startTakingShop(async (notice, body) => {
     const fault = await faultOf(database, notice.id, body);
     if (fault !== null) broken.push(fault);
     return note(notice);
   });
 
   /** Returns the status of the answer. */
-  function note({ id, type, reference, version }: SeenNotice): number {
-    const what = `${type} of ${reference}, version ${version}`;
-    const before = ids.get(what);
-    if (before !== undefined && before !== id) broken.push(`${what} was sent as ${before} and as ${id}`);
-    ids.set(what, id);
+  function note(notice: SeenNotice): number {
+    const { id, type, reference, version } = notice;
     const latest = versions.get(reference) ?? 0;
     if (shop.refuses && type === INFORMS) {
       const { times, late } = refused.get(id) ?? { times: 0, late: 0 };
       refused.set(id, { times: times + 1, late: late + (latest > version ? 1 : 0) });
       return 400;
     }
-    if (!taken.has(id) && version < latest) broken.push(`${what} was sent after version ${latest}`);
+    if (!taken.has(id) && version < latest) broken.push(`${versionOf(notice)} was sent after version ${latest}`);
     versions.set(reference, Math.max(version, latest));
     taken.set(id, (taken.get(id) ?? 0) + 1);
     return 204;
   }
 
-  const shop: Shop = { environment, taken, refuses: false, refused, broken, close };
+  const shop: Shop = { environment, told, taken, refuses: false, refused, broken, close };
   return shop;
 }
 

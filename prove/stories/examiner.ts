@@ -1,3 +1,5 @@
+import { kindOf, type SeenNotice, toldUnderTwoIds, versionOf } from '../harness/shop.ts';
+
 /**
  * The examiner of the stories. It reads three things: the service's own ledger, the shop's record, and what settled's
  * API says. It shares no rule with settled: it only compares what each of the three says about the same money.
@@ -24,11 +26,7 @@ export type LedgerOrder = {
 };
 
 /** What the shop was sent, in order. */
-type Told = {
-  id: string;
-  type: string;
-  reference: string;
-  version: number;
+type Told = SeenNotice & {
   atMs: number;
   /** The status with which the shop took or refused it; null if its answer was lost. */
   answered: number | null;
@@ -250,25 +248,9 @@ function silence({ ledger, attention, summary, shop, accepted }: Evidence): stri
 }
 
 function effectsTwice(all: readonly Told[]): string[] {
-  const faults = new Set<string>();
-  const idOf = new Map<string, string>();
-  const idsOf = new Map<string, Set<string>>();
-  for (const { id, type, reference, version } of all) {
-    const what = `${type} of ${reference}, version ${version}`;
-    const before = idOf.get(what) ?? id;
-    if (before !== id) faults.add(`${what} was sent as ${before} and as ${id}`);
-    idOf.set(what, id);
-    const kind = `${type} of ${reference}`;
-    idsOf.set(kind, (idsOf.get(kind) ?? new Set()).add(id));
-  }
   const wonBack = new Set(all.filter(({ type }) => type === 'order.disputed').map(({ reference }) => reference));
-  for (const [kind, ids] of idsOf) {
-    const isOnce =
-      ONCE.some((type) => kind.startsWith(`${type} `)) &&
-      ![...wonBack].some((reference) => kind.endsWith(` ${reference}`));
-    if (isOnce && ids.size > 1) faults.add(`the shop was told ${kind} under ${ids.size} ids`);
-  }
-  return [...faults];
+  const once = all.filter(({ type, reference }) => ONCE.includes(type) && !wonBack.has(reference));
+  return [...toldUnderTwoIds(all, versionOf), ...toldUnderTwoIds(once, kindOf)];
 }
 
 function balanceOf(sums: readonly Money[], currency: string): number {

@@ -172,7 +172,8 @@ export class Service {
     this.counts.deliveries++;
     this.onBusy('delivery');
     const { port, pathname: path } = new URL(url);
-    return outcomeOf(Number(port), { path, secret }, body, { encoding: this.#ways.signature, ...given });
+    const sent = { encoding: this.#ways.signature, isInPieces: true, ...given };
+    return outcomeOf(Number(port), { path, secret }, body, sent);
   }
 
   /** The body of an event. */

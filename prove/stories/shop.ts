@@ -48,7 +48,7 @@ export class Shop {
   /** What settled must be started with, and where its private API then is. */
   environment(operator: string): Record<string, string> {
     this.#settled = `http://${operator}`;
-    return { SETTLED_SHOP_TOKEN: SHOP_TOKEN, ...shopEnvironment(this.url, KEY) };
+    return { SETTLED_SHOP_TOKEN: SHOP_TOKEN, ...shopEnvironment(this.url, `whsec_${KEY.toString('base64')}`) };
   }
 
   /** Opens an order as integrate.md says: again on 202, 503 and no answer. True if the customer can pay. */

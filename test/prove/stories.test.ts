@@ -219,12 +219,12 @@ describe('what service, shop and settled say of the same orders', () => {
     [
       'one notice under two ids',
       ({ evidence }) => evidence.shop.told.push({ ...firstOf(evidence), id: 'msg_2' }),
-      /was sent as msg_1 and as msg_2/,
+      /order.paid of order-1, version \d was told as msg_1, msg_2/,
     ],
     [
       'an order that is told as paid a second time',
       ({ evidence }) => evidence.shop.told.push({ ...firstOf(evidence), id: 'msg_2', version: 3 }),
-      /told order.paid of order-1 under 2 ids/,
+      /order.paid of order-1 was told as msg_1, msg_2/,
     ],
     [
       'a notice that names more money than arrived',
