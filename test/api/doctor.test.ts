@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.ts';
-import { freePort } from '../support/network.ts';
+import { freePort, listen } from '../support/network.ts';
 import { readableLog, samples } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -60,10 +59,10 @@ describe('doctor: the public address', () => {
   const environment: Record<string, string> = {};
   beforeAll(async () => {
     hooksPort = await freePort();
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const { url, close } = await listen(proxy);
     environment.SETTLED_HOOKS_LISTEN = `127.0.0.1:${hooksPort}`;
-    environment.SETTLED_PUBLIC_URL = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/pay`;
-    return () => void proxy.close();
+    environment.SETTLED_PUBLIC_URL = `${url}/pay`;
+    return close;
   });
   const settled = sharedApp({ environment });
 
@@ -208,9 +207,9 @@ describe('doctor: the public address that open links have', () => {
       if (isOurs) return passing((body) => body)(port)(request, response);
       response.writeHead(200).end('<html>for sale</html>');
     });
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void other.close());
-    const old = `http://127.0.0.1:${(other.address() as AddressInfo).port}/pay`;
+    const { url, close } = await listen(other);
+    onTestFinished(close);
+    const old = `${url}/pay`;
     const { log, lines } = readableLog();
     const { sandbox, settled } = await startAsking({
       SETTLED_PUBLIC_URL: old,
@@ -262,8 +261,7 @@ describe('doctor: the public address that open links have', () => {
       status: 'failing',
       detail: expect.stringContaining(`${said}, where none arrives`),
     });
-    other.close();
-    other.closeAllConnections();
+    await close();
     expect(await found()).toMatchObject({ status: 'failing', detail: expect.stringContaining('where none arrives') });
     const own = peek(moved.storePath, 'SELECT token FROM link').map(({ token }) => token);
     expect(tokens.filter((token) => own.includes(token))).toEqual([]);

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
@@ -9,6 +8,7 @@ import { systemClock } from '../../src/work/clock.ts';
 import { openSignal } from '../../src/work/signal.ts';
 import { SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { serveHere } from '../support/http.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
 import { deliverAndSee, get, heldOrder, orderPath, paidOrder, post, problem } from './client.ts';
@@ -294,13 +294,8 @@ describe('api: a reader of the feed that waits', () => {
   /** The answer of the feed over a store that is made up. */
   async function askOver(store: object, query: string, { clock = systemClock, signal = openSignal(clock) } = {}) {
     const options = { store, clock, notices: signal, metrics: { feedRead: () => {} } };
-    const server = express()
-      .get('/', readFeed.handle(options as unknown as ApiOptions))
-      .listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close());
-    await new Promise((listening) => server.once('listening', listening));
-    const { port } = server.address() as AddressInfo;
-    const answer = await fetch(`http://127.0.0.1:${port}/?${query}`, { signal: AbortSignal.timeout(20_000) });
+    const url = await serveHere(express().get('/', readFeed.handle(options as unknown as ApiOptions)));
+    const answer = await fetch(`${url}/?${query}`, { signal: AbortSignal.timeout(20_000) });
     return answer.json();
   }
 });

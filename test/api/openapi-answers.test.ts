@@ -1,6 +1,4 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type CallersOptions, openCallers } from '../../src/access/identify.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import { apiRoutes, ROUTES } from '../../src/api/router.ts';
@@ -14,6 +12,7 @@ import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
+import { serveHere } from '../support/http.ts';
 import type { Passed } from '../support/network.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { act, createLink } from '../support/sandbox.ts';
@@ -360,9 +359,5 @@ async function startBroken(error: Error): Promise<TestApp> {
   };
   const router = apiRoutes(options as unknown as ApiOptions);
   const app = createApp({ routers: [router], log: openLog('silent'), newId: () => 'an-id' });
-  const server = await new Promise<Server>((resolve) => {
-    const listening = createServer(app).listen(0, '127.0.0.1', () => resolve(listening));
-  });
-  onTestFinished(() => void server.close());
-  return { apiUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } as TestApp;
+  return { apiUrl: await serveHere(app) } as TestApp;
 }

@@ -1,11 +1,11 @@
 import { createServer, get, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import { tail } from '../../src/api/feed_and_tail.ts';
 import type { ApiOptions } from '../../src/api/route.ts';
 import { openActivity } from '../../src/observe/activity.ts';
+import { listen } from '../support/network.ts';
 import { eventually } from '../support/timing.ts';
 
 /** More than the sockets between two processes hold. */
@@ -21,17 +21,13 @@ async function followAndStop() {
     tail.handle({ activity, clock, access: { identify: async () => ({}) } } as unknown as ApiOptions),
   );
   const server = createServer(app);
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const { port, close } = await listen(server);
+  onTestFinished(close);
   let open = 0;
   server.on('connection', (socket) => {
     open++;
     socket.on('close', () => open--);
   });
-  const { port } = server.address() as AddressInfo;
   const reader = await new Promise<IncomingMessage>((resolve) => get({ port, agent: false }, resolve));
   reader.on('error', () => {});
   reader.pause();

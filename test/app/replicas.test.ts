@@ -1,10 +1,11 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { newDatabase } from '../store/postgres/opening.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { listen } from '../support/network.ts';
 import { readableLog, samples } from '../support/observe.ts';
 import { startServiceProxy } from '../support/proxies.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
@@ -246,13 +247,13 @@ async function startWay(folder: string): Promise<{ port: number; stall(): void }
       from.on('error', () => {});
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port, close } = await listen(server);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
-    server.close();
+    return close();
   });
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     stall: () => {
       isStalled = true;
     },

@@ -1,8 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { TLSSocket } from 'node:tls';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -10,6 +9,7 @@ import { EXIT } from '../../src/cli/exit.ts';
 import { runIn } from '../store/postgres/contract_store.ts';
 import { connectTo, newDatabase, sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
+import { listen } from '../support/network.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { shutDatabase } from '../support/test_database.ts';
 
@@ -34,10 +34,9 @@ async function answering(answer: (socket: Socket, first: Buffer) => void): Promi
     socket.on('error', () => {});
     socket.once('data', (first) => answer(socket, first));
   });
-  server.listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  return `postgres://settled:canary@localhost:${(server.address() as AddressInfo).port}/settled`;
+  const { port, close } = await listen(server);
+  onTestFinished(() => void close());
+  return `postgres://settled:canary@localhost:${port}/settled`;
 }
 
 /** An error as the server sends it before a connection is established. */

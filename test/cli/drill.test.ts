@@ -13,7 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -22,6 +22,7 @@ import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { smallDisk } from '../process/disk.ts';
 import { startTestApp, type TestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
+import { listen } from '../support/network.ts';
 import { boundByFileModes, NO_FILE_MODES, spawnSettled } from '../support/process.ts';
 import { environmentOf, failing, misunderstood, olderDatabase, say } from './settled.ts';
 
@@ -293,11 +294,10 @@ describe('cli: drill', () => {
   });
 
   it('removes its folder if a person stops it', async () => {
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => void silent.close());
+    const silent = createServer();
+    const { port, close } = await listen(silent);
+    onTestFinished(() => void close());
     const asked = once(silent, 'connection');
-    const { port } = silent.address() as AddressInfo;
     const environment = { ...environmentOf(app), SETTLED_OPERATOR_LISTEN: `127.0.0.1:${port}`, TMPDIR: temporary };
     const { child, finished } = spawnSettled(['drill', backup], environment);
     await asked;

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer as createPlain, request, type ServerResponse } from 'node:http';
+import { request, type ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { COMMANDS, run } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { PIPE } from '../../src/terminal/screen.ts';
 import { OPERATOR_TOKEN, testFolder } from '../support/app.ts';
+import { serveHere } from '../support/http.ts';
+import { listen } from '../support/network.ts';
 import { runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
@@ -43,22 +43,15 @@ async function proxyWithTls() {
       response.pipe(answer);
     });
     asked.pipe(onward);
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  return { url: `https://localhost:${(server.address() as AddressInfo).port}/ops`, cert, tokens };
+  });
+  const { port, close } = await listen(server);
+  onTestFinished(close);
+  return { url: `https://localhost:${port}/ops`, cert, tokens };
 }
 
 /** The address of a server that answers every request alike, and at first like settled. */
-async function answering(answer: (response: ServerResponse) => void): Promise<string> {
-  const server = createPlain((_, response) => answer(response.setHeader('x-request-id', '1')));
-  server.listen(0, '127.0.0.1');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+function answering(answer: (response: ServerResponse) => void): Promise<string> {
+  return serveHere((_, response) => answer(response.setHeader('x-request-id', '1')));
 }
 
 describe('cli: a server on another machine', () => {

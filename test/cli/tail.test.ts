@@ -1,10 +1,9 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RunningProcess } from '../../prove/harness/program.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
+import { serveHere } from '../support/http.ts';
 import { freePort } from '../support/network.ts';
 import { spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
@@ -78,17 +77,13 @@ describe('cli: tail', () => {
   });
 
   it('ends with 69 when the connection breaks', async () => {
-    const server = createServer((_request, response) => {
+    const apiUrl = await serveHere((_request, response) => {
       response
         .setHeader('x-request-id', '1')
         .write('{"at":"2030-01-31T12:00:00.000Z","what":"alive","reference":null}\n', () => {
           response.destroy();
         });
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close());
-    await new Promise((resolve) => server.once('listening', resolve));
-    const { port } = server.address() as AddressInfo;
-    const apiUrl = `http://127.0.0.1:${port}`;
+    });
     const { finished } = spawnSettled(['tail', '--json'], environmentOf({ ...settled(), apiUrl }));
     const { code, stderr } = await finished;
     expect(code).toBe(EXIT.unreachable);

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { FLAGS, ORDER_STATES } from '../../src/domain/order.ts';
 import { signIn } from '../support/access.ts';
 import { startTestApp } from '../support/app.ts';
+import { type Listening, listen } from '../support/network.ts';
 import { tamper } from '../support/rows.ts';
 import { allScripts, isMore, needsAPerson, type Script, sumsOf, truthOf } from './money_cases.ts';
 import { differs, faultsOf, type Known, list, RULES } from './money_oracle.ts';
@@ -42,11 +42,11 @@ beforeAll(async () => {
   const storePath = join(folder, 'settled.db');
   const links: Links = new Map();
   const service = await startService();
-  const asking = { SETTLED_API_URL: service.url, SETTLED_API_KEY: 'key' };
+  const asking = { SETTLED_API_URL: `${service.url}/api/v1`, SETTLED_API_KEY: 'key' };
   const first = await startTestApp({ storePath, environment: asking, atEnd: () => {} });
   await begin(first, CASES, links);
   await first.app.stop();
-  service.stop();
+  await service.close();
   // Without an API, so that nothing in doubt waits for one.
   const settled = await startTestApp({ storePath, atEnd: () => {} });
   await play(settled, CASES, links);
@@ -78,18 +78,12 @@ function known({ reference }: Case, script: Script, said: ReadonlyMap<string, Sa
 }
 
 /** A service that knows no link yet. */
-async function startService(): Promise<{ url: string; stop: () => void }> {
+async function startService(): Promise<Listening> {
   const server = createServer((_request, response) => {
     const nothing = { paymentLinks: [], pagination: { totalPages: 0 } };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(nothing));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const stop = () => {
-    server.closeAllConnections();
-    server.close();
-  };
-  return { url: `http://127.0.0.1:${port}/api/v1`, stop };
+  return listen(server);
 }
 
 /** What a preview promised and the decision then did otherwise. */

@@ -1,9 +1,9 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type About, type End, SHAPES, type Shape } from '../paylink/wire_shapes.ts';
 import type { TestApp } from '../support/app.ts';
 import { signatureHex } from '../support/deliveries.ts';
+import { listen } from '../support/network.ts';
 import { sharedApp, sharedShop } from '../support/shared.ts';
 import { pass, passUntil } from '../support/shop.ts';
 import { eventually } from '../support/timing.ts';
@@ -159,7 +159,7 @@ function paidWith(linkId: string, amount: number): object {
 }
 
 /** A service whose answers about a link the test sets. */
-async function startTruth(): Promise<{ url: string; server: Server; tell: (truth: Truth) => void }> {
+async function startTruth(): Promise<{ url: string; close: () => void; tell: (truth: Truth) => void }> {
   let truth = UNPAID;
   const server = createServer((request, response) => {
     const id = /\/payment-links\/([^/?]+)/.exec(request.url ?? '')?.[1] ?? '';
@@ -171,10 +171,10 @@ async function startTruth(): Promise<{ url: string; server: Server; tell: (truth
         : { success: true, paymentLink: { ...link, ...truth(id) } };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { url, close } = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`,
-    server,
+    url: `${url}/api/v1`,
+    close,
     tell: (told) => {
       truth = told;
     },
@@ -182,10 +182,7 @@ async function startTruth(): Promise<{ url: string; server: Server; tell: (truth
 }
 
 const service = await startTruth();
-afterAll(() => {
-  service.server.closeAllConnections();
-  service.server.close();
-});
+afterAll(service.close);
 
 describe('a delivery of any shape, if the API can be asked, under the header names of a brand', () => {
   const environment = { SETTLED_HEADER_PREFIX: 'x-acme' };

@@ -1,11 +1,11 @@
 import type { LookupAddress, lookup } from 'node:dns';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
 import { openShopLookup, openTarget, type TargetOptions } from '../../src/notify/target.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
-import { freePort } from '../support/network.ts';
+import { freePort, listen } from '../support/network.ts';
 import { PRIVATE_HOSTS } from './hosts.ts';
 
 /** A public address; nothing is ever sent there. */
@@ -273,7 +273,7 @@ async function startSpeaking(text: string): Promise<string> {
     socket.on('error', () => {});
     socket.once('data', () => socket.write(text));
   });
-  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const { url, close } = await listen(server);
+  onTestFinished(() => void close());
+  return `${url}/`;
 }

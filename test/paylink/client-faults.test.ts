@@ -1,7 +1,7 @@
-import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import type { Service, ServiceFault } from '../../src/paylink/service.ts';
+import { freePort } from '../support/network.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import {
   API_KEY,
@@ -196,12 +196,7 @@ describe('paylink: an answer that cannot be used', () => {
 
 describe('paylink: no whole answer', () => {
   it('is a service that refuses connections: nothing arrived', async () => {
-    const server = createServer();
-    const port = await new Promise<number>((resolve) => {
-      server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port));
-    });
-    await new Promise((resolve) => server.close(resolve));
-    const fault = await failed(openClient(`http://127.0.0.1:${port}`), create);
+    const fault = await failed(openClient(`http://127.0.0.1:${await freePort()}`), create);
     expect(fault).toMatchObject({
       code: 'service_unreachable',
       kind: 'transient',

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { type OpenedService, openService, type ServiceOptions } from '../../src/paylink/client.ts';
 import { type Budget, type NewLink, ServiceFault } from '../../src/paylink/service.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { listen } from '../support/network.ts';
 
 /** Printable, and with characters that an address writes otherwise. */
 export const API_KEY = 'key/of+the=tests';
@@ -70,13 +70,9 @@ export async function startPeer(handler: Handler): Promise<Peer & { connections:
     handler(request, response, body);
   });
   server.on('connection', () => connections++);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/api/v1`, requests, connections: () => connections };
+  const { url, close } = await listen(server);
+  onTestFinished(close);
+  return { url: `${url}/api/v1`, requests, connections: () => connections };
 }
 
 /** A service that gives one answer to everything. */

@@ -1,12 +1,11 @@
-import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { onTestFinished } from 'vitest';
 import { openLog } from '../../src/observe/log.ts';
 import { headerNames } from '../../src/paylink/events.ts';
 import { bodyReader } from '../../src/receive/body.ts';
 import { hooksOf } from '../../src/receive/route.ts';
 import type { LinkCredentials } from '../../src/secrets/credentials.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { serveHere } from '../support/http.ts';
 
 export const LINK: LinkCredentials = {
   linkKey: 1,
@@ -55,9 +54,6 @@ export async function serveHook(over: {
     onOutcome: ({ outcome }) => outcomes.push(outcome),
     onUnread: () => {},
   });
-  const server = express().use(router).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/hooks/${LINK.token}`, bodies, outcomes, unread };
+  const url = await serveHere(express().use(router));
+  return { url: `${url}/hooks/${LINK.token}`, bodies, outcomes, unread };
 }

@@ -1,6 +1,7 @@
 import { Agent, createServer, type OutgoingHttpHeaders, type RequestListener, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen } from './network.ts';
 
 /** Keeps connections, like a client of many requests. */
 const agent = new Agent({ keepAlive: true });
@@ -36,13 +37,9 @@ function answerOf(status: number, rawHeaders: readonly string[], text: string): 
 
 /** A server of the test's own, which ends with the test. Returns its address. */
 export async function serveHere(handle: RequestListener): Promise<string> {
-  const server = createServer(handle);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { url, close } = await listen(createServer(handle));
+  onTestFinished(close);
+  return url;
 }
 
 export type RawAnswer = { status: number; headers: Record<string, string>; body: string };

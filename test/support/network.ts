@@ -10,7 +10,7 @@ import {
   type Socket,
 } from 'node:net';
 
-/** A server of HTTP, or of anything else, that listens on this machine. `close` ends its connections as well. */
+/** A server that listens on this machine. `close` ends connections of HTTP, and waits for others to end. */
 export type Listening = { port: number; url: string; close(): Promise<void> };
 
 /** Has a server listen on a port that the system chooses. */

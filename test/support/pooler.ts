@@ -1,5 +1,6 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
+import { listen } from './network.ts';
 
 /** What may stand between settled and PostgreSQL. */
 
@@ -18,12 +19,12 @@ async function inFrontOf(url: string, serve: (client: Socket, reach: () => Socke
   };
   const reach = () => kept(folder === null ? connect(port, to.hostname) : connect(`${folder}/.s.PGSQL.${port}`));
   const server = createServer((client) => serve(kept(client), reach));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const at = await listen(server);
   onTestFinished(() => {
-    server.close();
+    void at.close();
     for (const socket of open) socket.destroy();
   });
-  return `postgres://${to.username}@127.0.0.1:${(server.address() as AddressInfo).port}${to.pathname}`;
+  return `postgres://${to.username}@127.0.0.1:${at.port}${to.pathname}`;
 }
 
 /** A server that understands something else than it was told: each text is exchanged for another one of its length. */
