@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { deliver, eventOf, exchange, readReserved } from '../../prove/harness/send.ts';
 import { OPERATOR_TOKEN, type Serving } from '../../prove/harness/settled.ts';
+import { eachAtOnce } from '../../prove/harness/wait.ts';
 import { startServing } from '../process/serving.ts';
 import { testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { peek } from '../support/rows.ts';
-import { eachAtOnce, times } from '../support/timing.ts';
+import { times } from '../support/timing.ts';
 
 const ORDERS = times(1_000, 10_000);
 const AT_ONCE = 48;
@@ -20,7 +21,7 @@ it(`a reader that follows the feed sees each notice of ${ORDERS} orders once, th
   const serving = await startServing(storePath);
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
   const reading = readAll(serving);
-  await eachAtOnce(ORDERS, AT_ONCE, (n) => payNew(serving, agent, n));
+  await eachAtOnce(AT_ONCE, [...Array(ORDERS).keys()], (n) => payNew(serving, agent, n));
   const seen = await reading;
   agent.destroy();
 

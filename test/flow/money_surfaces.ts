@@ -1,8 +1,9 @@
 import { type Answer, payUrlOf, settledClient } from '../../client/settled.ts';
+import { eachAtOnce } from '../../prove/harness/wait.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, type TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { ask } from '../support/http.ts';
-import { eachAtOnce, eventually } from '../support/timing.ts';
+import { eventually } from '../support/timing.ts';
 import { ASKED, readStep, type Script, type Step } from './money_cases.ts';
 
 /** Brings the orders of the table of money into their cases, and reads what each surface says of them. */
@@ -43,10 +44,10 @@ export type Links = Map<string, Awaited<ReturnType<TestApp['reserve']>>>;
 
 /** Reserves the links, and cancels what a person cancels first. */
 export async function begin(settled: TestApp, cases: readonly Case[], links: Links): Promise<void> {
-  await eachAtOnce(cases.length, AT_ONCE, async (at) => {
-    const { reference } = cases[at] as Case;
+  await eachAtOnce(AT_ONCE, cases, async (one) => {
+    const { reference } = one;
     links.set(reference, await settled.reserve(reference));
-    if (!isAskedFirst(cases[at] as Case)) return;
+    if (!isAskedFirst(one)) return;
     await expectOk(settled, `/v1/orders/${reference}/cancel`, {});
   });
 }
@@ -60,8 +61,7 @@ export async function play(settled: TestApp, cases: readonly Case[], links: Link
   const steps = Math.max(...cases.map(({ script }) => script.length));
   for (let at = 0; at < steps; at++) {
     const going = cases.filter((one) => at < one.script.length && !(at === 0 && isAskedFirst(one)));
-    await eachAtOnce(going.length, AT_ONCE, async (n) => {
-      const { reference, script } = going[n] as Case;
+    await eachAtOnce(AT_ONCE, going, async ({ reference, script }) => {
       const step = readStep(script[at] as string);
       // The first event binds a link, whichever link it names.
       if (step.does === 'elsewhere' && script.slice(0, at).every((one) => one === 'cancel'))
@@ -146,8 +146,7 @@ export async function decideAll(
   decisionOf: (one: Case) => string,
 ): Promise<Map<string, number>> {
   const answers = new Map<string, number>();
-  await eachAtOnce(cases.length, AT_ONCE, async (at) => {
-    const one = cases[at] as Case;
+  await eachAtOnce(AT_ONCE, cases, async (one) => {
     const body = { decision: decisionOf(one), reason: 'seen in the panel' };
     answers.set(one.reference, (await api(`/v1/orders/${one.reference}/resolve`, { body })).status);
   });
@@ -185,8 +184,7 @@ export async function lookEverywhere(
   const matters = await allOf(settled, '/v1/attention', 'attention');
   const rows = await rowsOf(settled, cookie);
   const found = new Map<string, Said>();
-  await eachAtOnce(orders.length, AT_ONCE, async (at) => {
-    const order = orders[at] as Order;
+  await eachAtOnce(AT_ONCE, orders, async (order) => {
     const { reference } = order;
     const page = await read(settled, `/orders/${reference}`, { cookie, 'accept-language': 'en' });
     const token = { authorization: `Bearer ${OPERATOR_TOKEN}` };

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { eachAtOnce } from '../../prove/harness/wait.ts';
 import type { ReservedLink, TestApp } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { UNSAID } from '../support/orders.ts';
 import { sharedApp } from '../support/shared.ts';
-import { eachAtOnce, eventually } from '../support/timing.ts';
+import { eventually } from '../support/timing.ts';
 
 const AT_ONCE = 24;
 
@@ -14,9 +15,9 @@ describe('the order in which events arrive', () => {
     const settled = theApp();
     const sequences = permutations<Kind>(['created', 'pending', 'pending', 'completed', 'completed', 'refunded']);
     expect(sequences).toHaveLength(180);
-    await eachAtOnce(sequences.length, AT_ONCE, async (index) => {
+    await eachAtOnce(AT_ONCE, [...sequences.entries()], async ([index, sequence]) => {
       const link = await settled.reserve(`order-${index}`);
-      for (const kind of sequences[index] ?? []) expect((await deliver(settled, link, kind)).status).toBe(200);
+      for (const kind of sequence) expect((await deliver(settled, link, kind)).status).toBe(200);
     });
     await allSettled(settled);
     const orders = await Promise.all(sequences.map((_, index) => standing(settled, `order-${index}`)));

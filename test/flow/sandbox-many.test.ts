@@ -1,13 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { expect, it } from 'vitest';
+import { eachAtOnce } from '../../prove/harness/wait.ts';
 import { createLink } from '../support/sandbox.ts';
 import { bindLink, reserveLink, startShop } from '../support/shop.ts';
-import { eachAtOnce, eventuallyAfter, startOwnTime, times } from '../support/timing.ts';
+import { eventuallyAfter, startOwnTime, times } from '../support/timing.ts';
 
 const eventually = eventuallyAfter('many orders are paid at once');
 
 const LINKS = times(120, 1_000);
 const AT_ONCE = 32;
+const REFERENCES = Array.from({ length: LINKS }, (_, n) => `order-${n}`);
 const READ_EVERY_MS = 20;
 /** A read of the API would take seconds if deliveries starved it. */
 const READ_MS_P99_MAX = 1_000;
@@ -16,8 +18,7 @@ it(`pays ${LINKS} links, each with a webhook to settled, within a minute, while 
   const shop = await startShop({ api: false });
   const passedMs = startOwnTime();
   const links: { id: string }[] = [];
-  await eachAtOnce(LINKS, AT_ONCE, async (n) => {
-    const reference = `order-${n}`;
+  await eachAtOnce(AT_ONCE, REFERENCES, async (reference) => {
     const link = await createLink(shop.sandbox, await reserveLink(shop, reference));
     links.push(link);
     await bindLink(shop, reference, link);
@@ -26,9 +27,9 @@ it(`pays ${LINKS} links, each with a webhook to settled, within a minute, while 
     const { id } = links[Math.floor(Math.random() * links.length)] as { id: string };
     expect((await shop.sandbox.call(`/payment-links/${id}`)).status).toBe(200);
   });
-  await eachAtOnce(LINKS, AT_ONCE, async (n) => {
-    await shop.sandbox.control(`/links/order-${n}/pay`, { method: 'POST' });
-  });
+  await eachAtOnce(AT_ONCE, REFERENCES, (reference) =>
+    shop.sandbox.control(`/links/${reference}/pay`, { method: 'POST' }),
+  );
   await shop.sandbox.idle();
   const readMs = await reads.stop();
   await eventually(async () => {

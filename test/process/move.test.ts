@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { deliver, eventOf } from '../../prove/harness/send.ts';
 import { OPERATOR_TOKEN, type Serving } from '../../prove/harness/settled.ts';
+import { shopEnvironment } from '../../prove/harness/shop.ts';
 import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
@@ -11,16 +12,6 @@ import { eventuallyAfter } from '../support/timing.ts';
 import { startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
-
-async function shopSettings() {
-  const shop = await startReceiver();
-  const settings = {
-    SETTLED_SHOP_URL: shop.url,
-    SETTLED_SHOP_SECRET: `whsec_${Buffer.alloc(32, 1).toString('base64')}`,
-    SETTLED_SHOP_ALLOW_PRIVATE: 'true',
-  };
-  return { shop, settings };
-}
 
 /** Runs a command that must end well, and reads what it printed for a program. */
 async function runJson(args: readonly string[], environment: Record<string, string>) {
@@ -39,7 +30,8 @@ describe('settled move', () => {
   it('moves a store: refused while it is served, then moved, refused in the old place and served in the new one', async () => {
     const path = join(testFolder(), 'settled.db');
     const to = await emptyDatabase();
-    const { shop, settings } = await shopSettings();
+    const shop = await startReceiver();
+    const settings = shopEnvironment(shop.url);
     const serving = await startServing(path, settings);
     const environment = { SETTLED_STORE: `sqlite:${path}`, SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN };
     const [before, after] = [await serving.reserve('before'), await serving.reserve('after')];

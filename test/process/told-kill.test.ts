@@ -5,10 +5,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
 import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
 import { dyingAt, type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
+import { eachAtOnce } from '../../prove/harness/wait.ts';
 import { testFolder } from '../support/app.ts';
 import { type CallbackShop, type ReceivedNotice, startCallback } from '../support/callback.ts';
 import { spawnSettled } from '../support/process.ts';
-import { eachAtOnce, eventuallyAfter, times } from '../support/timing.ts';
+import { eventuallyAfter, times } from '../support/timing.ts';
 import { startServing } from './serving.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -95,7 +96,7 @@ async function live(points: readonly string[], chance: Chance): Promise<Book> {
 async function reserve(storePath: string, count: number): Promise<Reserved[]> {
   const serving = await startServing(storePath);
   const reserved: Reserved[] = [];
-  await eachAtOnce(count, AT_ONCE, async (n) => {
+  await eachAtOnce(AT_ONCE, [...Array(count).keys()], async (n) => {
     reserved.push(await serving.reserve(`order-${n}`));
   });
   await serving.end('SIGKILL');
@@ -104,9 +105,7 @@ async function reserve(storePath: string, count: number): Promise<Reserved[]> {
 
 /** Delivers that some of the orders are paid. What was acknowledged is not owed any more. */
 async function pay(serving: Serving, unpaid: Reserved[], count: number, agent: Agent): Promise<void> {
-  const some = unpaid.splice(0, count);
-  await eachAtOnce(some.length, AT_ONCE, async (n) => {
-    const link = some[n] as Reserved;
+  await eachAtOnce(AT_ONCE, unpaid.splice(0, count), async (link) => {
     const answer = await deliver(serving, link, eventOf(link), agent).catch(() => null);
     if (answer?.status !== 200) unpaid.push(link);
   });

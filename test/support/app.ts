@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, type TestContext } from 'vitest';
+import { OPERATOR_TOKEN } from '../../prove/harness/settled.ts';
 import { type App, startApp } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { type Log, openLog } from '../../src/observe/log.ts';
@@ -17,7 +18,7 @@ import { startWithoutThread } from './threadless.ts';
 /** The engine of this vitest project. */
 const ENGINE = process.env.SETTLED_TEST_ENGINE === 'postgres' ? 'postgres' : 'sqlite';
 
-export const OPERATOR_TOKEN = 'operator-token-of-the-tests';
+export { OPERATOR_TOKEN };
 export const SHOP_TOKEN = 'shop-token-of-the-tests';
 
 export type TestApp = {

@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 import { onTestFinished } from 'vitest';
+import { SHOP_SECRET, shopEnvironment } from '../../prove/harness/shop.ts';
 import { type Clock, systemClock } from '../../src/work/clock.ts';
 import { listen } from './network.ts';
 
-export const SHOP_SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+export { SHOP_SECRET };
 
 export type ReceivedNotice = {
   /** `webhook-id`: the shop's idempotency key. */
@@ -74,7 +75,7 @@ export async function startCallback({
 
   return {
     url,
-    environment: { SETTLED_SHOP_URL: url, SETTLED_SHOP_SECRET: secret, SETTLED_SHOP_ALLOW_PRIVATE: 'true' },
+    environment: shopEnvironment(url, secret),
     notices,
     get busiest() {
       return sums.busiest;

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
+import { until } from '../../prove/harness/wait.ts';
 import { type Network, startNetwork } from './network.ts';
 import { type PostgresServer, SCRATCH, startPostgres } from './postgres.ts';
 
@@ -45,7 +46,7 @@ const SETTINGS = {
   max_connections: '200',
   max_wal_senders: '10',
 };
-const LOOK_EVERY_MS = 10;
+const FOLLOWED_WITHIN_MS = 60_000;
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   const { standbys, isSynchronous, beneath = SCRATCH } = options;
@@ -99,24 +100,22 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 
 async function whenFollowed(primary: Member, standbys: number): Promise<void> {
   const following = "SELECT FROM pg_stat_replication WHERE state = 'streaming'";
-  await until(async () => (await ask(primary, following)).rowCount === standbys);
+  const areThere = async () => (await ask(primary, following)).rowCount === standbys;
+  await until('following the primary', FOLLOWED_WITHIN_MS, areThere);
 }
 
 async function follow(standby: Member, primary: Member | null): Promise<void> {
   const to = primary === null ? '' : `host=${primary.folder} user=settled`;
   await ask(standby, `ALTER SYSTEM SET primary_conninfo = '${to}'`);
   await ask(standby, 'SELECT pg_reload_conf()');
-  if (primary === null)
-    await until(async () => (await ask(standby, 'SELECT FROM pg_stat_wal_receiver')).rowCount === 0);
+  if (primary !== null) return;
+  const isAlone = async () => (await ask(standby, 'SELECT FROM pg_stat_wal_receiver')).rowCount === 0;
+  await until('letting go of the primary', FOLLOWED_WITHIN_MS, isAlone);
 }
 
 async function logEnd(standby: Member): Promise<bigint> {
   const { rows } = await ask(standby, "SELECT (coalesce(pg_last_wal_receive_lsn(), '0/0') - '0/0')::text AS bytes");
   return BigInt(rows[0].bytes);
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await new Promise((resume) => setTimeout(resume, LOOK_EVERY_MS));
 }
 
 /** One look at a server, past its network. */
