@@ -180,7 +180,7 @@ const SIDES: [string, () => string][] = [
   ['paid, and the shop was not told', () => sides(paid, null, { notices: NOTICES })],
 ];
 
-/** Read every change of it: `npm run tests -- --project shared test/explain -u` writes it anew. */
+/** Read every change of it. The test of why.txt, in explain.test.ts, says how both are written anew. */
 it('each sentence about what needs a person is as test/vectors/attention.txt has it', async () => {
   const parts = { 'A matter': MATTERS, 'All that needs a person': SUMMARIES, 'Service, settled and shop': SIDES };
   const told = Object.entries(parts).flatMap(([part, stories]) =>

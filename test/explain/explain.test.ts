@@ -312,7 +312,9 @@ const STORIES = {
   'Who paid, and how': PAYERS,
 };
 
-/** Read every change of it: `npm run tests -- --project shared test/explain -u` writes it anew. */
+/**
+ * Read every change of it. `npm run tests -- --mode quick --project shared test/explain -u` writes it anew, and attention.txt.
+ */
 it('why: each story is told as test/vectors/why.txt has it', async () => {
   const parts = Object.entries(STORIES).flatMap(([part, stories]) =>
     Object.entries(stories).map(([title, story]) => `## ${part}: ${title}\n\n${tell(story)}\n`),

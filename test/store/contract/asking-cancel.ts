@@ -12,10 +12,6 @@ export function cancelContract({ shared }: Worlds): void {
     await world.forgetChecks();
   });
 
-  function cancel({ reference }: Link) {
-    return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
-  }
-
   async function withhold(link: Link) {
     expect(await world.finishOpening(link, world.made(), 'It is in another currency.')).toBe('bound');
   }
@@ -35,7 +31,7 @@ export function cancelContract({ shared }: Worlds): void {
 
   it('cancels an order that nobody began to pay, and goes on asking about its link', async () => {
     const link = await world.openNew();
-    expect(await cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
+    expect(await world.cancel(link)).toMatchObject({ rule: 'cancelled', order: { state: 'cancelled' } });
     const told = await world.timeline(link);
     expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
     expect(told.history.at(-1)).toMatchObject({ what: 'cancelled', cause: { kind: 'person' } });
@@ -46,7 +42,7 @@ export function cancelContract({ shared }: Worlds): void {
   it('ends the opening of an order whose link no request asked for', async () => {
     const link = await world.intend();
     const before = await world.timeline(link);
-    expect(await cancel(link)).toMatchObject({
+    expect(await world.cancel(link)).toMatchObject({
       outcome: 'decided',
       rule: 'cancelled',
       from: 'awaiting_payment',
@@ -62,7 +58,11 @@ export function cancelContract({ shared }: Worlds): void {
     expect(told.notices).toMatchObject([{ type: 'order.cancelled' }]);
     world.tick(DAY_MS);
     await expect(world.claimOpening(link)).rejects.toThrow('is not due');
-    expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'already_cancelled', from: 'cancelled' });
+    expect(await world.cancel(link)).toMatchObject({
+      outcome: 'decided',
+      rule: 'already_cancelled',
+      from: 'cancelled',
+    });
   });
 
   it.each<[string, (link: Link) => Promise<unknown>]>([
@@ -74,16 +74,16 @@ export function cancelContract({ shared }: Worlds): void {
     const link = await world.intend();
     await happen(link);
     const before = await world.timeline(link);
-    expect(await cancel(link)).toEqual({ outcome: 'opening', order: before.order });
+    expect(await world.cancel(link)).toEqual({ outcome: 'opening', order: before.order });
     expect(await world.timeline(link)).toEqual(before);
   });
 
   it('cancels an order whose link is known, and goes on opening that; it knows no other order', async () => {
     const link = await world.intend();
     await world.settle(link, [], { linkIds: [world.name('plink')] });
-    expect(await cancel(link)).toMatchObject({ outcome: 'decided', rule: 'cancelled' });
+    expect(await world.cancel(link)).toMatchObject({ outcome: 'decided', rule: 'cancelled' });
     expect((await world.timeline(link)).opening).toMatchObject({ status: 'pending' });
-    expect(await cancel({ ...link, reference: 'nobody' })).toBeNull();
+    expect(await world.cancel({ ...link, reference: 'nobody' })).toBeNull();
   });
 
   it.each<[string, (link: Link) => Promise<unknown>]>([
@@ -94,18 +94,18 @@ export function cancelContract({ shared }: Worlds): void {
     const link = await world.intend();
     await happen(link);
     expect((await world.timeline(link)).attention).toMatchObject([{ kind }]);
-    await cancel(link);
+    await world.cancel(link);
     expect((await world.timeline(link)).attention).toEqual([]);
   });
 
   it('leaves an order as it is that was cancelled, or is paid', async () => {
     const link = await world.openNew();
-    await cancel(link);
+    await world.cancel(link);
     const before = await world.timeline(link);
-    expect(await cancel(link)).toMatchObject({ rule: 'already_cancelled' });
+    expect(await world.cancel(link)).toMatchObject({ rule: 'already_cancelled' });
     expect(await world.timeline(link)).toEqual(before);
     const paid = await world.openNew();
     await world.settle(paid, [said('completed')]);
-    expect(await cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
+    expect(await world.cancel(paid)).toMatchObject({ rule: 'not_cancellable', order: { state: 'paid' } });
   });
 }

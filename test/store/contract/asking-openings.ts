@@ -491,7 +491,7 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         await world.parkOpening(link);
         world.tick();
       }
-      await world.store.cancelOrder({ by: null, reference: cancelled.reference, atMs: world.nowMs });
+      await world.cancel(cancelled);
       expect(await adopt(cancelled)).toBe('not_open');
       expect(await adopt(open, world.made({ id: linkId }))).toBe('taken');
       for (const link of [cancelled, open]) expect((await world.timeline(link)).opening?.status).toBe('taken');

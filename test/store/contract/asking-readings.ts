@@ -305,18 +305,18 @@ export function readingsContract({ shared }: Worlds): void {
 
     it.each([
       [
-        'once where a reading counted money',
+        'once if a reading counted money',
         said('completed', { paymentId: 'pay_2' }),
         { theirs: 'paid, 100.00 BRL, 100.00 BRL', rule: 'duplicate_payment' },
         [{ kind: 'duplicate_payment' }],
       ],
       [
-        'once where a person must say who is right',
+        'once if a person must say who is right',
         said('unpaid', { paymentId: null }),
         { theirs: 'unpaid', rule: 'service_disagrees', rightSide: 'undecided' },
         [{ kind: 'service_disagrees', count: 2 }],
       ],
-    ])('is noted %s', async (_where, fact, noted, raised) => {
+    ])('is noted %s', async (_when, fact, noted, raised) => {
       await world.settle(link, [said('completed')]);
       for (let n = 0; n < 2; n++) await world.answer(link, [fact]);
       const { drift, attention } = await world.timeline(link);
@@ -330,7 +330,7 @@ export function readingsContract({ shared }: Worlds): void {
       expect((await world.timeline(link)).attention).toMatchObject([{ kind: 'service_disagrees' }]);
     });
 
-    it('is none where a link expired in its time, nor where the service says what is known, nor in an event', async () => {
+    it('is none if a link expired in its time, nor if the service says what is known, nor in an event', async () => {
       const paid = await world.openNew();
       await world.settle(paid, [said('completed')]);
       await world.answer(paid, [said('completed')]);
@@ -552,8 +552,8 @@ export function quotesContract({ shared }: Worlds): void {
         'hhhh',
         true,
       ],
-      ['are no matter where they name more, as with interest', Array(3).fill(MORE), 'ppp', false],
-      ['are no matter where they name another currency', Array(3).fill(DOLLARS), 'ppp', false],
+      ['are no matter if they name more, as with interest', Array(3).fill(MORE), 'ppp', false],
+      ['are no matter if they name another currency', Array(3).fill(DOLLARS), 'ppp', false],
       ['are in a row although one between them names more', [DIFFERS, MORE, DIFFERS, DIFFERS], 'hphh', true],
       ['are in a row although one between them is in dollars', [DIFFERS, DOLLARS, DIFFERS, DIFFERS], 'hphh', true],
       ['are no matter of links that differ themselves', Array(4).fill(LINK_DIFFERS), 'hhhh', false],

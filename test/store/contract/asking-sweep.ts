@@ -17,10 +17,6 @@ export function sweepContract({ shared, fresh }: Worlds): void {
     await world.forgetChecks();
   });
 
-  function cancel({ reference }: Link) {
-    return world.store.cancelOrder({ by: null, reference, atMs: world.nowMs });
-  }
-
   function listed({ linkId: id, reference }: Known, status = 'ACTIVE'): ListedLink {
     return { ...aLink, id, reference, status };
   }
@@ -86,7 +82,7 @@ export function sweepContract({ shared, fresh }: Worlds): void {
       await world.settle(paid, [said('completed')]);
       expect(await oldestOpenMs()).toBe(oldestMs);
       // The link of a cancelled order may be paid until the service says that it expired.
-      await cancel(oldest);
+      await world.cancel(oldest);
       world.tick(DAY_MS);
       expect(await oldestOpenMs()).toBe(oldestMs);
       await world.answer(oldest, [], { made: { status: 'EXPIRED', expiresAtMs: world.nowMs } });
@@ -109,7 +105,7 @@ export function sweepContract({ shared, fresh }: Worlds): void {
       const paid = await world.openNew();
       await world.settle(paid, [said('completed')]);
       const cancelled = await world.openNew();
-      await cancel(cancelled);
+      await world.cancel(cancelled);
       await world.newLink();
       await world.intend();
       const before = await world.timeline(open);
@@ -136,7 +132,7 @@ export function sweepContract({ shared, fresh }: Worlds): void {
       async (state) => {
         const linkId = world.name('plink');
         const link = { ...(await world.newLink({ linkId })), linkId };
-        if (state === 'cancelled') await cancel(link);
+        if (state === 'cancelled') await world.cancel(link);
         world.tick(200 * DAY_MS);
         const { linkKey } = link;
         const failure = { linkKey, dueAtMs: null, missing: false, sent: true, nowMs: world.nowMs };

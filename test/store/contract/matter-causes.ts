@@ -237,7 +237,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
     again: 'counts',
     about: async (world) => {
       const link = await world.newLink();
-      await world.store.cancelOrder({ by: null, reference: link.reference, atMs: world.tick() });
+      await world.cancel(link);
       let n = 0;
       return async () => {
         await world.settle(link, [said('completed', { paymentId: `pay_${++n}` })]);

@@ -330,6 +330,11 @@ export class World {
     return this.store.resolveOrder({ by: null, reference, decision, reason, atMs: this.tick() });
   }
 
+  /** A person cancels an order. */
+  cancel({ reference }: { reference: string }): ReturnType<Store['cancelOrder']> {
+    return this.store.cancelOrder({ by: null, reference, atMs: this.nowMs });
+  }
+
   /** A person has an event settled again, a little later. */
   requeue(eventKey: number): ReturnType<Store['requeueEvent']> {
     return this.store.requeueEvent({ by: null, eventKey, nowMs: this.tick() });
