@@ -2,12 +2,12 @@ import { fork } from 'node:child_process';
 import { setTimeout as after } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ATTACKS, type Attack, type AttackPlan } from './attacks.ts';
-import { inFolder, say } from './harness/proof.ts';
+import { command, facts, inFolder, say, some } from './harness/proof.ts';
 import { eventOf, exchange, outcomeOf, type Reserved } from './harness/send.ts';
 import { OPERATOR_TOKEN, peakKib, startAsInstalled } from './harness/settled.ts';
 
 /**
- * `npm run prove:flood [-- ATTACK…]`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
+ * `npm run prove:flood`: sends 40 genuine deliveries, a tenth of a second apart, during each attack on one
  * of the listeners, and beside each asks the private one, as a probe and as a shop. settled must acknowledge all
  * deliveries within 3 s, within 1 s if the private listener is attacked, answer every question, in less than 400 MB,
  * with fewer than 200 log lines.
@@ -46,10 +46,9 @@ function deliver(port: number, link: Reserved, isChunked: boolean): Promise<Answ
 function ask(port: number, n: number): Promise<Answered> {
   const path = n % 2 === 0 ? '/readyz' : '/v1/orders';
   const headers: Record<string, string> = n % 2 === 0 ? {} : { authorization: `Bearer ${OPERATOR_TOKEN}` };
-  const asking = () => exchange({ port, path, method: 'GET', headers, patienceMs: 20_000 });
   // 503 says that settled is not ready, which is an answer too.
   return timed(() =>
-    asking().then(
+    exchange({ port, path, method: 'GET', headers, patienceMs: 20_000 }).then(
       ({ status }) => [200, 503].includes(status),
       () => false,
     ),
@@ -103,14 +102,15 @@ function holds(attack: Attack, { acknowledged, slowestMs, asked, rssMb, logLines
   return all && slowestMs < slowestMax && rssMb < MUST.rssMb && logLines < MUST.logLines;
 }
 
-const named = process.argv.slice(2) as Attack[];
-let failed = 0;
-for (const attack of named.length > 0 ? named : (Object.keys(ATTACKS) as Attack[])) {
-  const result = await inFolder('flood', (folder) => run(attack, folder));
-  if (!holds(attack, result)) failed++;
-  const { acknowledged, slowestMs, asked, slowestAskMs, rssMb, logLines } = result;
-  const figures = `${acknowledged} of ${DELIVERIES}, slowest ${slowestMs} ms, ${asked} asked, slowest ${slowestAskMs} ms, ${rssMb} MB, ${logLines} log lines`;
-  say(`${holds(attack, result) ? 'ok  ' : 'FAIL'} ${ATTACKS[attack].about}: ${figures}`);
-  say(`     ${JSON.stringify(result.attack)}`);
-}
-process.exitCode = failed === 0 ? 0 : 1;
+const ALL = Object.keys(ATTACKS) as Attack[];
+
+await command('prove:flood', { attack: some('NAME', 'attacks, with commas between (all)', ALL) }, async (given) => {
+  const broken: string[] = [];
+  for (const attack of given.attack) {
+    const result = await inFolder('flood', (folder) => run(attack, folder));
+    const { attack: said, ...figures } = result;
+    for (const line of [`${ATTACKS[attack].about}: ${JSON.stringify(said)}`, ...facts(figures)]) say(line);
+    if (!holds(attack, result)) broken.push(attack);
+  }
+  return broken;
+});

@@ -87,7 +87,7 @@ export async function command<O extends Options>(
     for (const what of broken.slice(0, BROKEN_SHOWN_MAX)) say(`broken: ${what}`);
     const took = `in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`;
     const again = 'seed' in given ? ` (--seed ${given.seed})` : '';
-    say(broken.length === 0 ? `proved ${took}` : `NOT proved ${took}: ${broken.length} things are broken${again}`);
+    say(broken.length === 0 ? `proved ${took}` : `NOT proved ${took}: ${broken.length} broken${again}`);
     process.exit(broken.length === 0 ? 0 : EXIT.broken);
   } catch (error) {
     process.stderr.write(`${(error as Error).stack ?? error}\n`);
