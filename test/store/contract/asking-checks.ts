@@ -375,17 +375,18 @@ export function checksContract({ shared }: Worlds): void {
   });
 
   describe('failCheck', () => {
-    it.each<[string, () => Promise<Known>]>([
-      ['in the queue', () => waiting('returned')],
+    it.each<[string, string, () => Promise<Known>]>([
+      ['in the queue', 'returned', () => waiting('returned')],
       [
         'of the schedule',
+        'scheduled',
         async () => {
           const link = await quietLink();
           world.tick(2 * MINUTE_MS);
           return link;
         },
       ],
-    ])('tries a check %s again at its time, and counts it unless it had no slot', async (_where, come) => {
+    ])('tries a check %s again at its time, and counts it unless it had no slot', async (_where, reason, come) => {
       const link = await come();
       for (const [sent, failures] of [
         [false, 0],
@@ -393,10 +394,12 @@ export function checksContract({ shared }: Worlds): void {
       ] as const) {
         await world.claimChecks();
         await fail(link, { sent });
+        const { check, nextCheckAtMs } = await world.timeline(link);
+        expect(reason === 'scheduled' ? nextCheckAtMs : check?.dueAtMs).toBe(world.nowMs + 5000);
         world.tick(4999);
         expect(await world.claimChecks()).toEqual([]);
         world.tick(1);
-        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, failures }]);
+        expect(await world.claimChecks()).toMatchObject([{ linkKey: link.linkKey, reason, failures }]);
       }
       await world.answer(link, []);
       world.nowMs = (await world.timeline(link)).nextCheckAtMs as number;

@@ -366,7 +366,8 @@ export function openingsContract({ shared, fresh }: Worlds): void {
         [2, true],
         [3, false],
       ] as const) {
-        await world.retryOpening(link, { mayExist, dueAtMs: world.nowMs + 5000 });
+        const claimed = await world.retryOpening(link, { mayExist, dueAtMs: world.nowMs + 5000 });
+        expect(claimed.mayExist).toBe(attempt === 3);
         const { opening, attention } = await world.timeline(link);
         const waiting = { status: 'pending', attempt, dueAtMs: world.nowMs + 5000, fault: FAULT };
         expect([opening, attention]).toMatchObject([waiting, []]);

@@ -226,6 +226,7 @@ export function listsContract({ fresh }: Worlds): void {
         [{ sinceMs: b + 1 }, ['g', 'f', 'e', 'd', 'c']],
         [{ untilMs: b - 1 }, ['a']],
         [{ untilMs: a - 1 }, []],
+        [{ untilMs: e }, ['e', 'd', 'c', 'b', 'a']],
         [{ sinceMs: e, untilMs: f }, ['f', 'e']],
         [{ sinceMs: g + 1 }, []],
       ];

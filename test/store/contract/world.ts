@@ -229,10 +229,12 @@ export class World {
   }
 
   /** Claims an opening and gives it back. */
-  async retryOpening(link: Link, over: Partial<Parameters<Store['retryOpening']>[0]> = {}): Promise<void> {
-    const { linkKey, attempt } = await this.claimOpening(link);
+  async retryOpening(link: Link, over: Partial<Parameters<Store['retryOpening']>[0]> = {}): Promise<ClaimedOpening> {
+    const claimed = await this.claimOpening(link);
+    const { linkKey, attempt } = claimed;
     const given = { fault: FAULT, mayExist: false, waits: false, dueAtMs: this.nowMs, ...over };
     await this.store.retryOpening({ linkKey, attempt, nowMs: this.nowMs, ...given });
+    return claimed;
   }
 
   /** Claims an opening and hands in what the service made. */

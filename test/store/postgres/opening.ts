@@ -75,7 +75,7 @@ export async function openUntilEnd(
   over: Partial<PostgresStoreOptions> = {},
 ): Promise<OpenedPostgresStore> {
   const opened = await openTestPostgres(url, over);
-  onTestFinished(() => opened.store.close().catch(() => {}));
+  onTestFinished(() => opened.store.close());
   return opened;
 }
 
