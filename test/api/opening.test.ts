@@ -244,6 +244,11 @@ describe('api: opening a link again', () => {
   });
 
   type Opened = Shop & { reference: string; link: { id: string } };
+  async function opened(): Promise<Opened> {
+    const reference = freshReference();
+    const { body } = await openOrder(anyShop(), reference, asked);
+    return { ...anyShop(), reference, link: body.order.link };
+  }
   const inState = (shop: Opened, state: string) =>
     passUntil(shop, async () => (await shop.settled.order(shop.reference)).state === state);
   const cancelNow = ({ settled, reference }: Opened) => post(settled, `${orderPath(reference)}/cancel`, {});
@@ -267,9 +272,8 @@ describe('api: opening a link again', () => {
     ['a begun payment was left until the link expired', beginAndExpire, 'link_expired', 'new reference'],
     ['the link is inactive and no payment known: it may have been paid', disable, 'link_expired', '/check'],
   ])('answers 409 without the address if %s', async (_name, become, code, words) => {
-    const reference = freshReference();
-    const { body } = await openOrder(anyShop(), reference, asked);
-    const shop = { ...anyShop(), reference, link: body.order.link };
+    const shop = await opened();
+    const { reference } = shop;
     await become(shop);
     for (const same of [asked, { ...asked, amount: 50 }]) {
       const again = await post(shop.settled, '/v1/orders', { reference, title: 'A chair', ...same });
@@ -277,8 +281,12 @@ describe('api: opening a link again', () => {
       expect(again.body.detail).toContain(reference);
       expect(JSON.stringify(again.body)).not.toMatch(/http|pay\//);
     }
-    if (become !== beginAndExpire) return;
-    const { notices } = (await get(shop.settled, `/v1/notices?reference=${reference}`)).body;
+  });
+
+  it('has told the shop of a begun payment that was left until the link expired, and cancels its order', async () => {
+    const shop = await opened();
+    await beginAndExpire(shop);
+    const { notices } = (await get(shop.settled, `/v1/notices?reference=${shop.reference}`)).body;
     const types = notices.map(({ type }: { type: string }) => type);
     expect(types).toEqual(['order.expired', 'order.payment_pending']);
     expect(await cancelNow(shop)).toMatchObject({ status: 200, body: { order: { state: 'cancelled' } } });

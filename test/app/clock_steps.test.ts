@@ -201,10 +201,14 @@ describe('the watch of the clock', () => {
   function watch() {
     let [nowMs, passedMs] = [1_700_000_000_000, 0];
     const made: { stepMs: number }[] = [];
+    const hastened: { waitMsMax: number }[] = [];
     const { log, lines } = readableLog();
     const watched = watchClock({
       store: {
-        hastenDue: async () => ({ hastened: 0 }),
+        hastenDue: async (hasten) => {
+          hastened.push(hasten);
+          return { hastened: 0 };
+        },
         mendTimes: async (mend) => {
           made.push(mend);
           return { next: null };
@@ -220,8 +224,13 @@ describe('the watch of the clock', () => {
       passedMs += ms;
       nowMs += byClockMs;
     };
-    return { watched, pass, made, lines };
+    return { watched, pass, made, hastened, lines };
   }
+
+  it('makes due at a start what is later than anything waits', async () => {
+    const { hastened } = watch();
+    await eventually(() => expect(hastened).toMatchObject([{ waitMsMax: 2 * HOUR_MS }]));
+  });
 
   it('sees a step as it is asked, before anything is done for good', () => {
     const { watched, pass } = watch();
@@ -249,7 +258,7 @@ describe('the watch of the clock', () => {
   });
 
   it('takes a clock that is set by less than half a minute, or drifts, for none', async () => {
-    const { watched, pass, made, lines } = watch();
+    const { watched, pass, made, hastened, lines } = watch();
     pass(HOUR_MS);
     for (const byMs of [29_999, -29_999]) {
       pass(1_000, 1_000 + byMs);
@@ -262,6 +271,7 @@ describe('the watch of the clock', () => {
     pass(0, -30_000);
     expect(watched.latest()).toEqual({ byMs: -30_000, agoMs: 0 });
     await eventually(() => expect(made).toMatchObject([{ stepMs: -30_000 }]));
+    expect(hastened).toMatchObject([{ waitMsMax: 2 * HOUR_MS }, { waitMsMax: MINUTE_MS }]);
     expect(lines).toMatchObject([{ by: '30 s', way: 'back' }]);
   });
 });

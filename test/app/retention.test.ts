@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { openClock, type TurnableClock } from '../../sandbox/clock.ts';
 import { startRetention } from '../../src/app/retention.ts';
 import { type ReservedLink, startTestApp, type TestApp } from '../support/app.ts';
+import { startCallback } from '../support/callback.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { readableLog } from '../support/observe.ts';
 import { peek, tamper } from '../support/rows.ts';
@@ -15,9 +16,9 @@ const DAY_MS = 24 * HOUR_MS;
 type Kept = { app: TestApp; clock: TurnableClock };
 
 /** settled on a clock that can be turned. It keeps bodies for a day. */
-async function startKept(): Promise<Kept> {
+async function startKept(environment: Record<string, string> = {}): Promise<Kept> {
   const clock = openClock({ startMs: Date.now(), scale: 1 });
-  const app = await startTestApp({ clock, environment: { SETTLED_KEEP_BODIES: '1d' } });
+  const app = await startTestApp({ clock, environment: { SETTLED_KEEP_BODIES: '1d', ...environment } });
   onTestFinished(() => clock.advance(HOUR_MS));
   return { app, clock };
 }
@@ -172,6 +173,20 @@ describe('retention: the names of customers', () => {
       const holding = [app.storePath, `${app.storePath}-wal`].filter((file) => gone.test(readFileSync(file, 'latin1')));
       expect(holding).toEqual([]);
     });
+  });
+
+  it('stay in a notice that the shop has not taken', async () => {
+    const shop = await startCallback();
+    shop.answerWith(503);
+    const kept = await startKept(shop.environment);
+    const link = await kept.app.reserve('order-1');
+    await deliver(kept, link, paidBy(paymentEvent({ linkId: 'pl_1', amount: '100.00' })));
+    await eventsIn(kept, 'done', 1);
+    await aDayAndMore(kept, async () =>
+      expect((await kept.app.order('order-1')).payment).toMatchObject({ customer: null }),
+    );
+    const { notices } = (await kept.app.api('/v1/feed')).body;
+    expect(notices.at(-1).data.order.payment.customer).toEqual({ name: NAME, email: EMAIL });
   });
 });
 

@@ -31,6 +31,8 @@ async function tabAt(path: string): Promise<Tab> {
 }
 
 describe('console: deliveries, shop, service, audit and system', () => {
+  it('are 13 pages', () => expect(PAGES).toHaveLength(13));
+
   it.each(LOOKS)(
     'fit at %i px (%s), have no fault that axe finds on one page of %i, and show hostile texts as texts',
     async (width, colorScheme, axeEvery) => {

@@ -34,7 +34,8 @@ function readFact(written: string): PaymentFact {
     if (name === 'id') fact = { ...fact, paymentId: value === 'none' ? null : `pay_${value}` };
     else if (name === 'link') fact = { ...fact, linkMoney: readMoney(value) };
     else if (name === 'quote') fact = { ...fact, quoteMoney: readMoney(value) };
-    else fact = { ...fact, authority: reading(Number(name.slice(1))) };
+    else if (/^r\d+$/.test(part)) fact = { ...fact, authority: reading(Number(part.slice(1))) };
+    else throw new Error(`no part of a fact: ${part}`);
   }
   return fact;
 }
@@ -87,6 +88,8 @@ function moreOf(effect: Effect): string {
 }
 
 const STORIES = readStories(readFileSync(new URL('../vectors/settlement.txt', import.meta.url), 'utf8'));
+
+it('settlement: the file has 150 stories', () => expect(STORIES).toHaveLength(150));
 
 describe.each([...Map.groupBy(STORIES, ({ about }) => about)])('settlement: %s', (_about, stories) => {
   it.each(stories)('$title', ({ given, told }) => {

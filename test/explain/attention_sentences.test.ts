@@ -14,7 +14,8 @@ import { aFact, anOrder, instruction, orderAfter, orderIn, reading, second, stat
 
 const SEVEN = { key: 7, canAsk: true };
 const paid = orderIn('paid');
-const lost = orderAfter(paid, second(), aFact('disputed'));
+const twice = orderAfter(paid, second());
+const lost = orderAfter(twice, aFact('disputed'));
 const seventy = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymentId: `pay_${n + 2}` }));
 
 /** What a person reads of a matter that a decision raised. */
@@ -23,22 +24,23 @@ function decided(kind: DecidedAttention, order: Order): string {
 }
 
 const DECIDED: Record<string, [DecidedAttention, Order]> = {
-  'the later of two payments': ['duplicate_payment', orderAfter(paid, second())],
+  'the later of two payments': ['duplicate_payment', twice],
   'the one that pays no order': ['duplicate_payment', orderAfter(lost, aFact('completed', { authority: reading(1) }))],
   'the later of two that a person accepted': [
     'duplicate_payment',
     orderAfter(orderIn('held'), second(), instruction('accept')),
   ],
-  'both, if the money of the order went back': [
-    'duplicate_payment',
-    { ...orderAfter(paid, second()), state: 'refunded' },
-  ],
+  'both, if the money of the order went back': ['duplicate_payment', { ...twice, state: 'refunded' }],
   'what is left of a cancelled order': [
     'refund_due',
     orderAfter(orderAfter(orderIn('held'), second(), aFact('refunded')), instruction('reject')),
   ],
   'the newest 20 of many': ['duplicate_payment', orderAfter(paid, ...seventy)],
   'the newest 20 of many, of a held order': ['duplicate_payment', orderAfter(orderIn('held'), ...seventy)],
+  'both payments': ['amount_mismatch', twice],
+  'each that may be meant': ['status_unclear', twice],
+  'the order alone': ['link_disabled', twice],
+  'what the order asks': ['money_unnamed', twice],
   'a payment without an id': [
     'service_disagrees',
     orderAfter(orderIn('awaiting_payment'), aFact('completed', { paymentId: null, linkMoney: stated('100') })),
@@ -49,6 +51,7 @@ const DECIDED: Record<string, [DecidedAttention, Order]> = {
 function sample(kind: AttentionKind, over: object = {}, canAsk = true): string {
   const [subject, params] = SAMPLE_MATTERS[kind];
   const kept = JSON.parse(JSON.stringify({ ...params, ...over }));
+  expect(kept).toEqual({ ...params, ...over });
   const sentence = attentionSentence(kind, subject, kept, { key: 7, canAsk });
   expect(sentence).not.toMatch(/undefined|null|NaN|\[object| ID --reason/);
   return sentence;

@@ -35,8 +35,8 @@ describe('an event that cannot be settled', () => {
     await settled.deliver(link, poison(1));
     const event = await theDeadEvent(settled);
     const before = (await settled.api(`/v1/events/${event}`)).body.event;
-    const matters = (await settled.api('/v1/attention')).body.attention;
-    expect(matters).toHaveLength(1);
+    const matter = { kind: 'event_not_understood' };
+    expect((await settled.api('/v1/attention')).body.attention).toMatchObject([matter]);
     expect(await replay(settled, event)).toMatchObject({
       status: 202,
       body: { event: { id: event, status: 'pending' } },
@@ -44,7 +44,7 @@ describe('an event that cannot be settled', () => {
     expect(await theDeadEvent(settled)).toBe(event);
     const after = (await settled.api(`/v1/events/${event}`)).body.event;
     expect(after).toEqual({ ...before, attempt: 1, endedAt: expect.any(String) });
-    expect((await settled.api('/v1/attention')).body.attention).toHaveLength(1);
+    expect((await settled.api('/v1/attention')).body.attention).toMatchObject([matter]);
     expect(after.endedAt > before.endedAt).toBe(true);
     expect((await settled.order('order-1')).state).toBe('awaiting_payment');
   });
