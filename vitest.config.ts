@@ -48,7 +48,7 @@ const FIRST = [
   'test/cli/serve.test.ts',
   'test/readme.test.ts',
   'test/sandbox/page-pay.test.ts',
-  'test/flow/opening-kill-answer.test.ts',
+  'test/flow/opening-kill.test.ts',
   'test/process/postgres-rolling.test.ts',
 ];
 
@@ -71,7 +71,7 @@ const REPEATING = [
   ...LONG_ONLY,
   'test/demo/shop.test.ts',
   'test/domain/*.property.test.ts',
-  'test/flow/{asking,asking-flood,feed-many,latency,opening-kill-*,sandbox-encodings,sandbox-many}.test.ts',
+  'test/flow/{asking,asking-flood,feed-many,latency,opening-kill,sandbox-encodings,sandbox-many}.test.ts',
   'test/json.test.ts',
   'test/links/request.property.test.ts',
   'test/paylink/{events,payment_details,reading}.test.ts',

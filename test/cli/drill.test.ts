@@ -325,9 +325,9 @@ describe('cli: drill', () => {
 
   it('says where to name another folder for temporary files if that one is not there', async () => {
     const folder = join(temporary, 'gone');
-    const { code, stderr } = await spawnSettled(['drill', backup, '--json'], { ...alone(), TMPDIR: folder }).finished;
-    const { error } = JSON.parse(stderr);
-    expect([code, error.code]).toEqual([EXIT.notAllowed, 'store_unwritable']);
+    vi.stubEnv('TMPDIR', folder);
+    const error = await failing(['drill', backup], alone());
+    expect([error.exit, error.code]).toEqual([EXIT.notAllowed, 'store_unwritable']);
     expect(error.message).toContain(`cannot make a folder in ${folder} (ENOENT): name another folder: TMPDIR=/path`);
   });
 

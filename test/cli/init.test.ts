@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { Finished } from '../../prove/harness/program.ts';
-import { COMMANDS, run } from '../../src/cli/commands.ts';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { EXIT } from '../../src/cli/exit.ts';
 import { envText } from '../../src/cli/init_files.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -12,9 +12,10 @@ import { emptyDatabase } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { freePort } from '../support/network.ts';
 import { serverAt } from '../support/postgres.ts';
-import { printedBy, runSandbox, spawnSettled } from '../support/process.ts';
+import { runSandbox, spawnSettled } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
+import { initIn } from './settled.ts';
 
 const SECRET_FILES = ['api-key', 'operator-token', 'secrets-key', 'shop-secret', 'shop-token', 'store'];
 const API_KEY = 'key-of-the-test-that-nothing-may-show';
@@ -37,21 +38,6 @@ async function prepare() {
     return initIn(folder, ['--yes', '--json', ...switches, ...given], { ...environment, ...extra });
   };
   return { folder, environment, answers, init };
-}
-
-/** Runs `init` in this process, which for that long has the folder and the environment of a shell. */
-async function initIn(folder: string, args: readonly string[], environment: Record<string, string>) {
-  const { env } = process;
-  const before = { folder: process.cwd(), mask: process.umask() };
-  process.chdir(folder);
-  process.env = { PATH: env.PATH, ...environment };
-  try {
-    return await printedBy((surroundings) => run(['init', ...args], surroundings));
-  } finally {
-    process.chdir(before.folder);
-    process.env = env;
-    process.umask(before.mask);
-  }
 }
 
 function refusal({ stdout, stderr }: Finished): { code: string; exit: number; message: string } {

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { expect } from 'vitest';
 import type { Finished } from '../../prove/harness/program.ts';
-import { settledIn } from '../../src/cli/commands.ts';
+import { run, settledIn } from '../../src/cli/commands.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { reportText } from '../../src/terminal/output.ts';
 import { reportOf } from '../../src/terminal/run.ts';
 import { PIPE } from '../../src/terminal/screen.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
-import { runSettled } from '../support/process.ts';
+import { printedBy, runSettled } from '../support/process.ts';
 
 /** The environment in which a command finds the server of the test. */
 export function environmentOf({ apiUrl, storePath, database }: TestApp): Record<string, string> {
@@ -92,4 +92,19 @@ export function olderDatabase(path: string, key: Buffer): string {
   db.prepare(instance).run('older', openKeyring(key).keyId);
   db.close();
   return last;
+}
+
+/** Runs `init` in this process, which for that long has the folder and the environment of a shell. */
+export async function initIn(folder: string, args: readonly string[], environment: Record<string, string>) {
+  const { env } = process;
+  const before = { folder: process.cwd(), mask: process.umask() };
+  process.chdir(folder);
+  process.env = { PATH: env.PATH, ...environment };
+  try {
+    return await printedBy((surroundings) => run(['init', ...args], surroundings));
+  } finally {
+    process.chdir(before.folder);
+    process.env = env;
+    process.umask(before.mask);
+  }
 }

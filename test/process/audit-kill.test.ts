@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
 import { type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
-import { testFolder } from '../support/app.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
 import { spawnSettled } from '../support/process.ts';
 import { times } from '../support/timing.ts';
 
@@ -83,9 +83,7 @@ it(`a change and its row of the audit are both there or neither is, over ${KILLS
   expect(audited).toEqual(changed);
   expect(people.acknowledged.filter((what) => !audited.includes(what))).toEqual([]);
   expect(people.interrupted).toBeGreaterThan(KILLS / 2);
-  const serving = await whenServing(spawnSettled(['serve'], environment));
-  const { body } = await serving.api('/v1/audit/verification');
+  const { body } = await (await startTestApp({ engine: 'sqlite', storePath })).api('/v1/audit/verification');
   expect(body).toMatchObject({ isWhole: true, rows: audited.length });
-  await serving.end('SIGKILL');
   console.log(`kill -9 during changes: ${audited.length} changes, ${people.interrupted} requests interrupted`);
 });

@@ -27,7 +27,8 @@ const containing = (text: string) => expect.stringContaining(text);
 async function expectSaidToBeAway(serving: Serving, place: string): Promise<void> {
   const words = new RegExp(`${basename(place)}[^;.]* (cannot|does not|refused|gave)`);
   const said = () => surfacesOf(listenersOf(serving), 'order-1', ['servers']);
-  await eventually(async () => expect((await said()).readyz).toMatch(words));
+  const operator = { hooksPort: serving.operatorPort };
+  await eventually(async () => expect((await get(operator, '/readyz')).text).toMatch(words));
   expect((await said()).page).toMatch(/warning servers: /);
   expect(await said()).toEqual(saying(words, 'settled_store_servers{role="unreachable"} 1'));
   await serving.line(/"server_away".*"this needs a person"/);
@@ -47,19 +48,19 @@ describe('a primary that fails under load', () => {
     await expectSaidToBeAway(replicas[0] as Serving, placeOf(gone));
     await gone.start();
     const load = startLoad(replicas, links);
-    await load.goesOn(60);
+    await load.goesOn(30);
     await old.kill();
     load.statuses.delete(503);
     await eventually(() => expect(load.statuses.has(503)).toBe(true));
     const standby = await cluster.promote();
-    await load.goesOn(load.acknowledged.length + 60);
+    await load.goesOn(load.acknowledged.length + 30);
     // Nobody has told it that it was replaced: it takes writes.
     await old.start();
     const database = lookInto(old.url('settled'));
     const told = "SELECT WHERE obj_description('instance'::regclass) LIKE '%replaced by timeline 2 of cluster%'";
     await eventually(async () => expect((await database.query(told)).rows).toHaveLength(1));
     const before = await storedEventIds(database);
-    await load.goesOn(load.acknowledged.length + 60);
+    await load.goesOn(load.acknowledged.length + 30);
     await load.end();
     expect(await storedEventIds(database)).toEqual(before);
 

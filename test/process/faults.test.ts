@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
-import type { Finished } from '../../prove/harness/program.ts';
 import { serveEnvironment } from '../../prove/harness/settled.ts';
-import { testFolder } from '../support/app.ts';
+import { EXIT, failure } from '../../src/cli/exit.ts';
+import { startHere } from '../../src/cli/serve.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { openLog } from '../../src/observe/log.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
 import { listen } from '../support/network.ts';
 import { boundByFileModes, fatalLine, NO_FILE_MODES, type SpawnOptions, spawnSettled } from '../support/process.ts';
 import { startServing } from './serving.ts';
-
-/** See docs/errors.md. */
-const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
 
 describe('a start that cannot succeed', () => {
   it("refuses a shop's token that is the operator's, which is kept in a file", async () => {
@@ -21,8 +21,8 @@ describe('a start that cannot succeed', () => {
     const token = 'the-token-of-the-operator';
     writeFileSync(`${path}.operator-token`, token);
     const { SETTLED_OPERATOR_TOKEN: _, ...environment } = serveEnvironment(path);
-    const end = await spawnSettled(['serve'], { ...environment, SETTLED_SHOP_TOKEN: token }).finished;
-    expectRefusal(end, EXIT.configuration, ["SETTLED_SHOP_TOKEN must not be the operator's token"]);
+    const refused = await refusalOf({ ...environment, SETTLED_SHOP_TOKEN: token });
+    expectRefusal(refused, EXIT.configuration, ["SETTLED_SHOP_TOKEN must not be the operator's token"]);
   });
 
   it('refuses a folder that it may not write', async (context) => {
@@ -31,7 +31,7 @@ describe('a start that cannot succeed', () => {
     const folder = testFolder();
     chmodSync(folder, 0o555);
     const path = join(folder, 'settled.db');
-    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+    expectRefusal(await serve(path, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
   });
 
   it('refuses a database that it may read but not write', async (context) => {
@@ -39,7 +39,7 @@ describe('a start that cannot succeed', () => {
     if (through === null) return context.skip(NO_FILE_MODES);
     const path = await someStore();
     chmodSync(path, 0o444);
-    expectRefusal(await serve(path, {}, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
+    expectRefusal(await serve(path, { through }), EXIT.notAllowed, [path, 'cannot be written', 'write access']);
   });
 
   it('refuses a file of garbage and says how to restore', async () => {
@@ -51,14 +51,14 @@ describe('a start that cannot succeed', () => {
   it('refuses an empty file: it must not look like an empty shop', async () => {
     const path = await someStore();
     writeFileSync(path, '');
-    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'empty file', 'restore a backup']);
+    expectRefusal(await startAt(path), EXIT.cannotOpen, [path, 'empty file', 'restore a backup']);
   });
 
   it('refuses a database of another program', async () => {
     const path = await someStore();
     rmSync(path);
     new Database(path).exec('CREATE TABLE theirs (x)').close();
-    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'another program', 'SETTLED_STORE']);
+    expectRefusal(await startAt(path), EXIT.cannotOpen, [path, 'another program', 'SETTLED_STORE']);
   });
 
   it('refuses a database whose bytes are damaged', async () => {
@@ -67,13 +67,13 @@ describe('a start that cannot succeed', () => {
     db.exec('VACUUM');
     db.close();
     damage(path);
-    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'damaged', 'restore the newest backup']);
+    expectRefusal(await startAt(path), EXIT.cannotOpen, [path, 'damaged', 'restore the newest backup']);
   });
 
   it('refuses to make a new database if the lock file knew another', async () => {
     const path = await someStore();
     rmSync(path);
-    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'is gone', 'volume', 'cp BACKUP.db', '.lock']);
+    expectRefusal(await startAt(path), EXIT.cannotOpen, [path, 'is gone', 'volume', 'cp BACKUP.db', '.lock']);
   });
 
   it('refuses a database of a newer settled', async () => {
@@ -81,53 +81,47 @@ describe('a start that cannot succeed', () => {
     const db = new Database(path);
     db.exec(`INSERT INTO migration VALUES (9999, '9999_from_the_future.sql', '')`);
     db.close();
-    expectRefusal(await serve(path), EXIT.cannotOpen, [path, 'newer settled', '9999_from_the_future.sql']);
+    expectRefusal(await startAt(path), EXIT.cannotOpen, [path, 'newer settled', '9999_from_the_future.sql']);
   });
 
   it('refuses a file that another process uses, which is not disturbed', async () => {
     const path = join(testFolder(), 'settled.db');
     const first = await startServing(path);
-    expectRefusal(await serve(path), EXIT.tryAgain, [path, 'in use by another process']);
+    expectRefusal(await startAt(path), EXIT.tryAgain, [path, 'in use by another process']);
     await first.reserve('order-1');
   });
 
-  it('refuses an address of deliveries that is in use', async () => {
+  it.each([
+    ['an address of deliveries', 'SETTLED_HOOKS_LISTEN'],
+    ["an operator's address", 'SETTLED_OPERATOR_LISTEN'],
+  ])('refuses %s that is in use', async (_what, name) => {
     const address = await takenAddress();
-    const path = join(testFolder(), 'settled.db');
-    const end = await serve(path, { SETTLED_HOOKS_LISTEN: address });
-    expectRefusal(end, EXIT.tryAgain, [address, 'in use', 'SETTLED_HOOKS_LISTEN']);
-  });
-
-  it("refuses an operator's address that is in use", async () => {
-    const address = await takenAddress();
-    const path = join(testFolder(), 'settled.db');
-    const end = await serve(path, { SETTLED_OPERATOR_LISTEN: address });
-    expectRefusal(end, EXIT.tryAgain, [address, 'in use', 'SETTLED_OPERATOR_LISTEN']);
+    const refused = await startAt(join(testFolder(), 'settled.db'), { [name]: address });
+    expectRefusal(refused, EXIT.tryAgain, [address, 'in use', name]);
   });
 
   it('refuses an address that this machine does not have', async () => {
-    const path = join(testFolder(), 'settled.db');
-    const end = await serve(path, { SETTLED_HOOKS_LISTEN: '192.0.2.1:8787' });
-    expectRefusal(end, EXIT.configuration, ['192.0.2.1:8787', 'EADDRNOTAVAIL', 'SETTLED_HOOKS_LISTEN']);
+    const refused = await startAt(join(testFolder(), 'settled.db'), { SETTLED_HOOKS_LISTEN: '192.0.2.1:8787' });
+    expectRefusal(refused, EXIT.configuration, ['192.0.2.1:8787', 'EADDRNOTAVAIL', 'SETTLED_HOOKS_LISTEN']);
   });
 
   it('refuses to start without the secrets key that the database was made with', async () => {
     const path = await someStore();
     rmSync(`${path}.key`);
-    expectRefusal(await serve(path), EXIT.configuration, [`${path}.key`, 'is missing', 'SETTLED_SECRETS_KEY']);
+    expectRefusal(await startAt(path), EXIT.configuration, [`${path}.key`, 'is missing', 'SETTLED_SECRETS_KEY']);
   });
 
   it('refuses another secrets key than the one that the database was made with', async () => {
     const path = await someStore();
-    const end = await serve(path, { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') });
-    expectRefusal(end, EXIT.configuration, [path, 'encrypted under another', 'SETTLED_SECRETS_KEY']);
+    const refused = await startAt(path, { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') });
+    expectRefusal(refused, EXIT.configuration, [path, 'encrypted under another', 'SETTLED_SECRETS_KEY']);
   });
 
   it('lists every fault of the configuration at once', async () => {
-    const end = await spawnSettled(['serve'], EVERYTHING_WRONG).finished;
+    const refused = await refusalOf(EVERYTHING_WRONG);
     const names = Object.keys(EVERYTHING_WRONG);
-    expectRefusal(end, EXIT.configuration, names);
-    expect(fatalLine(end).fault.message.split('\n')).toHaveLength(names.length + 1);
+    expectRefusal(refused, EXIT.configuration, names);
+    expect(refused.message.split('\n')).toHaveLength(names.length + 1);
   });
 });
 
@@ -147,17 +141,32 @@ const EVERYTHING_WRONG = {
   SETTLED_UNKNOWN: 'x',
 };
 
-/** Ended with the code, after one line with a sentence that names what it must; no stack, and nothing was served. */
-function expectRefusal(end: Finished, exit: number, words: readonly string[]): void {
-  const told = fatalLine(end);
-  expect({ code: end.code, exit: told.exit }).toEqual({ code: exit, exit });
-  for (const word of words) expect(told.fault.message).toContain(word);
-  expect(told.fault).not.toHaveProperty('stack');
-  expect(end.stdout).not.toContain('settled is serving');
+type Refusal = { exit: number; message: string };
+
+/** Refused with this code, in a sentence that names what it must. */
+function expectRefusal({ exit, message }: Refusal, expected: number, words: readonly string[]): void {
+  expect(exit).toBe(expected);
+  for (const word of words) expect(message).toContain(word);
 }
 
-function serve(path: string, environment: Record<string, string> = {}, how?: SpawnOptions): Promise<Finished> {
-  return spawnSettled(['serve'], { ...serveEnvironment(path), ...environment }, how).finished;
+/** As a process, which ends with the code after one line of its log; no stack, and nothing was served. */
+async function serve(path: string, how?: SpawnOptions): Promise<Refusal> {
+  const end = await spawnSettled(['serve'], serveEnvironment(path), how).finished;
+  const { exit, fault } = fatalLine(end);
+  expect(end.code).toBe(exit);
+  expect(fault).not.toHaveProperty('stack');
+  expect(end.stdout).not.toContain('settled is serving');
+  return { exit, message: fault.message };
+}
+
+/** As `settled serve` starts, but in this process. */
+function startAt(path: string, environment: Record<string, string> = {}): Promise<Refusal> {
+  return refusalOf({ ...serveEnvironment(path), ...environment });
+}
+
+async function refusalOf(environment: Record<string, string>): Promise<Refusal> {
+  const start = async () => startHere(readConfig(environment), openLog('silent'));
+  return start().then((app) => app.stop().then(() => expect.fail('it started')), failure);
 }
 
 let template: Promise<string> | null = null;
@@ -175,9 +184,9 @@ async function someStore(): Promise<string> {
 
 async function makeTemplate(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'settled-test-'));
-  const serving = await startServing(join(folder, 'settled.db'));
-  for (let n = 0; n < 20; n++) await serving.reserve(`order-${n}`);
-  await serving.end('SIGTERM');
+  const { app, reserve } = await startTestApp({ engine: 'sqlite', storePath: join(folder, 'settled.db') });
+  for (let n = 0; n < 20; n++) await reserve(`order-${n}`);
+  await app.stop();
   return folder;
 }
 

@@ -9,7 +9,7 @@ import { spawnSettled } from '../support/process.ts';
 import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver, SEED } from './killing.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(5, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(3, 50));
 
 describe('a killed process', () => {
   it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one store`, async () => {
@@ -23,7 +23,7 @@ describe('a killed process', () => {
 
   it('can be started again after a kill at any moment of its very first start', async () => {
     const chance = chanceOf(SEED);
-    for (let round = 0; round < times(2, 10); round++) {
+    for (let round = 0; round < times(1, 10); round++) {
       const environment = firstStart(join(testFolder(), 'settled.db'));
       const killed = spawnSettled(['serve'], environment);
       await after(chance.below(500));

@@ -82,7 +82,8 @@ class Supervisor {
 
   async cycle(): Promise<void> {
     const process = spawnSettled(['serve'], this.#store.environment);
-    if (this.#chance.oneIn(10)) {
+    // Not the first life: the end counts what kills under load interrupted.
+    if (this.acknowledged > 0 && this.#chance.oneIn(10)) {
       await after(this.#chance.below(500));
       await process.end('SIGKILL');
       return;

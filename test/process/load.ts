@@ -10,6 +10,9 @@ const eventually = eventuallyAfter('processes start, end and take over');
 
 /** Deliveries that go on while something fails. */
 
+/** Between an answer and the next delivery of a connection: a failure takes seconds, and a steady load is enough. */
+const PAUSE_MS = 30;
+
 export async function expectReady(replicas: readonly Serving[]): Promise<void> {
   for (const serving of replicas) {
     await eventually(async () => expect((await get(serving, '/readyz')).status).toBe(200));
@@ -43,7 +46,7 @@ export function startLoad(replicas: readonly Serving[], links: readonly Reserved
         ({ status } = await deliver(serving, link, eventOf(link, eventId), agent));
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         if (status === 200) acknowledged.push(eventId);
-        else await after(20);
+        await after(PAUSE_MS);
       }
     }
   });

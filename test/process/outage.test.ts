@@ -4,8 +4,9 @@ import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
 import type { Serving } from '../../prove/harness/settled.ts';
+import { failure } from '../../src/cli/exit.ts';
 import { signIn } from '../support/access.ts';
-import { testFolder } from '../support/app.ts';
+import { startTestApp, testFolder } from '../support/app.ts';
 import { UNSAID } from '../support/orders.ts';
 import { fatalLine } from '../support/process.ts';
 import { doctorOf, saying, surfacesOf } from '../support/surfaces.ts';
@@ -94,10 +95,9 @@ describe('a store that fails while the process runs', () => {
   });
 
   it('notices that its file is gone, even without a delivery', async () => {
-    const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath);
+    const { app, storePath } = await startTestApp({ engine: 'sqlite' });
     rmSync(storePath);
-    expect((await serving.finished).code).toBe(CANNOT_OPEN);
+    expect(await app.failed.catch(failure)).toMatchObject({ exit: CANNOT_OPEN });
   });
 
   it('answers 503 at once while another program locks the database, and continues after that', async () => {

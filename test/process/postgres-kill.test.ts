@@ -4,7 +4,7 @@ import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver } from './killing.ts';
 import { lapseLeases, lookInto, sharedEnvironment } from './sharing.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(5, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(3, 50));
 
 describe('a killed process on PostgreSQL', () => {
   it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one database`, async () => {

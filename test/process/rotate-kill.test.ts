@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
-import { dyingAt, type Serving } from '../../prove/harness/settled.ts';
+import { dyingAt } from '../../prove/harness/settled.ts';
 import { openKeyring } from '../../src/secrets/keyring.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { peek } from '../support/rows.ts';
@@ -24,8 +24,16 @@ function linksUnder(storePath: string, keyId: string): number {
   return peek(storePath, 'SELECT count(*) AS n FROM link WHERE secrets_key_id = ?', keyId)[0].n;
 }
 
-async function reserveAll(serving: Serving): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: LINKS }, (_, n) => serving.reserve(`order-${n}`)));
+/** A store whose process was killed at this point of a change of the key, and the key from before. */
+async function cutOff(killPoint: string) {
+  const storePath = join(testFolder(), 'settled.db');
+  const serving = await startServing(storePath, dyingAt(killPoint));
+  const links = await Promise.all(Array.from({ length: LINKS }, (_, n) => serving.reserve(`order-${n}`)));
+  const before = keyringOf(storePath);
+  const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
+  expect(await serving.finished).toMatchObject({ signal: 'SIGKILL' });
+  expect(await asked).toBeInstanceOf(Error);
+  return { storePath, links, before };
 }
 
 /** Starts it again without being asked for anything: what was begun is ended, and every delivery is taken. */
@@ -34,16 +42,15 @@ async function expectHealed(
   links: readonly Reserved[],
   { keyId = keyringOf(storePath).keyId, environment = {} } = {},
 ): Promise<void> {
-  const serving = await startServing(storePath, environment);
+  const { app } = await startTestApp({ engine: 'sqlite', storePath, environment });
   await eventually(() => {
     const columns = 'secrets_key_id AS id, secrets_key_others AS others';
     expect(peek(storePath, `SELECT ${columns} FROM instance`)).toEqual([{ id: keyId, others: '' }]);
   });
   expect(linksUnder(storePath, keyId)).toBe(LINKS);
   for (const link of [links[0], links.at(-1)] as Reserved[]) {
-    expect((await deliver(serving, link, eventOf(link))).status).toBe(200);
+    expect((await deliver({ hooksPort: app.hooksAddress.port }, link, eventOf(link))).status).toBe(200);
   }
-  await serving.end('SIGKILL');
 }
 
 /** Starts it in this process, which must fail; returns what it says. */
@@ -60,13 +67,7 @@ describe('a change of the secrets key that is cut off', () => {
     ['between two batches of secrets', `after:40:${RESEAL}`, [40, LINKS - 1]],
     ['after the last secret', 'before:1:UPDATE instance SET secrets_key_id', [LINKS, LINKS]],
   ] as const)('is ended by the next start: %s', async (_when, killPoint, [resealedMin, resealedMax]) => {
-    const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath, dyingAt(killPoint));
-    const links = await reserveAll(serving);
-    const before = keyringOf(storePath);
-    const asked = serving.api('/v1/admin/rotate-key', {}).catch((error: Error) => error);
-    expect(await serving.finished).toMatchObject({ signal: 'SIGKILL' });
-    expect(await asked).toBeInstanceOf(Error);
+    const { storePath, links, before } = await cutOff(killPoint);
     const after = keyringOf(storePath);
     expect(after.keyId).not.toBe(before.keyId);
     const resealed = linksUnder(storePath, after.keyId);
@@ -77,11 +78,7 @@ describe('a change of the secrets key that is cut off', () => {
   });
 
   it('is not taken back by a start that lacks the new key, or the one before', async () => {
-    const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath, dyingAt(`after:40:${RESEAL}`));
-    const links = await reserveAll(serving);
-    await serving.api('/v1/admin/rotate-key', {}).catch(() => {});
-    await serving.finished;
+    const { storePath, links } = await cutOff(`after:40:${RESEAL}`);
     const [file, aside] = [`${storePath}.key`, `${storePath}.aside`];
     const after = keyringOf(storePath);
     const [older = ''] = readdirSync(dirname(file)).filter((name) => name.startsWith('settled.db.key.'));

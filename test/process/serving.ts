@@ -19,8 +19,8 @@ export async function startServing(
 }
 
 /** Links of the orders `order-1`, `order-2` … */
-export async function reserveMany(serving: Serving, count: number): Promise<Reserved[]> {
-  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`order-${n + 1}`)));
+export async function reserveMany(serving: Serving, count: number, name = 'order'): Promise<Reserved[]> {
+  return Promise.all(Array.from({ length: count }, (_, n) => serving.reserve(`${name}-${n + 1}`)));
 }
 
 export function get({ hooksPort }: { hooksPort: number }, path: string, agent?: Agent): Promise<Exchanged> {

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { expect, onTestFinished } from 'vitest';
 import type { Reserved } from '../../prove/harness/send.ts';
 import { type Serving, serveEnvironment, whenServing } from '../../prove/harness/settled.ts';
-import { spawnSettled } from '../support/process.ts';
+import { type SpawnOptions, spawnSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -17,8 +17,9 @@ export function sharedEnvironment(url: string): Record<string, string> {
 export async function startReplicas(
   environment: Record<string, string>,
   count: number,
+  options: SpawnOptions = {},
 ): Promise<[Serving, ...Serving[]]> {
-  const starting = Array.from({ length: count }, () => whenServing(spawnSettled(['serve'], environment)));
+  const starting = Array.from({ length: count }, () => whenServing(spawnSettled(['serve'], environment, options)));
   return (await Promise.all(starting)) as [Serving, ...Serving[]];
 }
 

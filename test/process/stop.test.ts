@@ -60,9 +60,11 @@ describe('a process that gets a signal to stop', () => {
     expect(acknowledged.filter(({ eventId }) => !stored.has(eventId))).toEqual([]);
   });
 
-  it('keeps stopping at a second signal, and stops for SIGINT as for SIGTERM', async () => {
+  it('keeps stopping at a second signal, for SIGINT as for SIGTERM, and waits for no idle connection', async () => {
     const serving = await startServing(join(testFolder(), 'settled.db'));
     const [link] = await reserveMany(serving, 1);
+    const agents = Array.from({ length: 20 }, () => new Agent({ keepAlive: true }));
+    for (const agent of agents) await get(serving, '/livez', agent);
     const stopping = tell(serving, 'SIGINT');
     await serving.line(/"stopping"/);
     serving.child.kill('SIGTERM');
@@ -79,67 +81,49 @@ describe('a process that gets a signal to stop', () => {
     const end = await stopping.end;
     expect(end).toMatchObject({ code: 0, inTime: true });
     expect(end.tookMs).toBeGreaterThan(900);
-  });
-
-  it('does not wait for clients that keep idle connections open', async () => {
-    const serving = await startServing(join(testFolder(), 'settled.db'));
-    const agents = Array.from({ length: 20 }, () => new Agent({ keepAlive: true }));
-    for (const agent of agents) await get(serving, '/livez', agent);
-    const end = await tell(serving, 'SIGTERM').end;
-    expect(end.code).toBe(0);
     expect(end.tookMs).toBeLessThan(DESTROYED_AFTER_MS);
     for (const agent of agents) agent.destroy();
   });
 
-  it('ends in time although clients opened connections and never sent a byte', async () => {
+  it('answers 503 to a body that is still on its way after three seconds, and waits for no client that never sent a byte', async () => {
     // It waits four seconds for them and ends itself after another, which a busy machine may take for the rest.
     const end = await untilFast(
       async () => {
         const serving = await startServing(join(testFolder(), 'settled.db'));
+        const [link] = await reserveMany(serving, 1);
         const sockets = Array.from({ length: 20 }, () => connect(serving.hooksPort, '127.0.0.1'));
         for (const socket of sockets) socket.on('error', () => {});
         await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-        return tell(serving, 'SIGTERM').end;
+        const slow = await slowDelivery(serving, link as Reserved);
+        const stopping = tell(serving, 'SIGTERM');
+        const answer = await slow.answer;
+        expect(answer.text).toMatch(/^HTTP\/1\.1 503 /);
+        expect(answer.text).toMatch(/^retry-after: /im);
+        expect(answer.at - stopping.toldAt).toBeGreaterThan(2_800);
+        return stopping.end;
       },
       ({ code }) => code === 0,
     );
     expect(end).toMatchObject({ code: 0, inTime: true });
   });
 
-  it('answers 503 to a body that is still on its way after three seconds', async () => {
-    const serving = await startServing(join(testFolder(), 'settled.db'));
-    const [link] = await reserveMany(serving, 1);
-    const slow = await slowDelivery(serving, link as Reserved);
-    const stopping = tell(serving, 'SIGTERM');
-    const answer = await slow.answer;
-    expect(answer.text).toMatch(/^HTTP\/1\.1 503 /);
-    expect(answer.text).toMatch(/^retry-after: /im);
-    expect(answer.at - stopping.toldAt).toBeGreaterThan(2_800);
-    expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
-  });
-
-  it('ends in time while another process holds the database locked', async () => {
-    const storePath = join(testFolder(), 'settled.db');
-    const serving = await startServing(storePath);
-    const [link] = await reserveMany(serving, 1);
-    const other = new Database(storePath);
-    other.exec('BEGIN IMMEDIATE');
-    const stopping = tell(serving, 'SIGTERM');
-    expect((await deliver(serving, link as Reserved, eventOf(link as Reserved, 'evt_locked'))).status).toBe(503);
-    expect(await stopping.end).toMatchObject({ code: 0, inTime: true });
-    other.exec('ROLLBACK');
-    other.close();
-  });
-
-  it('ends in time, with exit code 0, although a thread hangs that nothing needs', async () => {
+  it('ends in time, with exit code 0, while another process holds the database locked and a thread hangs that nothing needs', async () => {
     const folder = testFolder();
     const pipe = join(folder, 'pipe');
     freezableDisk(pipe).freeze();
     const hang = `import{isMainThread}from'node:worker_threads';import{open}from'node:fs';isMainThread&&open('${pipe}','r',()=>{})`;
     const preload = `data:text/javascript,${encodeURIComponent(hang)}`;
-    const serving = await startServing(join(folder, 'settled.db'), { NODE_OPTIONS: `--import=${preload}` });
-    expect(await tell(serving, 'SIGTERM').end).toMatchObject({ code: 0, signal: null, inTime: true });
+    const storePath = join(folder, 'settled.db');
+    const serving = await startServing(storePath, { NODE_OPTIONS: `--import=${preload}` });
+    const [link] = await reserveMany(serving, 1);
+    const other = new Database(storePath);
+    other.exec('BEGIN IMMEDIATE');
+    const stopping = tell(serving, 'SIGTERM');
+    expect((await deliver(serving, link as Reserved, eventOf(link as Reserved, 'evt_locked'))).status).toBe(503);
+    expect(await stopping.end).toMatchObject({ code: 0, signal: null, inTime: true });
     expect(serving.stdout()).toMatch(/"msg":"stopped"}\n$/);
+    other.exec('ROLLBACK');
+    other.close();
   });
 
   it('answers 503 after four seconds to a commit that hangs, and ends in time all the same', async () => {

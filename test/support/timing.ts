@@ -9,6 +9,8 @@ import { vi } from 'vitest';
 const NEVER_MS = 20_000;
 const NEVER_AFTER_MUCH_MS = 120_000;
 const LOOK_EVERY_MS = 20;
+/** Where it takes seconds, looks that come sooner take more time of processors than what they wait for. */
+const LOOK_SELDOM_EVERY_MS = 100;
 
 type Eventually = <T>(look: () => T | Promise<T>) => Promise<T>;
 
@@ -17,7 +19,7 @@ export const eventually: Eventually = (look) => vi.waitFor(look, { timeout: NEVE
 
 /** The same for what takes longer on a busy machine, and why it does. */
 export function eventuallyAfter(_why: string): Eventually {
-  return (look) => vi.waitFor(look, { timeout: NEVER_AFTER_MUCH_MS, interval: LOOK_EVERY_MS });
+  return (look) => vi.waitFor(look, { timeout: NEVER_AFTER_MUCH_MS, interval: LOOK_SELDOM_EVERY_MS });
 }
 
 /** Set by `--mode long`, for the `prove:` commands of package.json that run tests at length. */
