@@ -12,13 +12,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
 import { testFolder } from '../support/app.ts';
-import { initIn } from './settled.ts';
+import { runIn } from './settled.ts';
 
 const ANOTHER_USER = 65_534;
 const FILES = ['secrets-key', 'shop-token', 'shop.db.key', 'shop.db.operator-token'].map((name) => `data/${name}`);
-const GIVEN = '--yes --json --service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(
-  ' ',
-);
+const GIVEN =
+  'init --yes --json --service-url http://127.0.0.1:1 --api-key-file none --public-url http://127.0.0.1:2'.split(' ');
 const isRoot = process.getuid?.() === 0;
 
 describe('cli: init among other users', () => {
@@ -36,7 +35,7 @@ describe('cli: init among other users', () => {
     for (const file of FILES) writeFileSync(join(folder, file), '', { mode: 0o600 });
     chmodSync(join(folder, path), mode);
     if (owner !== null) chownSync(join(folder, path), owner, owner);
-    const { code, stderr } = await initIn(folder, GIVEN, {});
+    const { code, stderr } = await runIn(folder, GIVEN, {});
     expect(code).toBe(EXIT.configuration);
     expect(JSON.parse(stderr).error).toMatchObject({
       code: 'answer_refused',
@@ -50,7 +49,7 @@ describe('cli: init among other users', () => {
     chmodSync(target, 0o755);
     symlinkSync(target, join(folder, 'data'));
     lchownSync(join(folder, 'data'), ANOTHER_USER, ANOTHER_USER);
-    const { code, stderr } = await initIn(folder, GIVEN, {});
+    const { code, stderr } = await runIn(folder, GIVEN, {});
     expect(code).toBe(EXIT.configuration);
     expect(JSON.parse(stderr).error.message).toMatch(/^Another user can write .*data, .*It belongs to user 65534/);
     expect([readdirSync(target), statSync(target).mode & 0o777]).toEqual([[], 0o755]);

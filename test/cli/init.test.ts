@@ -15,7 +15,7 @@ import { serverAt } from '../support/postgres.ts';
 import { runSandbox, spawnSettled } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
-import { initIn } from './settled.ts';
+import { runIn } from './settled.ts';
 
 const SECRET_FILES = ['api-key', 'operator-token', 'secrets-key', 'shop-secret', 'shop-token', 'store'];
 const API_KEY = 'key-of-the-test-that-nothing-may-show';
@@ -35,7 +35,7 @@ async function prepare() {
   } as Record<string, string>;
   const init = (more: Record<string, string> = {}, switches: readonly string[] = [], extra = {}) => {
     const given = Object.entries({ ...answers, ...more }).flatMap(([name, value]) => [`--${name}`, value]);
-    return initIn(folder, ['--yes', '--json', ...switches, ...given], { ...environment, ...extra });
+    return runIn(folder, ['init', '--yes', '--json', ...switches, ...given], { ...environment, ...extra });
   };
   return { folder, environment, answers, init };
 }
@@ -182,7 +182,7 @@ describe('cli: init refuses an answer, and writes nothing', () => {
   it('names the options that are missing', async () => {
     const cwd = testFolder();
     const said = async (args: readonly string[]) => {
-      const { code, stderr } = await initIn(cwd, args, {});
+      const { code, stderr } = await runIn(cwd, ['init', ...args], {});
       expect([code, readdirSync(cwd)]).toEqual([EXIT.usage, []]);
       return stderr;
     };
@@ -256,7 +256,7 @@ describe('docs/first-hour.md', () => {
         const end =
           words[0] === 'sandbox'
             ? await runSandbox([...words.slice(1), '--url', answers['service-url'] ?? ''])
-            : await spawnSettled(words, environment, { cwd: folder }).finished;
+            : await runIn(folder, words, environment);
         expect(end).toMatchObject({ code: 0, stderr: '' });
         if (words[0] === 'why') expect(end.stdout).toMatch(/^Order trial-1 \(60\.00 BRL\) is paid\./);
         return end.stdout;

@@ -10,7 +10,7 @@ import { connectTo, emptyDatabase, newDatabase, sharedServer } from '../store/po
 import { startTestApp, testFolder } from '../support/app.ts';
 import { compareRows } from '../support/moved_rows.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { fatalLine, onTerminal, runSettled, spawnSettled } from '../support/process.ts';
+import { onTerminal, refusedStart, runSettled, spawnSettled } from '../support/process.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { environmentOf, failing, misunderstood, say } from './settled.ts';
@@ -53,9 +53,8 @@ function broken(table: string, deed: string, when = 'true'): string {
 /** How a server ends that is to serve this store, with the secrets of that file. */
 async function endOfServing(store: string, { path, ...environment }: ReturnType<typeof stoppedServer>) {
   const SETTLED_SECRETS_KEY = readFileSync(`${path}.key`, 'utf8').trim();
-  const end = await runSettled(['serve'], { ...environment, SETTLED_SECRETS_KEY, SETTLED_STORE: store });
-  const { exit, fault } = fatalLine(end);
-  return [exit, fault.code];
+  const { exit, code } = await refusedStart({ ...environment, SETTLED_SECRETS_KEY, SETTLED_STORE: store });
+  return [exit, code];
 }
 
 function movedTo(path: string): string | null {

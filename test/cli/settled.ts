@@ -94,14 +94,14 @@ export function olderDatabase(path: string, key: Buffer): string {
   return last;
 }
 
-/** Runs `init` in this process, which for that long has the folder and the environment of a shell. */
-export async function initIn(folder: string, args: readonly string[], environment: Record<string, string>) {
+/** Runs a command in this process, which for that long has the folder and the environment of a shell. */
+export async function runIn(folder: string, args: readonly string[], environment: Record<string, string>) {
   const { env } = process;
   const before = { folder: process.cwd(), mask: process.umask() };
   process.chdir(folder);
   process.env = { PATH: env.PATH, ...environment };
   try {
-    return await printedBy((surroundings) => run(['init', ...args], surroundings));
+    return await printedBy((surroundings) => run(args, surroundings));
   } finally {
     process.chdir(before.folder);
     process.env = env;

@@ -4,7 +4,7 @@ import { deliver, eventOf } from '../../prove/harness/send.ts';
 import type { Serving } from '../../prove/harness/settled.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { startPostgres } from '../support/postgres.ts';
-import { fatalLine, runSettled } from '../support/process.ts';
+import { refusedStart, runSettled } from '../support/process.ts';
 import { saying, surfacesOf } from '../support/surfaces.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { expectReady, startLoad } from './load.ts';
@@ -94,15 +94,10 @@ describe('a primary that fails under load', () => {
     });
 
     // A process that sees only the old one, and has never seen the other.
-    const end = await runSettled(['serve'], { ...environment, SETTLED_STORE: old.url('settled') });
-    expect([end.code, fatalLine(end)]).toMatchObject([
-      UNWRITABLE,
-      {
-        fault: {
-          message: expect.stringMatching(/was replaced as the primary: it is on timeline 1, and .* timeline 2/),
-        },
-      },
-    ]);
+    expect(await refusedStart({ ...environment, SETTLED_STORE: old.url('settled') })).toMatchObject({
+      exit: UNWRITABLE,
+      message: expect.stringMatching(/was replaced as the primary: it is on timeline 1, and .* timeline 2/),
+    });
   });
 });
 

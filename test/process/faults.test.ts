@@ -6,13 +6,17 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { serveEnvironment } from '../../prove/harness/settled.ts';
-import { EXIT, failure } from '../../src/cli/exit.ts';
-import { startHere } from '../../src/cli/serve.ts';
-import { readConfig } from '../../src/config/config.ts';
-import { openLog } from '../../src/observe/log.ts';
+import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { listen } from '../support/network.ts';
-import { boundByFileModes, fatalLine, NO_FILE_MODES, type SpawnOptions, spawnSettled } from '../support/process.ts';
+import {
+  boundByFileModes,
+  fatalLine,
+  NO_FILE_MODES,
+  refusedStart,
+  type SpawnOptions,
+  spawnSettled,
+} from '../support/process.ts';
 import { startServing } from './serving.ts';
 
 describe('a start that cannot succeed', () => {
@@ -21,7 +25,7 @@ describe('a start that cannot succeed', () => {
     const token = 'the-token-of-the-operator';
     writeFileSync(`${path}.operator-token`, token);
     const { SETTLED_OPERATOR_TOKEN: _, ...environment } = serveEnvironment(path);
-    const refused = await refusalOf({ ...environment, SETTLED_SHOP_TOKEN: token });
+    const refused = await refusedStart({ ...environment, SETTLED_SHOP_TOKEN: token });
     expectRefusal(refused, EXIT.configuration, ["SETTLED_SHOP_TOKEN must not be the operator's token"]);
   });
 
@@ -118,7 +122,7 @@ describe('a start that cannot succeed', () => {
   });
 
   it('lists every fault of the configuration at once', async () => {
-    const refused = await refusalOf(EVERYTHING_WRONG);
+    const refused = await refusedStart(EVERYTHING_WRONG);
     const names = Object.keys(EVERYTHING_WRONG);
     expectRefusal(refused, EXIT.configuration, names);
     expect(refused.message.split('\n')).toHaveLength(names.length + 1);
@@ -141,16 +145,14 @@ const EVERYTHING_WRONG = {
   SETTLED_UNKNOWN: 'x',
 };
 
-type Refusal = { exit: number; message: string };
-
 /** Refused with this code, in a sentence that names what it must. */
-function expectRefusal({ exit, message }: Refusal, expected: number, words: readonly string[]): void {
-  expect(exit).toBe(expected);
-  for (const word of words) expect(message).toContain(word);
+function expectRefusal(refused: { exit: number; message: string }, exit: number, words: readonly string[]): void {
+  expect(refused.exit).toBe(exit);
+  for (const word of words) expect(refused.message).toContain(word);
 }
 
 /** As a process, which ends with the code after one line of its log; no stack, and nothing was served. */
-async function serve(path: string, how?: SpawnOptions): Promise<Refusal> {
+async function serve(path: string, how?: SpawnOptions) {
   const end = await spawnSettled(['serve'], serveEnvironment(path), how).finished;
   const { exit, fault } = fatalLine(end);
   expect(end.code).toBe(exit);
@@ -160,13 +162,8 @@ async function serve(path: string, how?: SpawnOptions): Promise<Refusal> {
 }
 
 /** As `settled serve` starts, but in this process. */
-function startAt(path: string, environment: Record<string, string> = {}): Promise<Refusal> {
-  return refusalOf({ ...serveEnvironment(path), ...environment });
-}
-
-async function refusalOf(environment: Record<string, string>): Promise<Refusal> {
-  const start = async () => startHere(readConfig(environment), openLog('silent'));
-  return start().then((app) => app.stop().then(() => expect.fail('it started')), failure);
+function startAt(path: string, environment: Record<string, string> = {}) {
+  return refusedStart({ ...serveEnvironment(path), ...environment });
 }
 
 let template: Promise<string> | null = null;

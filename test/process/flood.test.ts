@@ -16,7 +16,7 @@ const BODY_BYTES_MAX = 256 * 1024;
 const FLOOD_MS = 1_000;
 const TICK_MS = 20;
 /** Of the largest bodies: more than settled holds at once, of those that name a link and of the others. */
-const [GENUINE, ADDRESSED, BODIES] = [200, 340, 440];
+const [GENUINE, ADDRESSED, BODIES] = [120, 300, 380];
 /** settled ends a request that takes longer to arrive, as some may on a busy machine. */
 /** For the headers; the whole of a request may take twice that. */
 const HEADERS_MS_MAX = 5_000;
@@ -81,8 +81,8 @@ describe('a flood', () => {
     }
     expect(counts[200]).toBeGreaterThan(100);
     expect(counts[200]).toBeLessThanOrEqual(GENUINE);
-    // 84 of those that name a link and 36 of the others find no room.
-    expect(counts[503] + counts[TIMED_OUT]).toBeGreaterThan(100);
+    // 44 of those that name a link and 16 of the others find no room.
+    expect(counts[503] + counts[TIMED_OUT]).toBeGreaterThan(50);
     expect(peakKib(serving)).toBeLessThan(400 * MIB_IN_KIB);
 
     // The event loop may have been late for a moment, and says so; then it is well again.

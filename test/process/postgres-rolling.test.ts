@@ -12,7 +12,7 @@ const eventually = eventuallyAfter('processes start, end and take over');
 const REPLICAS = 2;
 const CONNECTIONS = 8;
 /** Between an answer and the next delivery of a connection: a restart takes seconds, and a steady load is enough. */
-const PAUSE_MS = 30;
+const PAUSE_MS = 60;
 /** Links whose events come before, between and after the restarts. */
 const LINKS = 24;
 

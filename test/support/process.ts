@@ -2,11 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { type Finished, type RunningProcess, startProgram } from '../../prove/harness/program.ts';
 import { COMPILE_CACHE, MAIN } from '../../prove/harness/settled.ts';
 import { run as runOfSandbox } from '../../sandbox/cli/commands.ts';
 import { run } from '../../src/cli/commands.ts';
+import { failure } from '../../src/cli/exit.ts';
+import { startHere } from '../../src/cli/serve.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { openLog } from '../../src/observe/log.ts';
+import type { Failure } from '../../src/terminal/failure.ts';
 import type { Surroundings } from '../../src/terminal/run.ts';
 
 /** Where `settled` and its sandbox are, each bundled (one_file_programs.ts). */
@@ -73,6 +78,12 @@ export function spawnProgram(
 export async function runSettled(args: readonly string[], environment: Record<string, string> = {}): Promise<Finished> {
   if (args[0] === 'serve') return spawnSettled(args, environment).finished;
   return printedBy((surroundings) => run(args, { environment, ...surroundings }));
+}
+
+/** What a start of `settled serve` that must fail says, and its exit code. It is tried in this process. */
+export async function refusedStart(environment: Record<string, string>): Promise<Failure> {
+  const start = async () => startHere(readConfig(environment), openLog('silent'));
+  return start().then((app) => app.stop().then(() => expect.fail('it started')), failure);
 }
 
 /** What a command prints that is run in this process, and how it ends. */
