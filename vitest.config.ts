@@ -26,7 +26,6 @@ function freeBytes(folder: string): number {
 /** Files that take long, the longest first: begun last, one of them would be waited for alone. */
 const FIRST = [
   'test/store/postgres/contract.test.ts',
-  'test/demo/shop.test.ts',
   'test/cli/init.test.ts',
   'test/process/stop.test.ts',
   'test/examples/shops.test.ts',
@@ -47,7 +46,6 @@ const FIRST = [
   'test/process/move.test.ts',
   'test/cli/serve.test.ts',
   'test/readme.test.ts',
-  'test/sandbox/page-pay.test.ts',
   'test/flow/opening-kill.test.ts',
   'test/process/postgres-rolling.test.ts',
 ];
@@ -67,7 +65,7 @@ const LONG_ONLY = ['test/console/journeys.test.ts'];
 
 /** Files that repeat something: with `--mode long` as often as a proof needs (test/support/timing.ts). */
 const REPEATING = [
-  'test/console/{hostile,layout,looks,operations}.test.ts',
+  'test/console/{hostile,layout,live-behind-session,looks,operations}.test.ts',
   ...LONG_ONLY,
   'test/demo/shop.test.ts',
   'test/domain/*.property.test.ts',
@@ -77,7 +75,7 @@ const REPEATING = [
   'test/paylink/{events,payment_details,reading}.test.ts',
   'test/process/{audit-kill,kill,postgres-kill,told-kill}.test.ts',
   'test/receive/fuzz.test.ts',
-  'test/sandbox/api-properties.test.ts',
+  'test/sandbox/{api-properties,page}.test.ts',
   'test/store/*/contract.test.ts',
   'test/store/postgres/budget.test.ts',
 ];

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../src/config/config.ts';
 import { testFolder } from './support/app.ts';
+import { blocksIn } from './support/markdown.ts';
 import { freePort } from './support/network.ts';
-import { spawnSandbox, spawnSettled } from './support/process.ts';
+import { paste, skipWithout, spawnSandbox, spawnSettled } from './support/process.ts';
 import { eventuallyAfter } from './support/timing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
@@ -53,10 +54,14 @@ describe('the README', () => {
     const [first = ''] = blocksOf('Try it');
     expect(first).toBe('npm ci && npm run demo\n');
     expect(README).toContain('`npm run demo -- --once`');
-    const output = paste('npm run -s demo -- --once --json', {});
-    const { steps } = JSON.parse(output);
-    const told = [...sectionOf('Try it').matchAll(/^\| \d \| (.*) \| .* \|$/gm)].map(([, step]) => step);
-    expect(told.map((step) => step?.replaceAll('`', ''))).toEqual(steps.map(({ step }: { step: string }) => step));
+    const told = [...sectionOf('Try it').matchAll(/^\| \d \| (.*) \| .* \|$/gm)].map(([, step = '']) => step);
+    const output = paste('npm run -s demo -- --once');
+    const [head = '', ...lines] = output.trimEnd().split('\n');
+    expect(head).toMatch(/^# {2}STEP +WHAT HAPPENED +ORDER +SECONDS$/);
+    const steps = lines.slice(0, 7).map((line) => /^(\d) {2}(.*?) {2,}.* {2}\d+\.\d\d$/.exec(line)?.slice(1));
+    expect(steps).toEqual(told.map((step, at) => [String(at + 1), step.replaceAll('`', '')]));
+    expect(output).toMatch(/^All 7 steps succeeded, in \d+\.\d s/m);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
   });
 
   it('shows how it is run and tested, each by a command that works alone', () => {
@@ -167,13 +172,6 @@ describe('the README of the sandbox', () => {
   });
 });
 
-function skipWithout(skip: (condition: boolean, note: string) => void, tools: readonly string[]): void {
-  for (const tool of tools) {
-    const missing = spawnSync(tool, ['--version']).error !== undefined && spawnSync(tool, ['version']).error;
-    skip(Boolean(missing), `${tool} is not installed, and the README's commands need it`);
-  }
-}
-
 function sectionOf(title: string, page = README): string {
   const found = page.split('\n## ').find((section) => section.startsWith(`${title}\n`));
   if (found === undefined) throw new Error(`there is no section "${title}"`);
@@ -182,7 +180,7 @@ function sectionOf(title: string, page = README): string {
 
 /** The commands of a section, block by block. */
 function blocksOf(title: string, page = README): string[] {
-  return [...sectionOf(title, page).matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
+  return blocksIn(sectionOf(title, page));
 }
 
 /** The commands as they are at the server of the test. */
@@ -231,14 +229,4 @@ async function serve(
   const { hooks, operator } = JSON.parse(await served.line(/settled is serving/));
   const reachable = { ...environment, SETTLED_OPERATOR_LISTEN: `127.0.0.1:${operator.port}` };
   return { folder, hooks, operator, environment: reachable };
-}
-
-/** What the commands print; throws if one fails. */
-function paste(script: string, environment: Record<string, string>): string {
-  return execFileSync('bash', ['-euc', script], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
 }

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { enter, namedToken, signIn } from '../support/access.ts';
+import { enter, namedToken } from '../support/access.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { seedEveryMatter } from '../support/matters.ts';
+import { plainOperator } from '../support/plain_browser.ts';
 import { startEndlessRun } from '../support/rows.ts';
 import { eventually } from '../support/timing.ts';
-import { textOf } from './reading.ts';
+import { see as seeAt } from './reading.ts';
 
 const open = useBrowser();
 
@@ -51,31 +52,28 @@ describe('console: work on all rows of a filter', () => {
     startEndlessRun(app.storePath, 7);
     // Wakes the worker, which takes the oldest run first.
     await app.api('/v1/bulk', { body: { action: 'resend_notices', filter: { status: 'dead' } } });
-    const tab = await open({ javaScriptEnabled: false });
-    await enter(tab, app, '/bulk/7');
-    await tab.getByRole('link', { name: 'See the progress' }).click();
-    await tab.locator('#bulk-cancel summary').click();
-    await tab.getByRole('button', { name: 'Cancel the rest' }).click();
-    expect(await tab.locator('main > .notice').innerText()).toBe('The work was cancelled.');
-    expect(await tab.locator('h1 .badge').innerText()).toBe('cancelled');
-    expect(await tab.locator('#bulk-cancel').count()).toBe(0);
-    await tab.getByRole('link', { name: 'All bulk work' }).click();
-    expect(await tab.locator('tbody tr').count()).toBe(2);
+    const page = plainOperator(app);
+    await page.open('/bulk/7');
+    await page.follow('See the progress');
+    await page.press('Cancel the rest');
+    expect(page.text('.notice')).toBe('The work was cancelled.');
+    expect(page.text('h1')).toMatch(/ cancelled$/);
+    expect(page.markup('#bulk-cancel')).toBe('');
+    await page.follow('All bulk work');
+    expect(page.markup('tbody').match(/<tr/g)).toHaveLength(2);
   });
 
   it('ends all matters of one kind, by the reason of a person, without script', async () => {
     const app = await startTestApp({ engine: 'sqlite' });
     await seedEveryMatter(app, Date.now());
-    const tab = await open({ javaScriptEnabled: false });
-    await enter(tab, app, '/attention?kind=hold');
-    expect(await tab.locator('#bulk-end_attention').count()).toBe(0);
-    await tab.goto(`${app.apiUrl}/attention?kind=link_missing`);
-    await tab.locator('#bulk-end_attention summary').click();
-    await tab.getByRole('button', { name: 'Count them' }).click();
-    expect(await tab.locator('h1').innerText()).toBe('End 1 matter?');
-    await tab.fill('#bulk-start-reason', 'looked at it');
-    await tab.getByRole('button', { name: 'End 1 matter' }).click();
-    expect(new URL(tab.url()).pathname).toBe('/bulk/1');
+    const page = plainOperator(app);
+    await page.open('/attention?kind=hold');
+    expect(page.markup('#bulk-end_attention')).toBe('');
+    await page.open('/attention?kind=link_missing');
+    await page.press('Count them', {}, '#bulk-end_attention');
+    expect(page.text('h1')).toBe('End 1 matter?');
+    await page.press('End 1 matter', { reason: 'looked at it' });
+    expect(page.url().pathname).toBe('/bulk/1');
     await eventually(async () => {
       expect((await app.api('/v1/attention?kind=link_missing')).body.attention).toEqual([]);
     });
@@ -85,33 +83,22 @@ describe('console: work on all rows of a filter', () => {
     const environment = { SETTLED_API_URL: 'http://127.0.0.1:9', SETTLED_API_KEY: 'key-of-the-tests' };
     const app = await startTestApp({ engine: 'sqlite', environment });
     for (const reference of ['tea-1', 'tea-2']) await app.reserve(reference);
-    const tab = await open({ javaScriptEnabled: false });
-    await enter(tab, app, '/orders?state=awaiting_payment&since=23/11/2020');
-    await tab.locator('#bulk-check_orders summary').click();
-    await tab.getByRole('button', { name: 'Count them' }).click();
-    expect(await tab.locator('h1').innerText()).toBe('Ask the service about 2 orders?');
-    await tab.getByRole('button', { name: 'Ask the service about 2 orders' }).click();
+    const page = plainOperator(app);
+    await page.open('/orders?state=awaiting_payment&since=23/11/2020');
+    await page.press('Count them', {}, '#bulk-check_orders');
+    expect(page.text('h1')).toBe('Ask the service about 2 orders?');
+    await page.press('Ask the service about 2 orders');
     expect((await app.api('/v1/bulk')).body.runs).toMatchObject([{ action: 'check_orders', total: 2 }]);
   });
 
   it('is not offered without a filter, nor to a viewer; of nothing, it is not started', async () => {
     const app = await withDeadEvents(1);
-    const see = async (path: string, token?: string) => {
-      const { cookie } = await signIn(app, token);
-      return (await fetch(`${app.apiUrl}${path}`, { headers: { cookie } })).text();
-    };
+    const see = async (path: string, token?: string) => (await seeAt(app, path, { token })).markup;
     const form = 'id="bulk-replay_events"';
     expect(await see('/deliveries?status=dead&kind=reading')).toContain('"filter.kind" value="event"');
     expect(await see('/deliveries')).not.toContain(form);
     expect(await see('/deliveries?status=dead', await namedToken(app, 'viewer'))).not.toContain(form);
-    const { own } = await signIn(app);
-    const body = new URLSearchParams({
-      action: 'resend_notices',
-      'filter.status': 'dead',
-      preview: 'true',
-      back: '/shop',
-    });
-    const answer = await fetch(`${app.apiUrl}/v1/bulk`, { method: 'POST', headers: own, body });
-    expect(textOf(await answer.text())).toContain('The filter lets no notice through.');
+    const fields = { action: 'resend_notices', 'filter.status': 'dead', preview: 'true', back: '/shop' };
+    expect((await seeAt(app, '/v1/bulk', { fields })).text).toContain('The filter lets no notice through.');
   });
 });

@@ -3,11 +3,11 @@ import { prose } from '../../src/console/values.ts';
 import { MATTER_KINDS } from '../../src/domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../../src/domain/order.ts';
 import { attentionSentence } from '../../src/explain/attention_sentences.ts';
-import { namedToken, signIn } from '../support/access.ts';
+import { namedToken } from '../support/access.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
-import { textOf } from './reading.ts';
+import { see as seeAt, textOf } from './reading.ts';
 import { viewOf } from './sample.ts';
 
 const operator = { name: 'ana', role: 'operator' } as const;
@@ -82,11 +82,8 @@ describe('console: commands that sentences name', () => {
 describe('console: words', () => {
   const settled = sharedApp();
 
-  async function see(path: string, role: 'viewer' | 'operator' = 'viewer') {
-    const { own } = await signIn(settled(), await namedToken(settled(), role, freshReference()));
-    const markup = await (await fetch(`${settled().apiUrl}${path}`, { headers: own })).text();
-    return { markup, text: textOf(markup) };
-  }
+  const see = async (path: string, role: 'viewer' | 'operator' = 'viewer') =>
+    seeAt(settled(), path, { token: await namedToken(settled(), role, freshReference()) });
 
   it('lead from the first page to all checks, the worst first', async () => {
     const [, href = ''] = /href="([^"]*)">All checks</.exec((await see('/')).markup) ?? [];

@@ -11,7 +11,7 @@ import { eventually } from '../support/timing.ts';
 
 /**
  * What a person does at the console, from signing in to signing out, in a real browser: in each size, light and dark, with
- * and without script, by mouse and by keyboard alone. The test command goes one way, the long mode all of them.
+ * and without script, by mouse and by keyboard alone: the long mode alone goes there.
  */
 
 const open = useBrowser();

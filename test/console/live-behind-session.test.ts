@@ -1,8 +1,8 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { namedToken, signIn } from '../support/access.ts';
-import { LOOKS, overflowOf, useBrowser, violationsIn } from '../support/browser.ts';
+import { expectToFit, LOOKS, useBrowser } from '../support/browser.ts';
 import { sharedApp } from '../support/shared.ts';
-import { eventually } from '../support/timing.ts';
+import { eventually, itAtLength } from '../support/timing.ts';
 
 const settled = sharedApp();
 const open = useBrowser();
@@ -56,12 +56,8 @@ it('one person follows 20 pages at most, in all browsers together, until one is 
   expect(await statuses(here, there, other)).toEqual([503, 503, 200]);
 });
 
-it.each(LOOKS)('the way in fits %i px (%s), and has no fault that axe finds', async (width, colorScheme) => {
-  const tab = await open({ width });
-  await tab.emulateMedia({ colorScheme });
-  await tab.goto(`${settled().apiUrl}/`);
+itAtLength.each(LOOKS)('the way in fits %i px (%s), and has no fault that axe finds', async (...look) => {
+  const tab = await open({ width: look[0] });
+  await expectToFit(tab, [`${settled().apiUrl}/`], look);
   await tab.getByRole('heading', { name: 'Sign in' }).waitFor();
-  expect(await overflowOf(tab)).toBe(0);
-  expect(await violationsIn(tab)).toEqual([]);
-  expect(tab.wrongs).toEqual([]);
 });

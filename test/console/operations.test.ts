@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { PAGES as ALL_PAGES } from '../../src/console/pages.ts';
-import { enter, namedToken, signIn, type TestSession } from '../support/access.ts';
+import { enter, namedToken, signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN } from '../support/app.ts';
-import { LOOKS, overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
+import { expectToFit, LOOKS, useBrowser } from '../support/browser.ts';
+import { type PlainBrowser, plainOperator } from '../support/plain_browser.ts';
 import { sharedApp } from '../support/shared.ts';
-import { textOf } from './reading.ts';
+import { itAtLength } from '../support/timing.ts';
+import { see as seeAt } from './reading.ts';
 import { HOSTILE, seededShop } from './seeded.ts';
 
 const shop = seededShop();
@@ -12,42 +14,28 @@ const open = useBrowser();
 
 const PAGES = Object.keys(ALL_PAGES).filter((path) => /^\/(deliveries|shop|service|audit|system|help)/.test(path));
 
-const sessions = new Map<string, Promise<TestSession>>();
+/** What a page says of what was done, or refused. */
+const NOTICE = '.notice';
+const PROBLEM = '.problem';
 
-async function see(path: string, token = OPERATOR_TOKEN): Promise<{ status: number; markup: string; text: string }> {
-  const session = sessions.get(token) ?? signIn(shop().settled, token);
-  sessions.set(token, session);
-  const { cookie } = await session;
-  const response = await fetch(`${shop().settled.apiUrl}${path}`, { headers: { cookie } });
-  const markup = await response.text();
-  return { status: response.status, markup, text: textOf(markup) };
-}
+const see = (path: string, token?: string) => seeAt(shop().settled, path, { token });
 
-/** A tab without script, on a page of an administrator. */
-async function tabAt(path: string): Promise<Tab> {
-  const tab = await open({ javaScriptEnabled: false });
-  await enter(tab, shop().settled, path);
-  return tab;
+/** A page of an administrator, without script. */
+async function pageAt(path: string): Promise<PlainBrowser> {
+  const page = plainOperator(shop().settled);
+  await page.open(path);
+  return page;
 }
 
 describe('console: deliveries, shop, service, audit and system', () => {
   it('are 13 pages', () => expect(PAGES).toHaveLength(13));
 
-  it.each(LOOKS)(
-    'fit at %i px (%s), have no fault that axe finds on one page of %i, and show hostile texts as texts',
-    async (width, colorScheme, axeEvery) => {
-      const tab = await open({ width });
-      await tab.emulateMedia({ colorScheme });
-      await enter(tab, shop().settled, '/system');
-      for (const [at, path] of PAGES.entries()) {
-        await tab.goto(`${shop().settled.apiUrl}${path}`);
-        expect(await overflowOf(tab), path).toBe(0);
-        if (at % axeEvery === 0) expect(await violationsIn(tab), path).toEqual([]);
-        expect(await tab.locator('main :is(img, script)').count()).toBe(0);
-      }
-      expect(tab.wrongs).toEqual([]);
-    },
-  );
+  itAtLength.each(LOOKS)('fit at %i px (%s), and have no fault that axe finds on one page of %i', async (...look) => {
+    const tab = await open({ width: look[0] });
+    await enter(tab, shop().settled, '/system');
+    const pages = PAGES.map((path) => `${shop().settled.apiUrl}${path}`);
+    await expectToFit(tab, pages, look);
+  });
 
   it.each(PAGES)('%s shows a viewer no form that changes something', async (path) => {
     viewer ??= await namedToken(shop().settled, 'viewer');
@@ -55,6 +43,8 @@ describe('console: deliveries, shop, service, audit and system', () => {
     expect(status).toBe(200);
     const forms = markup.match(/<form [^>]*method="post"[^>]*>/g);
     expect(forms).toEqual([expect.stringContaining('action="/sign-out"')]);
+    // Nor a hostile text as more than text.
+    expect(markup.slice(markup.indexOf('<main'))).not.toMatch(/<(?:img|script)/);
   });
 
   it.each(PAGES)('%s says what is wrong with its address, and keeps what was typed', async (path) => {
@@ -65,9 +55,14 @@ describe('console: deliveries, shop, service, audit and system', () => {
   });
 
   it('says beside each filter what is wrong with it', async () => {
-    const tab = await tabAt('/deliveries?status=lost&since=yesterday&reference=a');
-    expect(await tab.locator('#filter-since').inputValue()).toBe('yesterday');
-    expect(await tab.locator('#filter-since-problem').innerText()).toBe('Write a day like 2026-11-23 or 23/11/2026.');
+    const page = await pageAt('/deliveries?status=lost&since=yesterday&reference=a');
+    expect(['since', 'status', 'reference'].map((name) => page.field(`filter-${name}`))).toEqual([
+      'yesterday',
+      'lost',
+      'a',
+    ]);
+    expect(page.text('#filter-since-problem')).toBe('Write a day like 2026-11-23 or 23/11/2026.');
+    expect(page.text('#filter-status-problem')).toContain('must be one of pending');
     const { text: faulty } = await see('/shop?since=yesterday&surprise=1');
     expect(faulty.match(/ISO 8601|Write a day/g)).toEqual(['Write a day']);
     expect(faulty).toContain('surprise: there is no such field');
@@ -78,9 +73,6 @@ describe('console: deliveries, shop, service, audit and system', () => {
       expect(markup).toContain(`name="since" type="date" value="${day}"`);
       expect(markup).toContain(`name="until" type="text" value="${time}"`);
     }
-    expect(await tab.locator('#filter-status').inputValue()).toBe('lost');
-    expect(await tab.locator('#filter-status-problem').innerText()).toContain('must be one of pending');
-    expect(await tab.locator('#filter-reference').inputValue()).toBe('a');
     expect((await see('/audit?cursor=x')).text).toContain('cursor: give the nextCursor of the page before');
   });
 });
@@ -184,92 +176,72 @@ describe('console: lists', () => {
 
 describe('console: actions, without script', () => {
   it('settles an event again, and sends a notice again', async () => {
-    const tab = await tabAt('/deliveries?status=dead');
-    const replay = tab.locator('.action[id^="replay-"]').first();
-    await replay.locator('summary').click();
-    expect(await replay.locator('.preview').innerText()).toContain('What was counted before is not counted twice');
-    await replay.getByRole('button').click();
-    expect(await tab.locator('main > .notice').innerText()).toContain('settles the event again');
-    await tab.goto(`${shop().settled.apiUrl}/shop?status=dead`);
-    const resend = tab.locator('.action[id^="resend-"]').first();
-    await resend.locator('summary').click();
-    expect(await resend.locator('.preview').innerText()).toContain('the same notice again');
-    await resend.getByRole('button').click();
-    expect(await tab.locator('main > .notice').innerText()).toContain('sends the notice again');
-    expect(new URL(tab.url()).search).toBe('?status=dead&done=resendNotice');
+    const page = await pageAt('/deliveries?status=dead');
+    expect(page.text('#replay-*')).toContain('What was counted before is not counted twice');
+    await page.press('Settle ', {}, '#replay-*');
+    expect(page.text(NOTICE)).toContain('settles the event again');
+    await page.open('/shop?status=dead');
+    expect(page.text('#resend-*')).toContain('the same notice again');
+    await page.press('Send', {}, '#resend-*');
+    expect(page.text(NOTICE)).toContain('sends the notice again');
+    expect(page.url().search).toBe('?status=dead&done=resendNotice');
   });
 
   it('makes a token and shows it once; one that is refused keeps what was typed; one that is revoked ends', async () => {
-    const tab = await tabAt('/system/people');
-    const make = async (name: string) => {
-      await tab.locator('#new-token summary').click();
-      await tab.fill('#token-name', name);
-      await tab.selectOption('#token-role', 'operator');
-      await tab.getByRole('button', { name: 'Create the token' }).click();
-    };
-    await make('dora');
-    const secret = await tab.locator('.secret').innerText();
+    const page = await pageAt('/system/people');
+    await page.press('Create the token', { name: 'dora', role: 'operator' });
+    const secret = page.text('.secret');
     expect((await shop().settled.api('/v1/orders', { token: secret })).status).toBe(200);
-    expect(tab.url()).not.toContain(secret);
-    await tab.getByRole('link', { name: 'Back to the tokens' }).click();
-    expect(await tab.locator('main').innerText()).not.toContain(secret);
-    await tab.locator('#new-token summary').click();
-    await tab.fill('#token-name', 'dora');
-    await tab.selectOption('#token-expires', '7d');
-    await tab.getByRole('button', { name: 'Create the token' }).click();
-    expect(await tab.locator('main > .problem').innerText()).toContain('There already is a token named dora');
-    expect([await tab.inputValue('#token-name'), await tab.inputValue('#token-expires')]).toEqual(['dora', '7d']);
-    await tab.locator('#revoke-dora summary').click();
-    await tab.getByRole('button', { name: 'Revoke the token' }).click();
+    expect(page.url().href).not.toContain(secret);
+    await page.follow('Back to the tokens');
+    expect(page.markup()).not.toContain(secret);
+    await page.press('Create the token', { name: 'dora', expires: '7d' });
+    expect(page.text(PROBLEM)).toContain('There already is a token named dora');
+    expect([page.field('token-name'), page.field('token-expires')]).toEqual(['dora', '7d']);
+    await page.press('Revoke the token', {}, '#revoke-dora');
     expect((await shop().settled.api('/v1/orders', { token: secret })).status).toBe(401);
   });
 
   it('signs a browser out', async () => {
     const { cookie } = await signIn(shop().settled, await namedToken(shop().settled, 'viewer', 'eva'));
-    const tab = await tabAt('/system/people');
-    expect(await tab.locator('th .soft').allInnerTexts()).toEqual(['this browser']);
-    const row = tab.locator('tr', { has: tab.locator('th', { hasText: /^eva$/ }), hasText: 'End' });
-    await row.locator('summary', { hasText: 'End' }).click();
-    await row.getByRole('button', { name: 'End the session' }).click();
-    expect(await tab.locator('main > .notice').innerText()).toBe('The session has ended.');
+    const page = await pageAt('/system/people');
+    expect(page.markup().match(/>this browser</g)).toHaveLength(1);
+    const [, id = ''] =
+      /<bdi>eva<\/bdi><\/th>(?:(?!<\/tr>).)*<details class="action" id="(end-[^"]*)"/s.exec(page.markup()) ?? [];
+    await page.press('End the session', {}, `#${id}`);
+    expect(page.text(NOTICE)).toBe('The session has ended.');
     expect((await fetch(`${shop().settled.apiUrl}/v1/orders`, { headers: { cookie } })).status).toBe(401);
   });
 
   it('says what catching up costs before it asks, and asks then', async () => {
-    const tab = await tabAt('/system');
-    await tab.locator('#catch-up summary').click();
-    await tab.getByRole('button', { name: 'See what it costs' }).click();
-    expect(await tab.locator('main').innerText()).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
-    await tab.getByRole('button', { name: 'Check all of them' }).click();
-    expect(await tab.locator('main > .notice').innerText()).toContain('settled asks the service now');
+    const page = await pageAt('/system');
+    await page.press('See what it costs');
+    expect(page.text('main')).toMatch(/settled would ask about \d+ links?\. Nothing was asked/);
+    await page.press('Check all of them');
+    expect(page.text(NOTICE)).toContain('settled asks the service now');
   });
 
   it('writes a backup, and changes the secrets key', async () => {
-    const tab = await tabAt('/system');
-    await tab.locator('#backup summary').click();
-    await tab.getByRole('button', { name: 'Write a copy' }).click();
-    expect(await tab.locator('main').innerText()).toContain('The secrets key is not in the backup');
-    await tab.goto(`${shop().settled.apiUrl}/system`);
-    await tab.locator('#rotate-key summary').click();
-    await tab.getByRole('button', { name: 'Change the key' }).click();
-    expect(await tab.locator('main').innerText()).toContain('keep a copy of it');
+    const page = await pageAt('/system');
+    await page.press('Write a copy');
+    expect(page.text('main')).toContain('The secrets key is not in the backup');
+    await page.open('/system');
+    await page.press('Change the key');
+    expect(page.text('main')).toContain('keep a copy of it');
   });
 
   it('verifies the chain, with a head that was kept', async () => {
-    const tab = await tabAt('/audit');
-    await tab.getByRole('button', { name: 'Verify the chain' }).click();
-    expect(await tab.locator('main').innerText()).toContain('Every row is as settled wrote it.');
-    const head = await tab.locator('.facts code').innerText();
-    await tab.fill('#head', head);
-    await tab.getByRole('button', { name: 'Verify the chain' }).click();
-    expect(await tab.locator('main').innerText()).toContain('whole');
-    await tab.fill('#head', `1:${'0'.repeat(64)}`);
-    await tab.getByRole('button', { name: 'Verify the chain' }).click();
-    expect(await tab.locator('main').innerText()).toContain('rows were removed from its end');
-    await tab.fill('#head', 'nonsense');
-    await tab.getByRole('button', { name: 'Verify the chain' }).click();
-    expect(await tab.locator('main .wrong').innerText()).toContain('must be NUMBER:MAC');
-    expect(await tab.inputValue('#head')).toBe('nonsense');
+    const page = await pageAt('/audit');
+    await page.press('Verify the chain');
+    expect(page.text('main')).toContain('Every row is as settled wrote it.');
+    const [head = ''] = /(?<=<code>)\d+:[0-9a-f]{64}/.exec(page.markup('.facts')) ?? [];
+    await page.press('Verify the chain', { head });
+    expect(page.text('main')).toContain('whole');
+    await page.press('Verify the chain', { head: `1:${'0'.repeat(64)}` });
+    expect(page.text('main')).toContain('rows were removed from its end');
+    await page.press('Verify the chain', { head: 'nonsense' });
+    expect(page.text('.wrong')).toContain('must be NUMBER:MAC');
+    expect(page.field('head')).toBe('nonsense');
   });
 
   it('shows in the audit who did what, and by its names what was done to one thing', async () => {
@@ -285,10 +257,8 @@ describe('console: actions, without script', () => {
 
   it('says that the service does not know a link, if it was asked about one', async () => {
     const { orders } = (await shop().settled.api(`/v1/orders?q=pl_held`)).body;
-    const tab = await tabAt(`/orders/${encodeURIComponent(orders[0].reference)}`);
-    await tab.getByRole('button', { name: 'Ask the service now' }).click();
-    expect(await tab.locator('main > .problem').innerText()).toBe(
-      'settled asked: the service does not know the link pl_held.',
-    );
+    const page = await pageAt(`/orders/${encodeURIComponent(orders[0].reference)}`);
+    await page.press('Ask the service now');
+    expect(page.text(PROBLEM)).toBe('settled asked: the service does not know the link pl_held.');
   });
 });

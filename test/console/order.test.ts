@@ -5,9 +5,10 @@ import { startTestApp, type TestApp } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freePort } from '../support/network.ts';
+import { plainOperator } from '../support/plain_browser.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
-import { textOf } from './reading.ts';
+import { see as seeAt, textOf } from './reading.ts';
 import { viewOf } from './sample.ts';
 
 const settled = sharedApp();
@@ -22,12 +23,7 @@ async function held(reference = freshReference(), app: TestApp = settled()): Pro
   return reference;
 }
 
-async function see(path: string, token?: string) {
-  const { own } = await signIn(settled(), token);
-  const response = await fetch(`${settled().apiUrl}${path}`, { headers: own, redirect: 'manual' });
-  const markup = await response.text();
-  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
-}
+const see = (path: string, token?: string) => seeAt(settled(), path, { token });
 
 /** A sentence of the API, as a page has it. */
 function shown(sentence: string, reference: string): string {
@@ -35,14 +31,8 @@ function shown(sentence: string, reference: string): string {
 }
 
 /** Sends a form as a page of the console would. */
-async function send(action: string, fields: Record<string, string>, token?: string) {
-  const { own } = await signIn(settled(), token);
-  const headers = { ...own, 'content-type': 'application/x-www-form-urlencoded' };
-  const body = new URLSearchParams(fields);
-  const response = await fetch(`${settled().apiUrl}${action}`, { method: 'POST', headers, body, redirect: 'manual' });
-  const markup = await response.text();
-  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
-}
+const send = (action: string, fields: Record<string, string>, token?: string) =>
+  seeAt(settled(), action, { token, fields });
 
 describe('console: an order', () => {
   it('says first what why says, word for word, and how service, settled and shop differ', async () => {
@@ -112,20 +102,19 @@ describe('console: an order', () => {
     event.data.latestPayment.status = 'PENDING';
     await settled().deliver(link, JSON.stringify(event));
     await eventually(async () => expect((await settled().order(link.reference)).state).toBe('held'));
-    const tab = await open({ javaScriptEnabled: false });
-    await enter(tab, settled(), `/orders/${link.reference}`);
-    await tab.locator('#accept summary').click();
-    expect(await tab.locator('#accept[open] .problem').innerText()).toContain('settled has counted no money for order');
-    expect(await tab.locator('#reject .problem').count()).toBe(0);
-    expect(await tab.locator('#reject[open]').count()).toBe(0);
-    await tab.fill('#accept-reason', 'it is at the bank');
-    await tab.locator('#accept button').click();
-    expect(new URL(tab.url()).search).toBe('?done=resolveOrder');
-    expect(await tab.locator('#sides').innerText()).toMatch(/accepted by operator, [\s\S]*Reason: “?it is at the bank/);
-    expect(await tab.locator('.difference').innerText()).toBe(
+    const page = plainOperator(settled());
+    await page.open(`/orders/${link.reference}`);
+    const [accept, reject] = [page.markup('#accept'), page.markup('#reject')];
+    expect(page.text('#accept')).toContain('settled has counted no money for order');
+    expect([accept, reject].map((form) => form.includes('class="problem"'))).toEqual([true, false]);
+    expect([accept, reject].join()).not.toContain(' open>');
+    await page.press('', { reason: 'it is at the bank' }, '#accept');
+    expect(page.url().search).toBe('?done=resolveOrder');
+    expect(page.text('#sides')).toMatch(/accepted by operator, .*Reason: “?it is at the bank/);
+    expect(page.text('.difference')).toBe(
       'The service and settled say the same, but the order is not right: underpaid.',
     );
-    expect(await tab.locator('#story').textContent()).toContain('by operator, reason given: it is at the bank');
+    expect(page.text('#story')).toContain('by operator, reason given: it is at the bank');
   });
 
   it('unfolds the form that an address names by its end, with a script', async () => {

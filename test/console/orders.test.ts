@@ -1,12 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { signIn } from '../support/access.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { sharedApp } from '../support/shared.ts';
 import { eventually } from '../support/timing.ts';
-import { textOf } from './reading.ts';
+import { see as seeAt } from './reading.ts';
 
 const settled = sharedApp();
-let cookie = '';
 beforeAll(async () => {
   const { deliver, reserve, order } = settled();
   for (const [reference, amount] of [
@@ -18,15 +16,9 @@ beforeAll(async () => {
   const link = await reserve('chair-1', '100.00');
   await deliver(link, paymentEvent({ linkId: 'pl_chair', paymentId: 'pay_chair', amount: '60.00' }));
   await eventually(async () => expect((await order('chair-1')).state).toBe('held'));
-  cookie = (await signIn(settled())).cookie;
 });
 
-async function see(path: string) {
-  const headers = { cookie, 'accept-language': 'pt-BR' };
-  const response = await fetch(`${settled().apiUrl}${path}`, { headers, redirect: 'manual' });
-  const markup = await response.text();
-  return { status: response.status, location: response.headers.get('location'), markup, text: textOf(markup) };
-}
+const see = (path: string) => seeAt(settled(), path, { language: 'pt-BR' });
 
 function rowsOf(markup: string): string[] {
   return [...markup.matchAll(/<tr id="row-([^"]+)">/g)].map(([, id = '']) => decodeURIComponent(id));
@@ -54,8 +46,7 @@ describe('console: orders', () => {
   it('leads to a CSV of what its filters let through', async () => {
     const { markup } = await see('/orders?state=awaiting_payment&since=2026-01-02&limit=2');
     const [, to = ''] = /href="([^"]+)" download/.exec(markup) ?? [];
-    const csv = await fetch(`${settled().apiUrl}${to.replaceAll('&amp;', '&')}`, { headers: { cookie } });
-    const lines = (await csv.text()).trim().split('\r\n');
+    const lines = (await see(to.replaceAll('&amp;', '&'))).markup.trim().split('\r\n');
     expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(['lamp-1', 'tea-2', 'tea-1']);
   });
 

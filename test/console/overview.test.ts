@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { GroupDocument } from '../../src/api/attention.ts';
-import { enter, namedToken, signIn } from '../support/access.ts';
+import { enter, namedToken } from '../support/access.ts';
 import { startTestApp, type TestApp } from '../support/app.ts';
 import { useBrowser } from '../support/browser.ts';
 import { seedEveryMatter } from '../support/matters.ts';
 import { samples } from '../support/observe.ts';
 import { look } from '../support/rows.ts';
 import { sharedApp } from '../support/shared.ts';
-import { textOf } from './reading.ts';
+import { see } from './reading.ts';
 
 const settled = sharedApp();
 const open = useBrowser();
@@ -23,15 +23,7 @@ const ROWS = `[...document.querySelectorAll('#queue tbody tr:not(:has([colspan])
 })`;
 type Row = { id: string; cells: string[]; href: string; bottom: number; right: number };
 
-async function groupsOf(app: TestApp, query = ''): Promise<GroupDocument[]> {
-  return (await app.api(`/v1/attention${query}`)).body.groups;
-}
-
-async function see(app: TestApp, path: string, token?: string): Promise<{ status: number; text: string }> {
-  const { cookie } = await signIn(app, token);
-  const response = await fetch(`${app.apiUrl}${path}`, { headers: { cookie } });
-  return { status: response.status, text: textOf(await response.text()) };
-}
+const groupsOf = async ({ api }: TestApp): Promise<GroupDocument[]> => (await api('/v1/attention')).body.groups;
 
 describe('console: the overview', () => {
   it('names every kind and every hold on the first screen, with its sum, its count and its age', async () => {
@@ -66,12 +58,10 @@ describe('console: the overview', () => {
   });
 
   it('leads from each row to a list that has as many', async () => {
-    const { cookie } = await signIn(settled());
     for (const { kind, reason, count } of await groupsOf(settled())) {
       const of = reason === null ? `kind=${kind}` : `kind=${kind}&reason=${reason}`;
-      const page = await fetch(`${settled().apiUrl}/attention?${of}`, { headers: { cookie } });
-      const text = await page.text();
-      expect(text.match(/<tr id="row-/g)).toHaveLength(count);
+      const { markup, text } = await see(settled(), `/attention?${of}`);
+      expect(markup.match(/<tr id="row-/g)).toHaveLength(count);
       expect(text).toContain(`${count} matter needs attention`);
     }
   });
@@ -99,9 +89,7 @@ describe('console: the overview', () => {
 
   it('is for a viewer too, in the money of the reader', async () => {
     const token = await namedToken(settled(), 'viewer');
-    const { cookie } = await signIn(settled(), token);
-    const headers = { cookie, 'accept-language': 'pt-BR' };
-    const text = textOf(await (await fetch(`${settled().apiUrl}/`, { headers })).text());
+    const { text } = await see(settled(), '/', { token, language: 'pt-BR' });
     expect(text).toMatch(/Money: \d+ orders with a balance of R\$\s\d+,\d\d\./);
   });
 

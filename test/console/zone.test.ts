@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
 import { dayOf, endOfDay, localTime, momentOf } from '../../src/console/zone.ts';
-import { signIn } from '../support/access.ts';
 import { startTestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/timing.ts';
-import { textOf } from './reading.ts';
+import { see as seeAt } from './reading.ts';
 
 const HOUR_MS = 3_600_000;
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
@@ -81,12 +80,10 @@ it('a payment of the evening stands under its day in cells, filters, CSV and tod
   const body = paymentEvent({ linkId: 'pl_1' });
   await app.deliver(link, body, signedHeaders(link.webhookSecret, body, String(paidAtMs)));
   await eventually(async () => expect((await app.order('evening-1')).state).toBe('paid'));
-  const { own } = await signIn(app);
   const see = async (path: string) => {
-    const response = await fetch(`${app.apiUrl}${path}`, { headers: own, redirect: 'manual' });
-    const markup = await response.text();
+    const { text, markup } = await seeAt(app, path);
     const csv = /href="(\/v1\/orders\.csv[^"]*)"/.exec(markup)?.[1]?.replaceAll('&amp;', '&');
-    return { text: textOf(markup), csv, markup };
+    return { text, csv, markup };
   };
   for (const [query, isIn] of [
     ['paidSince=2026-11-23&paidUntil=2026-11-23', true],
@@ -102,7 +99,7 @@ it('a payment of the evening stands under its day in cells, filters, CSV and tod
     expect([query, text.includes('evening-1')]).toEqual([query, isIn]);
     if (!isIn) continue;
     expect(text).toContain('2026-11-23 22:30:0');
-    expect(await (await fetch(`${app.apiUrl}${csv}`, { headers: own })).text()).toContain('evening-1');
+    expect((await see(String(csv))).markup).toContain('evening-1');
   }
   for (const [list, query, isIn] of [
     ['deliveries', 'since=2026-11-23&until=2026-11-23', true],

@@ -56,17 +56,12 @@ export type Addresses = {
   store: string;
 };
 
-/** Starts a demo and waits until it serves. */
-export function startedDemo(options: SpawnOptions = {}): Promise<Demo & { addresses: Addresses }> {
-  return whenServing(spawnDemo(['--json'], {}, options));
-}
-
 /** A demo for all tests of one file. */
 export function useDemo(): () => Addresses {
   let addresses: Addresses | undefined;
   const demo = sharedDemo(['--json']);
   beforeAll(async () => {
-    ({ addresses } = await whenServing(demo()));
+    addresses = JSON.parse(await demo().line(/^\{"shop"/));
   });
   return () => addresses as Addresses;
 }
@@ -87,10 +82,6 @@ export function sharedDemo(
     demo ??= spawnDemo(args, environment, { temporary, through, atEnd: () => {} });
     return demo;
   };
-}
-
-async function whenServing(demo: Demo): Promise<Demo & { addresses: Addresses }> {
-  return { ...demo, addresses: JSON.parse(await demo.line(/^\{"shop"/)) };
 }
 
 /** The command lines of the processes of this machine that have an entry in their environment (Linux). */

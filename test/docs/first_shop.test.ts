@@ -1,23 +1,23 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { testFolder } from '../support/app.ts';
+import { blocksIn } from '../support/markdown.ts';
 import { freePort } from '../support/network.ts';
-import { spawnProgram, spawnSandbox, spawnSettled } from '../support/process.ts';
+import { skipWithout, spawnProgram, spawnSandbox, spawnSettled } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const page = readFileSync(join(ROOT, 'docs/first-shop.md'), 'utf8');
-const [install = '', , setUp = '', start = '', sell = '', resend = ''] = blocksIn('sh');
+const [install = '', , setUp = '', start = '', sell = '', resend = ''] = blocksIn(page);
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-const [code = ''] = blocksIn('js');
+const [code = ''] = blocksIn(page, 'js');
 
 it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once when it is pasted', async ({ skip }) => {
-  const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
-  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+  skipWithout(skip, ['bash', 'curl']);
   expect(install).toContain(`npm install ./settled-${version}.tgz\n`);
   expect(code.trimEnd().split('\n')).toHaveLength(40);
   const folder = testFolder();
@@ -59,9 +59,3 @@ it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once whe
   expect((await fetch(here('http://127.0.0.1:8800/settled'), { method: 'POST', body: '{}' })).status).toBe(401);
   expect(shop.stdout().match(/pack it/g)).toHaveLength(1);
 });
-
-function blocksIn(language: string): string[] {
-  return [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(
-    ([, block]) => block as string,
-  );
-}

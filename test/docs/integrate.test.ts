@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,9 +9,9 @@ import { NOTICE_TYPES } from '../../src/domain/decision.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { compileBesideClient } from '../support/client_types.ts';
-import { anchorsOf, targetsOf } from '../support/markdown.ts';
+import { anchorsOf, blocksIn, targetsOf } from '../support/markdown.ts';
 import { freePort } from '../support/network.ts';
-import { spawnProgram } from '../support/process.ts';
+import { skipWithout, spawnProgram } from '../support/process.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -47,7 +47,7 @@ it('docs/integrate.md has a row for each function of the client', () => {
 });
 
 it('docs/integrate.md shows TypeScript that the compiler takes', () => {
-  const blocks = [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, block]) => block);
+  const blocks = blocksIn(page, 'ts');
   expect(blocks).toHaveLength(2);
   // What a shop has of its own.
   const own = `declare function transaction(work: (db: object) => Promise<void>): Promise<void>;
@@ -60,9 +60,7 @@ it('docs/integrate.md shows TypeScript that the compiler takes', () => {
 });
 
 it('docs/integrate.md shows commands that do what it says when they are pasted', async ({ skip }) => {
-  const tools = ['bash', 'curl', 'openssl', 'sed', 'od', 'base64'];
-  const missing = tools.filter((tool) => spawnSync(tool, ['--version']).error !== undefined);
-  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+  skipWithout(skip, ['bash', 'curl', 'openssl', 'sed', 'od', 'base64']);
   const folder = testFolder();
   mkdirSync(join(folder, 'data'));
   writeFileSync(join(folder, 'data/shop-token'), `${SHOP_TOKEN}\n`);
@@ -84,8 +82,7 @@ it('docs/integrate.md shows commands that do what it says when they are pasted',
   });
   await shop.line(/the shop is open/);
 
-  const blocks = [...page.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block]) => block as string);
-  const script = blocks
+  const script = blocksIn(page)
     .join("printf '\\n--\\n'\n")
     .replaceAll('http://127.0.0.1:8788', settled.apiUrl)
     .replaceAll('http://127.0.0.1:8790', sandbox.url)

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +12,9 @@ import { readMigrations } from '../../src/store/migrate.ts';
 import { startServing } from '../process/serving.ts';
 import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
+import { blocksIn } from '../support/markdown.ts';
 import { freePort } from '../support/network.ts';
+import { paste } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -43,20 +44,14 @@ const said: { keys: { sqlite: string; postgres: string }; sqlite: Said; postgres
 /** The commands of settled in a section of the page, block by block. */
 function commandsOf(title: string): string[][] {
   const section = page.split(/^## /m).find((text) => text.startsWith(`${title}\n`)) ?? '';
-  const blocks = [...section.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block.trim().split('\n'));
+  const blocks = blocksIn(section).map((block) => block.trim().split('\n'));
   return blocks.filter((lines) => lines.every((line) => line.startsWith('settled ')));
 }
 
 /** Runs commands as the page writes them. Throws if one fails. */
-function paste(lines: readonly string[], environment: Record<string, string>): string {
+function pasted(lines: readonly string[], environment: Record<string, string>): string {
   const launcher = `'${process.execPath}' '${join(ROOT, 'bin/settled.mjs')}'`;
-  const script = lines.map((line) => line.replace(/^settled/, launcher)).join('\n');
-  return execFileSync('bash', ['-euc', script], {
-    cwd: testFolder(),
-    encoding: 'utf8',
-    env: { PATH: process.env.PATH, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  return paste(lines.map((line) => line.replace(/^settled/, launcher)).join('\n'), environment, testFolder());
 }
 
 /** Listeners that doctor finds. */
@@ -116,11 +111,11 @@ describe('docs/upgrade.md', () => {
     writeFileSync(`${path}.key`, `${said.keys.sqlite}\n`, { mode: 0o600 });
     const [backUp = [], migrate = [], check = []] = commandsOf('One process with an SQLite file');
     const environment = { SETTLED_STORE: `sqlite:${path}`, ...(await atFreePort()) };
-    const migrated = paste(migrate, environment);
+    const migrated = pasted(migrate, environment);
     const since = readMigrations('sqlite').filter(({ number }) => number > LAST_MIGRATION);
     expect(since.filter(({ name }) => !migrated.includes(name))).toEqual([]);
     const serving = await startServing(path, environment);
-    const checked = paste([...check, ...backUp], beside(serving, environment));
+    const checked = pasted([...check, ...backUp], beside(serving, environment));
     expect(checked).toContain(`settled ${version} `);
     await expectContinued(serving, said.sqlite);
   });
@@ -129,11 +124,11 @@ describe('docs/upgrade.md', () => {
     const url = await loadRows(JSON.parse(read(`test/vectors/${BEFORE}/postgres.json`)));
     const [migrate = [], check = []] = commandsOf('Replicas on PostgreSQL');
     const environment = { SETTLED_STORE: url, SETTLED_SECRETS_KEY: said.keys.postgres, ...(await atFreePort()) };
-    const migrated = paste(migrate, { ...environment, SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN });
+    const migrated = pasted(migrate, { ...environment, SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN });
     const since = readMigrations('postgres').filter(({ number }) => number > LAST_MIGRATION);
     expect(since.filter(({ name }) => !migrated.includes(name))).toEqual([]);
     const serving = await startServing('', environment);
-    expect(paste(check, beside(serving, environment))).toContain(version);
+    expect(pasted(check, beside(serving, environment))).toContain(version);
     await expectContinued(serving, said.postgres);
   });
 });

@@ -21,6 +21,10 @@ export async function create(sandbox: TestSandbox, body: object) {
   return answer.paymentLink;
 }
 
+export async function createLink(sandbox: TestSandbox, over: object = {}) {
+  return create(sandbox, { title: 'Order 1', amount: 100, externalReference: 'order-1', ...over });
+}
+
 export async function details(sandbox: TestSandbox, id: string) {
   return (await sandbox.call(`/payment-links/${id}`)).body.paymentLink;
 }

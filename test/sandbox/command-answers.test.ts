@@ -1,15 +1,13 @@
 import { chmodSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Finished } from '../../prove/harness/program.ts';
 import { testFolder } from '../support/app.ts';
 import { runSandbox, spawnSandbox } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { createLink as createOrder } from './client.ts';
 
-function run(...args: string[]): Promise<Finished> {
-  return runSandbox(args);
-}
+const run = (...args: string[]) => runSandbox(args);
 
 /** Runs a command at this sandbox, and reads what it says to a person. */
 async function say(sandbox: TestSandbox, ...args: string[]): Promise<string> {
@@ -24,10 +22,8 @@ async function refused(sandbox: TestSandbox, ...args: string[]): Promise<[number
   return [code, stderr];
 }
 
-async function createLink(sandbox: TestSandbox, reference: string, over: object = {}): Promise<void> {
-  const body = { title: 'Order', amount: 100, externalReference: reference, ...over };
-  expect((await sandbox.call('/payment-links', { body })).status).toBe(201);
-}
+const createLink = (sandbox: TestSandbox, externalReference: string, over: object = {}) =>
+  createOrder(sandbox, { externalReference, ...over });
 
 /** Answers every delivery with this. */
 async function startSaying(status: number, text: string): Promise<string> {

@@ -4,17 +4,19 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
 import { describe, expect, it } from 'vitest';
-import type { Finished, RunningProcess } from '../../prove/harness/program.ts';
+import type { RunningProcess } from '../../prove/harness/program.ts';
 import { FAULTS } from '../../sandbox/fault_plans.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { testFolder } from '../support/app.ts';
 import { runSandbox, spawnSandbox } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { startTestSandbox } from '../support/sandbox.ts';
 
 const BIN = fileURLToPath(new URL('../../bin', import.meta.url));
 
 type Running = RunningProcess & { url: string; apiKey: string; seed: string };
+type At = Pick<Running, 'url' | 'apiKey'>;
 
 /** `settled sandbox` as a process of its own, on a free port. */
 async function start(args: readonly string[] = [], environment: Record<string, string> = {}): Promise<Running> {
@@ -22,18 +24,16 @@ async function start(args: readonly string[] = [], environment: Record<string, s
   return { ...running, ...JSON.parse(await running.line(/"url"/)) };
 }
 
-function run(...args: string[]): Promise<Finished> {
-  return runSandbox(args);
-}
+const run = (...args: string[]) => runSandbox(args);
 
 /** Runs a command at a running sandbox, and reads what it says. */
-async function say({ url }: Running, ...args: string[]) {
+async function say({ url }: At, ...args: string[]) {
   const end = await run(...args, '--url', url, '--json');
   expect(end).toMatchObject({ code: 0, stderr: '' });
   return JSON.parse(end.stdout);
 }
 
-async function createLink({ url, apiKey }: Running, reference: string, over: object = {}) {
+async function createLink({ url, apiKey }: At, reference: string, over: object = {}) {
   const response = await fetch(`${url}/api/v1/payment-links`, {
     method: 'POST',
     headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
@@ -155,7 +155,7 @@ describe('command: what it refuses', () => {
 describe('command: a running sandbox', () => {
   it('pays, refunds, disputes, expires and switches links, and shows what the receiver answered', async () => {
     const { url: webhookUrl } = await startReceiver(202);
-    const running = await start();
+    const running = await startTestSandbox();
     for (const name of ['one', 'two', 'three']) await createLink(running, name, { webhookUrl });
 
     const paid = await run('pay', 'one', '--url', running.url, '--method', 'CREDIT_CARD', '--installments', '3');
@@ -183,7 +183,7 @@ describe('command: a running sandbox', () => {
   });
 
   it('turns the clock, plans faults, lists deliveries and resends', async () => {
-    const running = await start();
+    const running = await startTestSandbox();
     await createLink(running, 'order-1', { webhookUrl: 'http://127.0.0.1:1/' });
     const before = await say(running, 'deliveries', 'order-1');
     expect(before.deliveries).toMatchObject([{ kind: 'payment_link.created', status: 'waiting' }]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink } from './control-client.ts';
+import { createLink } from './client.ts';
 
 describe('control: deliveries', () => {
   it('shows how many copies were sent, with which faults, and the payment status of the event', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { SWITCHES } from '../../sandbox/options.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink } from './control-client.ts';
+import { createLink } from './client.ts';
 
 describe('control: the sandbox', () => {
   it('shows what it is, and no secret', async () => {

@@ -1,11 +1,9 @@
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_KINDS } from '../../sandbox/model.ts';
+import { testFolder } from '../support/app.ts';
+import { spawnSandbox } from '../support/process.ts';
 import { startReceiver } from '../support/receiver.ts';
 import {
   act,
@@ -22,35 +20,22 @@ import {
 } from '../support/sandbox.ts';
 import { eventually } from '../support/timing.ts';
 
-const MAIN = fileURLToPath(new URL('../../sandbox/main.ts', import.meta.url));
-
-function dataFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'sandbox-test-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, 'sandbox.db');
-}
+const dataFile = () => join(testFolder(), 'sandbox.db');
 
 /** A sandbox as a process of its own, and what calls it. */
-async function spawnSandbox(data: string) {
-  const args = [MAIN, 'serve', '--listen', '127.0.0.1:0', '--data', data, '--seed', 'test', '--no-rate-limit'];
-  const child = spawn(process.execPath, [...args, '--json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const line = await new Promise<string>((resolve) => {
-    child.stdout.setEncoding('utf8').once('data', resolve);
-  });
-  const { url, apiKey } = JSON.parse(line) as { url: string; apiKey: string };
-  const post = async (path: string, body: object) => {
-    const headers = { 'content-type': 'application/json', 'x-api-key': apiKey };
-    const response = await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
-    // biome-ignore lint/suspicious/noExplicitAny: answers of many shapes
-    return (await response.json()) as any;
+async function startProcess(data: string) {
+  const args = ['--listen', '127.0.0.1:0', '--data', data, '--seed', 'test', '--no-rate-limit', '--json'];
+  const running = spawnSandbox(args);
+  const { url, apiKey } = JSON.parse(await running.line(/"url"/));
+  const headers = { 'content-type': 'application/json', 'x-api-key': apiKey };
+  const post = async (path: string, body: object) =>
+    JSON.parse(await (await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).text());
+  const link = { title: 'A chair', amount: 100 };
+  return {
+    post,
+    open: async (webhookUrl: string) => (await post('/api/v1/payment-links', { ...link, webhookUrl })).paymentLink,
+    kill: () => running.end('SIGKILL'),
   };
-  const killed = new Promise((resolve) => child.once('close', resolve));
-  const kill = async () => {
-    child.kill('SIGKILL');
-    await killed;
-  };
-  return { post, kill };
 }
 
 function restart(data: string, options: Parameters<typeof startTestSandbox>[0] = {}): Promise<TestSandbox> {
@@ -157,9 +142,8 @@ describe('sandbox: deliveries over a restart', () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
-    const killed = await spawnSandbox(data);
-    const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
-    const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
+    const killed = await startProcess(data);
+    const link = await killed.open(receiver.url);
     await eventually(() => expect(receiver.received).toHaveLength(1));
     await killed.post(`/_control/links/${link.id}/pay`, {});
     await killed.kill();
@@ -176,10 +160,9 @@ describe('sandbox: deliveries over a restart', () => {
     const data = dataFile();
     const receiver = await startReceiver();
     receiver.answerWith(() => undefined);
-    const killed = await spawnSandbox(data);
+    const killed = await startProcess(data);
     await killed.post('/_control/faults', { fault: 're-encode' });
-    const fields = { title: 'A chair', amount: 100, webhookUrl: receiver.url };
-    const { paymentLink: link } = await killed.post('/api/v1/payment-links', fields);
+    const link = await killed.open(receiver.url);
     await eventually(() => expect(receiver.received).toHaveLength(1));
     await killed.kill();
     receiver.answerWith(204);

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +8,8 @@ import { controlRoutes } from '../../sandbox/control/routes.ts';
 import { FAULTS, KNOWN_FAULTS } from '../../sandbox/fault_plans.ts';
 import { SWITCHES } from '../../sandbox/options.ts';
 import { SCENARIOS } from '../../sandbox/scenarios.ts';
-import { spawnSandbox } from '../support/process.ts';
+import { blocksIn } from '../support/markdown.ts';
+import { paste, skipWithout, spawnSandbox } from '../support/process.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const README = readFileSync(`${ROOT}/sandbox/README.md`, 'utf8');
@@ -65,20 +65,18 @@ describe('sandbox/README.md', () => {
   });
 
   it('shows commands that do what it says when they are pasted', async ({ skip }) => {
-    skip(!isInstalled('bash') || !isInstalled('curl'), 'bash or curl is not installed');
+    skipWithout(skip, ['bash', 'curl']);
     const [, options = ''] = /^npm run -s sandbox -- (--api-key .*)$/m.exec(README) ?? [];
     const sandbox = spawnSandbox([...options.split(' '), '--listen', '127.0.0.1:0', '--json']);
     const { url } = JSON.parse(await sandbox.line(/"url"/));
-    const blocks = ['Walk through it', 'The clock'].map((title) =>
-      sectionOf(title).replace(/^[\s\S]*?```sh\n([\s\S]*?)```[\s\S]*$/, '$1'),
-    );
+    const blocks = ['Walk through it', 'The clock'].map((title) => blocksIn(sectionOf(title))[0]);
     const inline = [...README.matchAll(/`(curl [^`]*)`/g)].map(([, command]) => command);
     const script = [...blocks, ...inline]
       .join('\n')
       .replaceAll('http://127.0.0.1:8790', url)
       .replace(/^npm run -s sandbox -- clock 2h30m$/m, `$& --url ${url}`)
       .replaceAll('npm run -s sandbox --', `'${process.execPath}' sandbox/main.ts`);
-    const output = execFileSync('bash', ['-euc', script], { cwd: ROOT, encoding: 'utf8' });
+    const output = paste(script);
     expect(output).toContain('"webhookSecret":');
     expect(output).toMatch(/payment status +COMPLETED/);
     // The fault hits what it is planned for: both payment events of the second link, and nothing of the first.
@@ -92,15 +90,6 @@ describe('sandbox/README.md', () => {
     expect(output).toContain('"signature":"base64"');
   });
 });
-
-function isInstalled(tool: string): boolean {
-  try {
-    execFileSync(tool, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function sectionOf(title: string): string {
   const section = README.split('\n## ').find((part) => part.startsWith(`${title}\n`));

@@ -1,16 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { EVENT_KINDS } from '../../sandbox/model.ts';
+import { testFolder } from '../support/app.ts';
+import { plainBrowser } from '../support/plain_browser.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { createLink, details, panelCall, sharedSandbox } from './page-order.ts';
+import { createLink, details, POLICY, panelCall, sharedSandbox } from './page-order.ts';
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
-  "base-uri 'none'; frame-ancestors 'none'";
 
 const production = sharedSandbox('production');
 const simulated = sharedSandbox('sandbox');
@@ -87,7 +84,109 @@ describe('what the page says', () => {
   });
 });
 
+describe('a payment by forms alone', () => {
+  const visit = async (link: { url: string }) => {
+    const page = plainBrowser(link.url);
+    await page.open('');
+    return page;
+  };
+
+  it.each([
+    ['PIX', 'Get the PIX code', { name: 'Ana' }, 'Waiting for your bank', 'I have paid', 1, 149.9],
+    ['CREDIT_CARD', 'Pay R$', { name: 'Ana', installments: '12' }, 'Checking with the bank', 'Continue', 12, 182.71],
+  ] as const)('by %s is pending until the bank confirms, then complete, with a receipt, and paid', async (...row) => {
+    const [paymentMethod, button, typed, waiting, confirm, installments, totalBRL] = row;
+    const sandbox = production();
+    const link = await createLink(sandbox, {
+      description: 'Row F',
+      callbackUrl: 'https://shop.example/thanks?order=7',
+    });
+    const page = await visit(link);
+    for (const words of ['Two tickets', 'R$ 149.90', 'Row F', 'Sandbox Merchant', 'no time limit'])
+      expect(page.text('.order').replaceAll('\u00a0', ' ')).toContain(words);
+    await page.press(button, typed);
+    expect(page.text('.pay')).toContain(waiting);
+    expect(page.field('pix-code').includes('NOT-A-PIX-CODE')).toBe(paymentMethod === 'PIX');
+    expect(await details(sandbox, link)).toMatchObject({ status: 'ACTIVE', paymentStatus: 'PENDING' });
+    await page.press(confirm);
+    expect(page.text('h2')).toBe('Payment complete');
+    expect(page.markup()).toContain('href="https://shop.example/thanks?order=7"');
+    const quote = { amount: 149.9, paymentMethod, installments, totalBRL };
+    expect(await details(sandbox, link)).toMatchObject({
+      ...{ status: 'INACTIVE', paymentStatus: 'COMPLETED' },
+      payments: [{ status: 'COMPLETED', customer: { name: 'Ana', email: null }, quote }],
+    });
+    await page.open('');
+    expect(page.text('h2')).toBe('This link is already paid');
+  });
+
+  it('completes that of its own visit, and no other', async () => {
+    const sandbox = production();
+    const link = await createLink(sandbox);
+    const [one, other] = [await visit(link), await visit(link)];
+    for (const page of [one, other]) await page.press('Get the PIX code');
+    await one.press('I have paid');
+    expect(one.text('h2')).toBe('Payment complete');
+    await other.press('I have paid');
+    expect(other.text('h2')).toBe('This link is already paid');
+    const again = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX' }) });
+    expect(await again.text()).toContain('already paid');
+    const { payments } = await details(sandbox, link);
+    expect(payments.map(({ status }: { status: string }) => status)).toEqual(['COMPLETED', 'PENDING']);
+  });
+
+  it('is none once the link has expired', async () => {
+    const sandbox = await startTestSandbox();
+    const link = await createLink(sandbox, { expiresAt: new Date(sandbox.clock.nowMs() + 3_600_000).toISOString() });
+    const page = await visit(link);
+    await sandbox.clock.advance(3_600_000);
+    await page.press('Get the PIX code');
+    expect(page.text('h2')).toBe('This link has expired');
+    expect((await details(sandbox, link)).payments).toEqual([]);
+  });
+});
+
 describe('the Sandbox panel', () => {
+  it('simulates each link status', async () => {
+    const sandbox = simulated();
+    const link = await createLink(sandbox);
+    for (const [status, heading] of [
+      ['EXPIRED', 'This link has expired'],
+      ['INACTIVE', 'This link is closed'],
+      ['ACTIVE', 'How would you like'],
+    ] as const) {
+      await panelCall(link.url, 'status', status);
+      const shown = await (await fetch(link.url)).text();
+      for (const words of [heading, `value="${status}" aria-pressed="true"`]) expect(shown).toContain(words);
+      expect((await details(sandbox, link)).status).toBe(status);
+    }
+  });
+
+  it.each([
+    ['asked', 100, 100, 'BRL', ['PENDING', 'COMPLETED', 'DISPUTED'], 'The payment is now disputed.'],
+    ['less', 100, 60, 'BRL', ['COMPLETED', 'REFUNDED'], 'The payment has been refunded.'],
+    ['more', 120, 120, 'BRL', ['PENDING', 'COMPLETED'], 'already paid'],
+    ['interest', 100, 121.89, 'BRL', ['COMPLETED'], 'already paid'],
+    ['other-currency', 100, 18, 'USD', ['COMPLETED'], 'already paid'],
+  ] as const)(
+    'simulates a payment of the chosen money: %s',
+    async (money, ofLink, amount, currency, statuses, words) => {
+      const sandbox = simulated();
+      const link = await createLink(sandbox, { amount: 100 });
+      const refused = await panelCall(link.url, 'payment', 'REFUNDED');
+      expect(await refused.text()).toContain('has no payment that is COMPLETED');
+      let shown = '';
+      for (const status of statuses) {
+        await panelCall(link.url, 'payment', status, { money });
+        expect((await details(sandbox, link)).payments).toMatchObject([{ status, quote: { amount, currency } }]);
+        shown = await (await fetch(link.url)).text();
+        expect(shown).toContain(`value="${status}" aria-pressed="true"`);
+      }
+      expect(shown).toContain(words);
+      expect(await details(sandbox, link)).toMatchObject({ amount: ofLink, currency: 'BRL' });
+    },
+  );
+
   it('exists in the environment sandbox only, which disables paying', async () => {
     const sandbox = simulated();
     const link = await createLink(sandbox);
@@ -202,9 +301,7 @@ describe('a request that the page cannot take', () => {
 });
 
 it('an unexpected failure goes to stderr, and the page shows nothing of it', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'sandbox-page-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const data = join(folder, 'sandbox.db');
+  const data = join(testFolder(), 'sandbox.db');
   const before = await startTestSandbox({ data });
   const { id } = await createLink(before, { metadata: { a: 1 } });
   await before.stop();

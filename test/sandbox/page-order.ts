@@ -1,7 +1,13 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { beforeAll, expect, onTestFinished } from 'vitest';
+import { beforeAll, onTestFinished } from 'vitest';
 import { listen } from '../support/network.ts';
 import { startTestSandbox, type TestSandbox } from '../support/sandbox.ts';
+import { create } from './client.ts';
+
+/** What a page may load and do. */
+export const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
+  "base-uri 'none'; frame-ancestors 'none'";
 
 /** One sandbox for all tests of a file, each with links of its own. One that turns the clock has its own sandbox. */
 export function sharedSandbox(environment: 'production' | 'sandbox'): () => TestSandbox {
@@ -25,11 +31,10 @@ export function sharedSandbox(environment: 'production' | 'sandbox'): () => Test
 
 /** Creates a link through the API; returns it as the answer holds it. */
 export async function createLink(sandbox: TestSandbox, more: Record<string, unknown> = {}) {
-  const { status, body } = await sandbox.call('/payment-links', {
-    body: { title: 'Two tickets', amount: 149.9, ...more },
-  });
-  expect(status).toBe(201);
-  return body.paymentLink as { id: string; url: string; shortUrl: string; webhookSecret: string };
+  return (await create(sandbox, { title: 'Two tickets', amount: 149.9, ...more })) as Record<
+    'id' | 'url' | 'shortUrl',
+    string
+  >;
 }
 
 /** The link as the API answers it now. */

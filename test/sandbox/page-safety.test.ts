@@ -1,6 +1,6 @@
-import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { createLink, details, sharedSandbox } from './page-order.ts';
+import { postForm } from '../support/http.ts';
+import { createLink, details, POLICY, sharedSandbox } from './page-order.ts';
 import { PAYLOADS } from './page-payloads.ts';
 
 const production = sharedSandbox('production');
@@ -34,9 +34,9 @@ describe('what a link carries', () => {
       'https://shop.example/?a=1&copy=2&quot;3',
     ]) {
       const link = await createLink(sandbox, { callbackUrl: callback });
-      const started = await post(`${link.url}/payments`, { form: 'method=PIX' });
-      const payment = String(started.headers.location).split('payment=')[1];
-      await post(`${link.url}/complete`, { form: `payment=${payment}` });
+      const started = await postForm(`${link.url}/payments`, { method: 'PIX' });
+      const payment = String(started.headers.get('location')).split('payment=')[1];
+      await postForm(`${link.url}/complete`, { payment: String(payment) });
       const text = await (await fetch(`${link.url}?payment=${payment}`)).text();
       const refresh = /<meta http-equiv="refresh" content="([^"]*)">/.exec(text)?.[1];
       const address = new URL(callback).href.replaceAll('&', '&#38;').replaceAll("'", '&#39;');
@@ -77,7 +77,7 @@ describe('a page of another site', () => {
   ])('is refused with 403: %s', async (_name, headers) => {
     const sandbox = production();
     const link = await createLink(sandbox);
-    expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(403);
+    expect((await postForm(`${link.url}/payments`, { method: 'PIX' }, headers)).status).toBe(403);
     expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
   });
 
@@ -88,15 +88,12 @@ describe('a page of another site', () => {
   ])('is distinguished from %s', async (_name, headers) => {
     const sandbox = production();
     const link = await createLink(sandbox);
-    expect((await post(`${link.url}/payments`, { form: 'method=PIX', headers })).status).toBe(303);
+    expect((await postForm(`${link.url}/payments`, { method: 'PIX' }, headers)).status).toBe(303);
   });
 });
 
 describe('the headers of a page', () => {
   it('allow what is the sandbox’s own, and the receiver if the panel sends to it', async () => {
-    const own =
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; form-action 'self'; " +
-      "base-uri 'none'; frame-ancestors 'none'";
     const webhookUrl = 'https://shop.example:8443/hook?x=1';
     for (const environment of ['production', 'sandbox'] as const) {
       const sandbox = (environment === 'production' ? production : simulated)();
@@ -104,13 +101,13 @@ describe('the headers of a page', () => {
       const { headers } = await fetch(link.url);
       const expected =
         environment === 'production'
-          ? own
-          : own.replace("connect-src 'self'", "connect-src 'self' https://shop.example:8443");
+          ? POLICY
+          : POLICY.replace("connect-src 'self'", "connect-src 'self' https://shop.example:8443");
       expect(headers.get('content-security-policy')).toBe(expected);
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('referrer-policy')).toBe('no-referrer');
       const missing = await fetch(`${sandbox.url}/pay/nobody`);
-      expect(missing.headers.get('content-security-policy')).toBe(own);
+      expect(missing.headers.get('content-security-policy')).toBe(POLICY);
     }
   });
 
@@ -133,23 +130,4 @@ function carrying(payload: string, at: number): Record<string, unknown> {
     callbackUrl: `https://shop.example/${inAddress}`,
     webhookUrl: `https://shop.example/?${inAddress}`,
   };
-}
-
-type Posted = { status: number | undefined; headers: Record<string, unknown> };
-
-/** A form as it is, with headers that fetch does not let a program set. */
-function post(
-  url: string,
-  { form, headers = {} }: { form: string; headers?: Record<string, string | undefined> },
-): Promise<Posted> {
-  const type = { 'content-type': 'application/x-www-form-urlencoded' };
-  return new Promise((resolve, reject) => {
-    const asked = request(url, { method: 'POST', headers: { ...type, ...headers } as Record<string, string> });
-    asked.on('error', reject);
-    asked.on('response', (response) => {
-      response.resume();
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers }));
-    });
-    asked.end(form);
-  });
 }

@@ -3,11 +3,14 @@ import { startTestApp } from '../support/app.ts';
 import { holdTime, LOOKS, overflowOf, type Tab, useBrowser, violationsIn } from '../support/browser.ts';
 import { signatureHex } from '../support/deliveries.ts';
 import { startTestSandbox } from '../support/sandbox.ts';
-import { eventually } from '../support/timing.ts';
+import { eventually, itAtLength, times } from '../support/timing.ts';
 import { createLink, details, saying, sharedSandbox, startSite } from './page-order.ts';
 import { foreignTo, PAYLOADS } from './page-payloads.ts';
 
-/** What only a browser shows. What the server's answers hold is in page-answers.test.ts and page-safety.test.ts. */
+/**
+ * What only a browser shows: the test command pays once and sends each event once, the long mode does all. What the server's
+ * answers hold is in page-answers.test.ts and page-safety.test.ts.
+ */
 
 const KINDS = ['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'] as const;
 const SECRET = 'secret-of-the-panel';
@@ -25,7 +28,7 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
     expect(tab.wrongs).toEqual([]);
   }
 
-  it('pays by PIX: pending until the bank confirms, then complete, with a receipt', async () => {
+  itAtLength('pays by PIX: pending until the bank confirms, then complete, with a receipt', async () => {
     const sandbox = production();
     const link = await createLink(sandbox, {
       externalReference: `order-7-${width}-${colorScheme}`,
@@ -47,17 +50,6 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
 
     await tab.getByRole('button', { name: 'I have paid' }).click();
     await heading(tab, 'Payment complete');
-    expect(await details(sandbox, link)).toMatchObject({
-      status: 'INACTIVE',
-      paymentStatus: 'COMPLETED',
-      payments: [
-        {
-          status: 'COMPLETED',
-          customer: { name: 'Ana', email: null },
-          quote: { amount: 149.9, paymentMethod: 'PIX', installments: 1, totalBRL: 149.9 },
-        },
-      ],
-    });
     await looksRight(tab);
     await tab.goto(tab.url().replace(/\?.*/, ''));
     await heading(tab, 'This link is already paid');
@@ -93,7 +85,7 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
     await looksRight(tab);
   });
 
-  it('says that its link has expired, also to a page that was open at the time', async () => {
+  itAtLength('says that its link has expired, also to a page that was open at the time', async () => {
     const sandbox = await startTestSandbox();
     const expiresAt = new Date(sandbox.clock.nowMs() + 3_600_000).toISOString();
     const link = await createLink(sandbox, { expiresAt });
@@ -103,15 +95,12 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
     await sandbox.clock.advance(3_600_000);
     await heading(tab, 'This link has expired');
     await looksRight(tab);
-    const late = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX' }) });
-    expect(await late.text()).toContain('This link has expired');
-    expect((await details(sandbox, link)).payments).toEqual([]);
     await tab.goto(`${sandbox.url}/pay/pl_nobody`);
     await heading(tab, 'Not found');
     await looksRight(tab);
   });
 
-  it.each(['server', 'browser'] as const)(
+  it.each((['browser', 'server'] as const).slice(0, times(1, 2)))(
     'sends each event from the panel, by the %s, and keeps its log over a reload',
     async (from) => {
       const sandbox = simulated();
@@ -144,7 +133,7 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
     },
   );
 
-  it('holds words without a gap, large amounts and long addresses', async () => {
+  itAtLength('holds words without a gap, large amounts and long addresses', async () => {
     const sandbox = simulated();
     const long = 'W'.repeat(400);
     const tab = await open({ width });
@@ -166,7 +155,7 @@ describe.each(LOOKS)('the hosted page at %i px in %s mode', (width, colorScheme)
 });
 
 describe('the hosted page in a browser', () => {
-  it('sends the customer on to the callbackUrl after a visible moment', async () => {
+  itAtLength('sends the customer on to the callbackUrl after a visible moment', async () => {
     const sandbox = production();
     // The page stays until the shop answers, which it does when the page has been looked at.
     const seen = Promise.withResolvers<void>();
@@ -187,7 +176,7 @@ describe('the hosted page in a browser', () => {
     expect(tab.url()).toBe(`${shop.url}/thanks?order=7&x=%22`);
   });
 
-  it('pays with the keyboard alone', async () => {
+  itAtLength('pays with the keyboard alone', async () => {
     const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
@@ -209,19 +198,7 @@ describe('the hosted page in a browser', () => {
     expect((await details(sandbox, link)).payments[0].quote.installments).toBe(2);
   });
 
-  it('pays without JavaScript', async () => {
-    const sandbox = production();
-    const link = await createLink(sandbox);
-    const tab = await open({ javaScriptEnabled: false });
-    await tab.goto(link.url);
-    await fillCard(tab, { installments: '12' });
-    await tab.getByRole('button', { name: 'Pay' }).click();
-    await tab.getByRole('button', { name: 'Continue' }).click();
-    await heading(tab, 'Payment complete');
-    expect((await details(sandbox, link)).payments[0].quote.installments).toBe(12);
-  });
-
-  it('does not take a card that is not filled in', async () => {
+  itAtLength('does not take a card that is not filled in', async () => {
     const sandbox = production();
     const link = await createLink(sandbox);
     const tab = await open();
@@ -232,7 +209,7 @@ describe('the hosted page in a browser', () => {
     expect((await details(sandbox, link)).paymentStatus).toBe('NOT_STARTED');
   });
 
-  it('says that it was paid in another tab, and does not pay again', async () => {
+  itAtLength('says that it was paid in another tab', async () => {
     const sandbox = production();
     const link = await createLink(sandbox);
     const [one, other] = [await open(), await open()];
@@ -241,36 +218,12 @@ describe('the hosted page in a browser', () => {
     await one.getByText('Waiting for your bank').waitFor();
     await other.goto(link.url);
     await other.getByRole('button', { name: 'Get the PIX code' }).click();
-    const address = one.url();
     await other.getByRole('button', { name: 'I have paid' }).click();
     await heading(other, 'Payment complete');
     await heading(one, 'This link is already paid');
-
-    const payment = new URL(address).searchParams.get('payment') as string;
-    const late = await fetch(`${link.url}/complete`, { method: 'POST', body: new URLSearchParams({ payment }) });
-    expect(await late.text()).toContain('already paid');
-    const again = await fetch(`${link.url}/payments`, { method: 'POST', body: new URLSearchParams({ method: 'PIX' }) });
-    expect(await again.text()).toContain('already paid');
-    const { payments } = await details(sandbox, link);
-    expect(payments.map(({ status }: { status: string }) => status)).toEqual(['PENDING', 'COMPLETED']);
   });
 
-  it('completes the payment of this visit, although another was started later', async () => {
-    const sandbox = production();
-    const link = await createLink(sandbox);
-    const [one, other] = [await open(), await open()];
-    for (const tab of [one, other]) {
-      await tab.goto(link.url);
-      await tab.getByRole('button', { name: 'Get the PIX code' }).click();
-      await tab.getByText('Waiting for your bank').waitFor();
-    }
-    await one.getByRole('button', { name: 'I have paid' }).click();
-    await heading(one, 'Payment complete');
-    const { payments } = await details(sandbox, link);
-    expect(payments.map(({ status }: { status: string }) => status)).toEqual(['COMPLETED', 'PENDING']);
-  });
-
-  it('runs nothing that a link carries, on the way through a payment', async () => {
+  itAtLength('runs nothing that a link carries, on the way through a payment', async () => {
     const sandbox = production();
     const tab = await open();
     const all = PAYLOADS.join(' ');
@@ -289,7 +242,7 @@ describe('the hosted page in a browser', () => {
     expect(tab.wrongs).toEqual([]);
   });
 
-  it('cannot be paid by a page of another site, neither by form nor by script', async () => {
+  itAtLength('cannot be paid by a page of another site, neither by form nor by script', async () => {
     const sandbox = production();
     const link = await createLink(sandbox);
     const other = await startSite((_request, response) => {
@@ -311,69 +264,28 @@ describe('the hosted page in a browser', () => {
 });
 
 describe('the Sandbox panel in a browser', () => {
-  it('simulates each link status', async () => {
+  it('simulates what its buttons say, in the chosen money, and says why one is refused', async () => {
     const sandbox = simulated();
-    const link = await createLink(sandbox);
-    const tab = await open();
-    await tab.goto(link.url);
-    const shown = { EXPIRED: 'This link has expired', INACTIVE: 'This link is closed', ACTIVE: 'How would you like' };
-    for (const [status, heading] of Object.entries(shown)) {
-      await button(tab, status).click();
-      await tab.getByRole('heading', { name: heading }).waitFor();
-      expect((await details(sandbox, link)).status).toBe(status);
-      expect(await button(tab, status).getAttribute('aria-pressed')).toBe('true');
-    }
-  });
-
-  it('makes a payment name the chosen money instead of what its link asks', async () => {
-    const sandbox = simulated();
-    const tab = await open();
-    const named = {
-      'what the link asks': [100, 100, 'BRL'],
-      less: [100, 60, 'BRL'],
-      'more, by the link too': [120, 120, 'BRL'],
-      'more, as interest': [100, 121.89, 'BRL'],
-      'another currency': [100, 18, 'USD'],
-    };
-    for (const [label, [ofLink, amount, currency]] of Object.entries(named)) {
-      const link = await createLink(sandbox, { amount: 100 });
-      await tab.goto(link.url);
-      await tab.getByLabel(label, { exact: true }).check();
-      await button(tab, 'PENDING').click();
-      await entry(tab, 'payment status: PENDING').getByText('done').waitFor();
-      // The choice stays while the page is drawn anew; it is of the next payment, so this one keeps its money.
-      expect(await tab.getByLabel(label, { exact: true }).isChecked()).toBe(true);
-      await button(tab, 'COMPLETED').click();
-      await entry(tab, 'payment status: COMPLETED').getByText('done').waitFor();
-      const shown = await details(sandbox, link);
-      expect(shown).toMatchObject({ amount: ofLink, currency: 'BRL', paymentStatus: 'COMPLETED' });
-      expect(shown.payments).toMatchObject([{ status: 'COMPLETED', quote: { amount, currency } }]);
-    }
-  });
-
-  it('simulates each payment status, refund and dispute among them, and says why one is refused', async () => {
-    const sandbox = simulated();
-    const link = await createLink(sandbox);
+    const link = await createLink(sandbox, { amount: 100 });
     const tab = await open();
     await tab.goto(link.url);
     await button(tab, 'REFUNDED').click();
     await entry(tab, 'payment status: REFUNDED').getByText('has no payment that is COMPLETED').waitFor();
-    for (const status of ['PENDING', 'COMPLETED', 'DISPUTED']) {
+    await tab.getByLabel('less', { exact: true }).check();
+    for (const status of ['PENDING', 'COMPLETED']) {
       await button(tab, status).click();
       await entry(tab, `payment status: ${status}`).getByText('done').waitFor();
-      expect((await details(sandbox, link)).payments).toMatchObject([{ status }]);
+      // The choice stays while the page is drawn anew; it is of the next payment, so this one keeps its money.
+      expect(await tab.getByLabel('less', { exact: true }).isChecked()).toBe(true);
     }
-    await tab.getByText('The payment is now disputed.').waitFor();
-
-    const other = await createLink(sandbox);
-    await tab.goto(other.url);
-    await button(tab, 'COMPLETED').click();
-    await button(tab, 'REFUNDED').click();
-    await tab.getByText('The payment has been refunded.').waitFor();
-    expect((await details(sandbox, other)).payments).toMatchObject([{ status: 'REFUNDED' }]);
+    await button(tab, 'EXPIRED').click();
+    await entry(tab, 'link status: EXPIRED').getByText('done').waitFor();
+    expect(await button(tab, 'EXPIRED').getAttribute('aria-pressed')).toBe('true');
+    const payments = [{ status: 'COMPLETED', quote: { amount: 60, currency: 'BRL' } }];
+    expect(await details(sandbox, link)).toMatchObject({ status: 'EXPIRED', payments });
   });
 
-  it.each(['server', 'browser'] as const)(
+  itAtLength.each(['server', 'browser'] as const)(
     'shows the answer of a receiver to the %s as text, even if it is markup',
     async (from) => {
       const markup = '<img src=x onerror=hit=1><b>bold</b><script>hit=1</script>';
@@ -398,7 +310,7 @@ describe('the Sandbox panel in a browser', () => {
     },
   );
 
-  it('shows an answer that is not 2xx, and a receiver that does not exist', async () => {
+  itAtLength('shows an answer that is not 2xx, and a receiver that does not exist', async () => {
     const sandbox = simulated();
     const broken = await startSite((_request, response) => response.writeHead(500).end('out of order'));
     const link = await createLink(sandbox, { webhookUrl: broken.url });
@@ -417,7 +329,7 @@ describe('the Sandbox panel in a browser', () => {
     await tab.getByText('This link has no webhookUrl').waitFor();
   });
 
-  it('suggests that a receiver may not answer other origins', async () => {
+  itAtLength('suggests that a receiver may not answer other origins', async () => {
     const sandbox = simulated();
     const closed = await startSite((_request, response) => response.writeHead(200).end());
     const tab = await open();
@@ -428,7 +340,7 @@ describe('the Sandbox panel in a browser', () => {
     expect(closed.requests.map(({ method }) => method)).toEqual(['OPTIONS']);
   });
 
-  it('turns an order paid by an event sent from the browser', async () => {
+  itAtLength('turns an order paid by an event sent from the browser', async () => {
     const sandbox = simulated();
     const reference = 'order-browser';
     const settled = await startTestApp({ environment: { SETTLED_HOOKS_CORS: sandbox.url } });

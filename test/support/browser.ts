@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isDeepStrictEqual } from 'node:util';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { beforeAll, onTestFinished } from 'vitest';
+import { beforeAll, expect, onTestFinished } from 'vitest';
 import { launchChromium } from './chromium.ts';
 import { times } from './timing.ts';
 
@@ -80,6 +80,17 @@ export async function violationsIn(tab: Tab): Promise<string[]> {
 /** How far the page is wider than the screen, in pixels. */
 export function overflowOf(tab: Tab): Promise<number> {
   return tab.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+}
+
+/** Opens these pages: none is wider than the screen, none does a wrong, and axe finds no fault on every `axeEvery`th. */
+export async function expectToFit(tab: Tab, pages: readonly string[], [, colorScheme, axeEvery]: Look): Promise<void> {
+  await tab.emulateMedia({ colorScheme });
+  for (const [at, page] of pages.entries()) {
+    await tab.goto(page);
+    expect([page, await overflowOf(tab)]).toEqual([page, 0]);
+    if (at % axeEvery === 0) expect([page, await violationsIn(tab)]).toEqual([page, []]);
+  }
+  expect(tab.wrongs).toEqual([]);
 }
 
 function watched(page: Page): Tab {

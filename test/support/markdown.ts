@@ -12,3 +12,8 @@ export function anchorsOf(page: string, level: RegExp): string[] {
 export function targetsOf(page: string): string[] {
   return [...page.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
 }
+
+/** The blocks of a page in this language. */
+export function blocksIn(page: string, language = 'sh'): string[] {
+  return [...page.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(([, block]) => block as string);
+}

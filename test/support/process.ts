@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,6 +17,8 @@ import type { Surroundings } from '../../src/terminal/run.ts';
 /** Where `settled` and its sandbox are, each bundled (one_file_programs.ts). */
 const PROGRAMS = dirname(MAIN);
 const SANDBOX = join(PROGRAMS, 'sandbox.mjs');
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** The launcher's own. Either cache halves the processor time of a start. */
 const LAUNCHERS_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compile', import.meta.url));
@@ -72,6 +74,19 @@ export function spawnProgram(
     running.child.kill('SIGKILL');
   });
   return running;
+}
+
+/** Skips a test whose commands need tools that are not installed. */
+export function skipWithout(skip: (condition: boolean, note: string) => void, tools: readonly string[]): void {
+  // openssl knows no --version.
+  const missing = tools.filter((tool) => ['--version', 'version'].every((word) => spawnSync(tool, [word]).error));
+  skip(missing.length > 0, `not installed: ${missing.join(', ')}`);
+}
+
+/** What commands print that a person pastes, with no more than this environment. Throws if one fails. */
+export function paste(script: string, environment: Record<string, string> = {}, cwd = ROOT): string {
+  const env = { PATH: process.env.PATH, ...environment };
+  return execFileSync('bash', ['-euc', script], { cwd, encoding: 'utf8', env, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** Runs a command to its end: `serve` as a process, every other command in this one. */

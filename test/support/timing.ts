@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type fc from 'fast-check';
-import { vi } from 'vitest';
+import { it, vi } from 'vitest';
 
 /**
  * What did not happen by then never will. No test depends on how soon something happens, which depends on the machine's
@@ -29,6 +29,9 @@ const isLong = process.env.SETTLED_TEST_LENGTH === 'long';
 export function times(inTestCommand: number, inProof: number): number {
   return isLong ? inProof : inTestCommand;
 }
+
+/** A test that only the long mode runs: the test command sees by other tests what it asserts, except how it looks. */
+export const itAtLength = it.runIf(isLong);
 
 /**
  * How a property is tried: first on the examples, each a counterexample of before or hard to come upon, then at random as
