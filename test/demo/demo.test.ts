@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
+import { runDemo } from '../../demo/command.ts';
 import { HOST, type PortName, USUAL_PORTS } from '../../demo/ports.ts';
 import { testFolder } from '../support/app.ts';
-import { paste } from '../support/process.ts';
+import { paste, printedBy } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
 import { type Demo, sharedDemo, spawnDemo } from './running.ts';
 
@@ -157,11 +158,8 @@ describe('demo', () => {
 
 describe('the command settled demo', () => {
   it('lists its options and exit codes', async () => {
-    for (const words of [
-      ['demo', '--help'],
-      ['help', 'demo'],
-    ]) {
-      const { status, stdout } = launch(join(ROOT, 'bin'), ...words);
+    for (const words of ['demo --help', 'help demo']) {
+      const { status, stdout } = launch(join(ROOT, 'bin'), ...words.split(' '));
       expect(status).toBe(0);
       for (const told of ['--once', '--keep FOLDER', '--json', 'Exit codes:', '  130  '])
         expect(stdout).toContain(told);
@@ -174,7 +172,8 @@ describe('the command settled demo', () => {
     [['now'], 'settled: `settled demo` takes no argument, so "now" is too much. See: settled demo --help'],
     [['--keep='], 'settled: --keep needs a folder: --keep FOLDER'],
   ])('refuses %j with 64 and what it knows', async (words, told) => {
-    expect(await spawnDemo(words).finished).toMatchObject({ code: 64, stdout: '', stderr: `${told}\n` });
+    const refused = await printedBy((surroundings) => runDemo(words, surroundings, () => expect.fail('it played')));
+    expect(refused).toMatchObject({ code: 64, stdout: '', stderr: `${told}\n` });
   });
 
   it('refuses a file in the place of a folder', async () => {
