@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import type { JsonSchema } from '../../src/api/json_schema.ts';
-
 import { DOCUMENT, DOCUMENTED, faultsBySchema } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 import { get, paidOrder, post } from './client.ts';

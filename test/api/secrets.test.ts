@@ -42,7 +42,8 @@ async function askEverything(app: TestApp, heard: Heard[]): Promise<void> {
         : [path, `${path}?limit=1&q=${CHOSEN.slice(0, 4)}`].filter((place) => place !== ENDLESS);
     for (const place of places) {
       for (const token of [OPERATOR_TOKEN, SHOP_TOKEN, 'nobody-has-this-token']) {
-        for (const body of method === 'get' ? [undefined] : bodies) {
+        // Nobody's body is not read.
+        for (const body of method === 'get' ? [undefined] : bodies.slice(token.startsWith('nobody') ? -1 : 0)) {
           const answer = await fetch(`${app.apiUrl}${place}`, {
             method: method.toUpperCase(),
             headers: {

@@ -6,6 +6,7 @@ import type { Order } from '../../src/domain/order.ts';
 import { readReading } from '../../src/paylink/reading.ts';
 import { ALWAYS, API, anOrder, deeds, EVENT, NO_API, PERSON, reading, stated, step } from '../support/orders.ts';
 import { details } from '../support/readings.ts';
+import { times } from '../support/timing.ts';
 
 const money = fc.oneof(
   { weight: 3, arbitrary: fc.constant(stated('100')) },
@@ -53,7 +54,7 @@ describe('any reading of any order', () => {
         // A matter that stands is raised again: it ends if a reading does not raise it.
         expect(done.filter((deed) => !/^(attention|end_attention) /.test(deed))).toEqual([]);
       }),
-      { numRuns: 1000 },
+      { numRuns: times(300, 1_000) },
     );
   });
 });

@@ -136,7 +136,7 @@ const HARD: Told[] = (
   const isPersons = kind === 'accept';
   return { fact: isPersons ? instruction(kind) : aFact(kind, { paymentId }), policy: { asks: 'never' } };
 });
-const RUNS = runs<[Told[]]>(200, 1_000, [[HARD]]);
+const RUNS = runs<[Told[]]>(70, 1_000, [[HARD]]);
 
 describe('settlement: any story of several payments', () => {
   it('settles an order at most once and never changes the settlement', () => {

@@ -71,7 +71,7 @@ export function checksPropertyContract({ fresh }: Worlds): void {
         world.tick(3_600_000);
         await world.forgetChecks();
       }),
-      runs<[Deed[]]>(15, 150, HARD),
+      runs<[Deed[]]>(6, 150, HARD),
     );
   });
 }

@@ -81,7 +81,7 @@ export function mattersPropertyContract({ fresh }: Worlds): void {
         await clear(world);
         await check(world, links);
       }),
-      runs<[Deed[]]>(25, 300, [[HARD], [MISREAD], [[...MISREAD, { do: 'decide', order: 0, decision: 'accept' }]]]),
+      runs<[Deed[]]>(10, 300, [[HARD], [MISREAD], [[...MISREAD, { do: 'decide', order: 0, decision: 'accept' }]]]),
     );
   });
 }

@@ -101,7 +101,7 @@ export function tellingPropertyContract({ fresh }: Worlds): void {
         await story.tellAll();
         await story.check();
       }),
-      runs<[Deed[]]>(3, 12, HARD),
+      runs<[Deed[]]>(1, 12, HARD),
     );
   });
 }

@@ -36,7 +36,7 @@ it('a state that is named many times is looked for once, and what several find i
 it('lists read by index, whatever they are narrowed to, and no table as a whole', () => {
   const path = `${testFolder()}/settled.db`;
   makeDatabase(path);
-  const many = { orders: 24_000, matters: 9_600, ended: 100 };
+  const many = { orders: 6_000, matters: 2_400, ended: 100 };
   const filling = [...fillingStatements(many, SQLITE_FILLING), ...fillingLists(many, SQLITE_FILLING)];
   const db = new Database(path);
   db.transaction(() => filling.forEach((sql) => void db.exec(sql)))();
