@@ -9,7 +9,7 @@ import { spawnSettled } from '../support/process.ts';
 import { times } from '../support/timing.ts';
 import { type KilledStore, killOverAndOver, SEED } from './killing.ts';
 
-const CYCLES = Number(process.env.KILL_CYCLES ?? times(3, 50));
+const CYCLES = Number(process.env.KILL_CYCLES ?? times(5, 50));
 
 describe('a killed process', () => {
   it(`has stored and settled everything that it acknowledged once, over ${CYCLES} kills on one store`, async () => {
