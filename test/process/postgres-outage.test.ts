@@ -38,8 +38,9 @@ describe('a database that fails while replicas run', () => {
     replicas = await startReplicas(sharedEnvironment(url), 2, { atEnd: (kill) => kills.push(kill) });
   });
   afterAll(() => {
-    expect(replicas.map(({ child }) => child.exitCode)).toEqual([null, null]);
+    const ended = replicas.map(({ child }) => child.exitCode);
     for (const kill of kills) kill();
+    expect(ended).toEqual([null, null]);
   });
 
   it('answers deliveries with 503 in time while PostgreSQL is paused, and then recovers', async () => {

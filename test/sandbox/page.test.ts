@@ -223,7 +223,7 @@ describe('the hosted page in a browser', () => {
     await heading(one, 'This link is already paid');
   });
 
-  itAtLength('runs nothing that a link carries, on the way through a payment', async () => {
+  it('runs nothing that a link carries, on the way through a payment', async () => {
     const sandbox = production();
     const tab = await open();
     const all = PAYLOADS.join(' ');
@@ -285,7 +285,7 @@ describe('the Sandbox panel in a browser', () => {
     expect(await details(sandbox, link)).toMatchObject({ status: 'EXPIRED', payments });
   });
 
-  itAtLength.each(['server', 'browser'] as const)(
+  it.each((['browser', 'server'] as const).slice(0, times(1, 2)))(
     'shows the answer of a receiver to the %s as text, even if it is markup',
     async (from) => {
       const markup = '<img src=x onerror=hit=1><b>bold</b><script>hit=1</script>';

@@ -55,6 +55,10 @@ export function plainBrowser(base: string, token: string | null = null): PlainBr
         if (!fields.has(name)) throw new Error(`the form of "${button}" has no field ${name}: ${form}`);
         fields.set(name, value);
       }
+      for (const [tag] of form.matchAll(/<\w+\b[^>]* required\b[^>]*>/g)) {
+        const name = attribute(tag, 'name') ?? '';
+        if (fields.get(name) === '') throw new Error(`the form of "${button}" needs ${name}`);
+      }
       const to = new URL(attribute(form, 'action') ?? '', page.url);
       if (attribute(form, 'method') === 'post') return load(to, page.url, fields);
       return load(new URL(`?${fields}`, to), page.url);
@@ -121,14 +125,14 @@ function elementIn(markup: string, tag: string): string {
 }
 
 function buttonsOf(form: string): string[] {
-  return [...form.matchAll(/<button\b(?![^>]* disabled).*?<\/button>/gs)].map(
+  return [...form.matchAll(/<button\b(?![^>]* (?:disabled|type="(?:button|reset)")).*?<\/button>/gs)].map(
     ([button]) => attribute(button, 'aria-label') ?? wordsOf(button),
   );
 }
 
 /** What a form sends as it stands. */
 function fieldsOf(form: string): URLSearchParams {
-  const tags = [...form.matchAll(/<(?:input|select|textarea)\b[^>]*>/g)];
+  const tags = [...form.matchAll(/<(?:input|select|textarea)\b(?![^>]* disabled)[^>]*>/g)];
   const fields = new URLSearchParams();
   for (const { 0: tag, index } of tags) {
     const name = attribute(tag, 'name');
