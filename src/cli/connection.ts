@@ -10,7 +10,7 @@ import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { whyUnreadable } from '../terminal/failure.ts';
 import { Refusal } from './exit.ts';
 
-/** Not imported: an import reads every name of the module, one of which loads all of WebSocket, 30 ms a command. */
+/** Not by `import`: see `http` in http/connections.ts. */
 const { request } = process.getBuiltinModule('node:http');
 
 const ANSWER_TIMEOUT_MS = 30_000;

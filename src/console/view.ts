@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import { callerOf } from '../api/guard.ts';
 import type { ApiOptions } from '../api/route.ts';
 import { hasRole, type PersonRole } from '../domain/access.ts';
+import { machineZone } from './zone.ts';
 
 /** What the console needs. */
 export type ConsoleOptions = ApiOptions & {
@@ -66,7 +67,7 @@ export function requestView(
         ? null
         : { name: caller.name, role: caller.role, id: caller.session === null ? null : String(caller.session.key) },
     nowMs: clock.nowMs(),
-    zone: zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+    zone: zone ?? machineZone(),
     locale: localeOf(request),
     refused: (response.locals.refused as Refused | undefined) ?? null,
     open: typeof request.query[OPEN] === 'string' ? request.query[OPEN] : null,

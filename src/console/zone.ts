@@ -12,6 +12,14 @@ function formatsOf(zone: string) {
   return made;
 }
 
+let ofMachine: string | undefined;
+
+/** The time zone of this machine, found out for the first page: that loads the names of all zones. */
+export function machineZone(): string {
+  ofMachine ??= Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return ofMachine;
+}
+
 /** `2026-11-23 05:03:55`. */
 export function localTime(zone: string, atMs: number): string {
   return formatsOf(zone).local.format(atMs);

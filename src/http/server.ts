@@ -4,11 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { ListenAddress } from '../config/parsers.ts';
 import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, http } from './connections.ts';
 import { KEEP_ALIVE_MS } from './slices.ts';
-
-// An `import` reads every name that the module has, and one of them loads all of Node's `fetch`: 13 MB and 20 ms.
-const { createServer } = process.getBuiltinModule('node:http');
 
 /**
  * Limits for one client. Node's defaults allow a slow client to hold a socket for minutes. An idle connection is kept
@@ -105,7 +102,7 @@ export async function listen(options: {
       connections.begin(request, response, () => step(request, response));
     };
   };
-  const server = createServer(
+  const server = http.createServer(
     {
       maxHeaderSize: headerBytesMax,
       connectionsCheckingInterval: LIMITS.checkTimeoutsEveryMs,

@@ -1,5 +1,5 @@
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
-import type { Agent, IncomingMessage } from 'node:http';
+import type { Agent, IncomingMessage, request } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import type { ShopAnswer } from '../domain/notice.ts';
@@ -45,11 +45,14 @@ export function openTarget(options: TargetOptions) {
   // Notices leave this network only encrypted.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
-  const agent = new (protocolOf(url).Agent)(agentOptions);
+  // Not by `import`: see `http` in http/connections.ts.
+  const { Agent, request } = process.getBuiltinModule(isHttps ? 'node:https' : 'node:http');
+  const agent = new Agent(agentOptions);
   const closing = new AbortController();
   const exchange = openExchange({
     ...options,
     url,
+    request,
     signal: closing.signal,
     lookup: openShopLookup({ resolve: lookup, ...options, mayConnect }),
   });
@@ -95,20 +98,15 @@ type Exchange = {
   untilMs: number;
 };
 
-/** Not by `import`: see createServer in http/server.ts. */
-function protocolOf({ protocol }: URL) {
-  return process.getBuiltinModule(protocol === 'https:' ? 'node:https' : 'node:http');
-}
-
 type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
   url: URL;
+  request: typeof request;
   signal: AbortSignal;
   lookup: LookupFunction;
 };
 
 function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise<TargetReply> {
-  const { url, signal, lookup, deadlineMs, deadlineClock } = options;
-  const { request } = protocolOf(url);
+  const { url, request, signal, lookup, deadlineMs, deadlineClock } = options;
   const withheld = queryTexts(url);
   // More than is stored, to recognise a secret that only begins within the stored part.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
