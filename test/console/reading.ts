@@ -1,5 +1,6 @@
 import { signIn, type TestSession } from '../support/access.ts';
 import { OPERATOR_TOKEN, type TestApp } from '../support/app.ts';
+import { wordsOf } from '../support/plain_browser.ts';
 
 /** Of each app, by token. */
 const sessions = new WeakMap<object, Map<string, Promise<TestSession>>>();
@@ -25,10 +26,7 @@ export async function see(
 
 /** The words of a page, without its tags. */
 export function textOf(markup: string): string {
-  const body = markup.slice(markup.indexOf('<main'));
-  const words = body.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-  const ENTITIES: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'" };
-  return words.replace(/&(amp|lt|gt|quot|#39);/g, (entity) => ENTITIES[entity] as string).replace(/ ([.,;:])/g, '$1');
+  return wordsOf(markup.slice(markup.indexOf('<main')));
 }
 
 /** The tags of a page with the names of their attributes: what a text from outside must not change. */

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { serveEnvironment } from '../../prove/harness/settled.ts';
-import { EXIT } from '../../src/cli/exit.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { listen } from '../support/network.ts';
 import {
@@ -18,6 +17,9 @@ import {
   spawnSettled,
 } from '../support/process.ts';
 import { startServing } from './serving.ts';
+
+/** See docs/errors.md. */
+const EXIT = { cannotOpen: 73, tryAgain: 75, notAllowed: 77, configuration: 78 } as const;
 
 describe('a start that cannot succeed', () => {
   it("refuses a shop's token that is the operator's, which is kept in a file", async () => {

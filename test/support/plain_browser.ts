@@ -65,14 +65,14 @@ export function plainBrowser(base: string, token: string | null = null): PlainBr
     },
     follow: async (link) => {
       const links = [...page.markup.matchAll(/<a\b.*?<\/a>/gs)].map(([one]) => one);
-      const found = links.find((one) => wordsOf(one).startsWith(link));
+      const found = links.find((one) => wordsOf(one).trim().startsWith(link));
       if (found === undefined) throw new Error(`there is no link "${link}": ${wordsOf(page.markup)}`);
       await load(new URL(attribute(found, 'href') ?? '', page.url), page.url);
     },
     status: () => page.status,
     url: () => page.url,
     markup,
-    text: (selector) => wordsOf(markup(selector)),
+    text: (selector) => wordsOf(markup(selector)).trim(),
     field: (id) => heldBy(markup(`#${id}`)) ?? '',
   };
   return browser;
@@ -92,11 +92,10 @@ export function unescaped(text: string): string {
   );
 }
 
-function wordsOf(markup: string): string {
+/** Its words, without its tags. */
+export function wordsOf(markup: string): string {
   const words = markup.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
-  return unescaped(words)
-    .replace(/ ([.,;:])/g, '$1')
-    .trim();
+  return unescaped(words).replace(/ ([.,;:])/g, '$1');
 }
 
 function attribute(tag: string, name: string): string | undefined {
