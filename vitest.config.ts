@@ -60,6 +60,17 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/**
+ * What lies around settled: `npm run test:around` runs it, and `npm test` does not. Two of them kill and flood at a small
+ * scale as a proof does at a large one.
+ */
+const AROUND = [
+  'test/{demo,deploy,examples,prove,release,sandbox}/*.test.ts',
+  'test/docs/{first_shop,upgrade}.test.ts',
+  'test/flow/opening-kill.test.ts',
+  'test/process/flood.test.ts',
+];
+
 /** Files that only the long mode runs: the test command has their parts. */
 const LONG_ONLY = ['test/console/journeys.test.ts'];
 
@@ -87,12 +98,8 @@ const QUICK = [
   'test/{json,tidy}.test.ts',
 ];
 
-/** Files that put something in a module's place: they need modules of their own. */
-const MOCKING = [
-  'test/access/token-comparison.test.ts',
-  'test/receive/authentic.test.ts',
-  'test/receive/unknown-link.test.ts',
-];
+/** What `--mode` names; every other mode runs what neither is around settled nor takes long. */
+const INCLUDED: Readonly<Record<string, string[]>> = { around: AROUND, long: REPEATING, quick: QUICK };
 
 /**
  * Ways through the whole of settled that are gone a second time, on PostgreSQL. The others of test/flow that have no file of
@@ -131,14 +138,13 @@ export default defineConfig(({ mode }) => ({
     // A red test should not take minutes: test/support/timing.ts.
     expect: { poll: { timeout: 20_000, interval: 20 } },
     projects: [
-      { extends: true, test: { name: 'mocking', include: MOCKING } },
       {
         extends: true,
         test: {
           ...BY_NODE,
           name: 'shared',
-          include: mode === 'quick' ? QUICK : mode === 'long' ? REPEATING : ['test/**/*.test.ts'],
-          exclude: mode === 'long' ? MOCKING : [...MOCKING, ...LONG_ONLY],
+          include: INCLUDED[mode] ?? ['test/**/*.test.ts'],
+          exclude: mode in INCLUDED ? [] : [...AROUND, ...LONG_ONLY],
           globalSetup: mode === 'quick' ? [] : GLOBAL_SETUP,
           // A process for each file would load the same modules again, which takes a fifth of the time.
           isolate: false,

@@ -1,24 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type CallersOptions, openCallers } from '../../src/access/identify.ts';
 import { systemClock } from '../../src/work/clock.ts';
+import { spiedCrypto } from '../support/app.ts';
 
-const compared = vi.hoisted(() => [] as [number, number][]);
-
-vi.mock('node:crypto', async (original) => {
-  const crypto = await original<typeof import('node:crypto')>();
-  return {
-    ...crypto,
-    timingSafeEqual: (a: Buffer, b: Buffer) => {
-      compared.push([a.length, b.length]);
-      return crypto.timingSafeEqual(a, b);
-    },
-  };
-});
-
-beforeEach(() => {
-  compared.length = 0;
-});
+const compare = spiedCrypto('timingSafeEqual');
+const compared = () => compare.mock.calls.map(([a, b]) => [a.byteLength, b.byteLength]);
 
 /** The role that a request with this header gets; null if nobody is known by it. */
 async function roleOf(tokens: CallersOptions['tokens'], authorization: string | undefined): Promise<string | null> {
@@ -37,7 +24,7 @@ describe('access: the comparison of tokens', () => {
     'compares digests of one length in constant time, whatever the length of %s',
     async (token) => {
       expect(await roleOf(TOKENS, `Bearer ${token}`)).toBeNull();
-      expect(compared).toEqual([
+      expect(compared()).toEqual([
         [32, 32],
         [32, 32],
       ]);

@@ -1,14 +1,11 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { createHmac } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
 import { headerNames } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/verify.ts';
+import { spiedCrypto } from '../support/app.ts';
 import { signatureHex } from '../support/deliveries.ts';
 
-vi.mock('node:crypto', async (importOriginal) => {
-  const crypto = await importOriginal<typeof import('node:crypto')>();
-  return { ...crypto, timingSafeEqual: vi.fn(crypto.timingSafeEqual) };
-});
-const compare = vi.mocked(timingSafeEqual);
+const compare = spiedCrypto('timingSafeEqual');
 
 const NAMES = headerNames('x-service');
 const SECRET = 'a-secret-of-at-least-24-bytes-1';
@@ -135,10 +132,6 @@ describe('receive: the signing secret', () => {
 });
 
 describe('receive: the comparison', () => {
-  beforeEach(() => {
-    compare.mockClear();
-  });
-
   it('is made by timingSafeEqual, once, on 32 bytes each', () => {
     expect(attempt({})).toBe('accepted');
     expect(compare.mock.calls.map((sides) => sides.map((side) => side.byteLength))).toEqual([[32, 32]]);

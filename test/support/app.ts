@@ -1,8 +1,9 @@
-import { randomUUID } from 'node:crypto';
+import crypto, { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished, type TestContext } from 'vitest';
+import { afterAll, beforeEach, onTestFinished, type TestContext, vi } from 'vitest';
 import { OPERATOR_TOKEN } from '../../prove/harness/settled.ts';
 import { type App, startApp } from '../../src/app/app.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -169,4 +170,19 @@ function noting(opened: OpenedStore, { calls, clock }: { calls: Calls; clock: Cl
  */
 function passing(clock: Clock): Clock {
   return 'advance' in clock ? { ...clock, monotonicMs: () => clock.nowMs() } : clock;
+}
+
+/**
+ * Notes how a function of node:crypto is called, also by modules that import it by its name. Its calls are forgotten
+ * before each test of the file.
+ */
+export function spiedCrypto<Name extends 'createHmac' | 'timingSafeEqual'>(name: Name) {
+  const spy = vi.spyOn(crypto, name);
+  syncBuiltinESMExports();
+  beforeEach(() => void spy.mockClear());
+  afterAll(() => {
+    spy.mockRestore();
+    syncBuiltinESMExports();
+  });
+  return spy;
 }
