@@ -4,7 +4,6 @@ import type { Clock } from '../work/clock.ts';
 import type { Called } from './transaction.ts';
 import type { ClaimedEvent } from './verbs/inbox.ts';
 import type { Delivery, Recorded } from './verbs/intake.ts';
-import type { ClaimedOpening } from './verbs/intents.ts';
 import type { FeedEnd, FeedPage } from './verbs/notice_lists.ts';
 import type { CredentialsKey, SealedCredentials } from './verbs/secrets.ts';
 import type { LeaseCounts, Stats } from './verbs/stats.ts';
@@ -30,8 +29,6 @@ export type EngineVerbs = {
    * but at least one if any is due.
    */
   claimEvents(claim: Claim): Promise<ClaimedEvent[]>;
-  /** Leases due openings: first those never tried, because a customer waits; then the oldest. */
-  claimOpenings(claim: Claim): Promise<ClaimedOpening[]>;
   /** Makes every link that can still be paid due now, also those of cancelled orders. `dryRun` only counts them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
   /**

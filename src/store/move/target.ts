@@ -4,7 +4,7 @@ import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import type { ServerConnection } from '../postgres/connection.ts';
 import { isWarning, type Notice, storeFault, unconfirmed } from '../postgres/faults.ts';
-import { refuseOthersTables } from '../postgres/open.ts';
+import { refuseOthersTables, TABLES } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
 import { beginDurable } from '../postgres/transaction.ts';
 
@@ -92,11 +92,7 @@ export type Holds = { what: 'nothing' | 'copy' | 'store'; instanceId: string | n
 
 /** Looks what the target has. Refuses tables of another program: `store_foreign`. */
 export async function lookInto({ client, name }: Destination): Promise<Holds> {
-  const { rows } = await client.query<{ tablename: string }>(
-    'SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY tablename',
-  );
-  const tables = rows.map(({ tablename }) => tablename);
-  refuseOthersTables(name, tables);
+  const tables = refuseOthersTables(name, (await client.query<{ tablename: string }>(TABLES)).rows);
   const [found] = tables.includes('instance') ? (await client.query(INSTANCE)).rows : [];
   if (found === undefined) return { what: 'nothing', instanceId: null };
   return { what: found.moving === null ? 'store' : 'copy', instanceId: found.instanceId };

@@ -225,9 +225,10 @@ const FILES = {
   sslkey: { read: createPrivateKey, what: 'no private key in PEM that is without a passphrase' },
 } as const;
 
-/** What is wrong with the TLS files of the addresses; null if they can be used. */
-export function tlsFilesFaults(servers: readonly ServerAddress[]): Fault | null {
-  return servers.map(({ url, name }) => tlsFilesFault(url, name)).find((fault) => fault !== null) ?? null;
+/** Throws if the TLS files of the addresses cannot be used. */
+export function assertTlsFiles(servers: readonly ServerAddress[]): void {
+  const fault = servers.map(({ url, name }) => tlsFilesFault(url, name)).find((one) => one !== null);
+  if (fault !== undefined) throw fault;
 }
 
 function tlsFilesFault(url: string, name: string): Fault | null {

@@ -5,6 +5,7 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';
 import { storeFault } from './faults.ts';
 import type { Servers } from './servers.ts';
+import { queryOf } from './transaction.ts';
 
 /**
  * Indexes of large tables. Migrations create them with `CREATE INDEX CONCURRENTLY`, which cannot run in a transaction:
@@ -33,21 +34,21 @@ function wantedIndexes(): ReadonlyMap<string, string> {
 }
 
 // A crash leaves an invalid index, which is written and never read.
-const THERE = `SELECT c.relname AS name, i.indisvalid AS "isValid",
-  EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = c.oid) AS "isBeingBuilt"
-  FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-  WHERE c.relnamespace = current_schema()::regnamespace`;
-const VALID = statement(`
-  SELECT c.relname::text AS name FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid
-  WHERE c.relnamespace = current_schema()::regnamespace AND i.indisvalid AND c.relname = ANY(@names::text[])`);
+const THERE = statement(`
+  SELECT c.relname::text AS name, i.indisvalid AS isValid,
+    EXISTS (SELECT 1 FROM pg_stat_progress_create_index p WHERE p.index_relid = c.oid) AS isBeingBuilt
+  FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid WHERE c.relnamespace = current_schema()::regnamespace`);
 
 type There = { name: string; isValid: boolean; isBeingBuilt: boolean };
 
 /** The names of the indexes that are missing or invalid. */
 export function* missingIndexes(tx: Transaction): Work<string[]> {
-  const names = [...wantedIndexes().keys()];
-  const valid = yield* tx.all<{ name: string }>(VALID, { names });
-  return names.filter((name) => !valid.some((one) => one.name === name));
+  return missingOf(yield* tx.all<There>(THERE));
+}
+
+function missingOf(there: readonly There[]): string[] {
+  const valid = new Set(there.flatMap(({ name, isValid }) => (isValid ? [name] : [])));
+  return [...wantedIndexes().keys()].filter((name) => !valid.has(name));
 }
 
 /** The advisory lock (`index` of `settled`) under which one replica at a time builds them. */
@@ -80,7 +81,7 @@ export async function buildIndexes(
     await turn.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0');
     // Without bound values: the answer to a statement with values keeps a snapshot until the next statement.
     const { rows } = await turn.query<{ isMine: boolean }>(`SELECT pg_try_advisory_xact_lock(${TURN}) AS "isMine"`);
-    if (rows[0]?.isMine !== true) return { built: [], missing: await missingNames(builder) };
+    if (rows[0]?.isMine !== true) return { built: [], missing: missingOf(await indexesThere(builder)) };
     await builder.query('SET statement_timeout = 0; SET lock_timeout = 0');
     const built: string[] = [];
     for (const [index, sql] of wantedIndexes()) {
@@ -89,7 +90,7 @@ export async function buildIndexes(
       if (there.some(({ isBeingBuilt }) => isBeingBuilt)) break;
       if (await build(builder, there, { index, sql })) built.push(index);
     }
-    return { built, missing: await missingNames(builder) };
+    return { built, missing: missingOf(await indexesThere(builder)) };
   } catch (error) {
     throw storeFault(error, servers.name);
   } finally {
@@ -111,12 +112,6 @@ async function build(
   return true;
 }
 
-async function missingNames(client: pg.Client): Promise<string[]> {
-  const there = await indexesThere(client);
-  const valid = new Set(there.flatMap(({ name, isValid }) => (isValid ? [name] : [])));
-  return [...wantedIndexes().keys()].filter((name) => !valid.has(name));
-}
-
 async function indexesThere(client: pg.Client): Promise<There[]> {
-  return (await client.query<There>(THERE)).rows;
+  return (await client.query<There>(queryOf(THERE, {}).text)).rows;
 }

@@ -47,7 +47,8 @@ export async function migrate(servers: Servers): Promise<string[]> {
   const known = readMigrations('postgres');
   const { name } = servers;
   return alone(servers, async (run) => {
-    await refuseForeign(run, name);
+    // settled would use another program's table that has one of our names.
+    refuseOthersTables(name, (await run(TABLES)) as { tablename: string }[]);
     await run(
       `CREATE TABLE IF NOT EXISTS migration (
            number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL, expands BOOLEAN NOT NULL)`,
@@ -63,22 +64,13 @@ export async function migrate(servers: Servers): Promise<string[]> {
   });
 }
 
-/** settled would use another program's table that has one of our names. */
-async function refuseForeign(run: Run, name: string): Promise<void> {
-  const tables = (await run('SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()')) as {
-    tablename: string;
-  }[];
-  refuseOthersTables(
-    name,
-    tables.map(({ tablename }) => tablename),
-  );
-}
+export const TABLES = 'SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY 1';
 
-/** Throws if the database's tables belong to another program. */
-export function refuseOthersTables(name: string, tables: readonly string[]): void {
+/** Throws if the database's tables belong to another program. Returns their names. */
+export function refuseOthersTables(name: string, tables: readonly { tablename: string }[]): string[] {
   // `settled doctor --store` of 0.2.0 made tables if it could make no schema, and left them if it was killed.
-  const names = tables.filter((table) => !table.startsWith('settled_probe_'));
-  if (names.length === 0 || names.includes('migration')) return;
+  const names = tables.map(({ tablename }) => tablename).filter((table) => !table.startsWith('settled_probe_'));
+  if (names.length === 0 || names.includes('migration')) return names;
   throw new Fault(
     'terminal',
     'store_foreign',

@@ -2,7 +2,7 @@ import type { PostgresAddress, ServerAddress } from '../address.ts';
 import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
 import { inspect, onConnection, type ServerConnection } from './connection.ts';
 import { connectionFault, failedStatement, storeFault } from './faults.ts';
-import { refuseOthersTables } from './open.ts';
+import { refuseOthersTables, TABLES } from './open.ts';
 import { Servers } from './servers.ts';
 import { openPostgresStore } from './store.ts';
 
@@ -60,7 +60,6 @@ type Rights = {
   isReadOnly: boolean;
   mayMakeTables: boolean | null;
   mayMakeSchemas: boolean;
-  tables: string[];
 };
 
 const RIGHTS = `SELECT current_setting('server_version') AS version, current_setting('fsync', true) AS fsync,
@@ -68,8 +67,7 @@ const RIGHTS = `SELECT current_setting('server_version') AS version, current_set
   quote_ident(current_schema()) AS schema,
   current_setting('default_transaction_read_only')::boolean AS "isReadOnly",
   has_schema_privilege(current_schema(), 'CREATE') AS "mayMakeTables",
-  has_database_privilege(current_database(), 'CREATE') AS "mayMakeSchemas",
-  ARRAY(SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = current_schema()) AS tables`;
+  has_database_privilege(current_database(), 'CREATE') AS "mayMakeSchemas"`;
 
 /** What the server says of itself, of the database and of the role. */
 async function look(client: ServerConnection, name: string, trustsStorage: boolean): Promise<Probed[]> {
@@ -85,9 +83,9 @@ async function look(client: ServerConnection, name: string, trustsStorage: boole
       if (lacks !== null) throw lacks;
       return `${rights.role} may create tables`;
     }),
-    await findOut('database', () => {
-      refuseOthersTables(name, rights.tables);
-      return rights.tables.includes('migration') ? "settled's" : 'empty';
+    await findOut('database', async () => {
+      const tables = refuseOthersTables(name, (await client.query<{ tablename: string }>(TABLES)).rows);
+      return tables.includes('migration') ? "settled's" : 'empty';
     }),
   ];
 }

@@ -3,6 +3,7 @@ import type { EngineVerbs, ReplicaSummary } from '../contract.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { countLeases, LEASES, type LeaseRow } from '../verbs/stats.ts';
 import { countPayable, PAYABLE_LINKS } from '../verbs/sweep.ts';
+import { giveBackLeases } from '../verbs/upkeep.ts';
 import type { Database } from './database.ts';
 import { missingIndexes } from './indexes.ts';
 import { countOldRows } from './verbs.ts';
@@ -64,28 +65,11 @@ function rowOf(beat: Beat, atMs: number): object {
 }
 
 const LEAVE = statement('DELETE FROM replica WHERE name = @replica');
-// The end of an old lease must not delay the row.
-const GIVE_BACK = [
-  statement(
-    `UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms
-     WHERE status = 'leased' AND holder = @replica`,
-  ),
-  statement(
-    `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true,
-       due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key)
-     WHERE status = 'leased' AND holder = @replica`,
-  ),
-  statement(
-    `UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms
-     WHERE status = 'leased' AND holder = @replica`,
-  ),
-];
 
 /** Removes this replica, so that others need not wait for its heartbeat or for its leases to expire. */
 export function* leave(tx: Transaction): Work<void> {
-  const { replica } = tx;
-  for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica });
-  tx.send(LEAVE, { replica });
+  giveBackLeases(tx);
+  tx.send(LEAVE, { replica: tx.replica });
 }
 
 const SERVER = statement(

@@ -8,7 +8,7 @@ import { INTAKE, READ, WORK } from '../verbs/table.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { type DatabaseClock, databaseClock } from './database_clock.ts';
-import { tlsFilesFaults } from './faults.ts';
+import { assertTlsFiles } from './faults.ts';
 import { buildIndexes, missingIndexes } from './indexes.ts';
 import { intakeVerbs } from './intake.ts';
 import { openWakeups, WAKEUPS, type Wakeups } from './notify.ts';
@@ -40,8 +40,7 @@ const CONNECTIONS = { intake: 6, work: 6 } as const;
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
   const { clock: machine } = options;
-  const unusable = tlsFilesFaults([...options.servers, ...(options.direct?.servers ?? [])]);
-  if (unusable !== null) throw unusable;
+  assertTlsFiles([...options.servers, ...(options.direct?.servers ?? [])]);
   const servers = new Servers(options);
   const direct =
     options.direct == null

@@ -3,7 +3,6 @@ import { type Latest, openLatest } from '../../work/latest.ts';
 import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
-import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/intents.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { type Census, type Counters, countStatuses, readStats, type Stats, takeCensus } from '../verbs/stats.ts';
 import type { Database } from './database.ts';
@@ -38,35 +37,11 @@ const CLAIM_EVENTS = statement(`
   SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
   FROM claimed ORDER BY was_due_at_ms, key`);
 
-// Skips a row that is locked because its attempt is ending. Its lease lapses after that transaction.
-const LAPSE_OPENINGS = statement(`
-  UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
-  WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
-    FOR NO KEY UPDATE SKIP LOCKED)`);
-const CLAIM_OPENINGS = statement(`
-  WITH due AS MATERIALIZED (
-    SELECT link_key, attempt > 0 AS was_tried, due_at_ms FROM opening
-    WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
-    FOR NO KEY UPDATE SKIP LOCKED
-  ), claimed AS (
-    UPDATE opening p SET status = 'leased', holder = @replica, attempt = p.attempt + 1, due_at_ms = @untilMs
-    FROM due WHERE p.link_key = due.link_key
-    RETURNING p.link_key, p.attempt, p.request, p.may_exist, due.was_tried, due.due_at_ms
-  )
-  SELECT ${CLAIMED_OPENING}, p.attempt
-  FROM claimed p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-  ORDER BY p.was_tried, p.due_at_ms, p.link_key`);
-
-export const claimVerbs: InTransaction<Pick<EngineVerbs, 'claimEvents' | 'claimOpenings'>> = {
+export const claimVerbs: InTransaction<Pick<EngineVerbs, 'claimEvents'>> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
     return yield* tx.all<ClaimedEvent>(CLAIM_EVENTS, lease);
-  },
-  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
-    tx.send(LAPSE_OPENINGS, { nowMs });
-    const claim = { replica: tx.replica, limit, nowMs, untilMs: nowMs + leaseMs };
-    return (yield* tx.all<ClaimedOpeningRow>(CLAIM_OPENINGS, claim)).map(claimedOpening);
   },
 };
 

@@ -71,7 +71,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     },
   );
   const store: Store = {
-    ...storeVerbs({ reader, writer }),
+    ...storeVerbs(writer, reader),
     backup: ({ path: to }) => runBackup({ ...start, role: 'backup', backupTo: to }),
     // Migrations build every index before the process serves.
     buildIndexes: async () => ({ built: [], missing: [] }),
@@ -89,13 +89,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 type Caller = Pick<ThreadClient, 'call'>;
 
 /** The verbs of the contract, each called in the thread of its lane. */
-function storeVerbs({
-  reader,
-  writer,
-}: {
-  reader: Caller;
-  writer: Caller;
-}): Omit<Store, 'backup' | 'buildIndexes' | 'close'> {
+function storeVerbs(writer: Caller, reader: Caller): Omit<Store, 'backup' | 'buildIndexes' | 'close'> {
   const { intake, work, read } = LANES;
   let changes = 0;
   const write = (name: string, _verb: unknown, args: readonly unknown[]) => {

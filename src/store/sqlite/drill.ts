@@ -7,7 +7,7 @@ import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { asOpenFault, corrupt } from './faults.ts';
 import { refuseForeign } from './identity.ts';
 import { openForWriting } from './open.ts';
-import { connection, finish, SqliteTransaction } from './transaction.ts';
+import { finish, type SqliteTransaction, transactionOn } from './transaction.ts';
 import { counterVerbs } from './verbs.ts';
 
 /** A drill opens a copy of a database, apart from every server, to show what a restore from it would give. */
@@ -55,7 +55,7 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   const opening = { path, secretsKeyId, olderKeyIds, newInstanceId: '', isRestored: true, nowMs };
   const { db, lock, migrated } = openForWriting(opening);
   try {
-    const tx = new SqliteTransaction(connection(db, { replica: 'drill', newId: () => '' }));
+    const tx = transactionOn(db);
     return {
       standing: standingOf(db, tx, nowMs),
       copiedAtMs: db.prepare('SELECT alive_at_ms FROM instance').pluck().get() as number,

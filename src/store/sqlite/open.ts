@@ -12,11 +12,11 @@ import {
   readMigrations,
 } from '../migrate.ts';
 import { countUnopenable } from '../verbs/secrets.ts';
+import { giveBackLeases } from '../verbs/upkeep.ts';
 import { asOpenFault } from './faults.ts';
 import { BUSY_TIMEOUT_MS, lost, makeFolder, refuseFolder, refuseMissing, syncPath } from './file.ts';
 import { APPLICATION_ID, type InstanceOptions, openInstance, refuseForeign } from './identity.ts';
-import { connection, finish, SqliteTransaction } from './transaction.ts';
-import { LAPSE_OPENINGS } from './verbs.ts';
+import { finish, transactionOn } from './transaction.ts';
 
 /** Small, because each commit searches all of it; enough for the inner pages of indexes over millions of rows. */
 const PAGE_CACHE_KIB = 16_384;
@@ -116,15 +116,10 @@ function openLocked(options: WriterOptions, lock: Lock): OpenedDatabase {
   }
 }
 
-/** With one process per file, no process holds a lease at its start. The end of an old lease must not delay the row. */
+/** With one process per file, no process holds a lease at its start. */
 function voidLeases(db: Database.Database): void {
-  db.exec(`
-    UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms WHERE status = 'leased';
-    UPDATE opening SET due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE status = 'leased';
-    ${LAPSE_OPENINGS};
-    UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms WHERE status = 'leased';
-    UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms;
-  `);
+  giveBackLeases(transactionOn(db));
+  db.exec('UPDATE link_check SET due_at_ms = requested_at_ms WHERE due_at_ms > requested_at_ms');
 }
 
 /** The lock is SQLite's exclusive lock on a separate file; killing the process releases it. */
@@ -225,8 +220,7 @@ export function migrateSqlite(options: MigrateOptions & { path: string }): Migra
     const names = { path, secretsKeyId: keyId, olderKeyIds: keyIds.slice(1), newInstanceId: '' };
     const opening = { ...names, adoptsKey: keyIsLost, isRestored, nowMs: clock.nowMs() };
     const { db, migrated, restoredFromMs } = openForWriting(opening, lock);
-    const tx = new SqliteTransaction(connection(db, { replica: 'migrate', newId: () => '' }));
-    const newKey = { keyId, keyPlace, undecipherable: finish(countUnopenable(tx, keyIds)) };
+    const newKey = { keyId, keyPlace, undecipherable: finish(countUnopenable(transactionOn(db), keyIds)) };
     db.close();
     return { applied: migrated, restoredFromMs, newKey: keyIsLost ? newKey : null };
   } finally {

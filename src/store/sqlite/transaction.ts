@@ -15,6 +15,11 @@ export function connection(db: Database, names: Pick<Transaction, 'replica' | 'n
   return { db, compiled: [], bug: null, ...names };
 }
 
+/** A transaction of a process that only opens a database: it takes no lease and makes no id. */
+export function transactionOn(db: Database): SqliteTransaction {
+  return new SqliteTransaction(connection(db, { replica: '', newId: () => '' }));
+}
+
 /** The transaction of one call. It ends with the call; a later statement is a bug that stops the writer. */
 export class SqliteTransaction implements Transaction {
   readonly replica: string;

@@ -2,7 +2,6 @@ import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
 import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
 import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
-import { CLAIMED_OPENING, type ClaimedOpeningRow, claimedOpening } from '../verbs/intents.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import {
@@ -63,19 +62,7 @@ const LEASE_EVENTS = statement(`
   UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
   WHERE key = ANY(@keys::bigint[])`);
 
-/** The holder of an opening's expired lease may have sent a request and missed the answer. */
-export const LAPSE_OPENINGS = `UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
-  WHERE status = 'leased'`;
-const LAPSE_DUE_OPENINGS = statement(`${LAPSE_OPENINGS} AND due_at_ms <= @nowMs`);
-const DUE_OPENINGS = statement(`
-  SELECT ${CLAIMED_OPENING}, p.attempt + 1 AS attempt
-  FROM opening p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
-  WHERE p.status = 'pending' AND p.due_at_ms <= @nowMs ORDER BY p.attempt > 0, p.due_at_ms, p.link_key LIMIT @limit`);
-const LEASE_OPENING = statement(`
-  UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-  WHERE link_key = @linkKey`);
-
-const claimVerbs: Pick<Verbs, 'claimEvents' | 'claimOpenings'> = {
+const claimVerbs: Pick<Verbs, 'claimEvents'> = {
   *claimEvents(tx, { limit, nowMs, leaseMs }) {
     tx.send(LAPSE_EVENTS, { nowMs });
     const claimed: ClaimedEvent[] = [];
@@ -88,14 +75,6 @@ const claimVerbs: Pick<Verbs, 'claimEvents' | 'claimOpenings'> = {
     const keys = claimed.map(({ eventKey }) => eventKey);
     if (keys.length > 0) tx.send(LEASE_EVENTS, { keys, untilMs: nowMs + leaseMs, replica: tx.replica });
     return claimed;
-  },
-  *claimOpenings(tx, { limit, nowMs, leaseMs }) {
-    tx.send(LAPSE_DUE_OPENINGS, { nowMs });
-    const due = yield* tx.all<ClaimedOpeningRow>(DUE_OPENINGS, { nowMs, limit });
-    for (const { linkKey } of due) {
-      tx.send(LEASE_OPENING, { linkKey, untilMs: nowMs + leaseMs, replica: tx.replica });
-    }
-    return due.map(claimedOpening);
   },
 };
 

@@ -215,8 +215,10 @@ function* readRows(
     const orders = yield* loadOrder.byKeys(tx, new Set(held.map(({ orderKey }) => orderKey)));
     const asked = held.flatMap(({ reason, orderKey }) => (reason === 'unconfirmed' ? orderKey : []));
     const reported = yield* readReported(tx, asked);
-    return held.map(({ orderKey, ...row }) => {
-      return { ...heldMatter(row, orderKey, orders.get(orderKey) as Order), reported: reported.get(orderKey) ?? null };
+    return held.map(({ orderKey: key, ...row }) => {
+      const order = orders.get(key) as Order;
+      const about = { subject: order.reference, params: null, detail: '', count: order.holds.length };
+      return { ...row, ...about, kind, key, order, reported: reported.get(key) ?? null };
     });
   }
   const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS[state === null ? 'any' : 'one'], { ...place, kind, state });
@@ -225,17 +227,4 @@ function* readRows(
     const order = orders.get(orderKey ?? 0) ?? null;
     return { ...row, params: readParams(params), kind, reason: null, order, reported: null };
   });
-}
-
-function heldMatter(row: Omit<HeldRow, 'orderKey'>, key: number, order: Order): Omit<ListedMatter, 'reported'> {
-  return {
-    ...row,
-    kind: 'hold',
-    key,
-    subject: order.reference,
-    detail: '',
-    params: null,
-    count: order.holds.length,
-    order,
-  };
 }

@@ -48,13 +48,9 @@ type BulkItem = { run: ClaimedBulk; itemKey: number; auditKey: Uint8Array; nowMs
 const INSERT_RUN = statement(`
   INSERT INTO bulk_run (action, filter, reason, author, token_sha256, total, is_more, started_at_ms)
   VALUES (@action, @filter, @reason, @author, @tokenSha256, @total, @isMore, @atMs) RETURNING key`);
-const LIST_ITEMS = Object.fromEntries(
-  Object.entries(TABLES).map(([action, table]) => [
-    action,
-    statement(`
-      INSERT INTO bulk_item (run_key, item_key) SELECT @key::bigint, key FROM ${table} WHERE key = ANY(@keys::bigint[])`),
-  ]),
-);
+const listItems = (table: string) =>
+  statement(`
+    INSERT INTO bulk_item (run_key, item_key) SELECT @key::bigint, key FROM ${table} WHERE key = ANY(@keys::bigint[])`);
 const END_IF_EMPTY = statement(`
   UPDATE bulk_run SET status = 'done', ended_at_ms = @nowMs, holder = NULL WHERE key = @key AND status = 'running'
     AND NOT EXISTS (SELECT 1 FROM bulk_item WHERE run_key = @key AND outcome IS NULL)`);
@@ -84,7 +80,7 @@ export const bulkVerbs = {
     const tokenSha256 = by?.tokenSha256 ?? null;
     const values = { action, filter, reason, author, tokenSha256, total: keys.length, isMore, atMs };
     const { key } = (yield* tx.one<{ key: number }>(INSERT_RUN, values)) as { key: number };
-    tx.send(LIST_ITEMS[action] as NonNullable<(typeof LIST_ITEMS)[string]>, { key, keys });
+    tx.send(listItems(TABLES[action]), { key, keys });
     tx.send(END_IF_EMPTY, { key, nowMs: atMs });
     const run = (yield* findBulk(tx, key)) as BulkRun;
     const after = { action, filter: JSON.parse(filter) as unknown, total: keys.length };
@@ -127,30 +123,30 @@ export const bulkVerbs = {
    * process crashes. `lost`: the run was cancelled, the row is done, or another replica has the lease. The last row
    * ends the run.
    */
-  *carryOutBulk(tx: Transaction, { run, itemKey, auditKey, nowMs }: BulkItem): Work<BulkOutcome | 'lost'> {
-    const { key } = run;
-    const item = yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica });
-    if (item === undefined) return 'lost';
-    const by: Author | null = run.author === null ? null : { ...run.author, auditKey, bulk: String(key) };
+  *carryOutBulk(tx: Transaction, item: BulkItem): Work<BulkOutcome | 'lost'> {
+    if (!(yield* lockItem(tx, item))) return 'lost';
+    const { run, itemKey, auditKey, nowMs } = item;
+    const by: Author | null = run.author === null ? null : { ...run.author, auditKey, bulk: String(run.key) };
     const ended = yield* DO[run.action](tx, { itemKey, by, filter: run.filter, reason: run.reason ?? '', nowMs });
-    tx.send(END_ITEM, { key, itemKey, ...ended });
-    tx.send(END_IF_EMPTY, { key, nowMs });
+    endItem(tx, item, ended);
     return ended;
   },
   /** Records a failure for one row, so that the run continues with the others. `lost`: as in `carryOutBulk`. */
   *failBulk(tx: Transaction, item: BulkItem & { detail: string }): Work<'failed' | 'lost'> {
-    const {
-      run: { key },
-      itemKey,
-      detail,
-      nowMs,
-    } = item;
-    if ((yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica })) === undefined) return 'lost';
-    tx.send(END_ITEM, { key, itemKey, outcome: 'failed', detail });
-    tx.send(END_IF_EMPTY, { key, nowMs });
+    if (!(yield* lockItem(tx, item))) return 'lost';
+    endItem(tx, item, { outcome: 'failed', detail: item.detail });
     return 'failed';
   },
 };
+
+function* lockItem(tx: Transaction, { run: { key }, itemKey }: BulkItem): Work<boolean> {
+  return (yield* tx.one(LOCK_ITEM, { key, itemKey, replica: tx.replica })) !== undefined;
+}
+
+function endItem(tx: Transaction, { run: { key }, itemKey, nowMs }: BulkItem, ended: BulkOutcome): void {
+  tx.send(END_ITEM, { key, itemKey, ...ended });
+  tx.send(END_IF_EMPTY, { key, nowMs });
+}
 
 type RunToDo = Omit<ClaimedBulk, 'author' | 'items'> & { author: string | null };
 

@@ -2,6 +2,7 @@ import type { Money } from '../../domain/money.ts';
 import { type FoundOpening, type OpeningState, openingAtCancel } from '../../domain/opening.ts';
 import { isOtherCustomer, type Order } from '../../domain/order.ts';
 import type { Customer } from '../../domain/payment_details.ts';
+import type { Claim } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { OPENING_COLUMNS, type OpeningColumns, type OpeningRef, openingState } from './openings.ts';
@@ -89,16 +90,35 @@ export type ClaimedOpening = OpeningRef &
     createdAtMs: number;
   };
 
-/** The columns of `ClaimedOpeningRow` without the attempt, for an opening `p`, its link `l` and its order `o`. */
-export const CLAIMED_OPENING = `p.link_key AS linkKey, o.reference, o.amount_minor AS amountMinor, o.currency, p.request,
-  l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId, l.link_id AS linkId,
-  p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs`;
+// The holder of an expired lease may have sent a request and missed the answer. Skips a row that another transaction has
+// locked: its attempt is just ending.
+const LAPSE = statement(`
+  UPDATE opening SET status = 'pending', holder = NULL, may_exist = true
+  WHERE link_key IN (SELECT link_key FROM opening WHERE status = 'leased' AND due_at_ms <= @nowMs
+    FOR NO KEY UPDATE SKIP LOCKED)`);
+// MATERIALIZED: a plan that read `p` twice would lock more rows than its limit.
+const DUE = statement(`
+  WITH p AS MATERIALIZED (
+    SELECT link_key, attempt, request, may_exist, due_at_ms FROM opening
+    WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY attempt > 0, due_at_ms, link_key LIMIT @limit
+    FOR NO KEY UPDATE SKIP LOCKED
+  )
+  SELECT p.link_key AS linkKey, p.attempt + 1 AS attempt, o.reference, o.amount_minor AS amountMinor, o.currency,
+    p.request, l.token, l.return_token AS returnToken, l.sealed_secret AS sealedSecret, l.secrets_key_id AS keyId,
+    l.link_id AS linkId, p.may_exist AS mayExist, l.created_at_ms AS createdAtMs, l.expires_at_ms AS expiresAtMs
+  FROM p JOIN link l ON l.key = p.link_key JOIN orders o ON o.key = l.order_key
+  ORDER BY p.attempt > 0, p.due_at_ms, p.link_key`);
+const LEASE = statement(`
+  UPDATE opening SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+  WHERE link_key = ANY(@linkKeys::bigint[])`);
 
-/** A row of an engine's claim. */
-export type ClaimedOpeningRow = Omit<ClaimedOpening, 'amount'> & ClaimedOpening['amount'];
-
-export function claimedOpening({ amountMinor, currency, ...row }: ClaimedOpeningRow): ClaimedOpening {
-  return { ...row, amount: { amountMinor, currency } };
+/** Leases due openings: first those never tried, because a customer waits; then the oldest. */
+export function* claimOpenings(tx: Transaction, { limit, nowMs, leaseMs }: Claim): Work<ClaimedOpening[]> {
+  tx.send(LAPSE, { nowMs });
+  const due = yield* tx.all<Omit<ClaimedOpening, 'amount'> & Money>(DUE, { nowMs, limit });
+  const linkKeys = due.map(({ linkKey }) => linkKey);
+  if (linkKeys.length > 0) tx.send(LEASE, { linkKeys, replica: tx.replica, untilMs: nowMs + leaseMs });
+  return due.map(({ amountMinor, currency, ...row }) => ({ ...row, amount: { amountMinor, currency } }));
 }
 
 const HEARD = statement(`

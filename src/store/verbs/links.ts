@@ -78,20 +78,10 @@ const INSERT = statement(`
 
 /** Returns null if the reference is in use. */
 function* create(tx: Transaction, registration: Registration): Work<Registered | null> {
-  const {
-    reference,
-    amount,
-    customer = null,
-    linkId,
-    token,
-    secret,
-    freshSecret,
-    webhookBase = null,
-    atMs,
-  } = registration;
-  const sealed = secret ?? freshSecret;
+  const { reference, customer = null, linkId, token, webhookBase = null, atMs } = registration;
+  const sealed = registration.secret ?? registration.freshSecret;
   yield* lockSecretsKey(tx, sealed.keyId);
-  const orderKey = yield* insertOrder(tx, { reference, title: null, customer, amount, atMs });
+  const orderKey = yield* insertOrder(tx, { ...registration, title: null, customer });
   if (orderKey === null) return null;
   const watched = { createdAtMs: atMs, expiresAtMs: null, settledAtMs: null, mayBePaid: false };
   const link = { orderKey, linkId, token, ...sealed, webhookBase, nextCheckAtMs: nextCheckAtMs(watched, atMs), atMs };

@@ -150,18 +150,11 @@ const PAID = statement(`
   ORDER BY paid_at_ms LIMIT @few`);
 const IN_STATE = statement('SELECT key FROM orders WHERE state = @state ORDER BY key DESC LIMIT @few');
 
-type Values = {
-  states: readonly string[] | null;
-  flag: string | null;
-  hold: string | null;
-  isOnHold: boolean;
-  matter: string | null;
-  paidSinceMs: number | null;
-  paidUntilMs: number | null;
-  currency: string | null;
-  fromMinor: number | null;
-  toMinor: number | null;
-};
+type Values = Record<'flag' | 'hold' | 'matter' | 'currency', string | null> &
+  Record<'paidSinceMs' | 'paidUntilMs' | 'fromMinor' | 'toMinor', number | null> & {
+    states: readonly string[] | null;
+    isOnHold: boolean;
+  };
 
 /** The finders of the conditions in use, usually the most selective first. */
 function findersOf({ states, flag, hold, isOnHold, matter, ...values }: Values): Finder[] {

@@ -93,7 +93,7 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters, c
   const ranks = tx.all<CheckRank>(counters.checks);
   const totals = tx.one<Totals>(counters.totals, webhookWeek(nowMs));
   const [budget, matters] = yield* together(readBudget(tx, nowMs), matterGroups(tx, { kind: null, state: null }));
-  const checks = yield* ranks;
+  const { eventMs, newNoticeMs, triedNoticeMs, scheduledMs } = (yield* oldest) as Oldest;
   const { drift, webhooksMissing, ...feed } = (yield* totals) as Totals;
   return {
     orders: tally(census.orders),
@@ -104,10 +104,11 @@ export function* readStats(tx: Transaction, nowMs: number, counters: Counters, c
     feed,
     openings: tally(yield* openings),
     matters,
-    ...checkCounts(checks),
+    ...checkFigures(yield* ranks, scheduledMs, nowMs),
     rejections: census.rejections,
     ...((yield* failures) as Pick<Stats, 'shopFailures'>),
-    ...lags((yield* oldest) as Oldest, checks, nowMs),
+    lagMs: lag(nowMs, eventMs),
+    noticesLagMs: lag(nowMs, newNoticeMs, triedNoticeMs),
     api: { slotsInUse: budget.slotsInUse, pausedUntilMs: budget.pausedUntilMs },
   };
 }
@@ -133,30 +134,25 @@ function webhookWeek(nowMs: number): { afterMs: number; untilMs: number } {
   return { afterMs: nowMs - 8 * DAY_MS, untilMs: nowMs - DAY_MS };
 }
 
-function checkCounts(checks: readonly CheckRank[]): Pick<Stats, 'checks' | 'checksByClass'> {
-  const counts: Stats['checksByClass'] = { confirm: 0, hint: 0, janitor: 0 };
-  for (const { class: name, from, to } of CHECK_CLASSES) {
-    for (const { rank, n } of checks) if (rank >= from && rank <= to) counts[name] += n;
-  }
-  return { checks: checks.reduce((sum, { n }) => sum + n, 0), checksByClass: counts };
-}
-
 /** When the oldest row of each kind became due; null if there is none. */
 type Oldest = Record<'eventMs' | 'newNoticeMs' | 'triedNoticeMs' | 'scheduledMs', number | null>;
 
-function lags(
-  oldest: Oldest,
-  checks: readonly CheckRank[],
-  nowMs: number,
-): Pick<Stats, 'lagMs' | 'noticesLagMs' | 'checksLagMs'> {
-  const since = (...timesMs: (number | null)[]) => Math.max(0, ...timesMs.map((ms) => (ms === null ? 0 : nowMs - ms)));
-  const checksLagMs: Stats['checksLagMs'] = { confirm: 0, hint: 0, janitor: since(oldest.scheduledMs) };
+/** How long ago the earliest of these times was. */
+function lag(nowMs: number, ...timesMs: readonly (number | null)[]): number {
+  return Math.max(0, ...timesMs.map((ms) => (ms === null ? 0 : nowMs - ms)));
+}
+
+type CheckFigures = Pick<Stats, 'checks' | 'checksByClass' | 'checksLagMs'>;
+
+function checkFigures(checks: readonly CheckRank[], scheduledMs: number | null, nowMs: number): CheckFigures {
+  const checksByClass: Stats['checksByClass'] = { confirm: 0, hint: 0, janitor: 0 };
+  const checksLagMs: Stats['checksLagMs'] = { confirm: 0, hint: 0, janitor: lag(nowMs, scheduledMs) };
   for (const { class: name, from, to } of CHECK_CLASSES) {
-    for (const { rank, dueAtMs } of checks) {
-      if (rank >= from && rank <= to) checksLagMs[name] = Math.max(checksLagMs[name], since(dueAtMs));
-    }
+    const ofClass = checks.filter(({ rank }) => rank >= from && rank <= to);
+    for (const { n } of ofClass) checksByClass[name] += n;
+    checksLagMs[name] = Math.max(checksLagMs[name], lag(nowMs, ...ofClass.map(({ dueAtMs }) => dueAtMs)));
   }
-  return { lagMs: since(oldest.eventMs), noticesLagMs: since(oldest.newNoticeMs, oldest.triedNoticeMs), checksLagMs };
+  return { checks: checks.reduce((sum, { n }) => sum + n, 0), checksByClass, checksLagMs };
 }
 
 /** Leased rows. */

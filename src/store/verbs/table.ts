@@ -9,7 +9,7 @@ import { dropCustomers } from './customers.ts';
 import { cancelOrder, previewResolution, resolveOrder } from './decisions.ts';
 import { inboxVerbs } from './inbox.ts';
 import { endRefusals, recordHint, recordRejection } from './intake.ts';
-import { closeOpening, openIntent } from './intents.ts';
+import { claimOpenings, closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
 import { listVerbs } from './lists.ts';
 import { noticeQueries } from './notice_lists.ts';
@@ -42,6 +42,7 @@ export const WORK = {
   endRefusals,
   dropCustomers,
   openIntent,
+  claimOpenings,
   closeOpening,
   ...inboxVerbs,
   ...readingVerbs,

@@ -181,3 +181,18 @@ function linksToMend(links: readonly PutOffLink[], nowMs: number): { linkKey: nu
     return nextAtMs !== null && (plannedMs === null || nextAtMs < plannedMs) ? [{ linkKey, nextAtMs }] : [];
   });
 }
+
+const OURS = "status = 'leased' AND (holder = @replica OR @isAlone::boolean)";
+// The end of an old lease must not delay the row.
+const GIVE_BACK = [
+  statement(`UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = received_at_ms WHERE ${OURS}`),
+  statement(`
+    UPDATE opening SET status = 'pending', holder = NULL, may_exist = true,
+      due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE ${OURS}`),
+  statement(`UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms WHERE ${OURS}`),
+];
+
+/** Returns the rows that this replica has leased to their queues. A process that is alone has every lease. */
+export function giveBackLeases(tx: Transaction): void {
+  for (const giveBack of GIVE_BACK) tx.send(giveBack, { replica: tx.replica, isAlone: !tx.hasReplicas });
+}
