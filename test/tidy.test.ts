@@ -32,7 +32,7 @@ const LIMITS = {
   linesOfSandbox: 5_902,
   linesOfDocs: 8_464,
   filesToAPaidOrder: 15,
-  placesOfAnAttentionKind: 6,
+  placesOfAnAttentionKind: 3,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */

@@ -1,18 +1,11 @@
 import { z } from 'zod';
-import {
-  CONCERNS,
-  type Concern,
-  concernOf,
-  MATTER_KINDS,
-  type MatterGroup,
-  type MatterKind,
-  type MoneySum,
-} from '../domain/matter.ts';
+import { CONCERNS, type Concern, concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
+import type { MatterGroup, MoneySum } from '../domain/matter_money.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
-import { explainMatter } from '../explain/attention_sentences.ts';
-import { summarizeAttention } from '../explain/attention_summary.ts';
+import { matterWords } from '../explain/attention_sentences.ts';
+import { explainMatter, summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/verbs/attention_list.ts';
 import * as field from './fields.ts';
@@ -28,7 +21,7 @@ const MEANINGS: Readonly<Record<Concern, string>> = {
   link: 'an order has no link that can be paid',
 };
 
-const kind = field.names('MatterKind', MATTER_KINDS, words.matter);
+const kind = field.names('MatterKind', MATTER_KINDS, matterWords);
 const concern = field.names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
 const reason = holdReason.nullable().describe('For a hold: the reason of the oldest hold of its order.');
 
@@ -153,7 +146,7 @@ function sumDocument({ currency, asked, balance, reported }: MoneySum): object {
 }
 
 function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {
-  const meaning = reason === null ? words.matter(kind) : words.holdReason(reason);
+  const meaning = reason === null ? matterWords(kind) : words.holdReason(reason);
   const about = { kind, reason, concern: concernOf(kind) ?? null, meaning };
   return { ...about, count, oldestAt: iso(oldestAtMs), sums: sums.map(sumDocument) };
 }

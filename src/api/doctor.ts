@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { cannotAsk, clocksDiffer, linksElsewhere, serviceSkew } from '../explain/service_status.ts';
+import { cannotAsk } from '../explain/attention_summary.ts';
+import { clocksDiffer, linksElsewhere, serviceSkew } from '../explain/service_status.ts';
 import { Fault } from '../fault.ts';
 import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';

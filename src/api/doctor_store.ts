@@ -1,7 +1,6 @@
 import { slotsFor } from '../domain/budget.ts';
-import { summarizeAttention } from '../explain/attention_summary.ts';
+import { cannotAsk, summarizeAttention } from '../explain/attention_summary.ts';
 import { inLeases, inNumber, iso, restoredSentence } from '../explain/glossary.ts';
-import { cannotAsk } from '../explain/service_status.ts';
 import type { ReplicaSummary, ServerState, StoreState } from '../store/contract.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
 import { inWords } from '../work/clock.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { NOTICE_TYPES, OUTCOMES } from '../domain/decision.ts';
+import { OUTCOMES } from '../domain/decision.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { parseAmount } from '../domain/money.ts';
+import { NOTICE_TYPES } from '../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { NOTICE_TYPES } from '../domain/decision.ts';
-import { refusesNotices } from '../domain/notice.ts';
+import { NOTICE_TYPES, refusesNotices } from '../domain/notice.ts';
 import { inNumber, iso, words } from '../explain/glossary.ts';
 import { inARow, lastAttempt, refusalAdvice } from '../explain/shop_status.ts';
 import type { Store } from '../store/contract.ts';

@@ -4,6 +4,7 @@ import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import type { LearnedBy, OrderState } from '../domain/order.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { attentionWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import * as field from './fields.ts';
 
@@ -112,7 +113,7 @@ export const order = z
 
 export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
   ...order.shape,
-  attention: z.array(field.names('AttentionKind', ATTENTION_KINDS, words.attention)).describe('Of its open matters.'),
+  attention: z.array(field.names('AttentionKind', ATTENTION_KINDS, attentionWords)).describe('Of its open matters.'),
 });
 
 export type ListedOrderDocument = z.infer<typeof listedOrder>;

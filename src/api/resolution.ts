@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { NOTICE_TYPES, noticesOf, RULES } from '../domain/decision.ts';
+import { noticesOf, RULES } from '../domain/decision.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { formatAmount } from '../domain/money.ts';
-import { orderDocument, shownFlags } from '../domain/notice.ts';
+import { NOTICE_TYPES, orderDocument, shownFlags } from '../domain/notice.ts';
 import { FLAGS, ORDER_STATES } from '../domain/order.ts';
 import { explainDecision, warnOfDecision } from '../explain/decision.ts';
 import { logChange } from '../observe/log.ts';

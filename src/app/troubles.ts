@@ -1,6 +1,7 @@
 import { describeServer } from '../api/doctor_store.ts';
+import { troubleSentence } from '../explain/attention_summary.ts';
 import { sentence } from '../explain/glossary.ts';
-import { clocksDiffer, linksElsewhere, troubleSentence } from '../explain/service_status.ts';
+import { clocksDiffer, linksElsewhere } from '../explain/service_status.ts';
 import type { Cancel } from '../work/clock.ts';
 import type { Context } from './context.ts';
 

@@ -1,6 +1,7 @@
 import { STATE_WORDS } from '../api/order.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import { matterWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
 import { definitions } from './components.ts';
@@ -32,7 +33,7 @@ export function showHelp(_options: ConsoleOptions, view: View): Shown {
 <section class="card"><h2>Words</h2>${definitions(TERMS)}</section></div>
 <div class="columns"><section class="card"><h2>Why an order is held</h2>${named(HOLD_REASONS, words.holdReason)}</section>
 <section class="card"><h2>Flags of an order</h2>${named(FLAGS, words.flag)}</section></div>
-<section class="card"><h2>What needs attention</h2>${named(MATTER_KINDS, words.matter)}</section>
+<section class="card"><h2>What needs attention</h2>${named(MATTER_KINDS, matterWords)}</section>
 <p class="soft">For programs: <a href="${hrefOf(view, '/docs')}">the private API</a>.</p>`;
   return { title: 'Help', here: '/help', body, isStill: true };
 }

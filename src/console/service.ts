@@ -3,6 +3,7 @@ import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import { listEvents } from '../api/events.ts';
 import { type DriftDocument, listChecks, listDrift, type NextRequestsDocument } from '../api/service_state.ts';
 import { concernOf } from '../domain/matter.ts';
+import { matterWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, table, tabs } from './components.ts';
@@ -57,7 +58,7 @@ function matters(view: View, { matters: all }: StatsDocument): Html | null {
     columns: [
       {
         head: 'Matter',
-        cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${words.matter(kind)}</a>`,
+        cell: ({ kind }) => html`<a href="${hrefOf(view, '/attention', { kind })}">${matterWords(kind)}</a>`,
       },
       { head: 'How many', isNumber: true, cell: (group) => whole(group.count) },
       { head: 'Oldest has waited', cell: ({ oldestAt }) => lasting(view, oldestAt) },

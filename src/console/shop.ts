@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { loadStatsDocument, type StatsDocument } from '../api/admin.ts';
 import { listNotices, type NoticeDocument, type ShopDocument } from '../api/notices.ts';
-import { NOTICE_TYPES } from '../domain/decision.ts';
+import { NOTICE_TYPES } from '../domain/notice.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';

@@ -1,10 +1,10 @@
 import { type Agreement, unreadable } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
-import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, type Stated, UNNAMED } from './ledger.ts';
-import type { Money } from './money.ts';
+import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, UNNAMED } from './ledger.ts';
+import type { DecidedAttention, SaidReturn } from './matter.ts';
+import type { NoticeType } from './notice.ts';
 import {
   assertTransition,
-  type DecidedAttention,
   type Flag,
   type Hold,
   type HoldReason,
@@ -12,37 +12,6 @@ import {
   type Order,
   type OrderState,
 } from './order.ts';
-
-export const NOTICE_TYPES = [
-  'order.paid',
-  'order.payment_pending',
-  'order.held',
-  'order.expired',
-  'order.cancelled',
-  'order.refunded',
-  'order.disputed',
-  'payment.duplicate',
-] as const;
-export type NoticeType = (typeof NOTICE_TYPES)[number];
-
-/** Notices about money. The others inform, and a later one of these makes them needless to a shop that refused them. */
-export const MONEY_NOTICES = [
-  'order.paid',
-  'order.held',
-  'order.refunded',
-  'order.disputed',
-  'payment.duplicate',
-] as const satisfies readonly NoticeType[];
-
-export function isAboutMoney(type: string): boolean {
-  return MONEY_NOTICES.some((name) => name === type);
-}
-
-/** A refund or dispute that names another sum than was counted; see `Payment`. Rows of earlier versions have no `counted`. */
-export type SaidReturn = Stated & {
-  readonly kind: 'refunded' | 'disputed';
-  readonly paymentId: string | null;
-} & Partial<{ readonly counted: Money; readonly isBeside: boolean }>;
 
 /** One thing that a decision does besides changing the order's state. */
 export type Effect =

@@ -1,9 +1,17 @@
 import type { Outage } from './budget.ts';
-import type { SaidReturn } from './decision.ts';
-import type { Payment } from './ledger.ts';
+import {
+  covers,
+  listed,
+  mayBeThere,
+  PAYMENTS_LISTED_MAX,
+  type Payment,
+  payments,
+  type Stated,
+  sums,
+} from './ledger.ts';
 import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
-import type { HoldReason } from './order.ts';
+import type { Order } from './order.ts';
 
 /**
  * What matters are about, most urgent first. The kinds of each are in the order in which lists show them.
@@ -60,129 +68,10 @@ export function concernOf(kind: string): Concern | undefined {
   return CONCERNS.find((concern) => KINDS_OF[concern].some((known) => known === kind));
 }
 
-/** Matters of one kind and, for holds, one reason: that of the order's oldest hold. */
-export type MatterGroup = {
-  readonly kind: MatterKind;
-  readonly reason: HoldReason | null;
-  readonly count: number;
-  /** When the oldest of them was raised. */
-  readonly oldestAtMs: number;
-  /** What their orders ask for and hold, for kinds about money; otherwise empty. */
-  readonly sums: readonly MoneySum[];
-};
-
-/** A group of matters before its money is summed. */
-export type CountedMatters = Omit<MatterGroup, 'sums'>;
-
 /** Compares kinds for lists. A kind that a later version wrote comes last. */
 export function compareKinds(a: MatterKind, b: MatterKind): number {
   const rank = (kind: MatterKind) => MATTER_KINDS.indexOf(kind) + 1 || MATTER_KINDS.length + 1;
   return rank(a) - rank(b) || (a < b ? -1 : Number(a > b));
-}
-
-/** Sorts groups as lists show them: by kind, then oldest first. */
-export function inOrder<G extends Pick<MatterGroup, 'kind' | 'oldestAtMs'>>(groups: readonly G[]): G[] {
-  return groups.toSorted((a, b) => compareKinds(a.kind, b.kind) || a.oldestAtMs - b.oldestAtMs);
-}
-
-/**
- * What orders ask for in one currency, and their balance: what was captured on them less what went back. Null if none of
- * it is readable.
- */
-export type MoneySum = {
-  readonly currency: string;
-  readonly asked: bigint;
-  readonly balance: bigint | null;
-  /** What webhooks reported that the service did not confirm, so that it is in no balance. */
-  readonly reported: bigint;
-};
-
-/** The money of orders that need a person for it. */
-export type MatterMoney = {
-  readonly orders: number;
-  /** Orders of which at least one currency has a balance. */
-  readonly withBalance: number;
-  readonly sums: readonly MoneySum[];
-  /** False if there are too many orders to read; `sums` then covers only the oldest. */
-  readonly isWhole: boolean;
-  /** Whether `sums` leave out money of held orders that is more than they ask for, and so cannot be right. */
-  readonly hasMisread: boolean;
-  /** Whether `sums` leave out captured money that is not readable. */
-  readonly hasUnreadable: boolean;
-};
-
-/** Sums cover at most this many held orders, and as many matters about money. Reading more would take too long. */
-export const SUMMED_MAX = 10_000;
-
-/**
- * What orders of one kind and reason ask for and hold in one currency. Rows with `isFirst` have each order once, even
- * if several matters are about it. Each sum has two parts, millions of minor units and the rest, so that each part is
- * exact. Null if nothing was added.
- */
-export type SummedMoney = {
-  kind: MatterKind;
-  reason: HoldReason | null;
-  isFirst: boolean;
-  currency: string;
-  /** Orders that ask in this currency. */
-  orders: number;
-  askedMillions: number | null;
-  askedRest: number | null;
-  balanceMillions: number | null;
-  balanceRest: number | null;
-  /** Entries that the balance leaves out. */
-  misread: number;
-  /** Entries of payments that are not readable. */
-  unread: number;
-  reportedMillions: number | null;
-  reportedRest: number | null;
-  /** Orders with a balance, of all rows together. */
-  withBalance: number;
-};
-
-/** Adds to each group what its orders ask for and hold. */
-export function withSums(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterGroup[] {
-  return groups.map((group) => {
-    const own = rows.filter(({ kind, reason }) => kind === group.kind && reason === group.reason);
-    return { ...group, sums: addUp(own) };
-  });
-}
-
-/** The total money of all orders that need a person for it. */
-export function totalMoney(groups: readonly CountedMatters[], rows: readonly SummedMoney[]): MatterMoney {
-  const all = rows.filter(({ isFirst }) => isFirst);
-  const count = (isCounted: (kind: MatterKind) => boolean) =>
-    groups.reduce((sum, { kind, count }) => (isCounted(kind) ? sum + count : sum), 0);
-  return {
-    orders: all.reduce((sum, { orders }) => sum + orders, 0),
-    withBalance: rows[0]?.withBalance ?? 0,
-    sums: addUp(all),
-    hasMisread: all.some(({ misread }) => misread > 0),
-    hasUnreadable: all.some(({ unread }) => unread > 0),
-    isWhole:
-      count((kind) => kind === 'hold') <= SUMMED_MAX &&
-      count((kind) => kind !== 'hold' && MONEY_KINDS.includes(kind)) <= SUMMED_MAX,
-  };
-}
-
-/** One sum for each currency. */
-function addUp(rows: readonly SummedMoney[]): MoneySum[] {
-  const ofCurrencies = Map.groupBy(rows, ({ currency }) => currency);
-  return [...ofCurrencies].map(([currency, own]) => {
-    const asked = own.reduce((sum, row) => sum + whole(row.askedMillions, row.askedRest), 0n);
-    const balance = own.reduce((sum, row) => sum + whole(row.balanceMillions, row.balanceRest), 0n);
-    const reported = own.reduce((sum, row) => sum + whole(row.reportedMillions, row.reportedRest), 0n);
-    return {
-      currency,
-      asked,
-      balance: balance === 0n && own.some(({ unread }) => unread > 0) ? null : balance,
-      reported,
-    };
-  });
-}
-
-function whole(millions: number | null, rest: number | null): bigint {
-  return BigInt(millions ?? 0) * 1_000_000n + BigInt(rest ?? 0);
 }
 
 /**
@@ -227,6 +116,12 @@ export type AttentionParams = {
   webhook_address_changed: { readonly reference: string; readonly address: string };
 };
 
+/** A refund or dispute that names another sum than was counted; see `Payment`. Rows of earlier versions have no `counted`. */
+export type SaidReturn = Stated & {
+  readonly kind: 'refunded' | 'disputed';
+  readonly paymentId: string | null;
+} & Partial<{ readonly counted: Money; readonly isBeside: boolean }>;
+
 type Nothing = Readonly<Record<string, never>>;
 type NotedFault = { readonly code: string; readonly message: string };
 
@@ -240,7 +135,7 @@ export type PaymentList = {
 export type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'> & Partial<Pick<Payment, 'stated' | 'isBeside'>>;
 
 /** `kept`: the payment that pays the order. While the order is held, `owed` lists all, and a person decides first. */
-export type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };
+type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };
 
 /** `event` is null if an older version wrote the row; its sentence is then in `attention.detail`. */
 type NotUnderstood = {
@@ -267,6 +162,81 @@ type UnknownLink = {
 
 /** Links made since the copy would be in the service's list, and settled cannot read that list. */
 export type UnreadableList = { readonly restoredFromMs: number; readonly why: string };
+
+/** The params of a matter that a decision raised. `order` is the order after the decision. */
+export function decidedParams<K extends DecidedAttention>(
+  kind: K,
+  order: Order,
+  said?: SaidReturn,
+): AttentionParams[K] {
+  const made: { readonly [K in DecidedAttention]: ParamsMaker<K> } = DECIDED;
+  return made[kind](order, said);
+}
+
+const ofAll = (order: Order) => ({ payments: listPayments(payments(order)) });
+
+const DECIDED = {
+  amount_mismatch: (order, said) => ({ ...ofAll(order), ...(said && { said }) }),
+  duplicate_payment: refundOwed,
+  link_disabled: () => ({}),
+  money_unnamed: ({ amount }) => ({ amount }),
+  refund_due: (order) => ({ payments: listOwed(order, stillThere(order)) }),
+  service_disagrees: ofAll,
+  status_unclear: ofAll,
+} satisfies { readonly [K in AttentionKind]?: ParamsMaker<K> };
+
+/** Kinds of attention that decisions raise. */
+export type DecidedAttention = keyof typeof DECIDED;
+type ParamsMaker<K extends AttentionKind> = (order: Order, said?: SaidReturn) => AttentionParams[K];
+
+function refundOwed(order: Order): RefundOwed {
+  if (order.state === 'held') return { isHeld: true, owed: listOwed(order, stillThere(order)), kept: null };
+  const { owed, kept } = owedBack(order);
+  return { isHeld: false, owed: listOwed(order, owed), kept: kept === undefined ? null : listPayments([kept]) };
+}
+
+/** Payments that are owed back, and those that went back and may be parts of them. */
+export function listOwed(order: Order, owed: readonly Payment[]): PaymentList {
+  return listPayments([...owed, ...payments(order).filter(({ isBeside }) => isBeside)]);
+}
+
+/**
+ * The payments of which money is there, or may be. On a refunded or disputed order, what may be left of the payment that
+ * paid it is not owed: perhaps no more was to go back.
+ */
+export function stillThere(order: Order): Payment[] {
+  const isBack = order.state === 'refunded' || order.state === 'disputed';
+  const isPayer = ({ key }: Payment) => key === order.settlement?.paymentKey;
+  return payments(order).filter((one) => mayBeThere(one) && !(isBack && one.mayBeLeft && isPayer(one)));
+}
+
+/** The payment that pays a paid order is kept, and every other that is there is owed back. */
+export function owedBack(order: Order): { owed: Payment[]; kept: Payment | undefined } {
+  const there = stillThere(order);
+  const whole = there.filter(({ status }) => status === 'completed');
+  const pays = whole.find(({ key }) => key === order.settlement?.paymentKey);
+  const covering = pays ?? whole.find((payment) => covers(payment, order)) ?? whole[0];
+  const kept = order.state === 'paid' ? covering : undefined;
+  return { owed: there.filter((payment) => payment !== kept), kept };
+}
+
+/** The most currencies whose sums a list keeps. */
+const CURRENCIES_MAX = 5;
+
+export function listPayments(counted: readonly Payment[]): PaymentList {
+  const all = counted.length > PAYMENTS_LISTED_MAX ? sums(counted, '').slice(0, CURRENCIES_MAX) : [];
+  return {
+    named: listed(counted).map(({ id, status, captured, stated, isBeside }) => ({
+      id,
+      status,
+      captured,
+      ...(stated && { stated }),
+      ...(isBeside && { isBeside }),
+    })),
+    count: counted.length,
+    sums: all.map(({ captured, currency }) => ({ amountMinor: String(captured), currency })),
+  };
+}
 
 /**
  * Whether a row's `detail` is a whole sentence that an older version stored. It then replaces the params. A detail that

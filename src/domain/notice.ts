@@ -1,10 +1,34 @@
 import { parseJsonText } from '../json.ts';
-import type { NoticeType } from './decision.ts';
 import { isReadable, listed, type Payment, payments, type Sum, sums, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
 import { type Customer, detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
+
+export const NOTICE_TYPES = [
+  'order.paid',
+  'order.payment_pending',
+  'order.held',
+  'order.expired',
+  'order.cancelled',
+  'order.refunded',
+  'order.disputed',
+  'payment.duplicate',
+] as const;
+export type NoticeType = (typeof NOTICE_TYPES)[number];
+
+/** Notices about money. The others inform, and a later one of these makes them needless to a shop that refused them. */
+export const MONEY_NOTICES = [
+  'order.paid',
+  'order.held',
+  'order.refunded',
+  'order.disputed',
+  'payment.duplicate',
+] as const satisfies readonly NoticeType[];
+
+export function isAboutMoney(type: string): boolean {
+  return MONEY_NOTICES.some((name) => name === type);
+}
 
 /** An order as the shop and people see it, in API answers and in notices. */
 export type OrderDocument = {

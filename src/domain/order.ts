@@ -44,16 +44,6 @@ export const HOLD_REASONS = [
 export type HoldReason = (typeof HOLD_REASONS)[number];
 export type Hold = { readonly id: string; readonly reason: HoldReason };
 
-/** Kinds of attention that decisions raise. */
-export type DecidedAttention =
-  | 'amount_mismatch'
-  | 'duplicate_payment'
-  | 'link_disabled'
-  | 'money_unnamed'
-  | 'refund_due'
-  | 'service_disagrees'
-  | 'status_unclear';
-
 /** How settled learned that the order was paid. */
 export const LEARNED_BY = ['webhook', 'reconciliation', 'person'] as const;
 export type LearnedBy = (typeof LEARNED_BY)[number];

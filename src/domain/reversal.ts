@@ -1,6 +1,5 @@
 import { agreement, statedSum } from './comparison.ts';
 import { adoption, completed, countedPayment, nameMoney } from './completion.ts';
-import { owedBack, stillThere } from './decided_matter.ts';
 import {
   apply,
   ask,
@@ -13,11 +12,11 @@ import {
   type Effect,
   enter,
   raise,
-  type SaidReturn,
   type SettlementPolicy,
 } from './decision.ts';
 import type { PaymentFact } from './fact.ts';
 import { covers, isAllOf, isReadable, isWorth, type Payment, payments, type Stated } from './ledger.ts';
+import { owedBack, type SaidReturn, stillThere } from './matter.ts';
 import { inDecimal } from './money.ts';
 import { isOpen, type Order, type OrderState } from './order.ts';
 

@@ -4,26 +4,56 @@ import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary } from '../store/verbs/attention.ts';
-import type { ListedMatter } from '../store/verbs/attention_list.ts';
-import { decisionAdvice, explainHold } from './decision.ts';
-import { adoptCommand, inPanel, iso, restoredSentence, sentence, shellWord, words } from './glossary.ts';
+import { adoptCommand, inPanel, iso, lookUp, restoredSentence, sentence, shellWord, words } from './glossary.ts';
 import { refundWords, returnAdvice, returnWords } from './returns.ts';
 import { explainChangedAddress, explainOutage } from './service_status.ts';
 import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
-/** What a person reads about each matter of attention: a sentence or more. */
+/** What a person reads about each matter of attention: its kind as a clause, and a sentence or more. */
+
+const ATTENTION: Readonly<Record<AttentionKind, string>> = {
+  amount_mismatch: 'a later statement about a counted payment does not match the order or what settled counted',
+  api_key_refused: 'the service rejects the API key, so settled can neither open links nor ask about them',
+  deliveries_refused: 'settled keeps rejecting deliveries of payment links for the same reason',
+  duplicate_payment: 'more than one payment was captured: refund all but one',
+  event_conflict: 'an event id of this link came again with other content; settled processed both',
+  event_dead: 'settled could not settle an event',
+  event_not_understood: 'settled received an authentic event that it does not understand',
+  link_disabled: 'the payment link is switched off and was not paid',
+  link_mismatch: 'an authentic event for this link names another link',
+  link_missing: 'the service does not know the payment link',
+  link_not_known: 'the service has a payment link that this restored database does not know',
+  link_not_opened: 'settled has not been able to open the payment link yet',
+  link_withheld: 'the service created the link with another amount or currency, so the shop does not get it',
+  money_untold: 'the shop has not taken news about the money of an order for minutes',
+  notices_dead: 'the shop did not accept notices, and settled no longer sends them',
+  merchant_inactive: 'the service says that the merchant is not active',
+  money_unnamed:
+    'an event paid the order without naming an amount, and settled has no API to ask: check how much arrived',
+  quote_reading_doubtful:
+    'several payments in a row named less money than their links, or money that is not readable; settled holds their orders',
+  reference_taken: "the service already has another link with this order's reference",
+  refund_due: 'the money of a cancelled order must be refunded to the customer',
+  secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
+  service_unanswered: 'the service does not answer, so settled learns of payments only from webhooks',
+  service_disagrees: 'the service says less about a payment than settled counted',
+  shop_refuses_notices: 'the shop does not accept notices: it refuses them, or does not answer',
+  status_unclear: 'the service contradicts itself, or does not say which payment it means',
+  webhook_address_changed: 'the service changed the address that settled gave for webhooks',
+};
+
+/** What a kind of attention is about. A kind that this version does not know stands for itself. */
+export function attentionWords(kind: string): string {
+  return lookUp(ATTENTION, kind);
+}
+
+/** The same for all that needs a person. */
+export function matterWords(kind: string): string {
+  return kind === 'hold' ? 'the order is held: a person must decide' : attentionWords(kind);
+}
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
 type Reader = { key: number; canAsk: boolean };
-
-/** What happened and what to do, for one matter of the list. `canAsk`: whether an API is configured. */
-export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
-  const { kind, key, order, reported } = matter;
-  if (kind !== 'hold') return explainAttention(matter, { key, canAsk });
-  if (order === null) return '';
-  const why = `To see why: settled why ${shellWord(order.reference)}`;
-  return `${explainHold(order, reported)} ${[why, ...decisionAdvice(order)].join('. ')}`;
-}
 
 /**
  * What happened and what to do, for an open row of attention. `detail` is empty in rows of this version. Versions before

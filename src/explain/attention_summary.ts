@@ -1,11 +1,18 @@
-import { concernOf, type MatterGroup } from '../domain/matter.ts';
+import type { Outage } from '../domain/budget.ts';
+import { type AttentionKind, concernOf } from '../domain/matter.ts';
+import type { MatterGroup } from '../domain/matter_money.ts';
 import { inMoney } from '../domain/money.ts';
-import type { Matters } from '../store/verbs/attention_list.ts';
+import type { ListedMatter, Matters, Trouble } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
-import { inNumber, total } from './glossary.ts';
-import { ASKING_STOPS } from './service_status.ts';
+import { attentionWords, explainAttention } from './attention_sentences.ts';
+import { decisionAdvice, explainHold } from './decision.ts';
+import { capital, inNumber, iso, shellWord, total } from './glossary.ts';
+import { outageSentence } from './service_status.ts';
 
-/** What a person reads about all matters together: how many, how old, and the money of their orders. */
+/**
+ * What a person reads where matters stand together: all of them (how many, how old, and the money of their orders), each of
+ * the list, and in one sentence what keeps settled from its work.
+ */
 
 /** A few sentences for a person who asks whether anything is wrong. `unlisted`: what is wrong and no matter. */
 export function summarizeAttention(
@@ -48,4 +55,35 @@ function withMoney({ orders, withBalance, sums, isWhole, hasMisread, hasUnreadab
   const asked = sums.flatMap(({ asked, currency }) => (asked ? inMoney({ amountMinor: asked, currency }) : []));
   const none = hasUnreadable ? 'a balance that is not readable' : 'no balance';
   return `Money: ${count} of ${asked.join(' and ')}, with ${none}.${left}`;
+}
+
+/** What happened and what to do, for one matter of the list. `canAsk`: whether an API is configured. */
+export function explainMatter(matter: ListedMatter, canAsk: boolean): string {
+  const { kind, key, order, reported } = matter;
+  if (kind !== 'hold') return explainAttention(matter, { key, canAsk });
+  if (order === null) return '';
+  const why = `To see why: settled why ${shellWord(order.reference)}`;
+  return `${explainHold(order, reported)} ${[why, ...decisionAdvice(order)].join('. ')}`;
+}
+
+/** Matters without which settled can ask the service. */
+const ASKING_STOPS: ReadonlySet<string> = new Set<AttentionKind>([
+  'service_unanswered',
+  'api_key_refused',
+  'merchant_inactive',
+]);
+
+/** Why settled cannot ask the service now, in a sentence; null if it can. */
+export function cannotAsk(troubles: readonly Trouble[]): string | null {
+  const trouble = troubles.find(({ kind }) => ASKING_STOPS.has(kind));
+  return trouble === undefined ? null : troubleSentence(trouble);
+}
+
+/** A trouble without what the service, the shop or a sender said, for anybody who may see whether settled is ready. */
+export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
+  if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
+  const meaning = attentionWords(kind);
+  // When attempts began to fail is earlier than when that became a matter.
+  const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
+  return `${capital(meaning)} (since ${iso(sinceMs)}).`;
 }

@@ -1,9 +1,10 @@
 import type { PersonRole } from '../domain/access.ts';
 import type { AskReason } from '../domain/check_queue.ts';
-import type { NoticeType, PastRule, Rule } from '../domain/decision.ts';
+import type { PastRule, Rule } from '../domain/decision.ts';
 import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
-import type { AttentionKind, NamedPayment, PaymentList } from '../domain/matter.ts';
+import type { NamedPayment, PaymentList } from '../domain/matter.ts';
 import { inMoney } from '../domain/money.ts';
+import type { NoticeType } from '../domain/notice.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
 import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
@@ -103,37 +104,6 @@ const FLAGS: Readonly<Record<Flag, string>> = {
   refund_due: 'What was captured and is still there must be refunded to the customer (refund_due).',
 };
 
-const ATTENTION: Readonly<Record<AttentionKind, string>> = {
-  amount_mismatch: 'a later statement about a counted payment does not match the order or what settled counted',
-  api_key_refused: 'the service rejects the API key, so settled can neither open links nor ask about them',
-  deliveries_refused: 'settled keeps rejecting deliveries of payment links for the same reason',
-  duplicate_payment: 'more than one payment was captured: refund all but one',
-  event_conflict: 'an event id of this link came again with other content; settled processed both',
-  event_dead: 'settled could not settle an event',
-  event_not_understood: 'settled received an authentic event that it does not understand',
-  link_disabled: 'the payment link is switched off and was not paid',
-  link_mismatch: 'an authentic event for this link names another link',
-  link_missing: 'the service does not know the payment link',
-  link_not_known: 'the service has a payment link that this restored database does not know',
-  link_not_opened: 'settled has not been able to open the payment link yet',
-  link_withheld: 'the service created the link with another amount or currency, so the shop does not get it',
-  money_untold: 'the shop has not taken news about the money of an order for minutes',
-  notices_dead: 'the shop did not accept notices, and settled no longer sends them',
-  merchant_inactive: 'the service says that the merchant is not active',
-  money_unnamed:
-    'an event paid the order without naming an amount, and settled has no API to ask: check how much arrived',
-  quote_reading_doubtful:
-    'several payments in a row named less money than their links, or money that is not readable; settled holds their orders',
-  reference_taken: "the service already has another link with this order's reference",
-  refund_due: 'the money of a cancelled order must be refunded to the customer',
-  secret_unusable: 'the service named a signing secret that settled cannot use, so settled may reject its webhooks',
-  service_unanswered: 'the service does not answer, so settled learns of payments only from webhooks',
-  service_disagrees: 'the service says less about a payment than settled counted',
-  shop_refuses_notices: 'the shop does not accept notices: it refuses them, or does not answer',
-  status_unclear: 'the service contradicts itself, or does not say which payment it means',
-  webhook_address_changed: 'the service changed the address that settled gave for webhooks',
-};
-
 /** Why settled asked the service, or will ask it. */
 const ASKED: Readonly<Record<AskReason, string>> = {
   registered: 'because the link was new to settled',
@@ -165,8 +135,6 @@ const NOTICES: Readonly<Record<NoticeType, string>> = {
 export const words = {
   rejection: (reason: string) => lookUp(REJECTIONS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
-  attention: (kind: string) => lookUp(ATTENTION, kind),
-  matter: (kind: string) => (kind === 'hold' ? 'the order is held: a person must decide' : lookUp(ATTENTION, kind)),
   asked: (reason: string) => lookUp(ASKED, reason),
   notice: (type: string) => lookUp(NOTICES, type),
   hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
@@ -174,7 +142,7 @@ export const words = {
   flag: (flag: Flag) => FLAGS[flag],
 };
 
-function lookUp(table: Readonly<Record<string, string>>, name: string): string {
+export function lookUp(table: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(table, name) ? (table[name] as string) : name;
 }
 

@@ -1,4 +1,4 @@
-import { listOwed, owedBack } from '../domain/decided_matter.ts';
+import { listOwed, owedBack } from '../domain/matter.ts';
 import type { ShopFailures } from '../domain/notice.ts';
 import { isOpen, type Order } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';

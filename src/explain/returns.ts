@@ -1,6 +1,5 @@
-import type { SaidReturn } from '../domain/decision.ts';
 import { isReadable, readSum, statedWords } from '../domain/ledger.ts';
-import type { NamedPayment, PaymentList } from '../domain/matter.ts';
+import type { NamedPayment, PaymentList, SaidReturn } from '../domain/matter.ts';
 import { inMoney, type Money } from '../domain/money.ts';
 import { capturedWords, inPanel, paymentName } from './glossary.ts';
 

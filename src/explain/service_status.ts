@@ -1,9 +1,8 @@
 import { OUTAGE_UNPAID_MAX, type Outage } from '../domain/budget.ts';
-import type { AttentionKind, AttentionParams } from '../domain/matter.ts';
-import type { Trouble } from '../store/verbs/attention_list.ts';
+import type { AttentionParams } from '../domain/matter.ts';
 import type { OtherAddress } from '../store/verbs/sweep.ts';
 import { inWords } from '../work/clock.ts';
-import { capital, inNumber, iso, words } from './glossary.ts';
+import { inNumber, iso } from './glossary.ts';
 
 /** Whether settled can ask the service, in the same words on every surface. */
 
@@ -16,7 +15,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 };
 
 /** Since when the service does not answer, and what that means for orders. */
-function outageSentence({ code, sinceMs, unpaid }: Outage): string {
+export function outageSentence({ code, sinceMs, unpaid }: Outage): string {
   const many = unpaid > OUTAGE_UNPAID_MAX;
   const orders = many ? `More than ${OUTAGE_UNPAID_MAX} unpaid orders` : inNumber(unpaid, 'unpaid order');
   const may = unpaid === 0 ? 'No link waits for a payment.' : `${orders} may have been paid.`;
@@ -40,13 +39,6 @@ export function explainChangedAddress({ reference, address }: AttentionParams['w
   );
 }
 
-/** Matters without which settled can ask the service. */
-export const ASKING_STOPS: ReadonlySet<string> = new Set<AttentionKind>([
-  'service_unanswered',
-  'api_key_refused',
-  'merchant_inactive',
-]);
-
 /** An answer may take seconds to arrive, and looks that old. A smaller difference than this says nothing of the clocks. */
 const SKEW_MS_TRUSTED = 30_000;
 
@@ -63,19 +55,4 @@ export function linksElsewhere({ address, links, untilMs }: OtherAddress): strin
 
 export function serviceSkew(aheadMs: number): string {
   return `The service's clock is ${inWords(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours`;
-}
-
-/** Why settled cannot ask the service now, in a sentence; null if it can. */
-export function cannotAsk(troubles: readonly Trouble[]): string | null {
-  const trouble = troubles.find(({ kind }) => ASKING_STOPS.has(kind));
-  return trouble === undefined ? null : troubleSentence(trouble);
-}
-
-/** A trouble without what the service, the shop or a sender said, for anybody who may see whether settled is ready. */
-export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
-  if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
-  const meaning = words.attention(kind);
-  // When attempts began to fail is earlier than when that became a matter.
-  const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
-  return `${capital(meaning)} (since ${iso(sinceMs)}).`;
 }

@@ -5,6 +5,7 @@ import { amountIn, inMoney, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
+import { attentionWords } from './attention_sentences.ts';
 import { capturedWords, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
@@ -116,7 +117,7 @@ function differenceOf(order: Order, fact: PaymentFact): string | null {
 function disagreements({ attention }: Timeline): string[] {
   return attention
     .filter(({ kind }) => OF_DIFFERENCE.has(kind))
-    .map(({ kind }) => `A person must look: ${words.attention(kind)}.`);
+    .map(({ kind }) => `A person must look: ${attentionWords(kind)}.`);
 }
 
 /** What the shop was not told, in the words of the answer. */

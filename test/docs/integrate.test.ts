@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { settledClient } from '../../client/settled.ts';
 import { order } from '../../src/api/order.ts';
-import { NOTICE_TYPES } from '../../src/domain/decision.ts';
+import { NOTICE_TYPES } from '../../src/domain/notice.ts';
 import { SHOP_TOKEN, startTestApp, testFolder } from '../support/app.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { compileBesideClient } from '../support/client_types.ts';

@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  ATTENTION_KINDS,
-  type CountedMatters,
-  concernOf,
-  inOrder,
-  MATTER_KINDS,
-  type MatterKind,
-  MONEY_KINDS,
-  SUMMED_MAX,
-  totalMoney,
-} from '../../src/domain/matter.ts';
+import { ATTENTION_KINDS, concernOf, MATTER_KINDS, type MatterKind, MONEY_KINDS } from '../../src/domain/matter.ts';
+import { type CountedMatters, inOrder, SUMMED_MAX, totalMoney } from '../../src/domain/matter_money.ts';
 
 describe('kinds of matters', () => {
   it('are holds and every kind of attention, each once', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { listPayments } from '../../src/domain/decided_matter.ts';
 import { inSum, payments } from '../../src/domain/ledger.ts';
+import { listPayments } from '../../src/domain/matter.ts';
 import { noticeBody, orderDocument, shownFlags } from '../../src/domain/notice.ts';
 import { aFact, anOrder, NO_API, orderAfter, orderIn, stated, step, UNSAID } from '../support/orders.ts';
 

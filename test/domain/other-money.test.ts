@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { decidedParams } from '../../src/domain/decided_matter.ts';
 import { payments } from '../../src/domain/ledger.ts';
+import { decidedParams } from '../../src/domain/matter.ts';
 import type { Order } from '../../src/domain/order.ts';
 import { decide } from '../../src/domain/settlement.ts';
 import {

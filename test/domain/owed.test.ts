@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { decidedParams } from '../../src/domain/decided_matter.ts';
 import type { PaymentFact } from '../../src/domain/fact.ts';
 import { payments } from '../../src/domain/ledger.ts';
+import { decidedParams } from '../../src/domain/matter.ts';
 import type { Order } from '../../src/domain/order.ts';
 import {
   aFact,

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { NOTICE_TYPES, PAST_RULES, RULES } from '../../src/domain/decision.ts';
+import { PAST_RULES, RULES } from '../../src/domain/decision.ts';
 import { ATTENTION_KINDS } from '../../src/domain/matter.ts';
+import { NOTICE_TYPES } from '../../src/domain/notice.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES, TRANSITIONS } from '../../src/domain/order.ts';
 import { explore } from '../support/orders.ts';
 

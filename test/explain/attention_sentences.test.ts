@@ -1,11 +1,16 @@
 import { expect, it } from 'vitest';
-import { decidedParams } from '../../src/domain/decided_matter.ts';
 import type { PaymentFact } from '../../src/domain/fact.ts';
-import { ATTENTION_KINDS, type AttentionKind, type MatterGroup, type MatterKind } from '../../src/domain/matter.ts';
-import type { DecidedAttention, Order } from '../../src/domain/order.ts';
+import {
+  ATTENTION_KINDS,
+  type AttentionKind,
+  type DecidedAttention,
+  decidedParams,
+  type MatterKind,
+} from '../../src/domain/matter.ts';
+import type { MatterGroup } from '../../src/domain/matter_money.ts';
+import type { Order } from '../../src/domain/order.ts';
 import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
-import { summarizeAttention } from '../../src/explain/attention_summary.ts';
-import { troubleSentence } from '../../src/explain/service_status.ts';
+import { summarizeAttention, troubleSentence } from '../../src/explain/attention_summary.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../../src/explain/sides.ts';
 import type { EventSummary } from '../../src/store/verbs/lists.ts';
 import type { Timeline } from '../../src/store/verbs/timeline.ts';

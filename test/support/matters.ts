@@ -1,5 +1,4 @@
-import { decidedParams } from '../../src/domain/decided_matter.ts';
-import type { AttentionKind, AttentionParams } from '../../src/domain/matter.ts';
+import { type AttentionKind, type AttentionParams, decidedParams } from '../../src/domain/matter.ts';
 import { HOLD_REASONS } from '../../src/domain/order.ts';
 import type { TestApp } from './app.ts';
 import { orderIn } from './orders.ts';

@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import pg from 'pg';
-import { explainMatter } from '../../src/explain/attention_sentences.ts';
+import { explainMatter } from '../../src/explain/attention_summary.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { connectionOptions } from '../../src/store/postgres/connection.ts';
 import type { ListedMatter } from '../../src/store/verbs/attention_list.ts';

@@ -1,20 +1,22 @@
 import type { Reported } from '../../domain/comparison.ts';
 import {
   type AttentionKind,
-  type CountedMatters,
   compareKinds,
   concernOf,
-  inOrder,
   MATTER_KINDS,
-  type MatterGroup,
   type MatterKind,
-  type MatterMoney,
   MONEY_KINDS,
+} from '../../domain/matter.ts';
+import {
+  type CountedMatters,
+  inOrder,
+  type MatterGroup,
+  type MatterMoney,
   SUMMED_MAX,
   type SummedMoney,
   totalMoney,
   withSums,
-} from '../../domain/matter.ts';
+} from '../../domain/matter_money.ts';
 import type { HoldReason, Order, OrderState } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type AttentionSummary, readParams } from './attention.ts';

@@ -1,18 +1,17 @@
-import { decidedParams } from '../../domain/decided_matter.ts';
 import {
   apply,
   changesOrder,
   type Decision,
   type Effect,
   learnedBy,
-  type NoticeType,
   noticesOf,
   type Rule,
 } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
+import { decidedParams } from '../../domain/matter.ts';
 import { isSameMoney } from '../../domain/money.ts';
-import { noticeBody, shownFlags } from '../../domain/notice.ts';
+import { type NoticeType, noticeBody, shownFlags } from '../../domain/notice.ts';
 import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
 import type { LearnedBy, Order, OrderState } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';

@@ -1,5 +1,5 @@
-import type { NoticeType } from '../../domain/decision.ts';
 import {
+  type NoticeType,
   noticeName,
   readNoticeName,
   type ShopAnswer,

@@ -1,5 +1,4 @@
-import { isAboutMoney, type NoticeType } from '../../domain/decision.ts';
-import { noticeName, readNoticeName, type ShopAnswer } from '../../domain/notice.ts';
+import { isAboutMoney, type NoticeType, noticeName, readNoticeName, type ShopAnswer } from '../../domain/notice.ts';
 import type { Claim, FaultNote, RowStatus } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';

@@ -1,6 +1,6 @@
 import type { RequestClass } from '../../domain/budget.ts';
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
-import type { CountedMatters } from '../../domain/matter.ts';
+import type { CountedMatters } from '../../domain/matter_money.ts';
 import { type Statement, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';

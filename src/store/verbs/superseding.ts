@@ -1,5 +1,11 @@
-import { isAboutMoney, MONEY_NOTICES } from '../../domain/decision.ts';
-import { isDefiniteRefusal, noticeName, type ShopAnswer, type ShopFailures } from '../../domain/notice.ts';
+import {
+  isAboutMoney,
+  isDefiniteRefusal,
+  MONEY_NOTICES,
+  noticeName,
+  type ShopAnswer,
+  type ShopFailures,
+} from '../../domain/notice.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 

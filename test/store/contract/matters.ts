@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { MatterGroup } from '../../../src/domain/matter.ts';
+import type { MatterGroup } from '../../../src/domain/matter_money.ts';
 import type { ListedMatter, Matters } from '../../../src/store/verbs/attention_list.ts';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import { stated } from '../../support/orders.ts';
