@@ -2,6 +2,7 @@ import type { Response } from 'express';
 import { z } from 'zod';
 import { amountIn } from '../domain/money.ts';
 import { type OrderDocument, orderDocument } from '../domain/notice.ts';
+import { WAYS_TO_PAY } from '../domain/payment_details.ts';
 import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
@@ -137,9 +138,7 @@ const ORDER_COLUMNS: Columns<OrderLine> = {
   ...fields<OrderLine>('createdAt', 'paidAt', 'learnedBy'),
   paymentId: ({ payment }) => payment?.id ?? null,
   paymentStatus: ({ payment }) => payment?.status ?? null,
-  method: ({ payment }) => payment?.method ?? null,
-  installments: ({ payment }) => payment?.installments ?? null,
-  totalBRL: ({ payment }) => payment?.totalBRL ?? null,
+  ...Object.fromEntries(WAYS_TO_PAY.map((name) => [name, ({ payment }: OrderLine) => payment?.[name] ?? null])),
   customerName: ({ payment }) => payment?.customer?.name ?? null,
   customerEmail: ({ payment }) => payment?.customer?.email ?? null,
   shopCustomerName: ({ customer }) => customer?.name ?? null,

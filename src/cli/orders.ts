@@ -2,6 +2,7 @@ import type { ListedOrderDocument } from '../api/order.ts';
 import { sumWords } from '../domain/ledger.ts';
 import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
+import { otherTotal, severalInstalments } from '../domain/payment_details.ts';
 import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
@@ -275,13 +276,15 @@ type Payment = OrderDocument['payments'][number];
 /** Names what the customer paid if that is not the amount that counts; and below it what else the service says. */
 function paymentLines({ id, status, amount, currency, customerPaid, stated, ...said }: Payment): string[] {
   const besides = customerPaid === null ? '' : ` (the customer paid ${amountIn(customerPaid)})`;
-  const { customer, method, installments, totalBRL } = said;
-  const who = customerText(customer);
+  const { method } = said;
+  const who = customerText(said.customer);
+  const several = severalInstalments(said);
+  const total = otherTotal({ ...said, amount, currency });
   const words = [
     ...(who === '' ? [] : [`by ${who}`]),
     ...(method === null ? [] : [method]),
-    ...(installments === null || installments === 1 ? [] : [`${installments} instalments`]),
-    ...(totalBRL === null || (totalBRL === amount && currency === 'BRL') ? [] : [`${totalBRL} BRL with any interest`]),
+    ...(several === null ? [] : [`${several} instalments`]),
+    ...(total === null ? [] : [`${amountIn(total)} with any interest`]),
     ...(said.createdAt === null ? [] : [`begun ${said.createdAt}`]),
     ...(said.completedAt === null ? [] : [`completed ${said.completedAt}`]),
     ...(said.availableAt === null ? [] : [`available ${said.availableAt}`]),

@@ -3,6 +3,7 @@ import { listNotices } from '../api/notices.ts';
 import { showTimeline } from '../api/timeline.ts';
 import { readSum, sumWords } from '../domain/ledger.ts';
 import { type OrderDocument, unreadWords } from '../domain/notice.ts';
+import { otherTotal, severalInstalments } from '../domain/payment_details.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { type Column, definitions, table } from './components.ts';
 import type { Shown } from './layout.ts';
@@ -171,12 +172,8 @@ function paymentColumns(view: View): Column<Payment>[] {
     ),
     number('Service names', ({ amount, stated }) => moneyOf(view, amount === null ? null : stated)),
     number('Customer paid', ({ customerPaid }) => moneyOf(view, customerPaid)),
-    number('Total with interest', ({ totalBRL, amount, currency }) =>
-      totalBRL === null || (totalBRL === amount && currency === 'BRL')
-        ? null
-        : moneyOf(view, { amount: totalBRL, currency: 'BRL' }),
-    ),
-    column('Method', ({ method, installments }) => methodOf(method, installments)),
+    number('Total with interest', (payment) => moneyOf(view, otherTotal(payment))),
+    column('Method', methodOf),
     column('Customer', ({ customer }) => customerCell(customer)),
     timed('Began', ({ createdAt }) => createdAt),
     timed('Completed', ({ completedAt }) => completedAt),
@@ -194,10 +191,11 @@ function moneyOf(view: View, said: Payment['customerPaid']): HtmlValue {
   return said === null ? null : money(view, said.amount, said.currency);
 }
 
-function methodOf(method: string | null, installments: number | null): string | null {
-  if (method === null) return null;
-  const words = method.replaceAll('_', ' ');
-  return installments === null || installments === 1 ? words : `${words} × ${installments}`;
+function methodOf(payment: Payment): string | null {
+  if (payment.method === null) return null;
+  const words = payment.method.replaceAll('_', ' ');
+  const several = severalInstalments(payment);
+  return several === null ? words : `${words} × ${several}`;
 }
 
 function aboutOrder(

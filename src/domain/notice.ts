@@ -2,7 +2,7 @@ import { parseJsonText } from '../json.ts';
 import { isReadable, listed, type Payment, payments, type Sum, sums, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
-import { type Customer, detailsOf, TOTAL_CURRENCY } from './payment_details.ts';
+import { type Customer, type DetailsDocument, detailsDocument, detailsOf } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
 export const NOTICE_TYPES = [
@@ -56,19 +56,12 @@ export type OrderDocument = {
   version: number;
 };
 
-/** The fields after `stated` repeat what the service says; null if it did not say it. */
-type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid' | 'stated'> & {
-  /** Null if settled cannot read what the service named. */
-  amount: string | null;
-  currency: string;
-  method: string | null;
-  installments: number | null;
-  totalBRL: string | null;
-  customer: Customer | null;
-  createdAt: string | null;
-  completedAt: string | null;
-  availableAt: string | null;
-};
+type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid' | 'stated'> &
+  DetailsDocument & {
+    /** Null if settled cannot read what the service named. */
+    amount: string | null;
+    currency: string;
+  };
 
 type LinkDocument = Omit<OrderLink, 'expiresAtMs'> & { expiresAt: string | null };
 
@@ -110,8 +103,6 @@ export function orderDocument(order: Order): OrderDocument {
 
 function paymentDocument(order: Order, payment: Payment): PaymentDocument {
   const { id, status, captured, customerPaid, stated } = payment;
-  const said = detailsOf(order, payment);
-  const { method, installments, totalBrlMinor, customerName: name, customerEmail: email } = said;
   return {
     id,
     status,
@@ -119,13 +110,7 @@ function paymentDocument(order: Order, payment: Payment): PaymentDocument {
     currency: captured.currency,
     customerPaid,
     stated,
-    method,
-    installments,
-    totalBRL: totalBrlMinor === null ? null : formatAmount({ amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY }),
-    customer: name === null && email === null ? null : { name, email },
-    createdAt: timeOrNull(said.createdAtMs),
-    completedAt: timeOrNull(said.completedAtMs),
-    availableAt: timeOrNull(said.availableAtMs),
+    ...detailsDocument(detailsOf(order, payment)),
   };
 }
 
@@ -138,11 +123,7 @@ export function unreadWords(payments: readonly Pick<PaymentDocument, 'amount' | 
 export function linkDocument(link: OrderLink | null): LinkDocument | null {
   if (link === null) return null;
   const { expiresAtMs, ...shown } = link;
-  return { ...shown, expiresAt: timeOrNull(expiresAtMs) };
-}
-
-function timeOrNull(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
+  return { ...shown, expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() };
 }
 
 /** An order's flags, with `underpaid` if it is paid because a person accepted less of its currency than it asks for. */

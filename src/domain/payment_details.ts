@@ -1,4 +1,5 @@
 import { type Books, type Payment, UNNAMED } from './ledger.ts';
+import { formatAmount } from './money.ts';
 
 /**
  * What the service says about a payment besides its status and money. Decides nothing. Null: not said, or unreadable.
@@ -86,6 +87,39 @@ export function detailsOf(
   const ofKey = details.find((one) => one.key === key) ?? NO_DETAILS;
   if (id === null || id === key) return ofKey;
   return filled(details.find((one) => one.key === id) ?? NO_DETAILS, ofKey);
+}
+
+/** Details as the document of a payment has them: null if the service did not say it. */
+export type DetailsDocument = ReturnType<typeof detailsDocument>;
+
+export function detailsDocument(said: PaymentDetails) {
+  const { method, installments, totalBrlMinor, customerName: name, customerEmail: email } = said;
+  const time = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
+  return {
+    method,
+    installments,
+    totalBRL: totalBrlMinor === null ? null : formatAmount({ amountMinor: totalBrlMinor, currency: TOTAL_CURRENCY }),
+    customer: name === null && email === null ? null : { name, email },
+    createdAt: time(said.createdAtMs),
+    completedAt: time(said.completedAtMs),
+    availableAt: time(said.availableAtMs),
+  };
+}
+
+/** How the customer pays: details of a document that are a text or a number. Tables have a column for each. */
+export const WAYS_TO_PAY = ['method', 'installments', 'totalBRL'] as const satisfies (keyof DetailsDocument)[];
+
+/** In how many instalments the customer pays; null for one, which says nothing. */
+export function severalInstalments({ installments }: Pick<PaymentDetails, 'installments'>): number | null {
+  return installments === 1 ? null : installments;
+}
+
+/** The total with interest; null if it is what counts of the payment. */
+export function otherTotal(payment: Pick<DetailsDocument, 'totalBRL'> & { amount: string | null; currency: string }) {
+  const { totalBRL, amount, currency } = payment;
+  return totalBRL === null || (totalBRL === amount && currency === TOTAL_CURRENCY)
+    ? null
+    : { amount: totalBRL, currency: TOTAL_CURRENCY };
 }
 
 /** The ids by which documents name the payments with these keys; null for a payment without an id. */

@@ -1,8 +1,14 @@
 import { type Payment, payments } from '../domain/ledger.ts';
 import { amountIn, inMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
-import { customerWords, detailsOf, type PaymentDetails, TOTAL_CURRENCY } from '../domain/payment_details.ts';
-import { inNumber, iso } from './glossary.ts';
+import {
+  customerWords,
+  detailsOf,
+  type PaymentDetails,
+  severalInstalments,
+  TOTAL_CURRENCY,
+} from '../domain/payment_details.ts';
+import { iso } from './glossary.ts';
 
 /** Payments that an explanation names the payer of; the order's document has them all. */
 const PAYERS_MAX = 3;
@@ -45,13 +51,14 @@ function newest<Details extends PaymentDetails & { saidAtMs: number }>(
 
 /** Null if the service names neither a customer nor a way to pay. */
 function sentenceOf(said: PaymentDetails, did: string, payment: Payment | null): string | null {
-  const { method, installments, completedAtMs, customerName: name, customerEmail: email } = said;
+  const { method, completedAtMs, customerName: name, customerEmail: email } = said;
   const who = customerWords({ name, email });
   if (who === null && method === null) return null;
+  const several = severalInstalments(said);
   const how = [
     `${who ?? 'the customer'} ${did}`,
     ...(method === null ? [] : [`with ${method}`]),
-    ...(installments === null || installments === 1 ? [] : [`in ${inNumber(installments, 'instalment')}`]),
+    ...(several === null ? [] : [`in ${several} instalments`]),
   ].join(' ');
   const total = totalWords(said, payment);
   const completed = completedAtMs === null ? '' : `, and that the payment was completed at ${iso(completedAtMs)}`;
