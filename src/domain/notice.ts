@@ -1,8 +1,8 @@
 import { parseJsonText } from '../json.ts';
 import { isReadable, listed, type Payment, payments, type Sum, sums, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
-import type { Flag, Hold, LearnedBy, Order, OrderLink, OrderState } from './order.ts';
-import { type Customer, type DetailsDocument, detailsDocument, detailsOf } from './payment_details.ts';
+import type { Flag, Order, OrderLink } from './order.ts';
+import { detailsDocument, detailsOf } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
 export const NOTICE_TYPES = [
@@ -31,48 +31,14 @@ export function isAboutMoney(type: string): boolean {
 }
 
 /** An order as the shop and people see it, in API answers and in notices. */
-export type OrderDocument = {
-  reference: string;
-  state: OrderState;
-  flags: readonly Flag[];
-  amount: string;
-  currency: string;
-  title: string | null;
-  metadata: Readonly<Record<string, unknown>> | null;
-  /** As the shop said when it opened the order. */
-  customer: Customer | null;
-  createdAt: string;
-  paidAt: string | null;
-  learnedBy: LearnedBy | null;
-  /** The payment that made the order paid, or the first that was counted. */
-  payment: PaymentDocument | null;
-  /** At most 20: that of `payment`, and the newest. */
-  payments: PaymentDocument[];
-  paymentsTotal: PaymentsTotal;
-  holds: Hold[];
-  /** The oldest open hold. */
-  hold: Pick<Hold, 'reason'> | null;
-  link: LinkDocument | null;
-  version: number;
-};
-
-type PaymentDocument = Pick<Payment, 'id' | 'status' | 'customerPaid' | 'stated'> &
-  DetailsDocument & {
-    /** Null if settled cannot read what the service named. */
-    amount: string | null;
-    currency: string;
-  };
-
-type LinkDocument = Omit<OrderLink, 'expiresAtMs'> & { expiresAt: string | null };
-
-/** The number of all counted payments, listed or not, and their sum in each currency. */
-type PaymentsTotal = { count: number; sums: { currency: string; captured: string; balance: string }[] };
+export type OrderDocument = ReturnType<typeof orderDocument>;
+type PaymentDocument = ReturnType<typeof paymentDocument>;
 
 /** Far more than any shop accepts. The order's own currency comes first. */
 const CURRENCIES_MAX = 20;
 
 /** Writes an order as JSON-ready data: amounts as decimal strings, times in ISO 8601 UTC. */
-export function orderDocument(order: Order): OrderDocument {
+export function orderDocument(order: Order) {
   const counted = payments(order);
   const first = counted.find((payment) => payment.key === order.settlement?.paymentKey) ?? counted[0];
   const shown = listed(counted, first);
@@ -87,25 +53,30 @@ export function orderDocument(order: Order): OrderDocument {
     currency: order.amount.currency,
     title: order.title,
     metadata: order.metadata,
+    /** As the shop said when it opened the order. */
     customer: order.customer,
     createdAt: new Date(order.createdAtMs).toISOString(),
     paidAt: order.settlement === null ? null : new Date(order.settlement.paidAtMs).toISOString(),
     learnedBy: order.settlement?.learnedBy ?? null,
+    /** The payment that made the order paid, or the first that was counted. */
     payment: first === undefined ? null : (documents[shown.indexOf(first)] ?? null),
+    /** At most 20: that of `payment`, and the newest. */
     payments: documents,
     paymentsTotal: totalOf(counted.length, totals),
     holds: order.holds.map(({ id, reason }) => ({ id, reason })),
+    /** The oldest open hold. */
     hold: hold === undefined ? null : { reason: hold.reason },
     link: linkDocument(order.link),
     version: order.version,
   };
 }
 
-function paymentDocument(order: Order, payment: Payment): PaymentDocument {
+function paymentDocument(order: Order, payment: Payment) {
   const { id, status, captured, customerPaid, stated } = payment;
   return {
     id,
     status,
+    /** Null if settled cannot read what the service named. */
     amount: isReadable(captured) ? formatAmount(captured) : null,
     currency: captured.currency,
     customerPaid,
@@ -120,7 +91,7 @@ export function unreadWords(payments: readonly Pick<PaymentDocument, 'amount' | 
 }
 
 /** A link as JSON-ready data. */
-export function linkDocument(link: OrderLink | null): LinkDocument | null {
+export function linkDocument(link: OrderLink | null) {
   if (link === null) return null;
   const { expiresAtMs, ...shown } = link;
   return { ...shown, expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString() };
@@ -135,7 +106,8 @@ export function shownFlags(order: Order, totals?: readonly Sum[]): readonly Flag
   return isLess ? [...order.flags, 'underpaid'] : order.flags;
 }
 
-function totalOf(count: number, totals: readonly Sum[]): PaymentsTotal {
+/** The number of all counted payments, listed or not, and their sum in each currency. */
+function totalOf(count: number, totals: readonly Sum[]) {
   return {
     count,
     sums: totals

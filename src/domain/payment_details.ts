@@ -90,7 +90,7 @@ export function detailsOf(
 }
 
 /** Details as the document of a payment has them: null if the service did not say it. */
-export type DetailsDocument = ReturnType<typeof detailsDocument>;
+type DetailsDocument = ReturnType<typeof detailsDocument>;
 
 export function detailsDocument(said: PaymentDetails) {
   const { method, installments, totalBrlMinor, customerName: name, customerEmail: email } = said;
