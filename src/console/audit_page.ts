@@ -107,17 +107,7 @@ export async function showVerification(options: ConsoleOptions, view: View, requ
   return { title: 'The audit chain', here: '/audit', body, isStill: true, status: refused?.status ?? 200 };
 }
 
-function verdict({
-  isWhole,
-  rows,
-  detail,
-  head,
-}: {
-  isWhole: boolean;
-  rows: number;
-  detail: string;
-  head: string;
-}): Html {
+function verdict({ isWhole, rows, detail, head }: Awaited<ReturnType<typeof verifyAudit.load>>): Html {
   const facts = definitions([
     ['Verdict', isWhole ? badge('whole', 'good') : badge('not whole', 'bad')],
     ['Verified', count(rows, { one: 'row', many: 'rows' })],

@@ -242,20 +242,9 @@ ${typed}`
   }</textarea></div>`;
 }
 
-/** A button that acts at once, for actions that can be repeated without harm. */
-export function actionButton(
-  view: View,
-  {
-    action,
-    button,
-    values = {},
-    back = view.path,
-    label,
-  }: { action: string; button: string; values?: QueryValues; back?: string; label?: string },
-): Html {
-  return html`<form class="inline" method="post" action="${hrefOf(view, action)}">${hiddenFields({ ...values, back: hrefOf(view, back) })}<button class="button quiet small"${
-    label === undefined ? null : html` aria-label="${label}"`
-  }>${button}</button></form>`;
+/** A button that acts at once, for actions that can be repeated without harm. Afterwards it leads to the view's own page. */
+export function actionButton(view: View, { action, button }: { action: string; button: string }): Html {
+  return html`<form class="inline" method="post" action="${hrefOf(view, action)}">${hiddenFields({ back: hrefOf(view, view.path) })}<button class="button quiet small">${button}</button></form>`;
 }
 
 function hiddenFields(values: QueryValues): Html {

@@ -58,7 +58,8 @@ export function orderActions(
       : DECISIONS.map((decision) => resolveForm(view, order, { decision, ...previews[decision] }))),
     ...(isOpen(order.state) ? [cancelForm(view, order)] : []),
   ];
-  const ask = canAsk ? checkButton(view, order) : null;
+  const check = { action: `/v1${orderPath(order.reference)}/check`, button: 'Ask the service now' };
+  const ask = canAsk ? actionButton(view, check) : null;
   if (actions.length === 0 && ask === null) return null;
   return html`<section id="actions"><h2>What you can do</h2>${
     actions.length === 0 ? null : html`<div class="columns">${actions}</div>`
@@ -78,10 +79,6 @@ export function linkUnknown(
       : html`settled asked: the service does not know the link <bdi>${id}</bdi>.`;
   const kept = refused.action.endsWith('/cancel') ? ' The order was not cancelled.' : null;
   return { text: html`${known}${kept}`, isProblem: true };
-}
-
-function checkButton(view: View, { reference }: OrderDocument): Html {
-  return actionButton(view, { action: `/v1${orderPath(reference)}/check`, button: 'Ask the service now' });
 }
 
 const VERBS: Readonly<Record<Decision, string>> = { accept: 'Accept the money', reject: 'Reject the money' };

@@ -129,7 +129,7 @@ ${actionForm(view, {
   reason: 'optional',
   typed,
 })}
-<p>${actionButton(view, { action: '/v1/orders/a-1/check', button: 'Check', label: `Check ${typed}` })}</p>
+<p>${actionButton(view, { action: '/v1/orders/a-1/check', button: `Check ${typed}` })}</p>
 ${problemPanel({
   title: typed,
   detail: typed,
