@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 43_005,
+  lines: 42_924,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_978,
+  linesOfTests: 68_974,
   linesOfProofs: 10_630,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_464,
@@ -87,7 +87,7 @@ const SHORT_OUTER_FILES = [
 ];
 
 /** Leaves that every room may use. */
-const LEAVES = ['src/fault.ts', 'src/json.ts', 'src/release.ts', 'src/work/clock.ts', 'src/observe/log.ts'];
+const LEAVES = ['fault', 'json', 'release', 'vocabulary', 'work/clock', 'observe/log'].map((name) => `src/${name}.ts`);
 
 /** What makes files durable, and knows whether a database is there. */
 const SQLITE_FILES = ['file', 'faults', 'identity'].map((name) => `src/store/sqlite/${name}.ts`);

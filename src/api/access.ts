@@ -1,16 +1,17 @@
 import { z } from 'zod';
 import { digest, randomSecret } from '../access/identify.ts';
 import { PERSON_ROLES, SIGN_IN_LINK_MS } from '../domain/access.ts';
-import { iso, ROLES } from '../explain/glossary.ts';
+import { iso } from '../explain/glossary.ts';
 import type { TokenSummary } from '../store/verbs/access.ts';
 import type { Author } from '../store/verbs/audit.ts';
+import { ROLE_WORDS } from '../vocabulary.ts';
 import * as field from './fields.ts';
 import { noSuch, problem } from './problem.ts';
 import { type ApiOptions, answer, ok, operation } from './route.ts';
 
 /** Who may use settled: named tokens and signed-in browsers. */
 
-const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLES[name]);
+const role = field.names('PersonRole', PERSON_ROLES, (name) => ROLE_WORDS[name]);
 
 const tokenName = field
   .text(64)

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { rolesOf } from '../domain/access.ts';
-import { ROLES } from '../explain/glossary.ts';
 import { PROBLEM_MEANINGS, type ProblemCode } from '../http/problem.ts';
 import { releaseVersion } from '../release.ts';
+import { ROLE_WORDS } from '../vocabulary.ts';
 import { type JsonSchema, type SchemaWriter, sampleOf, schemaWriter } from './json_schema.ts';
 import { CALLBACK, notice } from './notices.ts';
 import { problemSchema } from './problem.ts';
@@ -183,9 +183,9 @@ function spaced(body: object): string {
 
 const BEARER = { type: 'http', scheme: 'bearer' };
 const SCHEMES = {
-  viewer: { ...BEARER, description: `A named token that ${ROLES.viewer}: \`settled tokens add\`.` },
-  operator: { ...BEARER, description: `A named token that ${ROLES.operator}.` },
-  admin: { ...BEARER, description: `\`SETTLED_OPERATOR_TOKEN\`, or a named token that ${ROLES.admin}.` },
+  viewer: { ...BEARER, description: `A named token that ${ROLE_WORDS.viewer}: \`settled tokens add\`.` },
+  operator: { ...BEARER, description: `A named token that ${ROLE_WORDS.operator}.` },
+  admin: { ...BEARER, description: `\`SETTLED_OPERATOR_TOKEN\`, or a named token that ${ROLE_WORDS.admin}.` },
   shop: { ...BEARER, description: '`SETTLED_SHOP_TOKEN`: what a shop needs. It cannot accept its own holds.' },
 } as const;
 

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import type { LearnedBy, OrderState } from '../domain/order.ts';
-import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
+import type { OrderState } from '../domain/order.ts';
+import { FLAGS, HOLD_REASONS, LEARNED_BY, ORDER_STATES } from '../domain/order.ts';
 import { attentionWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import * as field from './fields.ts';
@@ -92,9 +92,7 @@ export const order = z
     customer: customer.nullable().describe('Who buys, as the shop said; null after `SETTLED_KEEP_BODIES`.'),
     createdAt: field.time,
     paidAt: field.timeOrNull.describe('When settled learned that the order is paid. Never cleared.'),
-    learnedBy: (z.enum(['webhook', 'reconciliation', 'person']) satisfies z.ZodType<LearnedBy>)
-      .nullable()
-      .describe('How settled learned that it was paid.'),
+    learnedBy: z.enum(LEARNED_BY).nullable().describe('How settled learned that it was paid.'),
     payment: payment.nullable().describe('The payment that paid the order, or else the first that settled counted.'),
     payments: z.array(payment).max(PAYMENTS_LISTED_MAX).describe('As counted; of more, `payment` and the newest.'),
     paymentsTotal: paymentsTotal.describe('All payments that were counted, exactly.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KEPT_REASONS, UNREAD_REASONS } from '../domain/rejection.ts';
+import { KEPT_REASONS, UNREAD_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault } from '../fault.ts';

@@ -1,8 +1,8 @@
 import type { SessionDocument, TokenDocument } from '../api/access.ts';
 import type { AuditDocument } from '../api/audit.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
-import { ROLES } from '../explain/glossary.ts';
 import { type Columns, table } from '../terminal/table.ts';
+import { ROLE_WORDS } from '../vocabulary.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
 import { list, PAGE_OPTIONS } from './lists.ts';
@@ -13,7 +13,7 @@ export const tokensAdd = defineCommand({
   usage: 'tokens add NAME',
   about: 'make a token for a person or a program, and print it once',
   details: [
-    `A viewer ${ROLES.viewer}. An operator ${ROLES.operator}. An admin ${ROLES.admin}.`,
+    `A viewer ${ROLE_WORDS.viewer}. An operator ${ROLE_WORDS.operator}. An admin ${ROLE_WORDS.admin}.`,
     'settled keeps only the SHA-256 of the token: it cannot be shown again. The audit shows NAME for what it does.',
     'To use it with these commands, set SETTLED_OPERATOR_TOKEN to it; from another machine, give --at and --token-file.',
   ],

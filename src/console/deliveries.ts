@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { type EventDocument, listEvents } from '../api/events.ts';
 import { listRejections, type RejectionDocument } from '../api/rejections.ts';
 import { type HintDocument, listHints } from '../api/service_state.ts';
-import { KEPT_REASONS } from '../domain/rejection.ts';
+import { KEPT_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { bulkForm } from './bulk_page.ts';

@@ -3,8 +3,9 @@ import { doctor } from '../api/doctor.ts';
 import type { Finding } from '../api/doctor_store.ts';
 import { type InstallationDocument, showInstallation } from '../api/installation.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
-import { capital, inLeases, inNumber, ROLES } from '../explain/glossary.ts';
+import { capital, inLeases, inNumber } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { ROLE_WORDS } from '../vocabulary.ts';
 import { actionForm, type Column, definitions, table, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
 import { age, badge, duration, prose, stateBadge, whole } from './values.ts';
@@ -142,7 +143,7 @@ export async function showPeople(options: ConsoleOptions, view: View): Promise<S
   const [{ tokens }, { sessions }] = await Promise.all([listTokens.load(options), listSessions.load(options)]);
   const content = html`<section><h2>Tokens</h2>
 <p class="soft">A person signs in with a token. Give each person their own token: the audit shows its name. settled shows a token only once, when you create it.</p>
-${definitions(Object.entries(ROLES).map(([role, does]) => [capital(role), does]))}
+${definitions(Object.entries(ROLE_WORDS).map(([role, does]) => [capital(role), does]))}
 ${tokenTable(view, tokens)}${mayDo(view, 'admin') ? newToken(view) : null}</section>
 <section><h2>Signed-in browsers</h2>
 <p class="soft">Each row is a browser in which a person is signed in. A session ends after 12 hours without use, and after 7 days at the latest.</p>${sessionTable(view, sessions)}</section>`;
@@ -203,7 +204,7 @@ function newToken(view: View): Html {
 <div class="fields"><div class="field"><label for="token-name">Name of the person</label>
 <input class="input" id="token-name" name="name" value="${refused?.get('name') ?? ''}" maxlength="64" autocomplete="off" spellcheck="false" required></div>
 <div class="field"><label for="token-role">Role</label>
-<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: ${ROLES[role]}`, 'role', 'viewer'))}</select></div>
+<select class="input" id="token-role" name="role">${PERSON_ROLES.map((role) => choice(role, `${role}: ${ROLE_WORDS[role]}`, 'role', 'viewer'))}</select></div>
 <div class="field"><label for="token-expires">Valid for</label>
 <select class="input" id="token-expires" name="expires">${Object.entries(LASTS).map(([value, text]) => choice(value, text, 'expires', '90d'))}</select></div></div>
 <div class="preview">The next page shows the token once. settled cannot show it again.</div>

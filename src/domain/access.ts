@@ -1,6 +1,8 @@
+import { namesOf, ROLE_WORDS } from '../vocabulary.ts';
+
 /** Roles of people and named tokens. Each may do all that the roles before it may. */
-export const PERSON_ROLES = ['viewer', 'operator', 'admin'] as const;
-export type PersonRole = (typeof PERSON_ROLES)[number];
+export type PersonRole = keyof typeof ROLE_WORDS;
+export const PERSON_ROLES = namesOf(ROLE_WORDS);
 
 /** The shop's role is not in that order: a broken shop must not be able to accept its own holds. */
 export type Role = PersonRole | 'shop';

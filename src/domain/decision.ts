@@ -1,3 +1,4 @@
+import { namesOf, PAST_RULE_WORDS, RULE_WORDS } from '../vocabulary.ts';
 import { type Agreement, unreadable } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
 import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, UNNAMED } from './ledger.ts';
@@ -43,55 +44,9 @@ export type Decided = { readonly order: Order; readonly fact: PaymentFact; reado
 /** The state that an order left, and the rule that changed it. */
 export type StateChange = { from: OrderState; rule: Rule };
 
-/** Every rule of `decide`. docs/states.md explains each; a test holds the two lists equal. */
-export const RULES = [
-  'payment_pending',
-  'already_pending',
-  'changes_nothing',
-  'paid',
-  'paid_money_unnamed',
-  'asks_before_deciding',
-  'money_does_not_agree',
-  'statement_unclear',
-  'completion_unconfirmed',
-  'completion_already_counted',
-  'payment_id_adopted',
-  'money_named',
-  'customer_paid_named',
-  'counted_money_differs',
-  'payment_moves_forward_only',
-  'dispute_won',
-  'service_disagrees',
-  'payment_of_accepted_order',
-  'completion_while_held',
-  'paid_after_cancel',
-  'duplicate_payment',
-  'payment_after_refund',
-  'refunded',
-  'disputed',
-  'still_covered',
-  'return_recorded',
-  'return_already_counted',
-  'return_sum_named',
-  'which_payment_unclear',
-  'expired',
-  'already_expired',
-  'link_disabled',
-  'older_reading',
-  'cancelled',
-  'already_cancelled',
-  'not_cancellable',
-  'hold_accepted',
-  'hold_rejected',
-  'already_resolved',
-  'not_held',
-  'nothing_left_to_accept',
-] as const;
-export type Rule = (typeof RULES)[number];
-
-/** Rules of earlier versions. Stored history and events still name them. */
-export const PAST_RULES = ['paid_more'] as const;
-export type PastRule = (typeof PAST_RULES)[number];
+export type Rule = keyof typeof RULE_WORDS;
+export const RULES = namesOf(RULE_WORDS);
+export const PAST_RULES = namesOf(PAST_RULE_WORDS);
 
 /** What a decision depends on besides the order and the fact. */
 export type SettlementPolicy = {

@@ -1,21 +1,13 @@
 import { parseJsonText } from '../json.ts';
+import { NOTICE_WORDS, namesOf } from '../vocabulary.ts';
 import { isReadable, listed, type Payment, payments, type Sum, sums, sumWords } from './ledger.ts';
 import { formatAmount } from './money.ts';
 import type { Flag, Order, OrderLink } from './order.ts';
 import { detailsDocument, detailsOf } from './payment_details.ts';
 import type { FaultNote } from './retry.ts';
 
-export const NOTICE_TYPES = [
-  'order.paid',
-  'order.payment_pending',
-  'order.held',
-  'order.expired',
-  'order.cancelled',
-  'order.refunded',
-  'order.disputed',
-  'payment.duplicate',
-] as const;
-export type NoticeType = (typeof NOTICE_TYPES)[number];
+export type NoticeType = keyof typeof NOTICE_WORDS;
+export const NOTICE_TYPES = namesOf(NOTICE_WORDS);
 
 /** Notices about money. The others inform, and a later one of these makes them needless to a shop that refused them. */
 export const MONEY_NOTICES = [

@@ -1,3 +1,4 @@
+import { FLAG_WORDS, HOLD_WORDS, namesOf } from '../vocabulary.ts';
 import type { LedgerEntry } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { Customer, KnownDetails } from './payment_details.ts';
@@ -26,22 +27,11 @@ export function assertTransition(from: OrderState, to: OrderState): void {
   if (from !== to && !TRANSITIONS[from].includes(to)) throw new Error(`no transition from ${from} to ${to}`);
 }
 
-/** What a person should know about an order in addition to its state. docs/states.md explains each. */
-export const FLAGS = ['late', 'money_unnamed', 'overpaid', 'underpaid', 'duplicate_payment', 'refund_due'] as const;
-export type Flag = (typeof FLAGS)[number];
+export type Flag = keyof typeof FLAG_WORDS;
+export const FLAGS = namesOf(FLAG_WORDS);
 
-/** Why money needs a person. docs/states.md explains each. */
-export const HOLD_REASONS = [
-  'amount_mismatch',
-  'currency_mismatch',
-  'reference_mismatch',
-  'status_unclear',
-  'paid_after_cancel',
-  'payment_after_refund',
-  'further_payment',
-  'unconfirmed',
-] as const;
-export type HoldReason = (typeof HOLD_REASONS)[number];
+export type HoldReason = keyof typeof HOLD_WORDS;
+export const HOLD_REASONS = namesOf(HOLD_WORDS);
 export type Hold = { readonly id: string; readonly reason: HoldReason };
 
 /** How settled learned that the order was paid. */

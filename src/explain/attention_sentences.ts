@@ -1,6 +1,6 @@
+import { ENDED_BY_ANY } from '../domain/fact.ts';
 import { type AttentionKind, type AttentionParams, isWholeSentence, type UnreadableList } from '../domain/matter.ts';
 import { inMoney } from '../domain/money.ts';
-import { ENDED_BY_ANY } from '../domain/rejection.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { AttentionSummary } from '../store/verbs/attention.ts';

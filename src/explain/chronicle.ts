@@ -1,4 +1,4 @@
-import { UNREAD_REASONS } from '../domain/rejection.ts';
+import { UNREAD_REASONS } from '../domain/fact.ts';
 import type { RowStatus } from '../domain/retry.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { EventSummary, RejectionSummary } from '../store/verbs/lists.ts';

@@ -1,108 +1,14 @@
-import type { PersonRole } from '../domain/access.ts';
 import type { AskReason } from '../domain/check_queue.ts';
-import type { PastRule, Rule } from '../domain/decision.ts';
 import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
 import type { NamedPayment, PaymentList } from '../domain/matter.ts';
 import { inMoney } from '../domain/money.ts';
-import type { NoticeType } from '../domain/notice.ts';
 import type { Flag, HoldReason } from '../domain/order.ts';
-import type { KeptReason } from '../domain/rejection.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
 import type { LeaseCounts } from '../store/verbs/stats.ts';
+import { FLAG_WORDS, HOLD_WORDS, NOTICE_WORDS, PAST_RULE_WORDS, REJECTION_WORDS, RULE_WORDS } from '../vocabulary.ts';
 
 /** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
-
-const REJECTIONS: Readonly<Record<KeptReason, string>> = {
-  signature_missing: 'no signature header',
-  signature_malformed: 'an unreadable signature',
-  signature_repeated: 'more than one signature header',
-  signature_wrong: 'a signature that does not match (wrong signing secret, or a body that was changed on the way)',
-  timestamp_missing: 'no timestamp header',
-  timestamp_malformed: 'an unreadable timestamp',
-  timestamp_repeated: 'more than one timestamp header',
-  secret_unusable: 'the signing secret that was registered for this link is too short',
-  secret_undecipherable: "no known key decrypts this link's signing secret, so settled cannot verify the delivery",
-  method_not_allowed: 'not sent with POST',
-  body_too_large: 'a body that is too large',
-  content_encoding: 'a compressed body, or another content encoding',
-  wrong_address:
-    'sent to an address that has the token of this link and is not /hooks/TOKEN (does the proxy change the path?)',
-};
-
-/** What a person in a role does. */
-export const ROLES: Readonly<Record<PersonRole, string>> = {
-  viewer: 'reads everything but secrets',
-  operator: 'also decides, replays, resends, checks, cancels and ends matters',
-  admin: 'also manages tokens, sessions, keys and backups',
-};
-
-const HOLDS: Readonly<Record<HoldReason, string>> = {
-  amount_mismatch: 'the payment has another amount than the order asks for, or one that is not readable',
-  currency_mismatch: 'the payment is in another currency than the order',
-  reference_mismatch: "the payment names another order's reference",
-  status_unclear: 'the service contradicts itself about the payment',
-  paid_after_cancel: 'the customer paid after the order was cancelled',
-  payment_after_refund: "a payment arrived after the order's money had gone back to the customer",
-  further_payment: 'another payment was completed while the order was held',
-  unconfirmed:
-    'a webhook said that the payment is completed, but the service did not confirm it when settled asked for 10 minutes',
-};
-
-const RULES: Readonly<Record<Rule | PastRule, string>> = {
-  payment_pending: 'the customer has begun to pay',
-  already_pending: 'settled already knew that the customer has begun to pay',
-  changes_nothing: 'nothing new for this order',
-  paid: 'the payment is completed and matches the order',
-  paid_more: 'the payment is completed, and is more than the order asks for',
-  paid_money_unnamed: 'the payment is completed, but the service did not say how much was paid',
-  asks_before_deciding: 'settled asks the service before it counts the money',
-  money_does_not_agree: 'the payment is completed, but its money or reference does not match the order',
-  statement_unclear: HOLDS.status_unclear,
-  completion_unconfirmed: HOLDS.unconfirmed,
-  completion_already_counted: 'settled had already counted this payment',
-  payment_id_adopted: "settled now knows the payment's id",
-  money_named: "settled now knows the payment's money",
-  customer_paid_named: 'settled now knows what the customer paid: more, with interest, or in another currency',
-  counted_money_differs: 'the same payment was reported with other money than before',
-  payment_moves_forward_only: 'the payment had already gone back, and a webhook cannot undo that',
-  dispute_won: 'the dispute was won: the money is back',
-  service_disagrees: 'the service says less about the payment than settled counted',
-  payment_of_accepted_order: 'the payment of an order that a person had already accepted',
-  completion_while_held: 'a payment was completed while the order was held',
-  paid_after_cancel: 'the customer paid after the order was cancelled',
-  duplicate_payment: 'the order was paid again',
-  payment_after_refund: "a payment arrived after the order's money had gone back to the customer",
-  refunded: 'the payment was refunded',
-  disputed: "the payment is disputed: the customer's bank took it back",
-  still_covered: 'a payment went back to the customer, and the rest still pays the order',
-  return_recorded: "a payment went back to the customer, which does not change the order's state",
-  return_already_counted: 'settled already knew that the payment went back',
-  return_sum_named: 'the service now names another sum of a payment that went back; settled tells a person',
-  which_payment_unclear: 'the service does not say which of the payments went back',
-  expired: 'the payment link has expired',
-  already_expired: 'settled already knew that the payment link has expired',
-  link_disabled: 'the payment link is switched off and was not paid',
-  older_reading: 'settled already had newer information',
-  cancelled: 'a person cancelled the order',
-  already_cancelled: 'the order was already cancelled',
-  not_cancellable: 'an order that is paid, being paid or held cannot be cancelled',
-  hold_accepted: 'a person accepted the money',
-  hold_rejected: 'a person rejected the money',
-  already_resolved: 'a person had already made the same decision',
-  not_held: 'the order was not held, so there was nothing to decide',
-  nothing_left_to_accept: 'the money has gone back to the customer, so there is nothing to accept',
-};
-
-const FLAGS: Readonly<Record<Flag, string>> = {
-  late: 'It was paid after its link had expired (late).',
-  money_unnamed: "The service did not say how much was paid, so settled counted the order's amount (money_unnamed).",
-  overpaid: 'An earlier version of settled counted too much; the rest may be instalment interest (overpaid).',
-  underpaid: 'A person marked it paid, although settled had counted too little or other money (underpaid).',
-  duplicate_payment:
-    'It was paid more than once. What does not pay it must be refunded to the customer (duplicate_payment).',
-  refund_due: 'What was captured and is still there must be refunded to the customer (refund_due).',
-};
 
 /** Why settled asked the service, or will ask it. */
 const ASKED: Readonly<Record<AskReason, string>> = {
@@ -120,26 +26,17 @@ const ASKED: Readonly<Record<AskReason, string>> = {
   person: 'because a person asked',
 };
 
-const NOTICES: Readonly<Record<NoticeType, string>> = {
-  'order.paid': 'that the order is paid',
-  'order.payment_pending': 'that the customer has begun to pay',
-  'order.held': 'that the order is held',
-  'order.expired': 'that the payment link has expired',
-  'order.cancelled': 'that the order is cancelled',
-  'order.refunded': 'that the payment was refunded',
-  'order.disputed': 'that the payment is disputed',
-  'payment.duplicate': 'that the order was paid again',
-};
+const RULES = { ...RULE_WORDS, ...PAST_RULE_WORDS };
 
 /** The words for a name from the store. A name that this version does not know stands for itself. */
 export const words = {
-  rejection: (reason: string) => lookUp(REJECTIONS, reason),
+  rejection: (reason: string) => lookUp(REJECTION_WORDS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
   asked: (reason: string) => lookUp(ASKED, reason),
-  notice: (type: string) => lookUp(NOTICES, type),
-  hold: (reason: HoldReason) => `${HOLDS[reason]} (${reason})`,
-  holdReason: (reason: string) => lookUp(HOLDS, reason),
-  flag: (flag: Flag) => FLAGS[flag],
+  notice: (type: string) => lookUp(NOTICE_WORDS, type),
+  hold: (reason: HoldReason) => `${HOLD_WORDS[reason]} (${reason})`,
+  holdReason: (reason: string) => lookUp(HOLD_WORDS, reason),
+  flag: (flag: Flag) => FLAG_WORDS[flag],
 };
 
 export function lookUp(table: Readonly<Record<string, string>>, name: string): string {

@@ -1,6 +1,6 @@
+import { UNREAD_REASONS } from '../domain/fact.ts';
 import { formatAmount } from '../domain/money.ts';
 import { isOpen } from '../domain/order.ts';
-import { UNREAD_REASONS } from '../domain/rejection.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';

@@ -1,10 +1,11 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
-import { type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import { MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
 import { isReadable, payments } from '../domain/ledger.ts';
 import { amountIn, inMoney, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
+import { FACT_WORDS } from '../vocabulary.ts';
 import { attentionWords } from './attention_sentences.ts';
 import { capturedWords, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
@@ -20,28 +21,13 @@ export function lastSaid({ events }: Timeline): EventSummary | undefined {
   return events.findLast(({ status, rule }) => status === 'done' && rule !== null && rule !== 'older_reading');
 }
 
-const SAYS: Readonly<Record<FactKind, string>> = {
-  pending: 'the customer has begun to pay',
-  completed: 'the payment is completed',
-  unclear: 'it contradicts itself about the payment',
-  refunded: 'the payment was refunded',
-  disputed: 'the payment is disputed',
-  expired: 'the link has expired',
-  disabled: 'the link is switched off, and was not paid',
-  unpaid: 'no payment is completed',
-  unconfirmed: 'it did not confirm the payment',
-  cancel: 'a person cancelled the order',
-  accept: 'a person accepted the money',
-  reject: 'a person rejected the money',
-};
-
 /** Each thing that the service said last, in words. */
 export function whatServiceSays(order: Order, { event, facts }: LastWord): string[] {
   if (facts === null || facts.length === 0) return [words.rule(event.rule ?? '')];
   const said = facts.map((fact) => {
     const which = fact.paymentId === null ? '' : ` (${fact.paymentId})`;
     const hasMoney = speaksOfMoney(fact) && (fact.quoteMoney ?? fact.linkMoney) !== null;
-    return `${SAYS[fact.kind]}${which}${hasMoney ? `: ${moneyWords(order, fact)}` : ''}`;
+    return `${FACT_WORDS[fact.kind]}${which}${hasMoney ? `: ${moneyWords(order, fact)}` : ''}`;
   });
   if (!isHeldUnconfirmed(order)) return said;
   return [...said.map((words) => `a webhook says: ${words}`), 'the service did not confirm it when settled asked'];

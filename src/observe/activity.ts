@@ -1,5 +1,5 @@
+import type { KeptReason } from '../domain/fact.ts';
 import type { OrderState } from '../domain/order.ts';
-import type { KeptReason } from '../domain/rejection.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent } from '../store/verbs/inbox.ts';
 import type { ClaimedOpening } from '../store/verbs/intents.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { KeptReason } from '../domain/rejection.ts';
+import type { KeptReason } from '../domain/fact.ts';
 import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';

@@ -1,4 +1,4 @@
-import type { KeptReason } from '../domain/rejection.ts';
+import type { KeptReason } from '../domain/fact.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { Store } from '../store/contract.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
-import type { KeptReason } from '../domain/rejection.ts';
+import type { KeptReason } from '../domain/fact.ts';
 import { Fault, LinkFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';

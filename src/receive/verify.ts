@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { RejectionReason } from '../domain/rejection.ts';
+import type { RejectionReason } from '../domain/fact.ts';
 import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 

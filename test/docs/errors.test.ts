@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { EXIT, EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfFault, exitOfProblem } from '../../src/cli/exit.ts';
-import { KEPT_REASONS } from '../../src/domain/rejection.ts';
+import { KEPT_REASONS } from '../../src/domain/fact.ts';
 import { FAULT_CODES } from '../../src/fault.ts';
 import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { ANSWERS } from '../../src/receive/answers.ts';

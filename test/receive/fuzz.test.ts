@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
-import { REJECTION_REASONS } from '../../src/domain/rejection.ts';
+import { REJECTION_REASONS } from '../../src/domain/fact.ts';
 import { headerNames as namesWith } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/verify.ts';
 import { times } from '../support/timing.ts';

@@ -1,6 +1,6 @@
 import type { Outcome } from '../../domain/decision.ts';
+import type { KeptReason } from '../../domain/fact.ts';
 import type { Order } from '../../domain/order.ts';
-import type { KeptReason } from '../../domain/rejection.ts';
 import { type FaultNote, faultNote, type RowStatus } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { defineList, finder, inTime, type Listed, type Narrowed, type RowPage, readKeys } from './list_pages.ts';
