@@ -77,17 +77,12 @@ export class Database {
     return this.#options.servers.trustsStorage;
   }
 
-  /** See `Schema`. */
-  get schema(): string | undefined {
-    return this.#options.servers.schema;
-  }
-
   /**
    * Carries out work in one durable transaction. If another transaction was in the way, it runs the work again from the
    * start, so the work must change nothing but the database.
    */
   write<T>(work: Verb<T>, calls = 1): Promise<T> {
-    return this.#timed(calls, (call) => this.#transact(call, beginDurable(this), work));
+    return this.#timed(calls, (call) => this.#transact(call, beginDurable(this.#options.servers), work));
   }
 
   /** Carries out work that only reads, on one snapshot of the database. Leaves half the connections to other work. */
@@ -95,7 +90,7 @@ export class Database {
     return this.#call(async (call) => {
       await this.#reads.take();
       try {
-        return await this.#transact(call, beginReading(this), work);
+        return await this.#transact(call, beginReading(this.#options.servers), work);
       } finally {
         this.#reads.give();
       }
@@ -105,7 +100,7 @@ export class Database {
   /** Carries out work of a single statement, which needs no explicit transaction. */
   once<T>(work: Verb<T>, calls = 1): Promise<T> {
     // Only a transaction names the schema of a trial.
-    if (this.schema !== undefined) return this.write(work, calls);
+    if (this.#options.servers.schema !== undefined) return this.write(work, calls);
     return this.#timed(calls, (call) => this.#withClient(call, (client) => finish(work(this.#transaction(client)))));
   }
 

@@ -4,6 +4,7 @@ import type { PostgresAddress } from '../address.ts';
 import { type OpenedEngine, type Store, stopped } from '../contract.ts';
 import type { KeysGiven } from '../keys.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
+import { readStats } from '../verbs/stats.ts';
 import { INTAKE, READ, WORK } from '../verbs/table.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
@@ -16,7 +17,7 @@ import { openDatabase } from './open.ts';
 import { assertKeepsStatements, assertSameDatabase } from './pooler.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { Servers, type ServersOptions } from './servers.ts';
-import { claimVerbs, feedVerbs, openCensus, stats } from './verbs.ts';
+import { COUNTERS, claimVerbs, feedVerbs, openCensus } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
@@ -113,7 +114,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     stats: (nowMs) =>
       gate.enter(async () => {
         const counted = await census.get();
-        return db.read((tx) => stats(tx, nowMs, counted));
+        return db.read((tx) => readStats(tx, nowMs, COUNTERS, counted));
       }),
     findCredentials: (by) => gate.enter(() => findCredentials(by)),
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),

@@ -2,9 +2,9 @@ import type { Clock } from '../../work/clock.ts';
 import { type Latest, openLatest } from '../../work/latest.ts';
 import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
+import { CLAIM_BYTES_MAX, type ClaimedEvent, LAPSE_EVENTS } from '../verbs/inbox.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
-import { type Census, type Counters, countStatuses, readStats, type Stats, takeCensus } from '../verbs/stats.ts';
+import { type Census, type Counters, countStatuses, takeCensus } from '../verbs/stats.ts';
 import type { Database } from './database.ts';
 
 /**
@@ -12,10 +12,6 @@ import type { Database } from './database.ts';
  * commit order, and old rows are counted once.
  */
 
-// Skips a row that is locked because it is being settled. Its lease lapses after that transaction.
-const LAPSE_EVENTS = statement(`
-  UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
-    SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
 // MATERIALIZED: a plan that read `due` twice would lock more rows than its limit. Bytes are summed because all bodies
 // of a claim are in memory at once. A row that lost its body is claimed too: its signature does not match an empty
 // body, so it becomes a dead letter.
@@ -119,7 +115,7 @@ const rowsOf = (table: CountedTable) =>
   `(SELECT n + (SELECT count(*) FROM ${table} WHERE key > to_key) FROM counted WHERE name = '${table}')`;
 /** The most notices without a position that are counted. While the feed has no reader, no notice has one. */
 const FRESH_MAX = 10_000;
-const COUNTERS: Counters = {
+export const COUNTERS: Counters = {
   events: countStatuses('inbox', rowsOf('inbox')),
   notices: countStatuses('outbox', rowsOf('outbox')),
   // Each rank is the beginning of an index.
@@ -134,10 +130,6 @@ const COUNTERS: Counters = {
      FROM instance`,
   ),
 };
-
-export function* stats(tx: Transaction, nowMs: number, census: Census): Work<Stats> {
-  return yield* readStats(tx, nowMs, COUNTERS, census);
-}
 
 const ORDERS = statement('SELECT state AS name, count(*) AS n FROM orders GROUP BY state');
 // Parallel workers would take the cores from requests that people wait for.

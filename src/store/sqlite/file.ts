@@ -3,7 +3,6 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { Fault } from '../../fault.ts';
 import { storeFault } from './faults.ts';
-import { markCopy } from './identity.ts';
 
 /** Whether there is no database, no write-ahead log, and no lock file that has known a database. */
 export function isFirstStart(path: string): boolean {
@@ -110,7 +109,7 @@ function markAsCopy(draft: string): void {
   try {
     copy.pragma('journal_mode = MEMORY');
     copy.pragma('synchronous = OFF');
-    markCopy(copy);
+    copy.prepare('UPDATE instance SET is_copy = 1').run();
   } finally {
     copy.close();
   }

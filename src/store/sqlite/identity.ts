@@ -98,8 +98,3 @@ function putToUse(db: Database, nowMs: number): void {
        restored_from_ms = min(coalesce(restored_from_ms, alive_at_ms), alive_at_ms)`,
   ).run(BigInt(Math.trunc(nowMs)));
 }
-
-/** Marks a copy as a copy. The caller syncs it. */
-export function markCopy(copy: Database): void {
-  copy.prepare('UPDATE instance SET is_copy = 1').run();
-}

@@ -1,6 +1,6 @@
 import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX, type ClaimedEvent } from '../verbs/inbox.ts';
+import { CLAIM_BYTES_MAX, type ClaimedEvent, LAPSE_EVENTS } from '../verbs/inbox.ts';
 import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
@@ -50,8 +50,6 @@ const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
   },
 };
 
-const LAPSE_EVENTS = statement(`
-  UPDATE inbox SET status = 'pending', holder = NULL WHERE status = 'leased' AND due_at_ms <= @nowMs`);
 // A row that lost its body is claimed too. An empty body fails verification, so the event becomes dead.
 const DUE_EVENTS = statement(`
   SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,

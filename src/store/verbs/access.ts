@@ -14,9 +14,9 @@ const TOKEN = `SELECT key, name, role, created_at_ms AS createdAtMs, expires_at_
 const TOKEN_BY_NAME = statement(`${TOKEN} WHERE name = @name AND revoked_at_ms IS NULL FOR NO KEY UPDATE`);
 const TOKEN_BY_DIGEST = statement(`
   ${TOKEN} WHERE sha256 = @sha256 AND revoked_at_ms IS NULL AND (expires_at_ms IS NULL OR expires_at_ms > @nowMs)`);
-/** Whether a named token is neither revoked nor expired. */
-export function* isValidToken(tx: Transaction, asked: { sha256: Uint8Array; nowMs: number }): Work<boolean> {
-  return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) !== undefined;
+/** Finds a token that is neither revoked nor expired. */
+export function* findToken(tx: Transaction, asked: { sha256: Uint8Array; nowMs: number }): Work<TokenSummary | null> {
+  return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) ?? null;
 }
 
 const TOKENS = statement(`${TOKEN} ORDER BY revoked_at_ms IS NOT NULL, name, key LIMIT 1000`);
@@ -151,10 +151,7 @@ function* beginSession(tx: Transaction, { by, ...session }: SignIn): Work<Sessio
 type AtTime = { bootstrapSha256: Uint8Array; nowMs: number };
 
 export const accessQueries = {
-  /** Finds a token that is neither revoked nor expired. */
-  *findToken(tx: Transaction, asked: { sha256: Uint8Array; nowMs: number }): Work<TokenSummary | null> {
-    return (yield* tx.one<TokenSummary>(TOKEN_BY_DIGEST, asked)) ?? null;
-  },
+  findToken,
   /** Finds a session that has not ended or expired and whose token is valid: the bootstrap token or a named one. */
   *findSession(
     tx: Transaction,

@@ -125,12 +125,8 @@ export function* endAttention(
   if (row === undefined) return null;
   const { kind, orderKey } = row;
   if (kind === 'link_not_known') endSearch(tx, row);
-  const change = {
-    action: 'end_attention',
-    subject: String(key),
-    reason,
-    before: { kind, subject: row.subject },
-  } as const;
+  const before = { kind, subject: row.subject };
+  const change = { action: 'end_attention', subject: String(key), reason, before } as const;
   if (orderKey === null) {
     yield* writeAudit(tx, by, change, atMs);
     return { kind, reference: null };

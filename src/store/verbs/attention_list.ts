@@ -101,23 +101,16 @@ const FOR_REASON = '(@reason::text IS NULL OR h.reason = @reason)';
 const HOLD_GROUPS = statement(`
   SELECT 'hold' AS kind, h.reason, count(*) AS count, min(h.opened_at_ms) AS oldestAtMs
   FROM hold h WHERE ${HELD} AND ${FOR_REASON} GROUP BY h.reason`);
-const OPEN = 'a.ended_at_ms IS NULL AND (@kind::text IS NULL OR a.kind = @kind)';
-const IN_STATE = ' AND EXISTS (SELECT 1 FROM orders s WHERE s.key = a.order_key AND s.state = @state)';
-const inAnyState = (make: (condition: string) => string) => ({
-  any: statement(make('')),
-  one: statement(make(IN_STATE)),
-});
-const ATTENTION_GROUPS = inAnyState(
-  (condition) =>
-    `SELECT a.kind, NULL AS reason, count(*) AS count, min(a.opened_at_ms) AS oldestAtMs
-     FROM attention a WHERE ${OPEN}${condition} GROUP BY a.kind`,
-);
+const IN_STATE = '(@state::text IS NULL OR (SELECT s.state FROM orders s WHERE s.key = a.order_key) = @state)';
+const OPEN = `a.ended_at_ms IS NULL AND (@kind::text IS NULL OR a.kind = @kind) AND ${IN_STATE}`;
+const ATTENTION_GROUPS = statement(`
+  SELECT a.kind, NULL AS reason, count(*) AS count, min(a.opened_at_ms) AS oldestAtMs
+  FROM attention a WHERE ${OPEN} GROUP BY a.kind`);
 
 export function* matterGroups(tx: Transaction, filter: Filter): Work<CountedMatters[]> {
   const { reason = null } = filter;
   const holds = wantsHolds(filter) ? tx.all<CountedMatters>(HOLD_GROUPS, { reason }) : null;
-  const attention =
-    reason === null ? tx.all<CountedMatters>(ATTENTION_GROUPS[filter.state === null ? 'any' : 'one'], filter) : null;
+  const attention = reason === null ? tx.all<CountedMatters>(ATTENTION_GROUPS, filter) : null;
   return inOrder([...(holds === null ? [] : yield* holds), ...(attention === null ? [] : yield* attention)]);
 }
 
@@ -134,16 +127,15 @@ const IS_MISREAD = "o.state = 'held' AND g.currency = o.currency AND abs(g.amoun
 const IS_UNREAD = `g.amount_minor = 0 AND NOT EXISTS (SELECT 1 FROM ledger e
   WHERE e.order_key = ANY(ARRAY[g.order_key]) AND e.payment_key = g.payment_key AND e.amount_minor <> 0)`;
 // `= ANY(ARRAY[…])` rules out a hash join: PostgreSQL then looks each order up by its key, whatever its estimates.
-const SUMS = inAnyState(
-  (condition) =>
-    `WITH found AS (
+const SUMS = statement(
+  `WITH found AS (
        SELECT kind, reason, order_key FROM (
          SELECT 'hold' AS kind, h.reason, h.order_key FROM hold h WHERE @holds::boolean AND ${HELD} AND ${FOR_REASON}
          ORDER BY h.opened_at_ms LIMIT ${SUMMED_MAX}) AS held_order
        UNION ALL
        SELECT kind, reason, order_key FROM (
          SELECT a.kind, NULL AS reason, a.order_key FROM attention a
-         WHERE @reason::text IS NULL AND a.kind IN ${MONEY_ATTENTION} AND ${OPEN}${condition}
+         WHERE @reason::text IS NULL AND a.kind IN ${MONEY_ATTENTION} AND ${OPEN}
          ORDER BY a.opened_at_ms LIMIT ${SUMMED_MAX}) AS matter
      ), counted AS MATERIALIZED (
        SELECT kind, reason, order_key, row_number() OVER (PARTITION BY order_key) = 1 AS is_first FROM found
@@ -178,11 +170,7 @@ const SUMS = inAnyState(
 
 /** Sums the money of the orders that match the filter, by kind and in all. */
 function* readSums(tx: Transaction, filter: Filter): Work<SummedMoney[]> {
-  return yield* tx.all<SummedMoney>(SUMS[filter.state === null ? 'any' : 'one'], {
-    ...filter,
-    reason: filter.reason ?? null,
-    holds: wantsHolds(filter),
-  });
+  return yield* tx.all<SummedMoney>(SUMS, { ...filter, reason: filter.reason ?? null, holds: wantsHolds(filter) });
 }
 
 const HELD_ROWS = statement(`
@@ -190,13 +178,11 @@ const HELD_ROWS = statement(`
     (SELECT max(n.opened_at_ms) FROM hold n WHERE n.order_key = h.order_key AND n.ended_at_ms IS NULL) AS lastAtMs
   FROM hold h
   WHERE ${HELD} AND ${FOR_REASON} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`);
-const ATTENTION_ROWS = inAnyState(
-  (condition) =>
-    `SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
-       a.last_at_ms AS lastAtMs FROM attention a
-     WHERE a.kind = @kind AND a.ended_at_ms IS NULL AND (a.opened_at_ms, a.key) > (@openedAtMs, @key)${condition}
-     ORDER BY a.opened_at_ms, a.key LIMIT @limit`,
-);
+const ATTENTION_ROWS = statement(`
+  SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
+    a.last_at_ms AS lastAtMs FROM attention a
+  WHERE a.kind = @kind AND a.ended_at_ms IS NULL AND (a.opened_at_ms, a.key) > (@openedAtMs, @key) AND ${IN_STATE}
+  ORDER BY a.opened_at_ms, a.key LIMIT @limit`);
 
 type HeldRow = { orderKey: number; reason: HoldReason; openedAtMs: number; lastAtMs: number };
 type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params' | 'reported'> & {
@@ -223,7 +209,7 @@ function* readRows(
       return { ...row, ...about, kind, key, order, reported: reported.get(key) ?? null };
     });
   }
-  const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS[state === null ? 'any' : 'one'], { ...place, kind, state });
+  const open = yield* tx.all<AttentionRow>(ATTENTION_ROWS, { ...place, kind, state });
   const orders = yield* loadOrder.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
   return open.map(({ orderKey, params, ...row }) => {
     const order = orders.get(orderKey ?? 0) ?? null;

@@ -1,7 +1,7 @@
 import type { Actor } from '../../domain/access.ts';
 import type { Claim } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { isValidToken } from './access.ts';
+import { findToken } from './access.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { type BulkAction, type BulkOutcome, type BulkSelection, DO, selectKeys, TABLES } from './bulk_actions.ts';
 import { KEY_MAX } from './list_pages.ts';
@@ -96,12 +96,8 @@ export const bulkVerbs = {
     const run = yield* findBulk(tx, key);
     if (run === null || cancelled === 0) return run === null ? null : 'ended';
     const { changed, skipped, failed } = run;
-    yield* writeAudit(
-      tx,
-      by,
-      { action: 'cancel_bulk', subject: String(key), after: { changed, skipped, failed } },
-      atMs,
-    );
+    const change = { action: 'cancel_bulk', subject: String(key), after: { changed, skipped, failed } } as const;
+    yield* writeAudit(tx, by, change, atMs);
     return run;
   },
   /**
@@ -157,7 +153,7 @@ function* findFree(tx: Transaction, nowMs: number): Work<RunToDo | null> {
     const found = yield* tx.one<Row>(FIND_FREE, { nowMs, replica: tx.replica, isAlone: !tx.hasReplicas });
     if (found === undefined) return null;
     const { tokenSha256, ...run } = found;
-    if (tokenSha256 === null || (yield* isValidToken(tx, { sha256: tokenSha256, nowMs }))) return run;
+    if (tokenSha256 === null || (yield* findToken(tx, { sha256: tokenSha256, nowMs })) !== null) return run;
     yield* tx.run(CANCEL, { key: run.key, detail: 'token_ended', atMs: nowMs });
   }
 }

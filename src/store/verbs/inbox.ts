@@ -22,6 +22,11 @@ export type SettleJob = ClaimRef & EventContent & { policy: SettlementPolicy; no
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
 
+// Skips a row that is locked because it is being settled. Its lease lapses after that transaction.
+export const LAPSE_EVENTS = statement(`
+  UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
+    SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
+
 /** Faults of rows that wait to be understood, as an SQL list. */
 export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
 

@@ -97,13 +97,11 @@ const EVENT_COLUMNS = `i.key, i.event_id AS eventId, i.type, o.reference, l.link
 const EVENTS = 'inbox i JOIN link l ON l.key = i.link_key JOIN orders o ON o.key = l.order_key';
 
 /**
- * The events of one order, newest first: a statement without its last condition. Finds them by the order's links; `+ 0`
- * keeps both engines from walking all events in the order of their keys.
+ * The events of one order, newest first: a statement without its limit. Finds them by the order's links; `+ 0` keeps
+ * both engines from walking all events in the order of their keys.
  */
-export function eventsOfOrder(condition: string): string {
-  return `SELECT ${EVENT_COLUMNS} FROM orders o JOIN link l ON l.order_key = o.key CROSS JOIN inbox i
-    WHERE i.link_key = l.key AND ${condition} ORDER BY i.key + 0 DESC`;
-}
+export const EVENTS_OF_ORDER = `SELECT ${EVENT_COLUMNS} FROM orders o JOIN link l ON l.order_key = o.key
+  CROSS JOIN inbox i WHERE i.link_key = l.key AND o.key = @orderKey ORDER BY i.key + 0 DESC`;
 
 const EVENTS_OF_KEYS = statement(`
   SELECT ${EVENT_COLUMNS} FROM ${EVENTS} WHERE i.key = ANY(@keys::bigint[]) ORDER BY i.key DESC`);

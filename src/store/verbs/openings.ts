@@ -133,14 +133,8 @@ export const openingVerbs = {
     if (bindingRefusal(row, link.id, owner) !== null) return 'taken';
     const { linkKey } = row;
     tx.send(FENCE, { linkKey });
-    yield* bind(tx, row, link, {
-      withheld: null,
-      answerLost: true,
-      webhookBase: null,
-      note: 'adopted',
-      by: 'person',
-      nowMs,
-    });
+    const binding = { withheld: null, answerLost: true, webhookBase: null, note: 'adopted', by: 'person' } as const;
+    yield* bind(tx, row, link, { ...binding, nowMs });
     requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
     for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
     yield* writeAudit(tx, by, { action: 'adopt_link', subject: reference, after: { link: link.id } }, nowMs);

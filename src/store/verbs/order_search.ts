@@ -128,8 +128,11 @@ export function* findOrders(tx: Transaction, search: Search): Work<Searched> {
   // Thousands of references with this beginning would bury what was found exactly.
   const isBroad = beginning === null && named.length === 0;
   const isWordBroad = worded === null && named.length + amount.keys.length + amount.sums.length === 0;
+  const found: Finder = function* () {
+    return keys;
+  };
   if (!isBroad && customers !== null && amount.sums.length === 0 && !isWordBroad)
-    return { values: NOT_SEARCHED, finders: [constant(keys)] };
+    return { values: NOT_SEARCHED, finders: [found] };
   const range = isBroad ? { prefix, prefixEnd } : { prefix: null, prefixEnd: null };
   const words = customers === null ? wordsOf(search) : { wordsFrom: null, wordsTo: null };
   const parts = wordValues(isWordBroad ? search.parts : []);
@@ -158,12 +161,6 @@ function wordValues(parts: readonly WordRange[]): WordValues {
     [`word${n}To`, parts[n]?.to ?? null],
   ];
   return Object.fromEntries(WORD_NUMBERS.flatMap(valuesOf));
-}
-
-function constant(keys: number[]): Finder {
-  return function* () {
-    return keys;
-  };
 }
 
 function wordsOf({ words }: Search) {

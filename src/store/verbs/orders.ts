@@ -87,7 +87,7 @@ export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor
   (SELECT c.name FROM order_customer c WHERE c.order_key = orders.key) AS customerName,
   (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail`;
 
-export const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
+const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
 
 const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
 const BY_KEY = statement(`${ORDER} WHERE key = @orderKey`);
@@ -153,7 +153,7 @@ export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
 }
 
 /** Loads what stands beside the rows of orders: with one statement for each kind, however many orders they are. */
-export function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
+function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]> {
   // Counting or settling money ends the open states, so an open order has no ledger and no settlement.
   const counted = rows.filter(({ state }) => !isOpen(state));
   const held = rows.filter(({ state }) => state === 'held');

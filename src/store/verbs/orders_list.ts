@@ -15,7 +15,7 @@ import {
   readKeys,
 } from './list_pages.ts';
 import { FOUND, findOrders, NOT_SEARCHED } from './order_search.ts';
-import { completeAll, ORDER, type OrderRow } from './orders.ts';
+import { loadOrder } from './orders.ts';
 
 export type OrderFilter = {
   states?: readonly OrderState[] | null;
@@ -74,7 +74,6 @@ export const ORDER_LIST = defineList({
   ordered: { state: { from: 'orders o', condition: 'o.state = @state' } },
 });
 
-const OF_KEYS = statement(`${ORDER} WHERE key = ANY(@keys::bigint[]) ORDER BY key DESC`);
 const OPEN_KINDS = statement(`
   SELECT order_key AS orderKey, kind FROM attention WHERE order_key = ANY(@keys::bigint[]) AND ended_at_ms IS NULL
   ORDER BY key`);
@@ -82,19 +81,13 @@ const OPEN_KINDS = statement(`
 export function* listOrders(tx: Transaction, page: RowPage & OrderFilter): Work<Listed<ListedOrder>> {
   const { keys, ...more } = yield* readKeys(tx, ORDER_LIST, yield* narrowOrders(tx, page), page);
   if (keys.length === 0) return { rows: [], ...more };
-  const found = tx.all<OrderRow>(OF_KEYS, { keys });
   const kinds = tx.all<{ orderKey: number; kind: string }>(OPEN_KINDS, { keys });
-  const rows = yield* found;
-  const orders = yield* completeAll(tx, rows);
+  const orders = yield* loadOrder.byKeys(tx, new Set(keys));
   const kindsOf = Map.groupBy(yield* kinds, ({ orderKey }) => orderKey);
-  const listed = rows.map(
-    ({ key }, index): ListedOrder => ({
-      key,
-      value: orders[index] as Order,
-      attention: (kindsOf.get(key) ?? []).map(({ kind }) => kind),
-    }),
-  );
-  return { rows: listed, ...more };
+  const rows = keys.map((key) => {
+    return { key, value: orders.get(key) as Order, attention: (kindsOf.get(key) ?? []).map(({ kind }) => kind) };
+  });
+  return { rows, ...more };
 }
 
 /** Narrows the list of orders to a filter. */

@@ -7,10 +7,10 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type AttentionSummary, readParams } from './attention.ts';
 import { LASTING_REASON } from './check_queue.ts';
 import {
+  EVENTS_OF_ORDER,
   type EventRow,
   type EventSummary,
   eventSummary,
-  eventsOfOrder,
   REJECTION,
   type RejectionSummary,
 } from './lists.ts';
@@ -82,27 +82,6 @@ const OPENING = statement(`
     p.answer_lost AND l.service_sealed_secret IS NULL AS isSecretUnseen
   FROM opening p JOIN link l ON l.key = p.link_key WHERE l.order_key = @orderKey ORDER BY l.key DESC LIMIT 1`);
 
-/** Everything known about an order, oldest first. Null if there is no such order. */
-export function* timeline(tx: Transaction, reference: string): Work<Timeline | null> {
-  const loaded = yield* loadOrder.byReference(tx, reference);
-  if (loaded === null) return null;
-  const { order, orderKey } = loaded;
-  const check = tx.one<CheckColumns>(CHECK, { orderKey });
-  const schedule = tx.one<ScheduleColumns>(SCHEDULE, { orderKey });
-  const opening = tx.one<OpeningSummaryColumns>(OPENING, { orderKey });
-  const rows = yield* rowsOf(tx, { orderKey, reference });
-  const link = scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null);
-  return {
-    order,
-    ...rows,
-    check: waitingCheck(yield* check, order.state),
-    ...link,
-    secretFlaw: link.secretFlaw ?? notedFlaw(rows),
-    opening: openingSummary(yield* opening),
-    reported: (yield* readReported(tx, [orderKey])).get(orderKey) ?? null,
-  };
-}
-
 const HISTORY = newest(
   `SELECT h.at_ms AS atMs, h.what, h.outcome, h.from_state AS "from", h.to_state AS "to", h.cause_kind AS causeKind,
      h.cause_id AS causeId, h.effects, CASE WHEN h.cause_kind = 'person' AND h.outcome = 'applied' THEN (
@@ -110,7 +89,7 @@ const HISTORY = newest(
          AND a.action IN ('accept_order', 'reject_order', 'cancel_order') LIMIT 1) END AS decidedBy
    FROM history h WHERE h.order_key = @orderKey ORDER BY h.key`,
 );
-const EVENTS = statement(`${eventsOfOrder('o.key = @orderKey')} LIMIT ${ROWS_MAX}`);
+const EVENTS = statement(`${EVENTS_OF_ORDER} LIMIT ${ROWS_MAX}`);
 const HINTS = newest(
   `SELECT h.event_id AS eventId, h.timestamp, h.last_at_ms AS lastAtMs, h.count
    FROM hint h JOIN link l ON l.key = h.link_key WHERE l.order_key = @orderKey ORDER BY h.key`,
@@ -128,32 +107,44 @@ const DRIFT = newest(
    FROM drift WHERE order_key = @orderKey ORDER BY key`,
 );
 
-type Rows = Pick<Timeline, 'history' | 'events' | 'hints' | 'rejections' | 'attention' | 'notices' | 'drift'>;
-
-/** The events of an order's life, kind by kind, oldest first. */
-function* rowsOf(tx: Transaction, { orderKey, reference }: { orderKey: number; reference: string }): Work<Rows> {
-  const history = tx.all<HistoryColumns>(HISTORY, { orderKey, reference });
+/** Everything known about an order, oldest first. Null if there is no such order. */
+export function* timeline(tx: Transaction, reference: string): Work<Timeline | null> {
+  const loaded = yield* loadOrder.byReference(tx, reference);
+  if (loaded === null) return null;
+  const { order, orderKey } = loaded;
+  const check = tx.one<CheckColumns>(CHECK, { orderKey });
+  const schedule = tx.one<ScheduleColumns>(SCHEDULE, { orderKey });
+  const opening = tx.one<OpeningSummaryColumns>(OPENING, { orderKey });
+  const lines = tx.all<HistoryColumns>(HISTORY, { orderKey, reference });
   const events = tx.all<EventRow>(EVENTS, { orderKey });
   const hints = tx.all<Timeline['hints'][number]>(HINTS, { orderKey });
   const rejections = tx.all<RejectionSummary>(REJECTIONS, { orderKey });
   const attention = tx.all<AttentionColumns>(OPEN_ATTENTION, { orderKey });
   const notices = tx.all<NoticeRow>(NOTICES, { orderKey });
   const drift = tx.all<DriftRow>(DRIFT, { orderKey });
+  const history = (yield* lines).map(historyRow).reverse();
+  const link = scheduleSummary((yield* schedule) as ScheduleColumns, order.settlement?.paidAtMs ?? null);
   return {
-    history: (yield* history).map(historyRow).reverse(),
+    order,
+    history,
     events: (yield* events).map(eventSummary).reverse(),
     hints: (yield* hints).reverse(),
     rejections: (yield* rejections).reverse(),
     attention: (yield* attention).map((row) => ({ ...row, params: readParams(row.params) })).reverse(),
     notices: (yield* notices).map(noticeSummary).reverse(),
     drift: (yield* drift).reverse(),
+    check: waitingCheck(yield* check, order.state),
+    ...link,
+    secretFlaw: link.secretFlaw ?? notedFlaw(history),
+    opening: openingSummary(yield* opening),
+    reported: (yield* readReported(tx, [orderKey])).get(orderKey) ?? null,
   };
 }
 
 type AttentionColumns = Omit<AttentionSummary, 'params'> & { params: string | null };
 
 /** Why a secret named by the service cannot be used, if an older version recorded it only in the history. */
-function notedFlaw({ history }: Rows): string | null {
+function notedFlaw(history: readonly HistoryRow[]): string | null {
   return history.map(({ what }) => readSecretFlaw(what)).findLast((flaw) => flaw !== null) ?? null;
 }
 
