@@ -100,11 +100,11 @@ describe('api: lists as CSV', () => {
     }
   });
 
-  it('shows money that went away as a number', async () => {
+  it('shows money that went away as a number, and details that were not said as nothing', async () => {
     const app = await startTestApp();
     await paidOrder(app, 'refunded');
     tamper(app.storePath, 'UPDATE ledger SET amount_minor = -amount_minor');
-    expect(await csv(app, '/v1/orders.csv')).toMatchObject([{ balance: '-100.00' }]);
+    expect(await csv(app, '/v1/orders.csv')).toMatchObject([{ balance: '-100.00', installments: '', totalBRL: '' }]);
   });
 
   it('is a file, and takes no cursor', async () => {
