@@ -134,7 +134,7 @@ async function checkPublicUrl(options: ApiOptions): Promise<Finding> {
   } catch (error) {
     const { cause, message } = error as Error & { cause?: { code?: string } };
     const detail = `a delivery to ${publicUrl} does not arrive (${cause?.code ?? message})`;
-    return failing(name, `${detail}: check SETTLED_PUBLIC_URL, DNS and the proxy`);
+    return failing(name, `${detail}: check SETTLED_PUBLIC_URL, SETTLED_HOOKS_LISTEN, DNS and the proxy`);
   }
   const bad = `links carry ${publicUrl}, and the service cannot deliver there: set SETTLED_PUBLIC_URL to your https address`;
   return finding(name, publicUrlReaches, `a signed delivery to ${publicUrl} arrives`, bad);
