@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 42_857,
+  lines: 42_858,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_974,
+  linesOfTests: 68_975,
   linesOfProofs: 10_630,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_464,
+  linesOfDocs: 8_463,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 3,
 };

@@ -140,7 +140,7 @@ function sentence({ dryRun, links, requests, etaSeconds }: ReconcileAnswer, orde
       : `The service was asked. See: settled why ${shellWord(order)}`;
   }
   if (links === 0) {
-    const none = 'settled knows no link that can still be paid.';
+    const none = 'settled knows the id of no link that can still be paid.';
     return dryRun ? `${none} Nothing was done.` : `${none} The service's list is read for links that are not known.`;
   }
   const what = `${inNumber(links, 'link')}: ${cost}, at most ${inNumber(Math.ceil(etaSeconds / 60), 'minute')}`;

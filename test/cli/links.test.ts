@@ -15,7 +15,7 @@ it('says what asking about every link that can still be paid costs, and does it'
   const environment = environmentOf(shop.settled);
   const nothing = await say(['reconcile'], environment);
   expect(nothing.text).toBe(
-    "settled knows no link that can still be paid. The service's list is read for links that are not known.\n",
+    "settled knows the id of no link that can still be paid. The service's list is read for links that are not known.\n",
   );
   const link = await openLink(shop, 'order-1');
   await openLink(shop, 'order-2');

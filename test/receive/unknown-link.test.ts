@@ -1,5 +1,5 @@
 import { Hmac } from 'node:crypto';
-import { describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { spiedCrypto } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { rawConnection } from '../support/http.ts';
@@ -9,6 +9,7 @@ import { expectSaid, SAID } from './answers.ts';
 
 const hmacs = spiedCrypto('createHmac');
 const hashed = vi.spyOn(Hmac.prototype, 'update');
+afterAll(() => hashed.mockRestore());
 
 const app = sharedApp();
 const BODY = paymentEvent();

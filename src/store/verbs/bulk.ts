@@ -3,7 +3,7 @@ import type { Claim } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { findToken } from './access.ts';
 import { type Author, writeAudit } from './audit.ts';
-import { type BulkAction, type BulkOutcome, type BulkSelection, DO, selectKeys, TABLES } from './bulk_actions.ts';
+import { type BulkAction, type BulkOutcome, type BulkSelection, DO, LIST_ITEMS, selectKeys } from './bulk_actions.ts';
 import { KEY_MAX } from './list_pages.ts';
 
 /**
@@ -48,9 +48,6 @@ type BulkItem = { run: ClaimedBulk; itemKey: number; auditKey: Uint8Array; nowMs
 const INSERT_RUN = statement(`
   INSERT INTO bulk_run (action, filter, reason, author, token_sha256, total, is_more, started_at_ms)
   VALUES (@action, @filter, @reason, @author, @tokenSha256, @total, @isMore, @atMs) RETURNING key`);
-const listItems = (table: string) =>
-  statement(`
-    INSERT INTO bulk_item (run_key, item_key) SELECT @key::bigint, key FROM ${table} WHERE key = ANY(@keys::bigint[])`);
 const END_IF_EMPTY = statement(`
   UPDATE bulk_run SET status = 'done', ended_at_ms = @nowMs, holder = NULL WHERE key = @key AND status = 'running'
     AND NOT EXISTS (SELECT 1 FROM bulk_item WHERE run_key = @key AND outcome IS NULL)`);
@@ -80,7 +77,7 @@ export const bulkVerbs = {
     const tokenSha256 = by?.tokenSha256 ?? null;
     const values = { action, filter, reason, author, tokenSha256, total: keys.length, isMore, atMs };
     const { key } = (yield* tx.one<{ key: number }>(INSERT_RUN, values)) as { key: number };
-    tx.send(listItems(TABLES[action]), { key, keys });
+    tx.send(LIST_ITEMS[action], { key, keys });
     tx.send(END_IF_EMPTY, { key, nowMs: atMs });
     const run = (yield* findBulk(tx, key)) as BulkRun;
     const after = { action, filter: JSON.parse(filter) as unknown, total: keys.length };

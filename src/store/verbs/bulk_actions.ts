@@ -1,7 +1,7 @@
 import { completedPayments } from '../../domain/ledger.ts';
 import type { MatterKind } from '../../domain/matter.ts';
 import type { Money } from '../../domain/money.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 import { endAttention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
@@ -29,13 +29,17 @@ export type BulkAction = BulkSelection['action'];
 /** Open matters of one kind, raised within a time. */
 export type MatterFilter = { kind: MatterKind; sinceMs?: number | null; untilMs?: number | null };
 
-/** The table of each action's rows. Listed keys must exist there. */
-export const TABLES: Record<BulkAction, string> = {
-  replay_events: 'inbox',
-  resend_notices: 'outbox',
-  check_orders: 'orders',
-  accept_orders: 'orders',
-  end_attention: 'attention',
+const listItems = (table: string) =>
+  statement(`
+    INSERT INTO bulk_item (run_key, item_key) SELECT @key::bigint, key FROM ${table} WHERE key = ANY(@keys::bigint[])`);
+
+/** Lists those of `keys` as a run's rows that are in the table of its action. */
+export const LIST_ITEMS: Record<BulkAction, Statement> = {
+  replay_events: listItems('inbox'),
+  resend_notices: listItems('outbox'),
+  check_orders: listItems('orders'),
+  accept_orders: listItems('orders'),
+  end_attention: listItems('attention'),
 };
 
 /** `skipped`: there was nothing to do. `detail`: the reason, as a code. */
