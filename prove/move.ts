@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { endNotices, fillStore } from '../bench/stores.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { command, inFolder, say, whole } from './harness/proof.ts';
-import { fillStore } from './move_fill.ts';
 import { LINKS, moveOnce, type Point, type Round, runRound, type Steps, seed, WHO, wordsOf } from './move_round.ts';
 
 /**
@@ -20,7 +20,7 @@ async function prove(kills: number, events: number, folder: string): Promise<str
   const server = await startPostgres(events > 0 ? { beneath: tmpdir() } : {});
   try {
     const base = { folder: join(folder, 'base'), links: await seed(join(folder, 'base')), events, server };
-    if (events > 0) fillStore(join(base.folder, 'settled.db'), events);
+    if (events > 0) fill(join(base.folder, 'settled.db'), events);
     const { rows, seconds, steps, broken } = await moveOnce(base);
     say(`moved ${rows} rows of ${LINKS + events} orders in ${seconds.toFixed(1)} s, and compared them one by one`);
     say(`a move has ${steps.start} steps, ${steps.mark} of them from the marking of the file on`);
@@ -39,6 +39,12 @@ async function prove(kills: number, events: number, folder: string): Promise<str
   } finally {
     await server.dispose();
   }
+}
+
+/** Adds paid orders of which the shop was told, beside those of the links. */
+function fill(path: string, events: number): void {
+  fillStore(path, { from: LINKS, count: events }, () => {});
+  endNotices(path);
 }
 
 /** Around the marking of the file, step by step: before and after it, before the database is opened, and after that. */

@@ -1,5 +1,6 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { SECRETS_KEY } from '../bench/stores.ts';
 import { askOnce } from '../test/support/cluster.ts';
 import { compareRows } from '../test/support/moved_rows.ts';
 import type { PostgresServer } from '../test/support/postgres.ts';
@@ -38,7 +39,7 @@ async function openPlace(folder: string) {
   const { environment: shop, told, close } = await startShop();
   const environment: Environment = {
     ...serveEnvironment(join(folder, 'settled.db')),
-    SETTLED_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+    SETTLED_SECRETS_KEY: SECRETS_KEY.toString('base64'),
     ...shop,
   };
   return { environment, close, told, notices: () => new Set(told.map(({ id }) => id)).size };
