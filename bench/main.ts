@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { flag, readOptions, some, text, whole } from '../prove/harness/proof.ts';
+import { command, flag, type Given, some, text, whole } from '../prove/harness/proof.ts';
 import { CONTESTANTS, type Contestant, runContest } from './contest.ts';
 import { runFilled } from './filled.ts';
 import { runIdle } from './idle.ts';
@@ -14,7 +14,7 @@ import { openWorkspace } from './workspace.ts';
 
 const PARTS = ['burst', 'sustained', 'filled', 'told', 'idle'] as const;
 
-const given = readOptions('bench', {
+const OPTIONS = {
   quick: flag('three short rounds: about two minutes, for a first impression'),
   only: some('PART', 'burst, sustained, filled, told or idle; may be repeated', PARTS),
   rounds: whole('rounds of each comparison (5; quick 3)', null, { max: 100 }),
@@ -25,13 +25,11 @@ const given = readOptions('bench', {
   patient: flag('wait for an idle machine before each measurement, and repeat disturbed ones'),
   json: text('FILE', "also write every round's figures"),
   profile: text('FOLDER', 'make the servers write CPU profiles; the figures of such a run are not true'),
-});
-const { only: parts, quick } = given;
-const rounds = given.rounds ?? (quick ? 3 : 5);
-const seconds = given.seconds ?? (quick ? 1 : 5);
+};
+type Arguments = Given<typeof OPTIONS> & { rounds: number; seconds: number };
 
-async function measureAll(): Promise<Results> {
-  const { connections, patient } = given;
+async function measureAll(given: Arguments): Promise<Results> {
+  const { only: parts, quick, rounds, seconds, connections, patient } = given;
   const [few, many] = [20_000, 1_000_000];
   const workspace = openWorkspace();
   const onProgress = showProgress();
@@ -44,7 +42,7 @@ async function measureAll(): Promise<Results> {
     measureWith: patient ? measurePatiently : measureOnce,
     onProgress,
   };
-  const contestants = CONTESTANTS.filter((name) => takesPart(name));
+  const contestants = CONTESTANTS.filter((name) => takesPart(name, given));
   try {
     return {
       rounds: contestants.length === 0 ? null : await runContest({ ...common, contestants }),
@@ -70,7 +68,7 @@ async function measureAll(): Promise<Results> {
 const OPTIONAL = /NORMAL|cold|grouped/;
 
 /** The ceiling belongs to both comparisons. */
-function takesPart(name: Contestant): boolean {
+function takesPart(name: Contestant, { quick, only: parts }: Arguments): boolean {
   if (quick && OPTIONAL.test(name)) return false;
   const sustained = name.endsWith('sustained');
   if (name.startsWith('ceiling')) return parts.includes('burst') || parts.includes('sustained');
@@ -83,9 +81,9 @@ function showProgress(): (text: string) => void {
   return (text) => process.stderr.write(`\r\x1b[K${text}`);
 }
 
-function write(results: Results): void {
+function write(results: Results, given: Arguments): void {
   const cores = availableParallelism();
-  const { connections } = given;
+  const { rounds, seconds, connections } = given;
   const machine = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${cores} cores`;
   const how = `${rounds} rounds of ${seconds} s, ${connections} connections`;
   process.stdout.write(`${machine}; ${how}\n\n${report(results)}\n`);
@@ -95,15 +93,14 @@ function write(results: Results): void {
   if (given.json === null) return;
   const contest = results.rounds === null ? null : Object.fromEntries(results.rounds);
   const { filled, told, idle } = results;
-  const all = { machine, ...given, rounds, seconds, contest, filled, told, idle, verdicts: verdicts(results) };
+  const all = { machine, ...given, contest, filled, told, idle, verdicts: verdicts(results) };
   writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
 }
 
-try {
+await command('bench', OPTIONS, async (given) => {
   if (given.profile !== null) profileInto(given.profile);
-  write(await measureAll());
-  process.exit(0);
-} catch (error) {
-  process.stderr.write(`${(error as Error).stack ?? error}\n`);
-  process.exit(1);
-}
+  const [rounds, seconds] = given.quick ? [3, 1] : [5, 5];
+  const how = { ...given, rounds: given.rounds ?? rounds, seconds: given.seconds ?? seconds };
+  write(await measureAll(how), how);
+  return 0;
+});

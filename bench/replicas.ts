@@ -1,9 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
-import { fixed, flag, median, readOptions, say, table, whole } from '../prove/harness/proof.ts';
+import { command, fixed, flag, median, say, table, whole } from '../prove/harness/proof.ts';
 import { until } from '../prove/harness/wait.ts';
 import { askOnce } from '../test/support/cluster.ts';
 import { benchLink, completedEvent, signedDeliveries } from './deliveries.ts';
@@ -180,22 +180,21 @@ function report(found: Found, hasStandby: boolean): string {
   return table(`Durable acknowledgements${where}; medians of the rounds`, head, rows);
 }
 
-const plan = readOptions('bench:replicas', {
+const OPTIONS = {
   rounds: whole('rounds', 5, { max: 999 }),
   seconds: whole('how long each measurement lasts', 5, { max: 999 }),
   connections: whole('keep-alive connections of the client, half of them to each of two replicas', 64, { max: 999 }),
   standby: flag('each commit waits until a standby of the PostgreSQL has it on its disk, too'),
-});
-try {
-  execFileSync('pgbench', ['--version']);
+};
+
+await command('bench:replicas', OPTIONS, async (plan) => {
+  if (spawnSync('pgbench', ['--version']).status !== 0)
+    throw new Error('it needs pgbench, which comes with PostgreSQL');
   const startMs = performance.now();
   const text = await main(plan);
   const { rounds, seconds, connections } = plan;
   const how = `${rounds} rounds of ${seconds} s, ${connections} connections of the client`;
   const tookSeconds = ((performance.now() - startMs) / 1000).toFixed(0);
   say(`Node ${process.versions.node}, ${availableParallelism()} cores; ${how}; took ${tookSeconds} s\n\n${text}`);
-  process.exit(0);
-} catch (error) {
-  process.stderr.write(`${(error as Error).stack ?? error}\n\nIt needs pgbench, which comes with PostgreSQL.\n`);
-  process.exit(1);
-}
+  return 0;
+});
