@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as after } from 'node:timers/promises';
 import { startCluster } from '../test/support/cluster.ts';
-import { type Client, startClient } from './failover/client.ts';
-import { findBroken } from './failover/history.ts';
+import { findBroken, type SentEvent } from './failover/history.ts';
+import { FailoverLoad } from './failover/load.ts';
 import { type Struck, type Struckable, startPatroni } from './failover/patroni.ts';
 import { findPrograms, type Programs, versionsOf } from './failover/programs.ts';
 import { type Chance, chanceOf } from './harness/chance.ts';
@@ -10,6 +10,8 @@ import { command, flag, type Given, quantile, say, seed, whole, withLogs } from 
 import { ROOT } from './harness/settled.ts';
 import { seenInFeed, startShop } from './harness/shop.ts';
 import { Fleet } from './replicas/fleet.ts';
+import { Service } from './stories/service.ts';
+import { PLAIN } from './stories/wire.ts';
 
 /**
  * `npm run prove:failover`: three replicas on a primary and two standbys. Under load the primary is killed, suspended and
@@ -57,7 +59,7 @@ type Arguments = Pick<Given<typeof OPTIONS>, 'replicas' | 'seed' | 'patience' | 
   /** Null without Patroni. */
   programs: Programs | null;
 };
-type World = { cluster: Struckable; client: Client; chance: Chance };
+type World = { cluster: Struckable; load: FailoverLoad; chance: Chance };
 type Outcome = {
   broken: string[];
   lost: number;
@@ -83,32 +85,37 @@ async function run(given: Arguments, logs: string): Promise<Outcome> {
   const fleet = new Fleet(replicas, environment, logs);
   try {
     await fleet.start(ROOT);
-    const client = startClient(fleet, chance, patience);
+    const service = new Service(PLAIN);
+    const load = new FailoverLoad({ service, chance, served: () => fleet.any(chance) }, patience);
     const firstMs: number[] = [];
     const struck = new Map<string, number>();
     const names = Object.keys(STRIKES);
     for (let n = 1; n <= failures; n++) {
       const name = names[n % names.length] as string;
       struck.set(name, (struck.get(name) ?? 0) + 1);
-      firstMs.push(await failOver({ cluster, client, chance }, name));
-      if (n % 10 === 0) say(`${n} primaries failed, ${client.acknowledged()} deliveries acknowledged`);
+      firstMs.push(await failOver({ cluster, load, chance }, name));
+      if (n % 10 === 0) say(`${n} primaries failed, ${load.acknowledged} deliveries acknowledged`);
     }
-    await client.end();
-    const promised = client.events.filter(({ isAcknowledged }) => isAcknowledged).length;
+    await load.end();
+    load.close();
+    const events = load.events.map(({ id, link: { reference }, status, acknowledged }): SentEvent => {
+      const type = status === 'REFUNDED' ? 'order.refunded' : 'order.paid';
+      return { id, reference, type, isAcknowledged: acknowledged > 0 };
+    });
     const broken = await untilQuiet(async () =>
-      findBroken({ events: client.events, told: shop.told, feed: await seenInFeed(() => fleet.any(chance)) }),
+      findBroken({ events, told: shop.told, feed: await seenInFeed(() => fleet.any(chance)) }),
     );
     await fleet.stop();
-    const lost = broken.filter((what) => what.includes('was acknowledged')).length + client.lostLinks.size;
+    const lost = broken.filter((what) => what.includes('was acknowledged')).length + load.lostLinks.size;
     say(
       `${isSynchronous ? 'synchronous' : 'asynchronous'}: ${[...struck].map(([what, count]) => `${count} × ${what}`).join(', ')}; ` +
-        `${promised} events acknowledged, ${lost} lost, ${shop.told.length} notices; answers ${said(client.statuses)}`,
+        `${load.acknowledged} events acknowledged, ${lost} lost, ${shop.told.length} notices; answers ${said(load.outcomes)}`,
     );
-    if (client.unknownMs.length > 0) {
-      const longest = Math.max(...client.unknownMs).toFixed(0);
-      say(`${client.unknownMs.length} deliveries were answered 401 and then acknowledged, after ${longest} ms at most`);
+    if (load.unknownMs.length > 0) {
+      const longest = Math.max(...load.unknownMs).toFixed(0);
+      say(`${load.unknownMs.length} deliveries were answered 401 and then acknowledged, after ${longest} ms at most`);
     }
-    const lostLinks = [...client.lostLinks].map(
+    const lostLinks = [...load.lostLinks].map(
       (reference) => `the link of ${reference} was acknowledged and is unknown`,
     );
     return { broken: [...fleet.surprises, ...lostLinks, ...broken], lost, firstMs };
@@ -120,9 +127,9 @@ async function run(given: Arguments, logs: string): Promise<Outcome> {
 }
 
 /** Returns the milliseconds from the promotion to the first acknowledgement after it. */
-async function failOver({ cluster, client, chance }: World, name: string): Promise<number> {
+async function failOver({ cluster, load, chance }: World, name: string): Promise<number> {
   const { strike, revive } = STRIKES[name] as (typeof STRIKES)[string];
-  await client.nextAcknowledgement();
+  await load.nextAcknowledgement();
   await after(chance.between(CALM_MS.min, CALM_MS.max));
   const { primary: old } = cluster;
   const standbys = cluster.members.filter((member) => member !== old);
@@ -133,7 +140,7 @@ async function failOver({ cluster, client, chance }: World, name: string): Promi
   await after(chance.between(AWAY_MS.min, AWAY_MS.max));
   await cluster.promote();
   const promotedMs = performance.now();
-  await client.nextAcknowledgement();
+  await load.nextAcknowledgement();
   const firstMs = performance.now() - promotedMs;
   // It comes back, and nobody has told it that it was replaced.
   await revive(old);

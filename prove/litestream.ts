@@ -6,7 +6,7 @@ import { BEFORE, COPYING_MS, type Cycle, runCycle } from './litestream/cycle.ts'
 /**
  * `npm run prove:litestream`: signed deliveries for a settled that Litestream replicates with the configuration of
  * docs/operations.md. At a random moment both are killed with SIGKILL, and the machine is lost but for the replica and the
- * key. The replica is restored, declared and started, and the sandbox of the service is asked. At most the intervals of the
+ * key. The replica is restored, declared and started, and a service of the proof is asked. At most the intervals of the
  * configuration are lost and what a copy takes. Every order whose acknowledged event was lost is paid again, or its link is
  * shown to a person.
  */

@@ -4,15 +4,17 @@ import { setTimeout as after } from 'node:timers/promises';
 import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
 import { type Chance, chanceOf } from './harness/chance.ts';
+import { numbered } from './harness/load.ts';
 import { command, facts, flag, type Given, say, seed, text, whole, withLogs } from './harness/proof.ts';
 import { ROOT } from './harness/settled.ts';
 import { toldUnderTwoIds, versionOf } from './harness/shop.ts';
 import { lookFor } from './harness/wait.ts';
 import { Fleet } from './replicas/fleet.ts';
-import { COPIES, Load, numbered } from './replicas/load.ts';
+import { COPIES, ReplicasLoad } from './replicas/load.ts';
 import { refusals, type Shop, startShop } from './replicas/shop.ts';
 import { examine, leftOver } from './replicas/verdict.ts';
 import { Service } from './stories/service.ts';
+import { PLAIN } from './stories/wire.ts';
 
 /**
  * `npm run prove:replicas`: three replicas share one PostgreSQL. The proof registers and opens links, and delivers
@@ -51,16 +53,6 @@ const RETRY_NOW = "UPDATE outbox SET due_at_ms = 0 WHERE status = 'pending' AND 
 /** The rate limit of the service (spec section 8). */
 const REQUESTS_MAX = 60;
 const WINDOW_MS = 60_000;
-/** A service as its sandbox is, which lists no links. */
-const WAYS = {
-  eventIds: 'own',
-  returnEvents: 'none',
-  envelope: 'data',
-  signature: 'hex',
-  echo: 'same',
-  lists: false,
-} as const;
-
 type World = {
   server: PostgresServer;
   database: pg.Pool;
@@ -69,7 +61,7 @@ type World = {
   requestsAtMs: number[];
   shop: Shop;
   fleet: Fleet;
-  load: Load;
+  load: ReplicasLoad;
   chance: Chance;
   postgresKills: number;
 };
@@ -84,7 +76,7 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
   });
   database.on('error', () => {});
   database.on('connect', (client) => client.on('error', () => {}));
-  const service = new Service(WAYS);
+  const service = new Service({ ...PLAIN, lists: false });
   await service.start();
   const requestsAtMs: number[] = [];
   service.onBusy = () => requestsAtMs.push(performance.now());
@@ -101,13 +93,14 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
     logs,
   );
   const chance = chanceOf(given.seed);
-  const load = new Load(fleet, service, chance);
+  const load = new ReplicasLoad({ service, chance, served: () => fleet.any(chance) });
   load.paysTwice = given.before !== null;
   shop.refuses = given.before !== null;
   try {
     const world = { server, database, service, requestsAtMs, shop, fleet, load, chance, postgresKills: 0 };
     return { broken: await prove(given, world) };
   } finally {
+    load.close();
     await fleet.dispose();
     shop.close();
     service.stop();
@@ -158,7 +151,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
   const nemeses = [killReplicas(world, given, () => isOver)];
   let opened: string[] | null = null;
   try {
-    await load.register(links);
+    await load.registerAll(links);
     report(`${links} links are registered`);
     nemeses.push(
       load.check(links, () => isOver),
@@ -170,7 +163,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
     });
     // It is awaited below.
     opening.catch(() => {});
-    await Promise.all([load.deliver(seconds, () => lapse || opened !== null), lapse || opening]);
+    await Promise.all([load.deliverAll(seconds, () => lapse || opened !== null), lapse || opening]);
     report(`${load.acknowledged} deliveries are acknowledged`);
     isOver = true;
     await Promise.all(nemeses);
@@ -178,7 +171,7 @@ async function deliverAll(given: Arguments, world: World, report: (what: string)
     if (lapse) await lapseLeases(database);
     if (before !== null) await database.query(RETRY_NOW);
     await opening;
-    await load.deliver(1, () => true);
+    await load.deliverAll(1, () => true);
     return opened ?? [];
   } finally {
     isOver = true;

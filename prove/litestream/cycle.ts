@@ -2,8 +2,6 @@ import { copyFileSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { PRIVATE_SANDBOX } from '../../sandbox/options.ts';
-import { type Sandbox, startSandbox } from '../../sandbox/sandbox.ts';
 import {
   configureLitestream,
   type Replicated,
@@ -14,8 +12,11 @@ import {
 import type { Chance } from '../harness/chance.ts';
 import { startProgram } from '../harness/program.ts';
 import { inFolder } from '../harness/proof.ts';
-import { MAIN, type Serving, serveEnvironment, startSettled, whenServing } from '../harness/settled.ts';
-import { Load } from './load.ts';
+import { MAIN, type Serving, serveEnvironment } from '../harness/settled.ts';
+import { Replica } from '../replicas/fleet.ts';
+import { Service } from '../stories/service.ts';
+import { PLAIN } from '../stories/wire.ts';
+import { LitestreamLoad } from './load.ts';
 import { examineRestored, type Found, readShop } from './verdict.ts';
 
 /** What else is killed, and started again, while the load runs: before settled and Litestream are killed together. */
@@ -40,40 +41,42 @@ const AGAIN_MS = { least: 1_500, most: 3_000 } as const;
 const AWAY_MS = { least: 50, most: 1_200 } as const;
 const LOAD_MS = { least: 1_500, most: 6_000 } as const;
 
-/** Loads a store that Litestream replicates, kills both at a random moment, restores, and asks the sandbox. */
+/** Loads a store that Litestream replicates, kills both at a random moment, restores, and asks the service. */
 export function runCycle(before: Before, chance: Chance): Promise<Cycle> {
   return inFolder('litestream', (folder) => runCycleIn(folder, before, chance));
 }
 
 async function runCycleIn(folder: string, before: Before, chance: Chance): Promise<Cycle> {
-  // What settled may send is limited by settled; the proof's own requests must not count.
-  const sandbox = await startSandbox({ ...PRIVATE_SANDBOX, rateLimit: null });
-  const world = new World(folder, sandbox);
-  const load = new Load({ sandbox, chance, served: () => world.served });
+  const service = new Service(PLAIN);
+  await service.start();
+  const world = new World(folder, service.url);
+  const load = new LitestreamLoad({ service, chance, served: () => world.settled.served });
   try {
     await world.startBoth();
     await load.start();
     await after(chance.between(LOAD_MS.least, LOAD_MS.most));
     await disturb(world, before, chance);
-    const shop = await readShop(world.served);
+    const shop = await readShop(world.settled.served);
     await after(chance.between(1, 1_000));
-    const killedAtMs = performance.now();
+    const killedAtMs = Date.now();
     await world.killBoth();
     await load.stop();
     const generations = world.generations;
     const restored = await world.restore();
-    const lost = load.acknowledged.filter(({ eventId }) => !restored.events.has(eventId));
-    const lostMs = lost.length === 0 ? 0 : killedAtMs - Math.min(...lost.map(({ atMs }) => atMs));
+    const acknowledged = load.taken;
+    const lost = acknowledged.filter(({ id }) => !restored.events.has(id));
+    const lostMs =
+      lost.length === 0 ? 0 : killedAtMs - Math.min(...lost.map(({ acknowledgedAtMs }) => acknowledgedAtMs));
     const served = await world.startSettled();
-    const found = await examineRestored({ served, acknowledged: load.acknowledged, lost, paid: restored.paid, shop });
-    const broken = [...load.surprises, ...found.broken];
+    const found = await examineRestored({ served, acknowledged, lost, paid: restored.paid, shop });
+    const broken = [...world.surprises, ...load.surprises, ...found.broken];
     const { intervalMs } = world.replicated;
     if (lostMs > intervalMs + COPYING_MS) broken.push(`lost ${Math.round(lostMs)} ms before the kill`);
-    return { ...found, before, acknowledged: load.acknowledged.length, lostMs, intervalMs, generations, broken };
+    return { ...found, before, acknowledged: acknowledged.length, lostMs, intervalMs, generations, broken };
   } finally {
     await load.stop();
     await world.killBoth();
-    await sandbox.stop();
+    service.stop();
   }
 }
 
@@ -81,7 +84,7 @@ async function runCycleIn(folder: string, before: Before, chance: Chance): Promi
 async function disturb(world: World, before: Before, chance: Chance): Promise<void> {
   if (before === 'nothing') return;
   if (before !== 'settled') await world.killLitestream();
-  if (before !== 'Litestream') await world.killSettled();
+  if (before !== 'Litestream') await world.settled.end('SIGKILL');
   await after(chance.between(AWAY_MS.least, AWAY_MS.most));
   if (before !== 'Litestream') await world.startSettled();
   if (before !== 'settled') world.startLitestream();
@@ -90,30 +93,31 @@ async function disturb(world: World, before: Before, chance: Chance): Promise<vo
 
 /** One machine: settled, Litestream, and the folder that stands for the object store. */
 class World {
-  served: Serving | null = null;
+  readonly settled: Replica;
+  /** What ended without being killed. */
+  readonly surprises: string[] = [];
   readonly replicated: Replicated;
   /** How often Litestream began with a snapshot. */
   generations = 0;
   readonly #folder: string;
   readonly #db: string;
-  readonly #sandbox: Sandbox;
+  readonly #environment: Record<string, string>;
   #litestream: RunningLitestream | null = null;
 
-  constructor(folder: string, sandbox: Sandbox) {
+  constructor(folder: string, serviceUrl: string) {
     this.#folder = folder;
     this.#db = join(folder, 'data', 'settled.db');
-    this.#sandbox = sandbox;
-    mkdirSync(join(folder, 'data'), { mode: 0o700 });
-    this.replicated = configureLitestream(folder, { db: this.#db, replica: join(folder, 'replica') });
-  }
-
-  get #environment(): Record<string, string> {
-    return {
+    this.#environment = {
       ...serveEnvironment(this.#db),
-      SETTLED_API_URL: this.#sandbox.url,
-      SETTLED_API_KEY: this.#sandbox.apiKey,
+      SETTLED_API_URL: serviceUrl,
+      SETTLED_API_KEY: 'key-of-the-proof',
       SETTLED_LOG_LEVEL: 'info',
     };
+    const onSurprise = (what: string) => void this.surprises.push(what);
+    const environment = this.#environment;
+    this.settled = new Replica({ name: 'settled', environment, hasOthers: false, logs: null, onSurprise });
+    mkdirSync(join(folder, 'data'), { mode: 0o700 });
+    this.replicated = configureLitestream(folder, { db: this.#db, replica: join(folder, 'replica') });
   }
 
   async startBoth(): Promise<void> {
@@ -122,18 +126,14 @@ class World {
   }
 
   async startSettled(): Promise<Serving> {
-    this.served = await whenServing(startSettled(this.#environment));
-    return this.served;
+    await this.settled.start();
+    const { served } = this.settled;
+    if (served === null) throw new Error(this.surprises.join('; '));
+    return served;
   }
 
   startLitestream(): void {
     this.#litestream = startLitestream(this.replicated);
-  }
-
-  async killSettled(): Promise<void> {
-    const { served } = this;
-    this.served = null;
-    await served?.end('SIGKILL');
   }
 
   async killLitestream(): Promise<void> {
@@ -146,18 +146,18 @@ class World {
 
   /** Both with SIGKILL, at the same moment. */
   async killBoth(): Promise<void> {
-    await Promise.all([this.killSettled(), this.killLitestream()]);
+    await Promise.all([this.settled.end('SIGKILL'), this.killLitestream()]);
   }
 
   /** Puts what the replica has in the place of the lost store, and declares it. Returns what it had before that. */
-  async restore(): Promise<Replica> {
+  async restore(): Promise<Restored> {
     const data = join(this.#folder, 'data');
     const lost = join(this.#folder, 'lost');
     renameSync(data, lost);
     mkdirSync(data, { mode: 0o700 });
     copyFileSync(join(lost, 'settled.db.key'), `${this.#db}.key`);
     await restoreFromLitestream(this.replicated, this.#db, this.#db);
-    const replica = readReplica(this.#db);
+    const replica = readRestored(this.#db);
     const declared = await startProgram([process.execPath, MAIN, 'migrate', '--restored'], this.#environment).finished;
     if (declared.code !== 0) throw new Error(`the restored store was not declared: ${declared.stderr}`);
     return replica;
@@ -165,9 +165,9 @@ class World {
 }
 
 /** The ids of the events in a replica, and the orders that are paid there. */
-type Replica = { events: Set<string>; paid: Set<string> };
+type Restored = { events: Set<string>; paid: Set<string> };
 
-function readReplica(path: string): Replica {
+function readRestored(path: string): Restored {
   const db = new Database(path, { fileMustExist: true });
   const list = (sql: string) => new Set(db.prepare(sql).pluck().all() as string[]);
   try {

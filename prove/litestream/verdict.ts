@@ -1,7 +1,7 @@
+import type { SentEvent } from '../harness/load.ts';
 import type { Serving } from '../harness/settled.ts';
 import { readFeed } from '../harness/shop.ts';
 import { lookFor } from '../harness/wait.ts';
-import type { Acknowledged } from './load.ts';
 
 /** Asking goes by the budget of the API: 20 links in the first minute. */
 const FOUND_WITHIN_MS = 150_000;
@@ -24,8 +24,8 @@ export type Found = {
 
 export type Examined = {
   served: Serving;
-  acknowledged: readonly Acknowledged[];
-  lost: readonly Acknowledged[];
+  acknowledged: readonly SentEvent[];
+  lost: readonly SentEvent[];
   /** Orders that are paid in the replica. */
   paid: ReadonlySet<string>;
   /** What the shop knew before the kill. */
@@ -49,8 +49,8 @@ export async function examineRestored({ served, acknowledged, lost, paid, shop }
   const broken: string[] = [];
   const gone = await served.ask(`/v1/feed?after=${shop.cursor}`);
   if (gone?.status !== 410) broken.push(`the cursor of before is answered ${gone?.status}`);
-  const ofLost = new Set(lost.map(({ reference }) => reference));
-  const left = new Map(acknowledged.map(({ reference, linkId }) => [reference, linkId]));
+  const ofLost = new Set(lost.map(({ link }) => link.reference));
+  const left = new Map(acknowledged.map(({ link }) => [link.reference, link.id]));
   const shown = new Set<string>();
   const isAllFound = async () => {
     const unknown = await unknownLinks(served);
@@ -74,7 +74,7 @@ export async function examineRestored({ served, acknowledged, lost, paid, shop }
   );
   return {
     lost: lost.length,
-    alreadyPaid: lost.filter(({ reference }) => paid.has(reference)).length,
+    alreadyPaid: lost.filter(({ link }) => paid.has(link.reference)).length,
     foundByAsking: found.length,
     listedForAPerson: [...shown].filter((reference) => ofLost.has(reference)).length,
     seconds: (performance.now() - startedMs) / 1000,

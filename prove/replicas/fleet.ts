@@ -1,14 +1,11 @@
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as after } from 'node:timers/promises';
 import type { Chance } from '../harness/chance.ts';
 import type { RunningProcess } from '../harness/program.ts';
-import { type Answer, ROOT, type Serving, startSettled, whenServing } from '../harness/settled.ts';
+import { ROOT, type Serving, startSettled, whenServing } from '../harness/settled.ts';
 
 /** The exit code of a start to try again: a migration does not wait for a table that the other replicas keep busy. */
 const TRY_AGAIN = 75;
-/** Before a call is repeated. */
-const AGAIN_MS = { least: 1, most: 100 } as const;
 
 type ReplicaOptions = {
   name: string;
@@ -97,7 +94,7 @@ export class Fleet {
         return replica.start();
       }),
     );
-    this.expectAlive();
+    this.#expectAlive();
   }
 
   /** How many starts were to be tried again. */
@@ -116,30 +113,14 @@ export class Fleet {
     await this.#killAndRestart(replica);
   }
 
-  /** Throws if one of them ended without being killed. */
-  expectAlive(): void {
+  #expectAlive(): void {
     if (this.surprises.length > 0) throw new Error(this.surprises.join('; '));
   }
 
-  /** A random one; null if that one does not serve. */
+  /** A random one; null if that one does not serve. Throws if one of them ended without being killed. */
   any(chance: Chance): Serving | null {
+    this.#expectAlive();
     return chance.pick(this.#replicas).served;
-  }
-
-  /** Repeats a call, each time at a random one, until it makes something or finds it made. `onOther`: of other answers. */
-  async make(
-    chance: Chance,
-    path: string,
-    body: object,
-    onOther: (answer: Answer) => void = () => {},
-  ): Promise<Answer> {
-    for (;;) {
-      this.expectAlive();
-      const answer = (await this.any(chance)?.ask(path, body)) ?? null;
-      if (answer?.status === 200 || answer?.status === 201) return answer;
-      if (answer !== null) onOther(answer);
-      await after(chance.between(AGAIN_MS.least, AGAIN_MS.most));
-    }
   }
 
   /**

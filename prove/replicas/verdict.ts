@@ -1,8 +1,8 @@
 import type pg from 'pg';
+import type { SentEvent } from '../harness/load.ts';
 import { ORDERS, type OrderRow, paidOnce } from '../harness/orders.ts';
 import { AMOUNT_MINOR } from '../harness/send.ts';
 import type { Link } from '../stories/wire.ts';
-import type { SentEvent } from './load.ts';
 
 /** What the database must contain in the end. */
 export type Promised = {

@@ -19,6 +19,16 @@ export type Ways = {
   lists: boolean;
 };
 
+/** A service that does it as its sandbox does, but for its lists. */
+export const PLAIN: Ways = {
+  eventIds: 'own',
+  returnEvents: 'none',
+  envelope: 'data',
+  signature: 'hex',
+  echo: 'same',
+  lists: true,
+};
+
 /** What happens to one event on its way. */
 export type Fate = 'straight' | 'chunked' | 'lost' | 'late' | 'twice' | 'overtaken' | 'forged-first' | 'stale-first';
 
