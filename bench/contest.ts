@@ -1,4 +1,21 @@
-import { burst, type Figures, type Plan, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { burst, type Figures, inRounds, type Plan, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import {
+  atLeast,
+  atMost,
+  type Column,
+  CPU,
+  type Found,
+  figuresTable,
+  LAG,
+  P50,
+  P99,
+  perSecond,
+  RATE,
+  ratio,
+  typical,
+  usual,
+  worst,
+} from './report.ts';
 import { startCeiling, startSettled, startTextbook, withServer } from './servers.ts';
 import { makeTextbookStore, type Range, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
@@ -36,7 +53,7 @@ export type Contestant = keyof typeof CONTEST;
 export const CONTESTANTS = Object.keys(CONTEST) as Contestant[];
 
 /** The figures of every round, in the order of the rounds. */
-export type Rounds = ReadonlyMap<Contestant, Figures[]>;
+type Rounds = Readonly<Partial<Record<Contestant, Figures[]>>>;
 
 type ContestOptions = RunOptions & { contestants: readonly Contestant[] };
 
@@ -49,22 +66,19 @@ const ROOM = 1.4;
 const DELIVERIES_MAX = 250_000;
 
 /** Measures every contestant once a round, each as a new process on a new database, with the same deliveries. */
-export async function runContest(options: ContestOptions): Promise<Rounds> {
-  const { workspace, rounds, contestants, measureWith, onProgress } = options;
+export async function runContest(options: ContestOptions): Promise<Found> {
+  const { workspace, contestants, measureWith, onProgress } = options;
   const range = { from: 0, count: await deliveriesNeeded(options) };
   onProgress(`signing ${range.count} deliveries and registering their links`);
   const plan = planOf(options, range);
   registerLinks(workspace.path(SETTLED_TEMPLATE), range);
   makeTextbookStore(workspace.path(TEXTBOOK_TEMPLATE), range);
-  const found = new Map<Contestant, Figures[]>(contestants.map((contestant) => [contestant, []]));
-  for (let round = 1; round <= rounds; round++) {
-    for (const contestant of contestants) {
-      onProgress(`round ${round} of ${rounds}: ${contestant}`);
-      found.get(contestant)?.push(await measureWith(() => measure(contestant, { workspace, range }, plan)));
-    }
-  }
+  const rounds: Rounds = await inRounds(options, contestants, (contestant) =>
+    measureWith(() => measure(contestant, { workspace, range }, plan)),
+  );
   for (const template of [SETTLED_TEMPLATE, TEXTBOOK_TEMPLATE]) workspace.remove(template);
-  return found;
+  const measured = Object.values(rounds).flat();
+  return { part: 'contest', tables: [contestTable(rounds)], verdicts: verdictsOf(rounds), rounds, measured };
 }
 
 /** As many deliveries as the fastest contestant may take in its time. */
@@ -79,4 +93,39 @@ async function deliveriesNeeded(options: ContestOptions): Promise<number> {
 function measure(contestant: Contestant, contest: Contest, plan: Plan): Promise<Figures> {
   const [start, run, warmCredentials] = CONTEST[contestant];
   return withServer(start(contest), (server) => run(server, { ...plan, warmCredentials }));
+}
+
+function contestTable(rounds: Rounds): string {
+  const likeness = (name: string): Contestant => `textbook FULL ${name.endsWith('sustained') ? 'sustained' : 'burst'}`;
+  const columns: Column[] = [
+    RATE,
+    P50,
+    P99,
+    CPU,
+    usual('main µs', 'mainThreadMicros', 0),
+    ['÷ ceiling', 2, (figures) => ratio(figures, rounds.ceiling, perSecond)],
+    ['÷ textbook FULL', 1, (figures, name) => ratio(figures, rounds[likeness(name)], perSecond)],
+    usual('backlog', 'backlog', 0),
+    LAG,
+  ];
+  return figuresTable('One COMPLETED delivery per registered link; medians of the rounds', columns, rounds);
+}
+
+function verdictsOf(rounds: Rounds): Found['verdicts'] {
+  const { ceiling, 'settled burst': bursts, 'settled sustained': steady } = rounds;
+  return [
+    atLeast('burst ÷ ceiling', ratio(bursts, ceiling, perSecond), 0.85),
+    latency(bursts, ceiling),
+    atLeast('sustained ÷ ceiling', ratio(steady, ceiling, perSecond), 0.4),
+    atMost('sustained: max lag s', worst(steady ?? []), 1),
+    atLeast('sustained ÷ textbook FULL sustained', ratio(steady, rounds['textbook FULL sustained'], perSecond), 4),
+  ];
+}
+
+/** At most twice the ceiling's, or 10 ms more. */
+function latency(settled: readonly Figures[] = [], ofCeiling: readonly Figures[] = []): Found['verdicts'][number] {
+  const [found, limit] = [settled, ofCeiling].map((figures) => typical(figures, ({ p99Ms }) => p99Ms));
+  if (found == null || limit == null) return null;
+  const most = Math.max(limit * 2, limit + 10);
+  return { figure: 'burst: p99 ms', found, text: found.toFixed(1), must: `≤ ${most.toFixed(1)}`, met: found <= most };
 }

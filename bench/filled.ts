@@ -1,4 +1,5 @@
-import { type Figures, inTurns, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { type Figures, inRounds, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { atMost, CPU, type Found, figuresTable, LAG, P99, perSecond, RATE, ratio } from './report.ts';
 import { startSettled, withServer } from './servers.ts';
 import { fillStore, registerLinks } from './stores.ts';
 
@@ -6,8 +7,6 @@ type FilledOptions = RunOptions & {
   /** Settled events in the filled store. */
   events: number;
 };
-
-export type FilledFigures = { events: number; empty: Figures[]; filled: Figures[] };
 
 const FILL_FROM = 100_000_000;
 const MEASURE_FROM = 200_000_000;
@@ -18,31 +17,41 @@ const MEASURE_FROM = 200_000_000;
 const PER_SECOND_MAX = 8_000;
 
 /** Measures deliveries until they are settled, on an empty store and on a filled one in turns. */
-export async function runFilled(options: FilledOptions): Promise<FilledFigures> {
-  const { workspace, events, rounds, forMs, warmUp, measureWith, onProgress } = options;
-  const paths = { empty: workspace.path('empty.db'), filled: workspace.path('filled.db') };
-  fillStore(paths.filled, { from: FILL_FROM, count: events }, (done) =>
+export async function runFilled(options: FilledOptions): Promise<Found> {
+  const { workspace, events, forMs, warmUp, measureWith, onProgress } = options;
+  const paths = { 'empty store': workspace.path('empty.db'), 'filled store': workspace.path('filled.db') };
+  fillStore(paths['filled store'], { from: FILL_FROM, count: events }, (done) =>
     onProgress(`filling a store: ${done} of ${events} events`),
   );
-  const found: FilledFigures = { events, empty: [], filled: [] };
   let nextLink = MEASURE_FROM;
 
   /** Each measurement uses new links, because every round uses the same filled store. */
-  async function measureOn(store: 'empty' | 'filled'): Promise<Figures> {
+  async function measureOn(store: keyof typeof paths): Promise<Figures> {
     const range = { from: nextLink, count: warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000) };
     nextLink += range.count;
-    if (store === 'empty') workspace.remove('empty.db');
+    if (store === 'empty store') workspace.remove('empty.db');
     registerLinks(paths[store], range);
     return withServer(startSettled(workspace.log, paths[store]), (server) => sustained(server, planOf(options, range)));
   }
 
-  for (let round = 1; round <= rounds; round++) {
-    for (const store of inTurns(round, 'empty' as const, 'filled' as const)) {
-      onProgress(`round ${round} of ${rounds}: sustained on the ${store} store`);
-      found[store].push(await measureWith(() => measureOn(store)));
-    }
-  }
+  const stores = ['empty store', 'filled store'] as const;
+  const rounds = await inRounds(options, stores, (store) => measureWith(() => measureOn(store)));
   workspace.remove('empty.db');
   workspace.remove('filled.db');
-  return found;
+  const { 'empty store': empty, 'filled store': filled } = rounds;
+  const title = `Sustained, on an empty store and on one of ${events} events in turns`;
+  return {
+    part: 'filled',
+    tables: [figuresTable(title, [RATE, P99, CPU, LAG], rounds)],
+    verdicts: [
+      atMost('filled: time per delivery ÷ empty', ratio(empty, filled, perSecond), 1.25),
+      atMost(
+        'filled: CPU per delivery ÷ empty',
+        ratio(filled, empty, ({ cpuMicros }) => cpuMicros),
+        1.25,
+      ),
+    ],
+    rounds,
+    measured: [...empty, ...filled],
+  };
 }

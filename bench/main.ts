@@ -6,7 +6,7 @@ import { runFilled } from './filled.ts';
 import { runIdle } from './idle.ts';
 import { measureOnce, measurePatiently } from './measure.ts';
 import { runTold } from './notices.ts';
-import { type Results, report, verdicts } from './report.ts';
+import { type Found, report, verdicts } from './report.ts';
 import { profileInto } from './servers.ts';
 import { openWorkspace } from './workspace.ts';
 
@@ -28,7 +28,7 @@ const OPTIONS = {
 };
 type Arguments = Given<typeof OPTIONS> & { rounds: number; seconds: number };
 
-async function measureAll(given: Arguments): Promise<Results> {
+async function measureAll(given: Arguments): Promise<Found[]> {
   const { only: parts, quick, rounds, seconds, connections, patient } = given;
   const [few, many] = [20_000, 1_000_000];
   const workspace = openWorkspace();
@@ -44,18 +44,17 @@ async function measureAll(given: Arguments): Promise<Results> {
   };
   const contestants = CONTESTANTS.filter((name) => takesPart(name, given));
   try {
-    return {
-      rounds: contestants.length === 0 ? null : await runContest({ ...common, contestants }),
-      filled: parts.includes('filled')
-        ? await runFilled({ ...common, events: given.filled ?? (quick ? few : many) })
-        : null,
-      told: parts.includes('told')
-        ? await runTold({ ...common, notices: given.notices ?? (quick ? few : many / 10) })
-        : null,
-      idle: parts.includes('idle')
-        ? await runIdle({ workspace, starts: quick ? 1 : 3, idleMs: quick ? 2_000 : 10_000, onProgress })
-        : null,
-    };
+    const found: Found[] = [];
+    if (contestants.length > 0) found.push(await runContest({ ...common, contestants }));
+    if (parts.includes('filled'))
+      found.push(await runFilled({ ...common, events: given.filled ?? (quick ? few : many) }));
+    if (parts.includes('told')) {
+      found.push(await runTold({ ...common, notices: given.notices ?? (quick ? few : many / 10) }));
+    }
+    if (parts.includes('idle')) {
+      found.push(await runIdle({ workspace, starts: quick ? 1 : 3, idleMs: quick ? 2_000 : 10_000, onProgress }));
+    }
+    return found;
   } catch (error) {
     process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
     throw error;
@@ -81,19 +80,18 @@ function showProgress(): (text: string) => void {
   return (text) => process.stderr.write(`\r\x1b[K${text}`);
 }
 
-function write(results: Results, given: Arguments): void {
+function write(found: readonly Found[], given: Arguments): void {
   const cores = availableParallelism();
   const { rounds, seconds, connections } = given;
   const machine = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${cores} cores`;
   const how = `${rounds} rounds of ${seconds} s, ${connections} connections`;
-  process.stdout.write(`${machine}; ${how}\n\n${report(results)}\n`);
+  process.stdout.write(`${machine}; ${how}\n\n${report(found)}\n`);
   if (cores > 2) {
     process.stdout.write("\nThe design's figures are for two cores: `taskset -c 0,1 npm run bench`.\n");
   }
   if (given.json === null) return;
-  const contest = results.rounds === null ? null : Object.fromEntries(results.rounds);
-  const { filled, told, idle } = results;
-  const all = { machine, ...given, contest, filled, told, idle, verdicts: verdicts(results) };
+  const parts = Object.fromEntries(found.map(({ part, rounds: figures }) => [part, figures]));
+  const all = { machine, ...given, ...parts, verdicts: verdicts(found) };
   writeFileSync(given.json, `${JSON.stringify(all, null, 2)}\n`);
 }
 

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '../prove/harness/proof.ts';
 import { until } from '../prove/harness/wait.ts';
 import { lookUps, type Requests, signedDeliveries } from './deliveries.ts';
 import { type Load, type LoadResult, RateLimit, runLoad } from './load.ts';
@@ -207,9 +208,20 @@ function assertRecorded(before: Progress, after: Progress, acknowledged: number)
   if (recorded !== acknowledged) throw new Error(`${acknowledged} were acknowledged, ${recorded} recorded`);
 }
 
-/** Either of two goes first as often: A B, B A. */
-export function inTurns<A, B>(round: number, one: A, other: B): (A | B)[] {
-  return round % 2 === 1 ? [one, other] : [other, one];
+/** Measures each of these once a round, in the opposite order in every second one. Returns what each round found. */
+export async function inRounds<Name extends string, Found>(
+  { rounds, onProgress }: Pick<RunOptions, 'rounds' | 'onProgress'>,
+  names: readonly Name[],
+  measure: (name: Name) => Promise<Found>,
+): Promise<Record<Name, Found[]>> {
+  const found = Object.fromEntries(names.map((name) => [name, []])) as unknown as Record<Name, Found[]>;
+  for (let round = 1; round <= rounds; round++) {
+    for (const name of round % 2 === 1 ? names : names.toReversed()) {
+      onProgress(`round ${round} of ${rounds}: ${name}`);
+      found[name].push(await measure(name));
+    }
+  }
+  return found;
 }
 
 /** Counts from now on: returns a function for how much each of these has grown. */
@@ -233,13 +245,12 @@ function startMeter(server: Server): () => Meter {
 }
 
 function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: Meter) {
-  const at = (share: number) => latenciesMs[Math.min(answered - 1, Math.floor(answered * share))] as number;
   return {
     deliveries: answered,
     seconds,
     perSecond: answered / seconds,
-    p50Ms: at(0.5),
-    p99Ms: at(0.99),
+    p50Ms: quantile(latenciesMs, 0.5),
+    p99Ms: quantile(latenciesMs, 0.99),
     cpuMicros: (meter.allThreads / answered) * 1e6,
     mainThreadMicros: (meter.mainThread / answered) * 1e6,
     clientMicros: (meter.client / answered) * 1e6,

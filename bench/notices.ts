@@ -1,23 +1,16 @@
 import { performance } from 'node:perf_hooks';
+import { fixed, median, quantile, table } from '../prove/harness/proof.ts';
 import { shopEnvironment, startShop } from '../prove/harness/shop.ts';
 import { until } from '../prove/harness/wait.ts';
 import { benchLink } from './deliveries.ts';
-import { atRate, type Figures, inTurns, planOf, type RunOptions } from './measure.ts';
+import { atRate, inRounds, planOf, type RunOptions } from './measure.ts';
+import { atMost, type Found, figuresTable, P50, P99, ratio, usual } from './report.ts';
 import { startSettled, withServer } from './servers.ts';
 import { endNotices, fillStore, registerLinks } from './stores.ts';
 
 type ToldOptions = RunOptions & {
   /** Notices that wait while the shop is down. */
   notices: number;
-};
-
-export type ToldFigures = {
-  notices: number;
-  /** From sending a delivery to its notice at the shop, milliseconds, ascending; each round's. */
-  toldMs: Float64Array[];
-  /** Acknowledgements without a callback and without a waiting notice, and with the shop down and many waiting. */
-  idle: Figures[];
-  waiting: Figures[];
 };
 
 const ORDERS_PER_SECOND = 200;
@@ -30,16 +23,15 @@ const TOLD_WITHIN_MS = 30_000;
 const DOWN_URL = 'http://127.0.0.1:9/';
 
 /** How soon the shop gets the notice of a payment, and what a shop that is down costs. */
-export async function runTold(options: ToldOptions): Promise<ToldFigures> {
-  const { workspace, notices, rounds, measureWith, onProgress } = options;
-  const templates = { idle: workspace.path('no-notices.db'), waiting: workspace.path('notices.db') };
+export async function runTold(options: ToldOptions): Promise<Found> {
+  const { workspace, notices, measureWith, onProgress } = options;
+  const templates = { 'idle outbox': workspace.path('no-notices.db'), 'shop down': workspace.path('notices.db') };
   for (const path of Object.values(templates)) {
     fillStore(path, { from: FILL_FROM, count: notices }, (done) =>
       onProgress(`filling a store: ${done} of ${notices} notices`),
     );
   }
-  endNotices(templates.idle);
-  const found: ToldFigures = { notices, toldMs: [], idle: [], waiting: [] };
+  endNotices(templates['idle outbox']);
   let nextLink = MEASURE_FROM;
   const links = (perSecond: number) => {
     const { warmUp, forMs } = options;
@@ -47,23 +39,41 @@ export async function runTold(options: ToldOptions): Promise<ToldFigures> {
     nextLink += range.count;
     return range;
   };
-  for (let round = 1; round <= rounds; round++) {
-    onProgress(`round ${round} of ${rounds}: a healthy shop`);
-    found.toldMs.push(await measureTold(options, links(ORDERS_PER_SECOND)));
-    for (const outbox of inTurns(round, 'idle' as const, 'waiting' as const)) {
-      onProgress(`round ${round} of ${rounds}: ${outbox} outbox`);
-      const range = links(DELIVERIES_PER_SECOND);
-      registerLinks(templates[outbox], range);
-      const settings = outbox === 'idle' ? {} : shopEnvironment(DOWN_URL);
-      const measure = () =>
-        withServer(startSettled(workspace.log, templates[outbox], settings), (server) =>
-          atRate(server, planOf(options, range), DELIVERIES_PER_SECOND),
-        );
-      found[outbox].push(await measureWith(measure));
-    }
-  }
+  const { told } = await inRounds(options, ['told'] as const, () => measureTold(options, links(ORDERS_PER_SECOND)));
+  const rounds = await inRounds(options, ['idle outbox', 'shop down'] as const, (outbox) => {
+    const range = links(DELIVERIES_PER_SECOND);
+    registerLinks(templates[outbox], range);
+    const settings = outbox === 'idle outbox' ? {} : shopEnvironment(DOWN_URL);
+    return measureWith(() =>
+      withServer(startSettled(workspace.log, templates[outbox], settings), (server) =>
+        atRate(server, planOf(options, range), DELIVERIES_PER_SECOND),
+      ),
+    );
+  });
   for (const name of ['no-notices.db', 'notices.db']) workspace.remove(name);
-  return found;
+  const { 'idle outbox': idle, 'shop down': waiting } = rounds;
+  const [p50, p99] = [0.5, 0.99].map((share) => median(told.map((ms) => quantile(ms, share)))) as [number, number];
+  const orders = told.reduce((sum, { length }) => sum + length, 0);
+  const row = ['delivery to notice, 200 orders/s', String(orders), fixed(p50, 1), fixed(p99, 1)];
+  const title = `Acknowledged, 1000/s; shop down: ${notices} notices wait`;
+  return {
+    part: 'told',
+    tables: [
+      table('Telling the shop', ['', 'n', 'p50 ms', 'p99 ms'], [row]),
+      figuresTable(title, [usual('n', 'deliveries', 0), P50, P99], rounds),
+    ],
+    verdicts: [
+      atMost('told: p50 ms', p50, 20),
+      atMost('told: p99 ms', p99, 150),
+      atMost(
+        'notices waiting: p99 ÷ idle outbox',
+        ratio(waiting, idle, ({ p99Ms }) => p99Ms),
+        1.5,
+      ),
+    ],
+    rounds: { toldMs: told, ...rounds },
+    measured: [...idle, ...waiting],
+  };
 }
 
 async function measureTold(options: ToldOptions, range: { from: number; count: number }): Promise<Float64Array> {

@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
-import { command, fixed, flag, median, say, table, whole } from '../prove/harness/proof.ts';
+import { command, fixed, flag, median, quantile, say, table, whole } from '../prove/harness/proof.ts';
 import { until } from '../prove/harness/wait.ts';
 import { askOnce } from '../test/support/cluster.ts';
 import { benchLink, completedEvent, signedDeliveries } from './deliveries.ts';
 import { runLoad } from './load.ts';
-import { growthOf, ownCpuSeconds } from './measure.ts';
+import { growthOf, inRounds, ownCpuSeconds } from './measure.ts';
 import { type MeasuredPostgres, startMeasuredPostgres } from './postgres.ts';
 import { type Server, startSettled } from './servers.ts';
 import type { Range } from './stores.ts';
@@ -38,7 +38,8 @@ type Measured = {
   clientMicros: number;
 };
 const PGBENCH = 'pgbench, 12 connections';
-type Found = Record<typeof PGBENCH | 'one replica' | 'two replicas', Measured[]>;
+const CONTESTANTS = [PGBENCH, 'one replica', 'two replicas'] as const;
+type Found = Record<(typeof CONTESTANTS)[number], Measured[]>;
 type Plan = { rounds: number; seconds: number; connections: number; standby: boolean };
 
 async function main({ rounds, seconds, connections, standby: hasStandby }: Plan): Promise<string> {
@@ -47,13 +48,11 @@ async function main({ rounds, seconds, connections, standby: hasStandby }: Plan)
   const postgres = await startMeasuredPostgres(range, hasStandby);
   try {
     const deliveries = signedDeliveries(range.from, range.count);
-    const found: Found = { [PGBENCH]: [], 'one replica': [], 'two replicas': [] };
-    for (let round = 1; round <= rounds; round++) {
-      const load = { deliveries, connections, forMs: seconds * 1000 };
-      found[PGBENCH].push(await measurePgbench(postgres, workspace, range, seconds));
-      found['one replica'].push(await measureReplicas(postgres, workspace, { ...load, replicas: 1 }));
-      found['two replicas'].push(await measureReplicas(postgres, workspace, { ...load, replicas: 2 }));
-    }
+    const load = { deliveries, connections, forMs: seconds * 1000 };
+    const found: Found = await inRounds({ rounds, onProgress: () => {} }, CONTESTANTS, (name) => {
+      if (name === PGBENCH) return measurePgbench(postgres, workspace, range, seconds);
+      return measureReplicas(postgres, workspace, { ...load, replicas: name === 'one replica' ? 1 : 2 });
+    });
     return report(found, hasStandby);
   } catch (error) {
     process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
@@ -126,13 +125,12 @@ async function measureReplicas(postgres: MeasuredPostgres, workspace: Workspace,
     const results = await loadAll(replicas * WARM_UP, share, forMs);
     const meter = stop();
     const answered = results.reduce((sum, result) => sum + result.answered, 0);
-    const latencies = Float64Array.from(results.flatMap((result) => [...result.latenciesMs])).sort();
+    const latencies = results.flatMap(({ latenciesMs }) => [...latenciesMs]);
     await postgres.assertRecorded(answered + WARM_UP * replicas);
-    const at = (part: number) => latencies[Math.min(answered - 1, Math.floor(answered * part))] as number;
     return {
       perSecond: answered / Math.max(...results.map((result) => result.seconds)),
-      p50Ms: at(0.5),
-      p99Ms: at(0.99),
+      p50Ms: quantile(latencies, 0.5),
+      p99Ms: quantile(latencies, 0.99),
       replicaMicros: (meter.replicas / answered) * 1e6,
       postgresMicros: (meter.primary / answered) * 1e6,
       standbyMicros: (meter.standby / answered) * 1e6,

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import { type Figures, inTurns, planOf, sustained } from '../bench/measure.ts';
+import { type Figures, inRounds, planOf, sustained } from '../bench/measure.ts';
 import { profileInto, type SettledServer, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
-import { openWorkspace } from '../bench/workspace.ts';
-import { median, readOptions, say, text, whole } from './harness/proof.ts';
+import { openWorkspace, type Workspace } from '../bench/workspace.ts';
+import { command, type Given, median, say, text, whole } from './harness/proof.ts';
 import { exchange } from './harness/send.ts';
 import { eachAtOnce } from './harness/wait.ts';
 
@@ -16,13 +16,12 @@ import { eachAtOnce } from './harness/wait.ts';
  * median of the rounds' ratios and what is proved.
  */
 
-const { rounds, consoles, profile } = readOptions('prove:console-cost', {
+const OPTIONS = {
   // Even, so that either kind goes first as often: A B, B A.
   rounds: whole('rounds of each kind; an even number', 6),
   consoles: whole('open consoles', 20),
   profile: text('FOLDER', 'make the servers write CPU profiles; the figures are not true then'),
-});
-if (profile !== null) profileInto(profile);
+};
 const DELIVERIES = 60_000;
 const WARM_UP = 5_000;
 /** The script of the page fetches at most once a second. */
@@ -69,34 +68,29 @@ function openConsole(url: string, cookie: string): Console {
   };
 }
 
-const workspace = openWorkspace();
-const range = { from: 0, count: WARM_UP + DELIVERIES };
-registerLinks(workspace.path('template.db'), range);
-const plan = planOf({ warmUp: WARM_UP, connections: 64, forMs: 3_000 }, range);
-
-async function measure(consoles: number): Promise<Figures & { fetched: number }> {
-  const path = workspace.freshCopy('template.db', 'settled.db');
-  return withServer(startSettled(workspace.log, path), async (server) => {
-    const { operator } = server;
-    const open: Console[] = [];
-    for (let n = 0; n < consoles; n++) open.push(openConsole(`${operator.url}/`, await signIn(operator)));
-    const figures = await sustained(server, plan);
-    for (const one of open) one.close();
-    return { ...figures, fetched: open.reduce((sum, one) => sum + one.fetched(), 0) };
-  });
-}
-
-const found: Record<'without' | 'with', number[]> = { without: [], with: [] };
-for (let round = 0; round < rounds; round++) {
-  for (const which of inTurns(round + 1, 'without' as const, 'with' as const)) {
+/** Returns how many times the processor time of a delivery it takes with the consoles. */
+async function costOfConsoles({ consoles, rounds }: Given<typeof OPTIONS>, workspace: Workspace): Promise<number> {
+  const range = { from: 0, count: WARM_UP + DELIVERIES };
+  registerLinks(workspace.path('template.db'), range);
+  const plan = planOf({ warmUp: WARM_UP, connections: 64, forMs: 3_000 }, range);
+  const measure = async (count: number): Promise<Figures & { fetched: number }> => {
+    const path = workspace.freshCopy('template.db', 'settled.db');
+    return withServer(startSettled(workspace.log, path), async (server) => {
+      const { operator } = server;
+      const open: Console[] = [];
+      for (let n = 0; n < count; n++) open.push(openConsole(`${operator.url}/`, await signIn(operator)));
+      const figures = await sustained(server, plan);
+      for (const one of open) one.close();
+      return { ...figures, fetched: open.reduce((sum, one) => sum + one.fetched(), 0) };
+    });
+  };
+  const found = await inRounds({ rounds, onProgress: () => {} }, ['without', 'with'] as const, async (which) => {
     const { cpuMicros, perSecond, fetched } = await measure(which === 'with' ? consoles : 0);
-    found[which].push(cpuMicros);
     say(`${which} consoles: ${cpuMicros.toFixed(1)} µs, ${Math.round(perSecond)}/s, ${fetched} pages`);
-  }
+    return cpuMicros;
+  });
+  return median(found.with.map((micros, at) => micros / (found.without[at] as number)));
 }
-const ratio = median(found.with.map((micros, at) => micros / (found.without[at] as number)));
-const isCheap = ratio <= RATIO_MAX;
-say(`${consoles} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}`);
 
 const SHOP_TOKEN = 'shop-token-of-the-proof';
 const OPENINGS = 1_000;
@@ -117,31 +111,43 @@ async function openOrders(server: SettledServer, token: string, name: string): P
   return ((server.cpuSeconds().allThreads - before) * 1_000_000) / OPENINGS;
 }
 
-const starting = startSettled(workspace.log, workspace.path('openings.db'), { SETTLED_SHOP_TOKEN: SHOP_TOKEN });
-const isFree = await withServer(starting, async (server) => {
-  const { url, token } = server.operator;
-  const audited = async (): Promise<number> => {
-    const response = await fetch(`${url}/v1/audit/verification`, { headers: { authorization: `Bearer ${token}` } });
-    const { isWhole, rows } = (await response.json()) as { isWhole: boolean; rows: number };
-    if (!isWhole) throw new Error('the audit chain is not whole');
-    return rows;
-  };
-  const took: Record<'shop' | 'operator', number[]> = { shop: [], operator: [] };
-  for (let round = 0; round < rounds; round++) {
-    for (const who of inTurns(round + 1, 'shop' as const, 'operator' as const)) {
+/** Returns the microseconds of an opening by each. Throws if the audit has other rows of them than it must. */
+function costOfOpenings(rounds: number, workspace: Workspace): Promise<{ shop: number; operator: number }> {
+  const starting = startSettled(workspace.log, workspace.path('openings.db'), { SETTLED_SHOP_TOKEN: SHOP_TOKEN });
+  return withServer(starting, async (server) => {
+    const { url, token } = server.operator;
+    const audited = async (): Promise<number> => {
+      const response = await fetch(`${url}/v1/audit/verification`, { headers: { authorization: `Bearer ${token}` } });
+      const { isWhole, rows } = (await response.json()) as { isWhole: boolean; rows: number };
+      if (!isWhole) throw new Error('the audit chain is not whole');
+      return rows;
+    };
+    let opened = 0;
+    const took = await inRounds({ rounds, onProgress: () => {} }, ['shop', 'operator'] as const, async (who) => {
       const before = await audited();
-      took[who].push(await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${round}`));
+      const micros = await openOrders(server, who === 'shop' ? SHOP_TOKEN : token, `${who}-${++opened}`);
       const added = (await audited()) - before;
       const wanted = who === 'shop' ? 0 : OPENINGS;
       if (added !== wanted) throw new Error(`the openings of the ${who} wrote ${added} rows of the audit`);
-    }
-  }
-  const [shop, operator] = [median(took.shop), median(took.operator)];
+      return micros;
+    });
+    return { shop: median(took.shop), operator: median(took.operator) };
+  });
+}
+
+await command('prove:console-cost', OPTIONS, async (given) => {
+  if (given.profile !== null) profileInto(given.profile);
+  const workspace = openWorkspace();
+  const ratio = await costOfConsoles(given, workspace);
+  say(
+    `${given.consoles} consoles: ${ratio.toFixed(3)} times the processor time of a delivery; must be at most ${RATIO_MAX}`,
+  );
+  const { shop, operator } = await costOfOpenings(given.rounds, workspace);
   say(
     `an opening: ${shop.toFixed(0)} µs by the shop, ${operator.toFixed(0)} µs by the operator: ratio ${(shop / operator).toFixed(3)}`,
   );
-  return shop <= operator;
+  return [
+    ...(ratio > RATIO_MAX ? ['open consoles cost deliveries too much'] : []),
+    ...(shop > operator ? ['an opening by the shop costs more than one by the operator'] : []),
+  ];
 });
-const isProved = isCheap && isFree;
-say(isProved ? 'proved: open consoles hardly cost deliveries, and the audit chain nothing to openings' : 'NOT proved');
-process.exit(isProved ? 0 : 1);

@@ -146,8 +146,8 @@ export async function inFolder<T>(name: string, work: (folder: string) => Promis
 }
 
 /** The value below which a share of the values lies. */
-export function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((one, other) => one - other);
+export function quantile(values: readonly number[] | Float64Array, share: number): number {
+  const sorted = Float64Array.from(values).sort();
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
