@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { PaymentFact } from '../src/domain/fact.ts';
+import { parseBodyExactly } from '../src/json.ts';
+import { readEvent } from '../src/paylink/events.ts';
 import type { ClaimRef, SettleJob } from '../src/store/verbs/inbox.ts';
 import type { Delivery } from '../src/store/verbs/intake.ts';
 import type { Registration } from '../src/store/verbs/links.ts';
+import { paymentEvent } from '../test/support/deliveries.ts';
 import { chanceOf } from './harness/chance.ts';
 
 /**
@@ -42,9 +44,9 @@ const EVENTS = [
 export type ProvedEvent = { number: number; link: number; kind: 'pending' | 'completed'; body: Buffer };
 
 export function eventNumber(number: number): ProvedEvent {
-  const { link, kind } = EVENTS[(number - 1) % EVENTS.length] as (typeof EVENTS)[number];
-  const body = bodyOf(number);
-  return { number, link: Math.floor((number - 1) / EVENTS.length) * 4 + link, kind, body };
+  const { link: among, kind } = EVENTS[(number - 1) % EVENTS.length] as (typeof EVENTS)[number];
+  const link = Math.floor((number - 1) / EVENTS.length) * 4 + among;
+  return { number, link, kind, body: bodyOf(number, link, kind.toUpperCase()) };
 }
 
 /** How many links the first `events` events are about. */
@@ -53,12 +55,14 @@ export function linksOfEvents(events: number): number {
 }
 
 /** Most bodies have some hundred bytes; some fill several pages. */
-function bodyOf(number: number): Buffer {
+function bodyOf(number: number, link: number, status: string): Buffer {
   const chance = chanceOf(number, 7);
-  const length = chance.oneIn(25) ? chance.between(4_000, 12_000) : chance.between(100, 900);
-  const body = Buffer.alloc(length);
-  for (let at = 0; at + 4 <= length; at += 4) body.writeUInt32LE(chance.below(2 ** 32), at);
-  return body;
+  const length = chance.oneIn(25) ? chance.between(4_000, 12_000) : chance.between(300, 900);
+  const named = { id: `evt_${number}`, linkId: linkIdOf(link), paymentId: `pay_${link}`, status };
+  const event = JSON.parse(paymentEvent({ ...named, amount: (amountOf(link) / 100).toFixed(2) }));
+  let padding = '';
+  while (padding.length < length) padding += chance.below(2 ** 32).toString(36);
+  return Buffer.from(JSON.stringify({ ...event, padding }));
 }
 
 export function referenceOf(link: number): string {
@@ -102,32 +106,8 @@ export function registrationOf(link: number, keyId: string): Registration {
 }
 
 export function settleJobOf({ eventKey, attempt }: ClaimRef): SettleJob {
-  const { link, kind } = eventNumber(eventKey);
-  const amount = amountOf(link);
-  const fact: PaymentFact = {
-    kind,
-    authority: { by: 'event' },
-    paymentId: `pay_${link}`,
-    linkMoney: { amount: `${Math.floor(amount / 100)}.${String(amount % 100).padStart(2, '0')}`, currency: 'BRL' },
-    quoteMoney: null,
-    reference: referenceOf(link),
-  };
-  const nowMs = START_MS + 1_000_000 + eventKey;
-  const policy = { asks: 'never' } as const;
-  return {
-    eventKey,
-    attempt,
-    linkIds: [linkIdOf(link)],
-    facts: [fact],
-    linkChanged: false,
-    linkStatus: null,
-    notUnderstood: null,
-    details: [],
-    expiresAtMs: null,
-    link: null,
-    policy,
-    nowMs,
-  };
+  const reading = readEvent(parseBodyExactly(eventNumber(eventKey).body));
+  return { eventKey, attempt, ...reading, policy: { asks: 'never' }, nowMs: START_MS + 1_000_000 + eventKey };
 }
 
 function linkIdOf(link: number): string {
