@@ -7,7 +7,7 @@ import { startPostgres } from '../support/postgres.ts';
 import { refusedStart, runSettled } from '../support/process.ts';
 import { saying, surfacesOf } from '../support/surfaces.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { expectReady, startLoad } from './load.ts';
+import { expectReady, startLoad, toEach } from './load.ts';
 import { get, listenersOf, reserveMany } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
@@ -47,7 +47,7 @@ describe('a primary that fails under load', () => {
     await gone.kill();
     await expectSaidToBeAway(replicas[0] as Serving, placeOf(gone));
     await gone.start();
-    const load = startLoad(replicas, links);
+    const load = startLoad(toEach(replicas), links);
     await load.goesOn(30);
     await old.kill();
     load.statuses.delete(503);

@@ -24,26 +24,35 @@ export type RunningLoad = {
   acknowledged: string[];
   /** How many deliveries were answered how. */
   statuses: Map<number, number>;
-  /** Resolves when so many are acknowledged. */
+  /** Resolves when so many are acknowledged; rejects if a connection has failed. */
   goesOn(enough: number): Promise<void>;
   end(): Promise<void>;
 };
 
-/** Delivers one event of the links after the other, to all replicas at once, until it is ended. Each is answered. */
-export function startLoad(replicas: readonly Serving[], links: readonly Reserved[]): RunningLoad {
+/** Sends a delivery for one of the load's connections. Returns the status of the answer. */
+type Send = (link: Reserved, body: string, connection: number, agent: Agent) => Promise<number>;
+
+/** To all replicas at once. */
+export function toEach(replicas: readonly Serving[]): Send {
+  return async (link, body, connection, agent) => {
+    return (await deliver(replicas[connection % replicas.length] as Serving, link, body, agent)).status;
+  };
+}
+
+/** Delivers one event of the links after the other until it is ended. Each is answered. */
+export function startLoad(send: Send, links: readonly Reserved[]): RunningLoad {
   const acknowledged: string[] = [];
   const statuses = new Map<number, number>();
   const agent = new Agent({ keepAlive: true });
   let isOver = false;
   let sent = 0;
-  const working = Array.from({ length: 12 }, async (_, index) => {
-    const serving = replicas[index % replicas.length] as Serving;
+  const working = Array.from({ length: 12 }, async (_, connection) => {
     while (!isOver) {
       const n = sent++;
       const link = links[n % links.length] as Reserved;
       const eventId = `evt_${link.reference}_${n}`;
       for (let status = 0; status !== 200 && !isOver; ) {
-        ({ status } = await deliver(serving, link, eventOf(link, eventId), agent));
+        status = await send(link, eventOf(link, eventId), connection, agent);
         statuses.set(status, (statuses.get(status) ?? 0) + 1);
         if (status === 200) acknowledged.push(eventId);
         await after(PAUSE_MS);
@@ -53,7 +62,10 @@ export function startLoad(replicas: readonly Serving[], links: readonly Reserved
   return {
     acknowledged,
     statuses,
-    goesOn: (enough) => eventually(() => expect(acknowledged.length).toBeGreaterThan(enough)),
+    goesOn: async (enough) => {
+      const isEnough = eventually(() => expect(acknowledged.length).toBeGreaterThan(enough));
+      await Promise.race([Promise.all(working), isEnough]);
+    },
     end: async () => {
       isOver = true;
       await Promise.all(working);

@@ -7,7 +7,7 @@ import { testFolder } from '../support/app.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { fatalLine, runSettled } from '../support/process.ts';
 import { eventuallyAfter } from '../support/timing.ts';
-import { expectReady, startLoad } from './load.ts';
+import { expectReady, startLoad, toEach } from './load.ts';
 import { get, reserveMany } from './serving.ts';
 import { expectPaidOnce, lapseLeases, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
@@ -130,7 +130,7 @@ describe('a database that fails while replicas run', () => {
   it('has stored and settled once what it acknowledged while PostgreSQL was killed and started again', async () => {
     const database = lookInto(url);
     const links = await reserveMany(replicas[0] as Serving, 24, 'killed');
-    const load = startLoad(replicas, links);
+    const load = startLoad(toEach(replicas), links);
     for (const enough of [30, 60]) {
       await load.goesOn(enough);
       await server.kill();

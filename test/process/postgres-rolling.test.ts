@@ -1,18 +1,16 @@
 import { Agent } from 'node:http';
-import { setTimeout as after } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { deliver, eventOf, type Reserved } from '../../prove/harness/send.ts';
+import { deliver, type Reserved } from '../../prove/harness/send.ts';
 import type { Serving } from '../../prove/harness/settled.ts';
 import { newDatabase } from '../store/postgres/opening.ts';
 import { eventuallyAfter } from '../support/timing.ts';
+import { startLoad } from './load.ts';
 import { expectPaidOnce, lookInto, sharedEnvironment, startReplicas, storedEventIds } from './sharing.ts';
 
 const eventually = eventuallyAfter('processes start, end and take over');
 
 const REPLICAS = 2;
 const CONNECTIONS = 8;
-/** Between an answer and the next delivery of a connection: a restart takes seconds, and a steady load is enough. */
-const PAUSE_MS = 60;
 /** Links whose events come before, between and after the restarts. */
 const LINKS = 24;
 
@@ -24,22 +22,23 @@ describe('a rolling restart under load', () => {
     const replicas = await startReplicas(environment, REPLICAS);
     const links = await Promise.all(Array.from({ length: LINKS }, (_, n) => replicas[0].reserve(`order-${n + 1}`)));
     const balancer = new Balancer(replicas);
-    const load = startLoad(balancer, links);
+    const load = startLoad((link, body) => balancer.deliver(link, body), links);
+    const goesOn = () => load.goesOn(load.acknowledged.length + 40);
     for (const [index, serving] of [...replicas].entries()) {
-      await load.goesOn();
+      await goesOn();
       expect((await serving.end('SIGTERM')).code).toBe(0);
-      await load.goesOn();
+      await goesOn();
       const [again] = await startReplicas(environment, 1);
       balancer.replace(index, again);
     }
-    await load.goesOn();
-    const delivered = await load.end();
+    await goesOn();
+    await load.end();
 
     const { failures, gaveWay } = balancer;
     expect([...failures.keys()].filter((failure) => failure !== '503' && failure !== 'ECONNREFUSED')).toEqual([]);
     expect(gaveWay, 'replicas that said that they go').toBe(REPLICAS);
     const stored = await storedEventIds(database);
-    expect(delivered.filter((eventId) => !stored.has(eventId))).toEqual([]);
+    expect(load.acknowledged.filter((eventId) => !stored.has(eventId))).toEqual([]);
     await expectPaidOnce(database, links);
     await eventually(async () => {
       const { rows } = await database.query("SELECT FROM inbox WHERE status <> 'done'");
@@ -65,7 +64,8 @@ class Balancer {
     this.#places[index] = placeOf(serving);
   }
 
-  async deliver(link: Reserved, body: string): Promise<void> {
+  /** Returns 200. */
+  async deliver(link: Reserved, body: string): Promise<number> {
     for (;;) {
       const place = this.#next();
       const outcome = await deliver(place.serving, link, body, place.agent).then(
@@ -76,7 +76,7 @@ class Balancer {
         place.isLeaving = true;
         this.gaveWay++;
       }
-      if (outcome.said === '200') return;
+      if (outcome.said === '200') return 200;
       this.failures.set(outcome.said, (this.failures.get(outcome.said) ?? 0) + 1);
     }
   }
@@ -91,33 +91,4 @@ class Balancer {
 
 function placeOf(serving: Serving) {
   return { serving, isLeaving: false, agent: new Agent({ keepAlive: true, maxSockets: CONNECTIONS }) };
-}
-
-/** One delivery after the other on each connection: the completion of a link, or a new event of one that is paid. */
-function startLoad(balancer: Balancer, links: readonly Reserved[]) {
-  const delivered: string[] = [];
-  let isOver = false;
-  let sent = 0;
-  const working = Array.from({ length: CONNECTIONS }, async () => {
-    while (!isOver) {
-      const n = sent++;
-      const link = links[n % links.length] as Reserved;
-      const eventId = `evt_${link.reference}_${n}`;
-      await balancer.deliver(link, eventOf(link, eventId));
-      delivered.push(eventId);
-      await after(PAUSE_MS);
-    }
-  });
-  return {
-    /** Resolves when a good many more were acknowledged. */
-    goesOn: async () => {
-      const enough = delivered.length + 40;
-      await Promise.race([Promise.all(working), eventually(() => expect(delivered.length).toBeGreaterThan(enough))]);
-    },
-    end: async () => {
-      isOver = true;
-      await Promise.all(working);
-      return delivered;
-    },
-  };
 }
