@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as after } from 'node:timers/promises';
 import { startCluster } from '../test/support/cluster.ts';
 import { findBroken, type SentEvent } from './failover/history.ts';
@@ -77,11 +76,7 @@ async function run(given: Arguments, logs: string): Promise<Outcome> {
   const shop = await startShop();
   await cluster.primary.create(DATABASE);
   // Servers are rebuilt in other folders: each has a place whose network leads to it.
-  const environment = {
-    SETTLED_STORE: cluster.url(DATABASE),
-    SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
-    ...shop.environment,
-  };
+  const environment = { SETTLED_STORE: cluster.url(DATABASE), ...shop.environment };
   const fleet = new Fleet(replicas, environment, logs);
   try {
     await fleet.start(ROOT);

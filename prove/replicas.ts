@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import pg from 'pg';
@@ -85,7 +84,6 @@ async function main(given: Arguments, logs: string): Promise<{ broken: string[] 
     given.replicas,
     {
       SETTLED_STORE: server.url(DATABASE),
-      SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
       SETTLED_API_URL: service.url,
       SETTLED_API_KEY: 'key-of-the-proof',
       ...shop.environment,

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import type pg from 'pg';
-import { askOnce } from '../../test/support/cluster.ts';
+import { askOnce, SETTINGS } from '../../test/support/cluster.ts';
 import { freePort, type Network, startNetwork } from '../../test/support/network.ts';
 import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } from './programs.ts';
 
@@ -14,15 +14,6 @@ import { etcdApi, makeFolder, type Programs, processesIn, signalIn, startIn } fr
  * than `ttl`. Patroni 3.2 and later take no less than 20 for `ttl`; each failover then takes 12 s longer.
  */
 const TIMES = { loop_wait: 1, retry_timeout: 3, ttl: 8 } as const;
-
-const PARAMETERS = {
-  max_connections: '200',
-  max_wal_senders: '10',
-  wal_keep_size: '512MB',
-  wal_sender_timeout: '3s',
-  wal_receiver_timeout: '3s',
-  wal_retrieve_retry_interval: '100ms',
-};
 
 const HOST = '127.0.0.1';
 const ASKED_WITHIN_MS = 1_000;
@@ -187,7 +178,7 @@ function configuration({ name, programs, isSynchronous }: MemberOptions, ports: 
         // Without it, Patroni lets a primary that has no standby commit alone, as each one has none when it was just
         // promoted: such commits are acknowledged, and lost with its disk.
         synchronous_mode_strict: isSynchronous,
-        postgresql: { use_pg_rewind: true, parameters: PARAMETERS },
+        postgresql: { use_pg_rewind: true, parameters: SETTINGS },
       },
       initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, { auth: 'trust' }, 'data-checksums'],
     },

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Chance } from '../harness/chance.ts';
@@ -71,14 +72,15 @@ export class Replica {
   }
 }
 
-/** The replicas: processes of settled that share one database. */
+/** The replicas: processes of settled that share one database, and a key of its secrets. */
 export class Fleet {
   readonly surprises: string[] = [];
   kills = 0;
   readonly #replicas: Replica[];
   readonly #restarts = new Set<Promise<void>>();
 
-  constructor(count: number, environment: Record<string, string>, logs: string) {
+  constructor(count: number, given: Record<string, string>, logs: string) {
+    const environment = { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'), ...given };
     const onSurprise = (what: string) => void this.surprises.push(what);
     this.#replicas = Array.from(
       { length: count },

@@ -17,8 +17,7 @@ const FLOOD_MS = 1_000;
 const TICK_MS = 20;
 /** Of the largest bodies: more than settled holds at once, of those that name a link and of the others. */
 const [GENUINE, ADDRESSED, BODIES] = [120, 300, 380];
-/** settled ends a request that takes longer to arrive, as some may on a busy machine. */
-/** For the headers; the whole of a request may take twice that. */
+/** settled ends a request whose headers take longer, as some may on a busy machine; the whole may take twice that. */
 const HEADERS_MS_MAX = 5_000;
 const TIMED_OUT = 408;
 const MIB_IN_KIB = 1024;

@@ -38,7 +38,8 @@ export type ClusterOptions = {
   settings?: Record<string, string>;
 };
 
-const SETTINGS = {
+/** Lines of postgresql.conf by which a standby follows, and is missed, within seconds. */
+export const SETTINGS = {
   wal_keep_size: '512MB',
   wal_sender_timeout: '3s',
   wal_receiver_timeout: '3s',
