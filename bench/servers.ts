@@ -5,8 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { OPERATOR_TOKEN, serveEnvironment } from '../prove/harness/settled.ts';
 import { until } from '../prove/harness/wait.ts';
 import { freePort } from '../test/support/network.ts';
-import type { Range } from './stores.ts';
-import { SECRETS_KEY } from './stores.ts';
+import { type Range, SECRETS_KEY } from './stores.ts';
 
 /** A server under measurement: a separate process, started as in production. */
 export type Server = {

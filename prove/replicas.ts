@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
 import { type Chance, chanceOf } from './harness/chance.ts';
 import { numbered } from './harness/load.ts';
-import { command, facts, flag, type Given, say, seed, text, whole, withLogs } from './harness/proof.ts';
+import { busiestMinute, command, facts, flag, type Given, say, seed, text, whole, withLogs } from './harness/proof.ts';
 import { ROOT } from './harness/settled.ts';
 import { toldUnderTwoIds, versionOf } from './harness/shop.ts';
 import { lookFor } from './harness/wait.ts';
@@ -51,7 +51,7 @@ const LEASED = { inbox: 'key', opening: 'link_key', outbox: 'key' } as const;
 const RETRY_NOW = "UPDATE outbox SET due_at_ms = 0 WHERE status = 'pending' AND due_at_ms IS NOT NULL";
 /** The rate limit of the service (spec section 8). */
 const REQUESTS_MAX = 60;
-const WINDOW_MS = 60_000;
+
 type World = {
   server: PostgresServer;
   database: pg.Pool;
@@ -223,17 +223,6 @@ async function lapseLeases(database: pg.Pool): Promise<void> {
        AND (${key}, holder, attempt) IN (SELECT * FROM ${table}_held)`,
     );
   }
-}
-
-/** The most requests in any 60 seconds. */
-function busiestMinute(atMs: readonly number[]): number {
-  let first = 0;
-  let most = 0;
-  for (const [index, ms] of atMs.entries()) {
-    while ((atMs[first] as number) <= ms - WINDOW_MS) first++;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
 }
 
 function figures(given: Arguments, world: World, busiest: number): string[] {

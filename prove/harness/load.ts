@@ -132,6 +132,7 @@ export class Load {
     return after(this.chance.between(1, AGAIN_MS_MAX));
   }
 
+  /** Gives up what is not taken yet, and ends the connections. */
   close(): void {
     this.isOver = true;
     this.#agent.destroy();

@@ -158,6 +158,17 @@ export function median(values: readonly number[]): number {
   return (lower + upper) / 2;
 }
 
+/** The most of these moments in any 60 seconds, the earliest first. */
+export function busiestMinute(atMs: readonly number[]): number {
+  let first = 0;
+  let most = 0;
+  for (const [index, ms] of atMs.entries()) {
+    while ((atMs[first] as number) <= ms - 60_000) first++;
+    most = Math.max(most, index - first + 1);
+  }
+  return most;
+}
+
 /** A dash if there is none. */
 export function fixed(value: number | null, digits: number): string {
   return value === null || Number.isNaN(value) ? '–' : value.toFixed(digits);

@@ -167,17 +167,6 @@ export async function requestsOf({ control }: TestSandbox): Promise<LoggedReques
 
 export type LoggedRequest = { number: number; epochMs: number; method: string; path: string; status: number | null };
 
-/** The most requests in any 60 seconds. */
-export function busiestMinute(requests: readonly Pick<LoggedRequest, 'epochMs'>[]): number {
-  let first = 0;
-  let most = 0;
-  for (const [index, { epochMs }] of requests.entries()) {
-    while ((requests[first] as LoggedRequest).epochMs <= epochMs - 60_000) first++;
-    most = Math.max(most, index - first + 1);
-  }
-  return most;
-}
-
 /** Opens an order's link with settled's API. */
 export function openOrder({ settled }: Shop, reference: string, fields: object = {}) {
   return settled.api('/v1/orders', { body: { reference, title: 'A chair', amount: 100, ...fields } });
