@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { eachAtOnce, until } from '../prove/harness/wait.ts';
-import { openKeyring } from '../src/secrets/keyring.ts';
 import { postgresAddress } from '../src/store/address.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { askOnce, type Member, startCluster } from '../test/support/cluster.ts';
 import { cpuSecondsOfFamily } from './servers.ts';
-import { type Range, registrationOf, SECRETS_KEY } from './stores.ts';
+import { KEYRING, type Range, registrationOf } from './stores.ts';
 
 /** The PostgreSQL under measurement, on the disk of `TMPDIR`: a server alone, or a primary and its synchronous standby. */
 export type MeasuredPostgres = {
@@ -85,7 +84,7 @@ export async function openAt(url: string): Promise<Store> {
     replica: randomUUID(),
     version: 'bench',
     settings: () => ({}),
-    secretsKeyId: openKeyring(SECRETS_KEY).keyId,
+    secretsKeyId: KEYRING.keyId,
     newInstanceId: randomUUID(),
     newId: randomUUID,
     random: Math.random,
@@ -97,10 +96,9 @@ export async function openAt(url: string): Promise<Store> {
 }
 
 async function registerLinks(url: string, { from, count }: Range): Promise<void> {
-  const keyring = openKeyring(SECRETS_KEY);
   const store = await openAt(url);
   const numbers = Array.from({ length: count }, (_, index) => from + index);
-  await eachAtOnce(12, numbers, (n) => store.registerLink(registrationOf(n, keyring)));
+  await eachAtOnce(12, numbers, (n) => store.registerLink(registrationOf(n)));
   await store.close();
   await askOnce(url, 'VACUUM ANALYZE');
 }

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { parseBodyExactly } from '../src/json.ts';
 import { deliveryMac, readEvent } from '../src/paylink/events.ts';
 import { openKeyring } from '../src/secrets/keyring.ts';
-import { type Call, openWriter, type Writer } from '../src/store/sqlite/group_commit.ts';
+import { type Call, openWriter } from '../src/store/sqlite/group_commit.ts';
 import type { ClaimedEvent } from '../src/store/verbs/inbox.ts';
 import type { Registration } from '../src/store/verbs/links.ts';
 import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.ts';
@@ -16,6 +16,7 @@ import { AMOUNT_MINOR, benchLink, CURRENCY, completedEvent } from './deliveries.
 
 /** The key under which the bench's signing secrets rest. */
 export const SECRETS_KEY = createHash('sha256').update('bench secrets key').digest();
+export const KEYRING = openKeyring(SECRETS_KEY);
 
 const BATCH = 5_000;
 
@@ -23,55 +24,50 @@ export type Range = { from: number; count: number };
 
 /** Makes a database, or opens the one that is there, and registers links in it. */
 export function registerLinks(path: string, range: Range): void {
-  const keyring = openKeyring(SECRETS_KEY);
-  const writer = openAt(path);
-  for (const numbers of batches(range)) {
-    runAll(
-      writer,
-      numbers.map((n) => registration(n, keyring)),
-    );
-  }
-  writer.close();
-  flush(path);
+  writeBatches(path, range, (run, numbers) => run(numbers.map(registration)));
 }
 
 /** As `registerLinks`, with the COMPLETED event of each link received and settled. */
 export function fillStore(path: string, range: Range, onProgress: (done: number) => void): void {
-  const keyring = openKeyring(SECRETS_KEY);
-  const writer = openAt(path);
   let done = 0;
-  for (const numbers of batches(range)) {
-    const registered = runAll(
-      writer,
-      numbers.map((n) => registration(n, keyring)),
-    );
-    if (registered.length !== numbers.length) throw new Error('links are missing');
-    const linkKeys = runAll(
-      writer,
-      numbers.map((n) => ({ verb: 'findCredentials', args: [{ token: benchLink(n).token }] })),
-    ) as { linkKey: number }[];
-    runAll(
-      writer,
-      numbers.map((n, index) => delivery(n, (linkKeys[index] as { linkKey: number }).linkKey)),
-    );
-    for (let settled = 0; settled < numbers.length; ) {
-      const claimed = claim(writer, numbers.length);
-      runAll(writer, claimed.map(settlement));
-      settled += claimed.length;
+  writeBatches(path, range, (run, numbers) => {
+    run(numbers.map(registration));
+    const tokens = numbers.map((n) => ({ verb: 'findCredentials', args: [{ token: benchLink(n).token }] }));
+    const found = run(tokens) as { linkKey: number }[];
+    run(numbers.map((n, index) => delivery(n, (found[index] as { linkKey: number }).linkKey)));
+    for (let left = numbers.length; left > 0; ) {
+      const claimed = claim(run, left);
       if (claimed.length === 0) break;
+      run(claimed.map(settlement));
+      left -= claimed.length;
       done += claimed.length;
     }
     onProgress(done);
-  }
-  writer.close();
-  flush(path);
+  });
   if (done !== range.count) throw new Error(`${done} of ${range.count} events were settled`);
 }
 
+type Run = (calls: readonly Call[]) => unknown[];
+
+/** Opens a database, has these numbers written batch by batch, and closes it when all of it is on the disk. */
+function writeBatches(path: string, range: Range, write: (run: Run, numbers: number[]) => void): void {
+  const nowMs = Date.now();
+  const newId = randomUUID;
+  const writer = openWriter({ path, secretsKeyId: KEYRING.keyId, newInstanceId: newId(), nowMs, newId });
+  const run: Run = (calls) =>
+    writer.run(calls).map((answer) => {
+      if (!answer.ok) throw answer.error;
+      return answer.value;
+    });
+  for (const numbers of batches(range)) write(run, numbers);
+  writer.close();
+  flush(path);
+}
+
 /** As many as one claim gives: it is bounded by their bytes. */
-function claim(writer: Writer, limit: number): ClaimedEvent[] {
+function claim(run: Run, limit: number): ClaimedEvent[] {
   const args = [{ limit, nowMs: Date.now(), leaseMs: 60_000 }];
-  const [claimed] = runAll(writer, [{ verb: 'claimEvents', args }]) as [ClaimedEvent[]];
+  const [claimed] = run([{ verb: 'claimEvents', args }]) as [ClaimedEvent[]];
   return claimed;
 }
 
@@ -89,37 +85,20 @@ export function copyStore(from: string, to: string): void {
   flush(to);
 }
 
-function openAt(path: string): Writer {
-  return openWriter({
-    path,
-    secretsKeyId: openKeyring(SECRETS_KEY).keyId,
-    newInstanceId: randomUUID(),
-    nowMs: Date.now(),
-    newId: randomUUID,
-  });
-}
-
 function* batches({ from, count }: Range): Generator<number[]> {
   for (let done = 0; done < count; done += BATCH) {
     yield Array.from({ length: Math.min(BATCH, count - done) }, (_, index) => from + done + index);
   }
 }
 
-function runAll(writer: Writer, calls: readonly Call[]): unknown[] {
-  return writer.run(calls).map((answer) => {
-    if (!answer.ok) throw answer.error;
-    return answer.value;
-  });
-}
-
-function registration(n: number, keyring: ReturnType<typeof openKeyring>): Call {
-  return { verb: 'registerLink', args: [registrationOf(n, keyring)] };
+function registration(n: number): Call {
+  return { verb: 'registerLink', args: [registrationOf(n)] };
 }
 
 /** What registers link number `n`. */
-export function registrationOf(n: number, keyring: ReturnType<typeof openKeyring>): Registration {
+export function registrationOf(n: number): Registration {
   const { reference, linkId, token, secret } = benchLink(n);
-  const sealed = keyring.seal(secret, reference);
+  const sealed = KEYRING.seal(secret, reference);
   const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
   const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
   return { ...link, by: null, mayCorrect: false, atMs: Date.now() };

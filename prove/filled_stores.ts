@@ -3,8 +3,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import pg from 'pg';
 import { openAt } from '../bench/postgres.ts';
-import { SECRETS_KEY } from '../bench/stores.ts';
-import { openKeyring } from '../src/secrets/keyring.ts';
+import { KEYRING } from '../bench/stores.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openSqliteStore } from '../src/store/sqlite/client.ts';
 import { systemClock } from '../src/work/clock.ts';
@@ -29,7 +28,7 @@ export type FilledStore = {
 };
 
 const OPENED = {
-  secretsKeyId: openKeyring(SECRETS_KEY).keyId,
+  secretsKeyId: KEYRING.keyId,
   newInstanceId: 'prove',
   clock: systemClock,
   callTimeoutMs: 60_000,
