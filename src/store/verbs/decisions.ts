@@ -76,7 +76,7 @@ const END_HOLDS = statement('UPDATE hold SET ended_at_ms = @atMs WHERE order_key
 /** Writes an effect outside the order's own row; `order` is the order after the decision. */
 function writeEffect(
   tx: Transaction,
-  { orderKey, order, hasMatters }: LoadedOrder,
+  { orderKey, order, hasMatters, hasUnplanned }: LoadedOrder,
   effect: Effect,
   atMs: number,
 ): void {
@@ -93,7 +93,7 @@ function writeEffect(
     case 'settle': {
       const { paymentKey, learnedBy } = effect;
       tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
-      checkSchedule.beginPaidSchedule(tx, orderKey, atMs);
+      if (hasUnplanned) checkSchedule.beginPaidSchedule(tx, orderKey, atMs);
       if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
       return;
     }

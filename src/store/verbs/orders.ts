@@ -52,8 +52,11 @@ export function lockOrderOfEvent(tx: Transaction, eventKey: number): void {
   tx.lock(LOCK_ORDER_OF_EVENT, { eventKey });
 }
 
-/** A loaded order and the key of its row. `hasMatters`: whether it has open attention. */
-export type LoadedOrder = { orderKey: number; order: Order; hasMatters: boolean };
+/**
+ * A loaded order and the key of its row. `hasMatters`: whether it has open attention. `hasUnplanned`: whether the
+ * schedule of checks of one of its links has ended, or has not begun.
+ */
+export type LoadedOrder = { orderKey: number; order: Order; hasMatters: boolean; hasUnplanned: boolean };
 
 /** A row of `ORDER`. */
 export type OrderRow = {
@@ -70,30 +73,48 @@ export type OrderRow = {
   createdAtMs: number;
   generation: number;
   hasMatters: boolean;
+  hasUnplanned: boolean;
   hasDetails: boolean;
   customerName: string | null;
   customerEmail: string | null;
   /** The shop's request as JSON, if settled opened the order. */
   request: string | null;
+  /** Of the newest link that is shown; all null if there is none. */
+  shownKey: number | null;
+  shownId: string | null;
+  url: string | null;
+  shortUrl: string | null;
+  linkStatus: string | null;
+  expiresAtMs: number | null;
 };
+
+// A link that settled opened is shown once its address is known, unless it is withheld.
+const SHOWN = '(NOT k.opened OR (k.url IS NOT NULL AND k.withheld IS NULL))';
+
+/** Joins to `orders` the link that `ORDER_COLUMNS` names. */
+export const SHOWN_LINK = `LEFT JOIN link shown ON shown.key =
+  (SELECT k.key FROM link k WHERE k.order_key = orders.key AND ${SHOWN} ORDER BY k.key DESC LIMIT 1)`;
 
 /** Statements name their columns: PostgreSQL refuses a prepared `*` once a newer replica adds a column. */
 export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor, currency, state, flags, version,
   adopted_payment_id AS adoptedPaymentId, resolution, last_reading AS lastReading, orders.created_at_ms AS createdAtMs,
   (SELECT generation FROM instance) AS generation,
   EXISTS (SELECT 1 FROM attention a WHERE a.order_key = orders.key AND a.ended_at_ms IS NULL) AS hasMatters,
+  EXISTS (SELECT 1 FROM link k WHERE k.order_key = orders.key AND k.next_check_at_ms IS NULL) AS hasUnplanned,
   ${HAS_DETAILS}, (SELECT p.request FROM link k JOIN opening p ON p.link_key = k.key WHERE k.order_key = orders.key
     ORDER BY k.key DESC LIMIT 1) AS request,
   (SELECT c.name FROM order_customer c WHERE c.order_key = orders.key) AS customerName,
-  (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail`;
+  (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail,
+  shown.key AS shownKey, shown.link_id AS shownId, shown.url, shown.short_url AS shortUrl,
+  shown.status AS linkStatus, shown.expires_at_ms AS expiresAtMs`;
 
-const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders`;
+const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders ${SHOWN_LINK}`;
 
 const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
-const BY_KEY = statement(`${ORDER} WHERE key = @orderKey`);
-const BY_KEYS = statement(`${ORDER} WHERE key = ANY(@keys::bigint[])`);
+const BY_KEY = statement(`${ORDER} WHERE orders.key = @orderKey`);
+const BY_KEYS = statement(`${ORDER} WHERE orders.key = ANY(@keys::bigint[])`);
 
-/** Loads whole orders: row, newest link, settlement, ledger and open holds. */
+/** Loads whole orders: row and newest link, settlement, ledger and open holds. */
 export const loadOrder = {
   *byReference(tx: Transaction, reference: string): Work<LoadedOrder | null> {
     const row = yield* tx.one<OrderRow>(BY_REFERENCE, { reference });
@@ -121,17 +142,6 @@ function beside(table: string, columns: string, rest: string): Beside {
   };
 }
 
-const LINK_COLUMNS = 'link_id AS id, url, short_url AS shortUrl, status, expires_at_ms AS expiresAtMs';
-// A link that settled opened is shown once its address is known, unless it is withheld.
-const SHOWN = '(NOT opened OR (url IS NOT NULL AND withheld IS NULL))';
-const LINKS: Beside = {
-  one: statement(`
-    SELECT order_key AS orderKey, ${LINK_COLUMNS} FROM link
-    WHERE order_key = @key AND ${SHOWN} ORDER BY key DESC LIMIT 1`),
-  many: statement(`
-    SELECT order_key AS orderKey, ${LINK_COLUMNS} FROM link WHERE key IN
-      (SELECT max(key) FROM link WHERE order_key = ANY(@keys::bigint[]) AND ${SHOWN} GROUP BY order_key)`),
-};
 const SETTLEMENTS = beside(
   'settlement',
   'paid_at_ms AS paidAtMs, payment_key AS paymentKey, learned_by AS learnedBy',
@@ -149,7 +159,8 @@ const DETAILS = beside('payment', DETAIL_COLUMNS, 'ORDER BY payment_key');
 
 export function* complete(tx: Transaction, row: OrderRow): Work<LoadedOrder> {
   const [order] = yield* completeAll(tx, [row]);
-  return { orderKey: row.key, order: order as Order, hasMatters: row.hasMatters };
+  const { key: orderKey, hasMatters, hasUnplanned } = row;
+  return { orderKey, order: order as Order, hasMatters, hasUnplanned };
 }
 
 /** Loads what stands beside the rows of orders: with one statement for each kind, however many orders they are. */
@@ -158,19 +169,16 @@ function* completeAll(tx: Transaction, rows: readonly OrderRow[]): Work<Order[]>
   const counted = rows.filter(({ state }) => !isOpen(state));
   const held = rows.filter(({ state }) => state === 'held');
   const detailed = rows.filter(({ hasDetails }) => hasDetails);
-  const links = ask<OrderLink>(tx, LINKS, rows);
   const settlements = ask<Settlement>(tx, SETTLEMENTS, counted);
   const entries = ask<EntryRow>(tx, ENTRIES, counted);
   const holds = ask<Hold>(tx, HOLDS, held);
   const details = ask<KnownDetails>(tx, DETAILS, detailed);
-  const linkOf = yield* byOrder(links);
   const settlementOf = yield* byOrder(settlements);
   const entriesOf = yield* byOrder(entries);
   const holdsOf = yield* byOrder(holds);
   const detailsOf = yield* byOrder(details);
   return rows.map((row) =>
     assembleOrder(row, {
-      link: linkOf(row.key)[0] ?? null,
       settlement: settlementOf(row.key)[0] ?? null,
       entries: entriesOf(row.key).map(readEntry),
       holds: holdsOf(row.key),
@@ -207,10 +215,7 @@ function readStated(amount: string | null, currency: string | null): Stated | nu
   return amount === null || currency === null ? null : { amount, currency };
 }
 
-function assembleOrder(
-  row: OrderRow,
-  beside: Pick<Order, 'link' | 'settlement' | 'entries' | 'holds' | 'details'>,
-): Order {
+function assembleOrder(row: OrderRow, beside: Pick<Order, 'settlement' | 'entries' | 'holds' | 'details'>): Order {
   return {
     reference: row.reference,
     amount: { amountMinor: row.amountMinor, currency: row.currency },
@@ -223,8 +228,20 @@ function assembleOrder(
     adoptedPaymentId: row.adoptedPaymentId,
     resolution: row.resolution,
     lastReading: row.lastReading,
+    link: readLink(row),
     ...beside,
   };
+}
+
+function readLink({
+  shownKey,
+  shownId: id,
+  url,
+  shortUrl,
+  linkStatus: status,
+  expiresAtMs,
+}: OrderRow): OrderLink | null {
+  return shownKey === null ? null : { id, url, shortUrl, status, expiresAtMs };
 }
 
 /** Reads title and metadata from the shop's request, which is kept as long as the order. */

@@ -19,7 +19,7 @@ import {
 import { writeDecision } from './decisions.ts';
 import { bury, type SettleJob } from './inbox.ts';
 import { bindId } from './links.ts';
-import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
+import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow, SHOWN_LINK } from './orders.ts';
 import { noteDetails } from './payments.ts';
 
 export type SettleResult =
@@ -49,8 +49,7 @@ export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
   if (!(yield* bindLink(tx, claimed, job))) return yield* refuse(tx, job, claimed.linkKey);
-  // Loads the rest now, because the order's document shows the id of its link.
-  const loaded = learnOfPayments(tx, yield* complete(tx, claimed), claimed, job);
+  const loaded = learnOfPayments(tx, yield* complete(tx, withBoundId(claimed, job)), claimed, job);
   const settling = { claimed, job };
   let applied = nothingApplied(loaded, job);
   for (const said of job.facts) applied = yield* applyFact(tx, applied, said, settling);
@@ -66,7 +65,7 @@ const LOCK_CLAIMED = statement(`
   SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
     l.expires_at_ms AS linkExpiresAtMs, i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
     (SELECT quote_mismatches FROM api_state) AS quoteMismatches, ${ORDER_COLUMNS}
-  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key ${SHOWN_LINK}
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
   FOR NO KEY UPDATE OF i`);
 
@@ -82,6 +81,11 @@ function* bindLink(tx: Transaction, claimed: ClaimedRow, { linkIds, nowMs }: Set
   if (named === undefined) return true;
   if (!linkIds.every((id) => id === (claimed.linkId ?? named))) return false;
   return claimed.linkId !== null || (yield* bindId(tx, claimed, named, nowMs));
+}
+
+/** The row as it is once its link has the id that was named: the order's document shows it. */
+function withBoundId(claimed: ClaimedRow & OrderRow, { linkIds: [named] }: SettleJob): OrderRow {
+  return named === undefined || claimed.shownKey !== claimed.linkKey ? claimed : { ...claimed, shownId: named };
 }
 
 function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<{ outcome: 'link_mismatch' }> {

@@ -294,11 +294,10 @@ function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction 
     run: (asked, values) => tx.run(unlocked(asked), values),
     send: (asked, values) => tx.send(unlocked(asked), values),
     lock: () => {},
-    one: (asked, values) => tx.one(unlocked(asked), values),
-    all: <Row>(asked: Statement, values?: object) => {
-      const rows = tx.all<Row>(unlocked(asked), values);
-      // The last of what an order is read from.
-      return asked.sql.includes('short_url AS shortUrl') ? stalled(rows, stall) : rows;
+    all: (asked, values) => tx.all(unlocked(asked), values),
+    one: <Row>(asked: Statement, values?: object) => {
+      const row = tx.one<Row>(unlocked(asked), values);
+      return asked.sql.includes('short_url AS shortUrl') ? stalled(row, stall) : row;
     },
   };
 }
