@@ -48,7 +48,9 @@ const run = field.component('BulkRun', 'Work on all rows that matched a filter w
   isMore: z.boolean().describe(`Whether more than ${ROWS_MAX} rows matched: start again for the others.`),
   done: field.count.describe('Processed rows: changed, skipped or failed.'),
   changed: field.count,
-  skipped: field.count.describe('Rows for which there was nothing left to do.'),
+  skipped: field.count.describe(
+    'Rows for which there was nothing left to do; of `accept_orders`, also those that need a decision of their own.',
+  ),
   failed: field.count,
   startedAt: field.time,
   endedAt: field.timeOrNull,
@@ -65,8 +67,8 @@ export const startBulk = operation({
     'With `preview` it only answers how many rows there are. Otherwise settled lists them at once, at most ' +
     `${ROWS_MAX} and the newest first, and goes through them one by one, as if each were named alone. \`filter\` has the ` +
     "parameters of the list's query, at least one of them. `end_attention` needs `kind` and a `reason`, " +
-    '`accept_orders` needs `hold` and a `reason`; it skips orders with several holds, with more money than they ask for, ' +
-    'or with another hold by then.',
+    '`accept_orders` needs `hold` and a `reason`; it skips orders with several holds, with another hold by then, with more ' +
+    'money than they ask for, or with none that settled counted.',
   body: z.strictObject({
     action,
     filter: field.described(z.looseObject({}), "Parameters of the list's query: its filters.", { status: 'dead' }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isCurrency, type Money, parseAmount } from '../domain/money.ts';
+import { currencyExponent, isCurrency, type Money, parseAmount } from '../domain/money.ts';
 import type { Customer } from '../domain/payment_details.ts';
 import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
@@ -137,7 +137,11 @@ export function givenMs(given: string | undefined): number | null {
   return given === undefined ? null : Date.parse(given);
 }
 
-export const givenReason = described(text(500), 'Kept, and shown in the timeline.', 'the customer wants it after all');
+export const givenReason = described(
+  text(500).regex(/[\p{L}\p{N}\p{P}\p{S}]/u, 'must have a visible character'),
+  'Kept, and shown in the timeline.',
+  'the customer wants it after all',
+);
 
 /** The service makes links for more than this, in every currency: the spec names none (§8), and a creation takes none. */
 const AMOUNT_ABOVE = '25';
@@ -171,6 +175,7 @@ export function readMoney(given: z.output<z.ZodObject<typeof money>>, configured
     const detail = 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names';
     throw fieldProblem('currency', detail);
   }
+  refuseThousands('amount', given.amount, currency);
   const parsed = parseAmount(String(given.amount), currency);
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
   const details = {
@@ -180,6 +185,13 @@ export function readMoney(given: z.output<z.ZodObject<typeof money>>, configured
     too_large: 'is larger than can be counted exactly',
   };
   throw fieldProblem('amount', details[parsed.fault]);
+}
+
+/** Refuses a text like `30.000`, which many write for thirty thousand, in a currency that has not three decimals. */
+export function refuseThousands(field: string, given: string | number, currency: string): void {
+  const isClear = typeof given === 'number' || !/^\d{1,3}\.\d{3}$/.test(given) || currencyExponent(currency) === 3;
+  if (!isClear)
+    throw fieldProblem(field, `may mean thousands: write ${given.slice(0, -4)} or ${given.replace('.', '')}`);
 }
 
 /** Throws a 422 if the service makes no link for so little. */

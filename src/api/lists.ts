@@ -168,10 +168,11 @@ export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>
   };
 }
 
-function readMinor(field: string, given: string | undefined, currency: string | null): number | null {
+function readMinor(name: string, given: string | undefined, currency: string | null): number | null {
   if (given === undefined || currency === null) return null;
+  field.refuseThousands(name, given, currency);
   if (Number(given) === 0) return 0;
   const parsed = parseAmount(given, currency);
   if (parsed.ok) return parsed.amountMinor;
-  throw fieldProblem(field, `has more decimals than ${currency} has, or is larger than can be counted exactly`);
+  throw fieldProblem(name, `has more decimals than ${currency} has, or is larger than can be counted exactly`);
 }

@@ -2,7 +2,7 @@ import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS } from '../domain/order.ts';
-import { BULK, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK, WHY_CANCELLED, whySkipped } from '../explain/glossary.ts';
 import type { Command, Options, Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { record } from '../terminal/table.ts';
@@ -149,6 +149,7 @@ function report(answer: RunAnswer): Report {
     started: run.startedAt,
     status: run.detail === null ? run.status : `${run.status}: ${WHY_CANCELLED[run.detail]}`,
     done: `${done} of ${total}: ${changed} ${BULK[run.action].changed}, ${skipped} skipped, ${failed} failed`,
+    'why skipped': skipped > 0 ? whySkipped(run.action) : undefined,
     'not selected': run.isMore ? 'there are more: start it again for them' : undefined,
     ended: run.endedAt,
     'ends about': run.expectedEndAt ?? undefined,

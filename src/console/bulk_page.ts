@@ -3,7 +3,7 @@ import { type BulkRunDocument, listBulk, NEEDS_REASON, showBulk } from '../api/b
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
-import { BULK, capital, WHY_CANCELLED } from '../explain/glossary.ts';
+import { BULK, capital, WHY_CANCELLED, whySkipped } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -137,7 +137,7 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   return definitions([
     ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
     [capital(BULK[run.action].changed), whole(changed)],
-    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: there was nothing left to do`],
+    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: ${whySkipped(run.action)}`],
     ['Failed', failed === 0 ? null : whole(failed)],
     ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
     ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],

@@ -120,6 +120,11 @@ export function completedPayments(books: Books): Payment[] {
   return payments(books).filter(({ status }) => status === 'completed');
 }
 
+/** Whether money was counted that settled could read, and that did not go back. */
+export function hasCounted(books: Books): boolean {
+  return completedPayments(books).some(({ captured }) => isReadable(captured));
+}
+
 /** Whether payments were counted, and the money of all of them has gone back: a held order then cannot be accepted. */
 export function hasNothingLeft(books: Books): boolean {
   return payments(books).length > 0 && completedPayments(books).length === 0;

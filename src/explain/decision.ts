@@ -1,6 +1,13 @@
 import type { Reported } from '../domain/comparison.ts';
 import type { Decision, Effect } from '../domain/decision.ts';
-import { completedPayments, hasNothingLeft, inSum, PAYMENTS_LISTED_MAX, payments } from '../domain/ledger.ts';
+import {
+  completedPayments,
+  hasCounted,
+  hasNothingLeft,
+  inSum,
+  PAYMENTS_LISTED_MAX,
+  payments,
+} from '../domain/ledger.ts';
 import { inMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
@@ -22,7 +29,7 @@ export function explainDecision(before: Order, made: Decision, after: Order): st
 /** What a person should weigh before a decision; null if it only does what it says. */
 export function warnOfDecision(before: Order, made: Decision): string | null {
   const pays = made.effects.some((effect) => effect.do === 'settle');
-  if (!pays || completedPayments(before).length > 0) return null;
+  if (!pays || hasCounted(before)) return null;
   return (
     `settled has counted no money for order ${before.reference}. If you accept, settled still marks the order paid and ` +
     "tells the shop, which may deliver. Accept only if you see the money in the service's panel or at the bank."

@@ -148,6 +148,12 @@ export const BULK: Readonly<Record<BulkAction, { one: string; changed: string }>
   end_attention: { one: 'matter', changed: 'ended' },
 };
 
+/** Why bulk work skipped rows. */
+export function whySkipped(action: BulkAction): string {
+  if (action !== 'accept_orders') return 'there was nothing left to do';
+  return 'decide about each alone: it has several holds or another one, more money than it asks for, or none that settled counted';
+}
+
 /** Why settled cancelled work on many rows. */
 export const WHY_CANCELLED = { token_ended: 'the token that started it was revoked or has expired' } as const;
 

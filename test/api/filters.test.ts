@@ -178,6 +178,9 @@ it('no surface shows an amount that is not readable as a sum', async () => {
   const { order } = (await get(settled(), '/v1/orders/unread-1')).body;
   expect(order.payments).toMatchObject([{ id: 'pay_u', amount: null, currency: 'BRL' }]);
   expect([order.payment, order.paymentsTotal]).toEqual([order.payments[0], { count: 1, sums: [] }]);
+  const accept = { decision: 'accept', dryRun: true };
+  const { preview } = (await post(settled(), '/v1/orders/unread-1/resolve', accept)).body;
+  expect(preview.warning).toMatch(/^settled has counted no money for order unread-1\./);
   const { notices } = (await get(settled(), '/v1/feed?limit=200')).body;
   const told = notices.filter(({ data }: Row) => data.order.reference === 'unread-1');
   expect(told.map(({ data }: Row) => data.order.payment.amount)).toEqual([null]);

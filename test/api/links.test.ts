@@ -121,7 +121,7 @@ describe('api: reserving a link', () => {
 describe('api: amounts and currencies', () => {
   it.each([
     [100.5, undefined, '100.50', 'BRL'],
-    ['100.500', undefined, '100.50', 'BRL'],
+    ['100.5000', undefined, '100.50', 'BRL'],
     ['25.01', 'USD', '25.01', 'USD'],
     [5000, 'JPY', '5000', 'JPY'],
     ['31.234', 'KWD', '31.234', 'KWD'],

@@ -414,6 +414,7 @@ describe('api: what a request to open a link must be', () => {
   it.each([
     ['amount', { amount: '25' }, 'more than 25:'],
     ['amount', { amount: '25.00' }, 'more than 25:'],
+    ['amount', { amount: '30.000' }, 'may mean thousands: write 30 or 30000'],
     ['amount', { amount: 25, currency: 'JPY' }, 'more than 25:'],
     ['amount', { amount: '25.000', currency: 'KWD' }, 'more than 25:'],
     ['amount', { amount: '24.99', currency: 'USD' }, 'more than 25:'],

@@ -129,7 +129,8 @@ describe('api: the list of orders', () => {
     [400, 'amountFrom=ten', 'amountFrom: '],
     [400, 'flag=late&flag=late', 'flag: '],
     [400, 'count=yes', 'count: '],
-    [422, 'amountTo=1.001', 'amountTo: has more decimals than'],
+    [422, 'amountTo=1.0011', 'amountTo: has more decimals than'],
+    [422, 'amountTo=1.000', 'amountTo: may mean thousands: write 1 or 1000'],
     [422, 'amountTo=1.5&currency=JPY', 'amountTo: has more decimals than'],
   ])('answers %i to a filter that no order can meet, by its name: %s', async (status, query, words) => {
     const detail = problem(await get(three(), `/v1/orders?${query}`), status, 'invalid_request');

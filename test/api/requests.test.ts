@@ -100,6 +100,7 @@ describe('api: how the answer names the faults of a request', () => {
     ['/v1/admin/reconcile', { dryRun: 'yes' }, 'dryRun: must be true or false'],
     ['/v1/orders/unused/resolve', { decision: 'maybe', reason: 'seen' }, 'decision: must be one of accept, reject'],
     ['/v1/orders/unused/resolve', { decision: 'accept', reason: '' }, 'reason: must have 1 to 500 characters'],
+    ['/v1/orders/unused/resolve', { decision: 'accept', reason: ' \u200b' }, 'reason: must have a visible character'],
   ])('of POST %s with %j: %s', async (path, body, expected) => {
     expect(problem(await post(settled(), path, body), 400, 'invalid_request')).toBe(expected);
   });

@@ -1,4 +1,4 @@
-import { completedPayments } from '../../domain/ledger.ts';
+import { completedPayments, hasCounted } from '../../domain/ledger.ts';
 import type { MatterKind } from '../../domain/matter.ts';
 import type { Money } from '../../domain/money.ts';
 import { type Statement, statement, type Transaction, type Work } from '../transaction.ts';
@@ -42,7 +42,7 @@ export const LIST_ITEMS: Record<BulkAction, Statement> = {
   end_attention: listItems('attention'),
 };
 
-/** `skipped`: there was nothing to do. `detail`: the reason, as a code. */
+/** `skipped`: nothing was done. `detail`: the reason, as a code. */
 export type BulkOutcome = { outcome: 'changed' | 'skipped' | 'failed'; detail: string | null };
 
 type Doing = { itemKey: number; by: Author | null; filter: string; reason: string; nowMs: number };
@@ -77,6 +77,7 @@ export const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<Bulk
     // Since the run was started, the order may have been decided about, and be held for something else.
     const { hold } = JSON.parse(filter) as OrderFilter;
     if (order.holds.some((open) => open.reason !== hold)) return skipped('other_hold');
+    if (!hasCounted(order)) return skipped('nothing_counted');
     if (completedPayments(order).some((payment) => isMore(payment.captured, order.amount)))
       return skipped('more_than_asked');
     const made = yield* resolveOrder(tx, { reference: order.reference, decision: 'accept', reason, by, atMs });

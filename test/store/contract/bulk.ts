@@ -85,20 +85,22 @@ export function bulkContract({ fresh }: Worlds): void {
       const more = await held({ linkMoney: stated('500.00'), quoteMoney: null });
       const twice = await held({ quoteMoney: stated('40.00') });
       await world.settle(twice, [said('completed', { paymentId: 'pay_2' })]);
+      const unread = await held({ quoteMoney: stated('1,00') });
       const filter = { hold: 'amount_mismatch' } as const;
       await start({ action: 'accept_orders', filter });
       const skipped = (detail: string) => ({ outcome: 'skipped', detail });
       const outcomes = await finish();
-      expect(outcomes).toHaveLength(3);
+      expect(outcomes).toHaveLength(4);
       expect(outcomes).toEqual(
         expect.arrayContaining([
           { outcome: 'changed', detail: null },
           skipped('more_than_asked'),
+          skipped('nothing_counted'),
           skipped('several_holds'),
         ]),
       );
-      const states = [less, other, more, twice].map(async (link) => (await world.timeline(link)).order.state);
-      expect(await Promise.all(states)).toEqual(['paid', 'held', 'held', 'held']);
+      const states = [less, other, more, twice, unread].map(async (link) => (await world.timeline(link)).order.state);
+      expect(await Promise.all(states)).toEqual(['paid', 'held', 'held', 'held', 'held']);
       expect((await world.timeline(less)).order.entries).toMatchObject([{ kind: 'captured', amountMinor: 4_000 }]);
       expect((await audited()).filter(({ action }) => action === 'accept_order')).toMatchObject([
         { subject: less.reference, actor: 'ana', reason: 'seen' },
