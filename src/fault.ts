@@ -14,6 +14,16 @@ export class Fault extends Error {
   }
 }
 
+/** A fault after which no retry helps. */
+export function terminalFault(code: FaultCode, message: string, options?: ErrorOptions): Fault {
+  return new Fault('terminal', code, message, options);
+}
+
+/** A fault after which a retry may help. */
+export function transientFault(code: FaultCode, message: string, options?: ErrorOptions): Fault {
+  return new Fault('transient', code, message, options);
+}
+
 /** The fields of an error that a row of the store keeps. */
 export function noteOf(error: unknown): { code: string; message: string } {
   if (error instanceof Fault) return { code: error.code, message: error.message };

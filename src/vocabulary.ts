@@ -145,3 +145,6 @@ export const ROLE_WORDS = {
 export function namesOf<Name extends string>(vocabulary: Readonly<Record<Name, string>>): readonly Name[] {
   return Object.keys(vocabulary) as Name[];
 }
+
+/** What every listener says of an address that it does not have, by which the command line knows it. */
+export const NOTHING_HERE = 'There is nothing at this address.';

@@ -6,7 +6,7 @@ import { MATTER_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
-import { Fault } from '../fault.ts';
+import { transientFault } from '../fault.ts';
 import type { Stats } from '../store/verbs/stats.ts';
 import { count, givenReference, isoOrNull, time, timeOrNull, withTimes } from './fields.ts';
 import { ASKING, apiNotConfigured, readLinkNow } from './orders.ts';
@@ -113,7 +113,7 @@ export const makeBackup = operation({
     }
     // Each takes the room of a whole database and the time of the disk that deliveries wait for.
     if (backingUp.has(options)) {
-      throw new Fault('transient', 'store_busy', 'settled is already writing a backup. Try again when it is complete.');
+      throw transientFault('store_busy', 'settled is already writing a backup. Try again when it is complete.');
     }
     backingUp.add(options);
     try {

@@ -180,7 +180,9 @@ export const endAttention = operation({
     const key = field.readKey(id);
     const ended = key === null ? null : await store.endAttention({ key, ...body, by, atMs });
     if (ended === null) {
-      const detail = `No open matter has the id ${id}: it may have ended. See: settled attention`;
+      const detail =
+        `No open matter has the id ${id}: it may have ended. See: settled attention. A hold has no id: ` +
+        'settled orders resolve ORDER ends it';
       throw problem(404, 'not_found', detail);
     }
     const about = ended.reference === null ? {} : { order: ended.reference };

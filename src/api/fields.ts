@@ -148,7 +148,6 @@ const AMOUNT_ABOVE = '25';
 const ENOUGH = `more than ${AMOUNT_ABOVE}`;
 const TOO_LITTLE = `must be ${ENOUGH}: the service makes no link of ${AMOUNT_ABOVE} or less`;
 
-const AMOUNT = 'must be a number or a decimal string';
 export const money = {
   /** By its own characters, if a number would not be the one that was written. */
   amount: z
@@ -156,7 +155,7 @@ export const money = {
     .transform((amount) => (amount instanceof ExactNumber ? amount.text : amount))
     .pipe(
       z.union([z.string().max(64, 'must have at most 64 characters'), z.number()], {
-        error: ({ input }) => (input === undefined ? IS_NEEDED : AMOUNT),
+        error: ({ input }) => (input === undefined ? IS_NEEDED : 'must be a number or a decimal string'),
       }),
     )
     .meta({
@@ -169,12 +168,7 @@ export const money = {
 
 /** Reads the money of a request, in its own currency or the first that is configured. Throws a 422. */
 export function readMoney(given: z.output<z.ZodObject<typeof money>>, configured: string): Money {
-  const currencies = configured.split(' ');
-  const currency = given.currency ?? (currencies[0] as string);
-  if (!isCurrency(currency) && !currencies.includes(currency)) {
-    const detail = 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names';
-    throw fieldProblem('currency', detail);
-  }
+  const currency = readCurrency(given.currency, configured);
   refuseThousands('amount', given.amount, currency);
   const parsed = parseAmount(String(given.amount), currency);
   if (parsed.ok) return { amountMinor: parsed.amountMinor, currency };
@@ -192,6 +186,14 @@ export function refuseThousands(field: string, given: string | number, currency:
   const isClear = typeof given === 'number' || !/^\d{1,3}\.\d{3}$/.test(given) || currencyExponent(currency) === 3;
   if (!isClear)
     throw fieldProblem(field, `may mean thousands: write ${given.slice(0, -4)} or ${given.replace('.', '')}`);
+}
+
+/** The currency of a request, or the first that is configured. Throws a 422. */
+export function readCurrency(given: string | undefined, configured: string): string {
+  const currencies = configured.split(' ');
+  const currency = given ?? (currencies[0] as string);
+  if (isCurrency(currency) || currencies.includes(currency)) return currency;
+  throw fieldProblem('currency', 'must be an ISO 4217 code in capitals, like BRL, or one that SETTLED_CURRENCY names');
 }
 
 /** Throws a 422 if the service makes no link for so little. */
@@ -242,11 +244,10 @@ function isExact(value: unknown): boolean {
 
 /** A whole number of a query: digits without a sign or leading zeros. */
 export function wholeNumber(min: number, max: number) {
+  const fits = (given: string) => /^(0|[1-9][0-9]{0,8})$/.test(given) && Number(given) >= min && Number(given) <= max;
   return z
     .string()
-    .refine((digits) => /^(0|[1-9][0-9]{0,8})$/.test(digits) && Number(digits) >= min && Number(digits) <= max, {
-      message: `must be a whole number from ${min} to ${max}`,
-    })
+    .refine(fits, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
     .meta({ type: 'integer', minimum: min, maximum: max });
 }

@@ -146,11 +146,11 @@ export const orderFilters = {
     }),
 };
 
-/** Reads the filters of a list of orders. Throws a 422 if an amount cannot be one of the currency. */
+/** Reads the filters of a list of orders. Throws a 422 if there is no such currency, or an amount cannot be one of it. */
 export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>>, configured: string): OrderFilter {
   const { q, state = null, flag = null, attention = null, hold = null, amountFrom, amountTo } = given;
-  const hasAmount = amountFrom !== undefined || amountTo !== undefined;
-  const currency = given.currency ?? (hasAmount ? (configured.split(' ')[0] as string) : null);
+  const isOfAny = [given.currency, amountFrom, amountTo].every((one) => one === undefined);
+  const currency = isOfAny ? null : field.readCurrency(given.currency, configured);
   return {
     states: state,
     flag,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { KEPT_REASONS, UNREAD_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/verbs/lists.ts';
@@ -117,7 +117,7 @@ async function secretsOf(credentials: ApiOptions['credentials'], name: string): 
     return [secret, ...(serviceSecret === undefined ? [] : [serviceSecret()])];
   } catch (error) {
     // A person who reads the answer can bring the key back, and ask again.
-    if (error instanceof Fault) throw new Fault('transient', error.code, error.message, { cause: error });
+    if (error instanceof Fault) throw transientFault(error.code, error.message, { cause: error });
     throw error;
   }
 }

@@ -6,7 +6,7 @@ import { apiRoutes } from '../api/router.ts';
 import { type Config, SAME_TOKENS } from '../config/config.ts';
 import { consoleRoutes, formViews, leadToPages, withoutPrefix } from '../console/router.ts';
 import type { ConsoleOptions } from '../console/view.ts';
-import { Fault } from '../fault.ts';
+import { terminalFault } from '../fault.ts';
 import { createApp, healthRoutes } from '../http/app.ts';
 import { connectionsMax, HEADER_BYTES_MAX, type HttpServer, listen } from '../http/server.ts';
 import { headerNames } from '../paylink/events.ts';
@@ -173,7 +173,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
 /** Faults: `configuration_invalid` if the shop's token equals the operator's, which may be in a file. */
 function tokensOf({ operatorToken, shopToken, store }: Config): { operator: string; shop: string | null } {
   const operator = operatorToken ?? operatorTokenFile(storeFile(store));
-  if (operator === shopToken) throw new Fault('terminal', 'configuration_invalid', `${SAME_TOKENS}.`);
+  if (operator === shopToken) throw terminalFault('configuration_invalid', `${SAME_TOKENS}.`);
   return { operator, shop: shopToken };
 }
 

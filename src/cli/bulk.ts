@@ -13,10 +13,10 @@ import { EVENT_OPTIONS, listCommand, NOTICE_OPTIONS, ORDER_OPTIONS, queryOf, SIN
 
 type RunAnswer = { run: BulkRunDocument };
 
-const COMMON = {
-  reason: { value: 'TEXT', about: 'why; kept with the run' },
-  'dry-run': { about: 'only say how many there are' },
-} as const;
+const REASON = { value: 'TEXT', about: 'why; kept with the run' } as const;
+/** Of the actions that the server starts only with a reason. */
+const WITH_REASON = { since: SINCE, until: UNTIL, reason: { ...REASON, needed: true } } as const;
+const DRY_RUN = { about: 'only say how many there are' } as const;
 
 type Start = { name: string; action: BulkRunDocument['action']; about: string; options: Options; example: string };
 
@@ -29,7 +29,7 @@ function startCommand({ name, action, about, options, example }: Start): Command
       'It starts at once: look first with --dry-run. `settled bulk list` shows how far it is.',
     ],
     examples: [`settled bulk ${name} ${example} --dry-run`, `settled bulk ${name} ${example}`],
-    options: { ...options, ...COMMON },
+    options: { ...options, reason: options.reason ?? REASON, 'dry-run': DRY_RUN },
     async run({ options: { 'dry-run': preview, reason, ...filters }, server }) {
       const filter = queryOf(filters);
       if (Object.keys(filter).length === 0) {
@@ -78,8 +78,7 @@ export const bulkAccept = startCommand({
   about: 'accept the money of all orders that are held for one reason, as it was counted',
   options: {
     hold: { value: 'REASON', choices: HOLD_REASONS, needed: true, about: 'only orders that are held for this reason' },
-    since: SINCE,
-    until: UNTIL,
+    ...WITH_REASON,
   },
   example: '--hold amount_mismatch --reason "the quotes are right"',
 });
@@ -90,8 +89,7 @@ export const bulkEnd = startCommand({
   about: 'end all matters of a kind',
   options: {
     kind: { value: 'KIND', choices: ATTENTION_KINDS, needed: true, about: 'only matters of this kind' },
-    since: SINCE,
-    until: UNTIL,
+    ...WITH_REASON,
   },
   example: '--kind link_missing --reason "looked at all of them"',
 });

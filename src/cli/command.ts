@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path';
 import { isLoopback } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { type Environment, TARGET_NAMES } from '../config/environment.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 import { type Command, commandOf, type Definition, type Option, type Options } from '../terminal/command.ts';
 import { UsageError, whyUnreadable } from '../terminal/failure.ts';
 import type { Clock } from '../work/clock.ts';
@@ -61,7 +61,7 @@ export function readTarget(options: ElsewhereOptions, environment: Environment):
   const wrong = (why: string) =>
     isGiven
       ? new UsageError(`--at ${why}`)
-      : new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n  - ${AT} ${why}`);
+      : terminalFault('configuration_invalid', `The configuration cannot be used:\n  - ${AT} ${why}`);
   const mayUseHttp = options['allow-http'] === true || environment[ALLOW_HTTP] === 'true';
   const url = readUrl(options.at ?? environment[AT] ?? '', mayUseHttp, wrong);
   const file = options['token-file'] ?? (environment[TOKEN_FILE] || undefined);
@@ -106,5 +106,5 @@ function readToken(file: string, url: string): string {
 }
 
 function notAuthorized(message: string): Fault {
-  return new Fault('terminal', 'not_authorized', message);
+  return terminalFault('not_authorized', message);
 }

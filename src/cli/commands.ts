@@ -99,8 +99,8 @@ const GROUPS: Program<Around>['groups'] = {
 
 /** What the server says of a field of the request, said of the option or the argument that gave it. */
 function inWordsOf(command: SettledCommand, error: Refusal): Refusal {
-  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z]+): /g, (field, before, name: string) => {
-    const option = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  const message = error.message.replace(/(^|; )(?:filter\.)?([a-zA-Z.]+): /g, (field, before, name: string) => {
+    const option = name.replace('.', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     if (Object.hasOwn(command.options, option)) return `${before}--${option} `;
     return command.positionals === name.toUpperCase() ? `${before}${command.positionals} ` : field;
   });

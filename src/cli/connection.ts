@@ -4,10 +4,11 @@ import { isLoopback } from '../config/addresses.ts';
 import type { Config } from '../config/config.ts';
 import type { ListenAddress } from '../config/parsers.ts';
 import { SETTINGS } from '../config/settings.ts';
-import { Fault } from '../fault.ts';
+import { Fault, terminalFault, transientFault } from '../fault.ts';
 import { releaseVersion } from '../release.ts';
 import { operatorTokenPath, storeFile } from '../store/address.ts';
 import { whyUnreadable } from '../terminal/failure.ts';
+import { NOTHING_HERE } from '../vocabulary.ts';
 import { Refusal } from './exit.ts';
 
 /** Not by `import`: see `http` in http/connections.ts. */
@@ -112,8 +113,8 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
       'Give --token-file, or SETTLED_AT_TOKEN_FILE, a token of that server: `settled tokens add NAME --role viewer` makes ' +
       'one on its machine.',
     advice:
-      'Check --at or SETTLED_AT: it must lead to the private listener, which is best reached through a tunnel or a proxy with ' +
-      'TLS. For a certificate of your own authority, set NODE_EXTRA_CA_CERTS to its file.',
+      'Check --at or SETTLED_AT: it must lead to the private listener, SETTLED_OPERATOR_LISTEN, which is best reached through ' +
+      'a tunnel or a proxy with TLS. For a certificate of your own authority, set NODE_EXTRA_CA_CERTS to its file.',
   };
 }
 
@@ -141,7 +142,7 @@ function readToken(storePath: string): string | Fault {
     const why =
       `There is no operator token: SETTLED_OPERATOR_TOKEN is not set, and ${path} ${whyUnreadable(error)}. Run this command ` +
       "with the server's configuration, in its folder and as its user.";
-    return new Fault('terminal', 'not_authorized', why);
+    return terminalFault('not_authorized', why);
   }
 }
 
@@ -195,8 +196,9 @@ async function open(server: Server, sent: Sent): Promise<IncomingMessage> {
   if (statusCode >= 200 && statusCode < 300) return response;
   const answer = await readAnswer(server, response);
   if (typeof answer?.detail !== 'string') throw notSettled(server, response);
+  if (answer.detail === NOTHING_HERE) throw unreachable(server, 'what answers there may be its public listener');
   if (statusCode !== 401) throw new Refusal(String(answer.title), answer.detail);
-  throw new Fault('terminal', 'not_authorized', `The server at ${url} does not know this token. ${tokenAdvice}`);
+  throw terminalFault('not_authorized', `The server at ${url} does not know this token. ${tokenAdvice}`);
 }
 
 /** Resolves when an answer begins, whatever it is. */
@@ -232,7 +234,7 @@ async function addressHere(server: Server): Promise<string> {
   const ours = Object.values(process.getBuiltinModule('node:os').networkInterfaces()).flat();
   if (isLoopback(inUrl(address)) || ours.some((one) => one?.address === address)) return address;
   const why = 'which is another machine, and the .env of this folder alone names it. Ask another machine with --at';
-  throw new Fault('terminal', 'server_unreachable', `No token was sent to ${server.url}, ${why}.`);
+  throw terminalFault('server_unreachable', `No token was sent to ${server.url}, ${why}.`);
 }
 
 /** The whole answer; null if it is no JSON object, or too long for one of settled's. */
@@ -269,5 +271,5 @@ function notSettled(server: Server, { statusCode }: IncomingMessage): Fault {
 }
 
 function unreachable({ url, advice }: Server, why: string): Fault {
-  return new Fault('transient', 'server_unreachable', `settled cannot be reached at ${url} (${why}). ${advice}`);
+  return transientFault('server_unreachable', `settled cannot be reached at ${url} (${why}). ${advice}`);
 }

@@ -47,6 +47,7 @@ export async function check(config: Config | null, connection: ServerApi): Promi
   const isDown = answer instanceof Fault;
   const checks: Finding[] = [
     ...(config === null ? [] : [checkConfiguration(config, { url, worksOn: isDown ? null : answer.store })]),
+    ...(config !== null && isDown ? await checkFile(config) : []),
     isDown
       ? { name: 'server', status: 'failing', detail: answer.message }
       : { name: 'server', status: 'ok', detail: `settled answers at ${url}` },
@@ -73,6 +74,14 @@ function checkConfiguration(
     `the store is ${store.name}, and the server at ${url} works on ${worksOn}: the checks below are of that one. Run this ` +
     "command with the server's SETTLED_STORE";
   return { name, status: 'warning', detail };
+}
+
+/** Why no server would serve the file that is configured. */
+async function checkFile({ store }: Config): Promise<Finding[]> {
+  if (store.engine !== 'sqlite') return [];
+  const { probeFile } = await import('../store/sqlite/probe.ts');
+  const { verdict, found: detail } = await probeFile(store.path);
+  return verdict === 'ok' ? [] : [{ name: 'database', status: 'failing', detail }];
 }
 
 /** What was found, as a table. */

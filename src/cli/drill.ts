@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { StatsDocument } from '../api/admin.ts';
 import type { InstallationDocument } from '../api/installation.ts';
 import type { Config } from '../config/config.ts';
-import { Fault } from '../fault.ts';
+import { Fault, terminalFault, transientFault } from '../fault.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { inBytes } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
@@ -27,8 +27,8 @@ export const drill = defineCommand({
     'It needs room for the copy in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
     'It ends with 0 if the backup can be put to use; 73 if it is damaged, of another program or of a newer settled;',
     "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened; 74 if there is no",
-    'room for the copy; 77 if no folder can be made for it; 64 if BACKUP is no file or the living store itself; and 78',
-    'with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
+    'room for the copy; 77 if no folder can be made for it, or the operator token is missing; 64 if BACKUP is no file or',
+    'the living store itself; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
   ],
   examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
   isLocal: true,
@@ -65,7 +65,7 @@ function makeFolder(): string {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const what = `The drill cannot make a folder in ${tmpdir()} (${code}): ${REMEDY}`;
-    throw new Fault('terminal', 'store_unwritable', what, { cause });
+    throw terminalFault('store_unwritable', what, { cause });
   }
 }
 
@@ -132,7 +132,7 @@ function copyStore(from: string, to: string): number {
   const { bavail, bsize } = statfsSync(tmpdir());
   if (bavail * bsize < bytes) {
     const what = `A copy of ${from} needs ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}`;
-    throw new Fault('transient', 'store_full', `${what}. Free some, or ${REMEDY}`);
+    throw transientFault('store_full', `${what}. Free some, or ${REMEDY}`);
   }
   try {
     for (const suffix of parts) {
@@ -143,7 +143,7 @@ function copyStore(from: string, to: string): number {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at both disks.`;
-    throw new Fault('terminal', 'store_failed', what, { cause });
+    throw terminalFault('store_failed', what, { cause });
   }
   return bytes;
 }

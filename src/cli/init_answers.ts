@@ -92,6 +92,7 @@ export async function answerQuestions(source: Source): Promise<Record<string, st
   const { options, inherited, terminal } = source;
   refuseMissing(source);
   const answers: Record<string, string> = {};
+  const refused: string[] = [];
   let isPrivate = options['shop-allow-private'] === true;
   const mayBePrivate = async () => {
     isPrivate ||= settingOf(inherited, shopAllowPrivate) === true;
@@ -101,8 +102,15 @@ export async function answerQuestions(source: Source): Promise<Record<string, st
   for (const name of NAMES) {
     const { setting } = questionOf(name);
     if (isGiven(inherited, setting.name)) continue;
-    answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
+    try {
+      answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
+    } catch (error) {
+      // A person who answers hears of each at once.
+      if (terminal !== null || !(error instanceof CommandError)) throw error;
+      refused.push(error.message);
+    }
   }
+  if (refused.length > 0) throw new CommandError('answer_refused', refused.join(' '));
   const isShop = answers[shopUrl.name] !== '';
   if (isPrivate && isShop && !isGiven(inherited, shopAllowPrivate.name)) answers[shopAllowPrivate.name] = 'true';
   return answers;
@@ -159,9 +167,9 @@ async function answerTo(name: AnswerName, { options, terminal }: Source, asked: 
   }
 }
 
-/** Returns the public address if a service there can deliver to it. A sandbox on this machine always can. */
+/** Returns the public address if a service there can deliver to it: one on this machine always can. Null: its address was refused. */
 function reachedFrom(serviceUrl: string | null, address: string): string {
-  const isHere = serviceUrl !== null && isLoopback(new URL(serviceUrl).hostname);
+  const isHere = serviceUrl === null || isLoopback(new URL(serviceUrl).hostname);
   if (isHere || isPublicAddress(address)) return address;
   throw new Error('is no address to which the service can deliver: give an https address that the internet reaches');
 }

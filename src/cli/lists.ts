@@ -100,13 +100,12 @@ function inQuery(option: string, value: string | true): string {
 }
 
 const LENGTH = duration('1m', '3650d');
-/** With its offset: the time zone of this machine says nothing about where a person read the time. */
+/** With its offset: the time zone of this machine says nothing about where a person read the time. The server reads it. */
 const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
 
 function timeOf(option: string, given: string): string {
   try {
-    const atMs = ISO_TIME.test(given) ? Date.parse(given) : systemClock.nowMs() - LENGTH(given);
-    return new Date(atMs).toISOString();
+    return ISO_TIME.test(given) ? given : new Date(systemClock.nowMs() - LENGTH(given)).toISOString();
   } catch {
     throw new UsageError(
       `--${option} is "${given}". Write how long ago in minutes, hours or days, like 90m, 2h or 3d, or a time with its ` +

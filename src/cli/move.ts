@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { inNumber } from '../explain/glossary.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 import {
   isPostgresUrl,
   operatorTokenPath,
@@ -95,8 +95,7 @@ function targetOf(given: string | undefined, file: string | undefined): Postgres
 }
 
 function notSqlite(name: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'configuration_invalid',
     `SETTLED_STORE names ${name}, and a move begins with SQLite. Give this command the settings of the server that serves the ` +
       'SQLite file.',
@@ -142,7 +141,7 @@ function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
   const [key, token] = [secretsKeyPath(file), operatorTokenPath(file)];
   return [
     'Now start settled with the same settings but these:',
-    '  SETTLED_STORE or SETTLED_STORE_FILE: the address of the database',
+    '  SETTLED_STORE: the address of the database, in place of the file; or SETTLED_STORE_FILE, and no SETTLED_STORE',
     ...(secretsKey === null
       ? [`  SETTLED_SECRETS_KEY_FILE: a file with what ${key} holds. Without it no secret can be opened`]
       : []),

@@ -2,7 +2,7 @@ import type { RotationDocument, StatsDocument } from '../api/admin.ts';
 import { type Environment, TARGET_NAMES, targetEnvironment } from '../config/environment.ts';
 import { type ShownSetting, showConfig as settingsOf } from '../config/shown.ts';
 import { inNumber } from '../explain/glossary.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, transientFault } from '../fault.ts';
 import { type Block, hanging, inBytes, jsonLine, padded, printable, width } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
 import { hereTime, paint, type Screen, toneOf } from '../terminal/screen.ts';
@@ -77,8 +77,7 @@ export const tail = defineCommand({
 });
 
 function stopping({ url }: ServerApi): Fault {
-  return new Fault(
-    'transient',
+  return transientFault(
     'server_unreachable',
     `settled at ${url} is stopping. What happens from now on is not shown: give the command again when it serves.`,
   );

@@ -1,6 +1,7 @@
 import type { SessionDocument, TokenDocument } from '../api/access.ts';
 import type { AuditDocument } from '../api/audit.ts';
 import { PERSON_ROLES } from '../domain/access.ts';
+import { UsageError } from '../terminal/failure.ts';
 import { type Columns, table } from '../terminal/table.ts';
 import { ROLE_WORDS } from '../vocabulary.ts';
 import { defineCommand } from './command.ts';
@@ -126,6 +127,7 @@ export const audit = defineCommand({
     ...PAGE_OPTIONS,
   },
   async run({ options: { actor, subject, verify, head, ...page }, server }) {
+    if (verify !== true && head !== undefined) throw new UsageError('--head needs --verify.');
     if (verify === true) {
       const verified = await server().get<Verified>('/v1/audit/verification', { head });
       const { rows, isWhole, detail } = verified;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { Fault } from '../fault.ts';
+import { terminalFault } from '../fault.ts';
 import { nearest } from '../terminal/failure.ts';
 import { isLoopback, isPublicAddress } from './addresses.ts';
 import { type EnvFile, type Environment, ownNames, processEnvironment } from './environment.ts';
@@ -44,7 +44,7 @@ export function readConfig(given?: Environment): Config {
   if (faults.length > 0) {
     const list = faults.map((fault) => `  - ${fault}`).join('\n');
     const from = envFile === null ? '' : `\n${envFile.path} gave: ${envFile.names.join(', ')}`;
-    throw new Fault('terminal', 'configuration_invalid', `The configuration cannot be used:\n${list}${from}`);
+    throw terminalFault('configuration_invalid', `The configuration cannot be used:\n${list}${from}`);
   }
   return Object.freeze(values) as Config;
 }

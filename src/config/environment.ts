@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { constants, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { Fault } from '../fault.ts';
+import { Fault, terminalFault } from '../fault.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -51,7 +51,7 @@ function readEnvFile(path: string): Environment {
     // A directory of this name belongs to another program.
     if (code === 'ENOENT' || code === 'EISDIR') return {};
     const told = `The settings in ${path} cannot be read (${code}): let this user read the file, or take it away.`;
-    throw new Fault('terminal', 'configuration_invalid', told);
+    throw terminalFault('configuration_invalid', told);
   }
 }
 
@@ -59,7 +59,7 @@ function readEnvFile(path: string): Environment {
 function textOf(bytes: Buffer, path: string): string {
   if (isUtf8(bytes) && !bytes.includes(0)) return new TextDecoder().decode(bytes);
   const told = `The settings in ${path} are not UTF-8 text: save the file as UTF-8. Notepad and PowerShell may write UTF-16.`;
-  throw new Fault('terminal', 'configuration_invalid', told);
+  throw terminalFault('configuration_invalid', told);
 }
 
 /** In a folder like /tmp anyone can leave a `.env` for others, which would say where their tokens are sent. */
@@ -69,7 +69,7 @@ function refuseOfStranger(path: string): void {
   if (!isForeign || (statSync(dirname(path)).mode & constants.S_IWOTH) === 0) return;
   const why = `${path} belongs to user ${uid}, in a folder that every user can write`;
   const told = `${why}, and may be a trap. Run settled in another folder, or remove the file.`;
-  throw new Fault('terminal', 'configuration_invalid', told);
+  throw terminalFault('configuration_invalid', told);
 }
 
 /** Variables that Kubernetes sets in every pod for a Service whose name begins with `settled`, by its documentation. */

@@ -45,7 +45,7 @@ const SKEW_MS_TRUSTED = 30_000;
 /** That the clocks of the service and of settled differ, as the answers have shown; null if they agree. */
 export function clocksDiffer(aheadMs: number | null): string | null {
   if (aheadMs === null || Math.abs(aheadMs) < SKEW_MS_TRUSTED) return null;
-  return `${serviceSkew(aheadMs)}, so deliveries may look stale: settled then learns of payments by asking. Correct our clock.`;
+  return `The ${serviceSkew(aheadMs)}, so deliveries may look stale: settled then learns of payments by asking. Correct our clock.`;
 }
 
 /** Links that the service delivers to another public address than that of now. */
@@ -53,6 +53,7 @@ export function linksElsewhere({ address, links, untilMs }: OtherAddress): strin
   return `${inNumber(links, 'open link')} to ${address}${untilMs === null ? '' : ` until ${iso(untilMs)}`}`;
 }
 
+/** To whole seconds, as the header `Date` has them. */
 export function serviceSkew(aheadMs: number): string {
-  return `The service's clock is ${inWords(Math.abs(aheadMs))} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours`;
+  return `service's clock is ${inWords(Math.round(Math.abs(aheadMs) / 1000) * 1000)} ${aheadMs > 0 ? 'ahead of' : 'behind'} ours`;
 }

@@ -8,6 +8,7 @@ import express, {
 } from 'express';
 import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
+import { NOTHING_HERE } from '../vocabulary.ts';
 import { type ProblemCode, sendProblem } from './problem.ts';
 
 /** Makes an Express application that reveals little about itself, with its own answers for unknown pages and faults. */
@@ -20,7 +21,7 @@ export function createApp(options: { routers: readonly RequestHandler[]; log: Lo
   app.use(identify(options.newId));
   for (const router of options.routers) app.use(router);
   app.use((_request, response) => {
-    sendProblem(response, { status: 404, code: 'not_found', detail: 'There is nothing at this address.' });
+    sendProblem(response, { status: 404, code: 'not_found', detail: NOTHING_HERE });
   });
   app.use(answerFault(options.log));
   return app;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { ListenAddress } from '../config/parsers.ts';
-import { Fault } from '../fault.ts';
+import { terminalFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import { type Connections, http } from './connections.ts';
 import { KEEP_ALIVE_MS } from './slices.ts';
@@ -153,15 +153,13 @@ function startListening(server: Server, { host, port }: ListenAddress): Promise<
 
 function listenFault(error: NodeJS.ErrnoException, { host, port }: ListenAddress): Error {
   if (error.code === 'EADDRINUSE') {
-    return new Fault(
-      'terminal',
+    return terminalFault(
       'address_in_use',
       `${host}:${port} is in use by another process. Stop that one, or choose another address: SETTLED_HOOKS_LISTEN, ` +
         'SETTLED_OPERATOR_LISTEN.',
     );
   }
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'configuration_invalid',
     `Cannot listen on ${host}:${port} (${error.code}). Choose an address that this machine has, and a port that this ` +
       'user may open: SETTLED_HOOKS_LISTEN, SETTLED_OPERATOR_LISTEN.',

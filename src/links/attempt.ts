@@ -1,7 +1,7 @@
 import type { RequestClass } from '../domain/budget.ts';
 import { formatAmount, type Money, parseAmount } from '../domain/money.ts';
 import type { Customer } from '../domain/payment_details.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 import { parseJsonText } from '../json.ts';
 import {
   carriesToken,
@@ -101,8 +101,7 @@ function newLink({ keyring, publicUrl }: AttemptOptions, opening: ClaimedOpening
 
 /** The public address has changed since the order was opened, and a link's webhookUrl cannot be changed. */
 function privateUrl(publicUrl: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'configuration_invalid',
     `No link is made with ${publicUrl}: the service cannot deliver there. Set SETTLED_PUBLIC_URL to the https address ` +
       'under which it reaches settled, and restart it.',

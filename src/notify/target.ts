@@ -3,7 +3,7 @@ import type { Agent, IncomingMessage, request } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
 import type { ShopAnswer } from '../domain/notice.ts';
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 
 /** How much of an answer's body is stored. */
@@ -191,14 +191,14 @@ function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld:
 
 function timedOut(deadlineMs: number): Fault {
   const message = `The shop did not answer within ${deadlineMs / 1_000} s. It may still have taken the notice.`;
-  return new Fault('transient', 'shop_timeout', message);
+  return transientFault('shop_timeout', message);
 }
 
 /** Only the code, because an error's message may quote an address. */
 function asFault(error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
   const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;
-  return new Fault('transient', 'shop_unreachable', message);
+  return transientFault('shop_unreachable', message);
 }
 
 /** How long the addresses of a name are reused. */
@@ -267,10 +267,10 @@ function refusedAddress(address: string): Fault {
   const why = isPrivateIp(address)
     ? 'only this network knows it. If the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
     : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
-  return new Fault('transient', 'shop_address_private', `The shop's address is ${address}: ${why}.`);
+  return transientFault('shop_address_private', `The shop's address is ${address}: ${why}.`);
 }
 
 function tooSlow(deadlineMs: number): Fault {
   const message = `The shop's name was not resolved within ${deadlineMs / 1_000} s. Check the name server of this machine.`;
-  return new Fault('transient', 'shop_unreachable', message);
+  return transientFault('shop_unreachable', message);
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { ShopAnswer } from '../domain/notice.ts';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
-import { Fault, type FaultCode, noteOf } from '../fault.ts';
+import { Fault, type FaultCode, noteOf, terminalFault, transientFault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
 import type { ClaimedNotice } from '../store/verbs/notices.ts';
@@ -67,7 +67,7 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
     fault = faultOf(answer);
   } catch (error) {
     const message = `The notice could not be sent: ${noteOf(error).message}`;
-    fault = error instanceof Fault ? error : new Fault('transient', 'shop_unreachable', message, { cause: error });
+    fault = error instanceof Fault ? error : transientFault('shop_unreachable', message, { cause: error });
   }
   const seconds = (clock.monotonicMs() - startedMs) / 1000;
   try {
@@ -106,15 +106,15 @@ export function noticeHeaders(
 function faultOf({ status }: ShopAnswer): Fault | null {
   if (status >= 200 && status < 300) return null;
   if (status === 410) {
-    return new Fault('terminal', 'shop_gone', 'The shop answered 410: it does not want this notice.');
+    return terminalFault('shop_gone', 'The shop answered 410: it does not want this notice.');
   }
   if (status >= 300 && status < 400) {
     const message = `The shop answered ${status}: redirects are not followed. Put the final address into SETTLED_SHOP_URL.`;
-    return new Fault('transient', 'shop_redirects', message);
+    return transientFault('shop_redirects', message);
   }
   const hint = status === 401 || status === 403 ? ' Does the shop have the secret of SETTLED_SHOP_SECRET?' : '';
   const message = `The shop answered ${status}; only 2xx takes a notice. Look at the shop's own log.${hint}`;
-  return new Fault('transient', 'shop_refused', message);
+  return transientFault('shop_refused', message);
 }
 
 /** Writes the result of an attempt. Null if another process has the lease by now. */

@@ -7,7 +7,7 @@ import {
   type PaymentFact,
 } from '../domain/fact.ts';
 import type { ServiceLink } from '../domain/order.ts';
-import { Fault } from '../fault.ts';
+import { terminalFault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { type Details, readDetails } from './answers.ts';
 import { readListedDetails } from './payment_details.ts';
@@ -27,7 +27,7 @@ export function readReading(body: Uint8Array, number: number): LinkReading {
   const read = readDetails(parseBodyExactly(body));
   if (!read.ok) {
     const message = `Reading ${number} is no link that can be read: ${read.flaw}. Have the order checked again.`;
-    throw new Fault('terminal', 'unreadable_event', message);
+    throw terminalFault('unreadable_event', message);
   }
   const { link } = read.value;
   const authority: Authority = { by: 'reading', number };

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
 import type { KeptReason } from '../domain/fact.ts';
-import { Fault, LinkFault } from '../fault.ts';
+import { type Fault, LinkFault, transientFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
@@ -289,5 +289,5 @@ export function openFindLink(credentials: Credentials): FindLink {
 
 function tooMany(): Fault {
   const message = 'Too many deliveries wait whose links have to be looked up first: most name none. They come again.';
-  return new Fault('transient', 'store_busy', message);
+  return transientFault('store_busy', message);
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { Fault } from '../fault.ts';
+import { terminalFault } from '../fault.ts';
 import { operatorTokenPath, type StoreAddress, secretsKeyPath, storeFile } from '../store/address.ts';
 import type { KeysRead } from '../store/keys.ts';
 import { asOpenFault } from '../store/sqlite/faults.ts';
@@ -82,8 +82,7 @@ export function secretsKeyFile(storePath: string, { makesFile = false } = {}): B
     throw asOpenFault(error, storePath);
   }
   if (!isMissing || makesFile) return readKey(path);
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'secrets_key_missing',
     `The secrets key of ${storePath} is missing: put its file back at ${path}, or set SETTLED_SECRETS_KEY. If the key is ` +
       'lost: settled migrate --new-key',
@@ -115,8 +114,7 @@ function readIfFile(path: string): string {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     if (code === 'EISDIR' || code === 'ENOENT') return '';
-    throw new Fault(
-      'terminal',
+    throw terminalFault(
       'secrets_key_wrong',
       `${path} has the name of an older secrets key, and cannot be read (${code}). Give the user that runs settled access ` +
         'to it, or move it away. Older backups need it.',
@@ -153,7 +151,7 @@ function keyOf(text: string, path: string): Buffer {
   const key = Buffer.from(text, 'base64');
   if (key.length === KEY_BYTES) return key;
   const message = `${path} does not hold 32 bytes in base64. Put the right file back.`;
-  throw new Fault('terminal', 'secrets_key_wrong', message);
+  throw terminalFault('secrets_key_wrong', message);
 }
 
 /** The operator's token from its file. Makes the file if it is missing. */
@@ -162,7 +160,7 @@ export function operatorTokenFile(storePath: string): string {
   const token = readOrMake(path, () => randomBytes(24).toString('base64url'));
   if (/^[\x21-\x7e]{16,512}$/.test(token)) return token;
   const message = `${path} holds no token of 16 to 512 printable ASCII characters without spaces. Remove it.`;
-  throw new Fault('terminal', 'configuration_invalid', message);
+  throw terminalFault('configuration_invalid', message);
 }
 
 /**

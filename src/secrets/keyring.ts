@@ -7,7 +7,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import type { Store } from '../store/contract.ts';
 import type { KeptKey, SealedKey } from '../store/verbs/audit.ts';
 import type { SealedCredentials, SealedSecret } from '../store/verbs/secrets.ts';
@@ -89,7 +89,7 @@ export function openKeyring(current: Uint8Array, older: readonly Uint8Array[] = 
         return unseal(sealedUnder.key, sealedSecret, associatedData(reference, keyId, whose));
       } catch (cause) {
         const message = 'A signing secret cannot be deciphered: its row was changed, or its key is not known.';
-        throw new Fault('transient', 'secret_undecipherable', message, { cause });
+        throw transientFault('secret_undecipherable', message, { cause });
       }
     },
   };
@@ -203,5 +203,5 @@ function openOrThrow(keyring: Keyring, kept: KeptKey): Buffer {
   if (key !== null) return key;
   const message =
     'The key of the audit chain cannot be deciphered. Restart settled: it begins a new chain that says so.';
-  throw new Fault('transient', 'secret_undecipherable', message);
+  throw transientFault('secret_undecipherable', message);
 }

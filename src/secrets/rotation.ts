@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import { storeFile } from '../store/address.ts';
 import type { Store } from '../store/contract.ts';
@@ -133,7 +133,7 @@ function newKeyFile({ store }: KeySource, current: { key: Buffer; keyId: string 
   } catch (cause) {
     if (!(cause instanceof Fault)) throw cause;
     // Nothing has changed, so the process can go on.
-    throw new Fault('transient', cause.code, `The key was not changed. ${cause.message}`, { cause });
+    throw transientFault(cause.code, `The key was not changed. ${cause.message}`, { cause });
   }
 }
 
@@ -231,10 +231,10 @@ function describeRotated({ keyring, source }: RotationOptions, previousKeyId: st
 function goesOn(cause: unknown): unknown {
   if (!(cause instanceof Fault)) return cause;
   const what = 'The change of the secrets key has not ended, and continues in the background.';
-  return new Fault('transient', cause.code, `${what} ${cause.message}`, { cause });
+  return transientFault(cause.code, `${what} ${cause.message}`, { cause });
 }
 
 function stopped(): Fault {
   const message = 'settled is stopping. The new key is kept, and the next start continues to seal secrets under it.';
-  return new Fault('transient', 'store_stopped', message);
+  return transientFault('store_stopped', message);
 }

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { EventContent } from '../domain/fact.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 import { parseBodyExactly } from '../json.ts';
 import { deliveryMac, readEvent } from '../paylink/events.ts';
 import { readReading } from '../paylink/reading.ts';
@@ -16,8 +16,7 @@ export function readStoredEvent(event: ClaimedEvent, link: Secrets): EventConten
   if (!isSignedFor(event, link)) throw damaged(event);
   const parsed = parseBodyExactly(event.body);
   if (parsed === undefined) {
-    throw new Fault(
-      'terminal',
+    throw terminalFault(
       'unreadable_event',
       `Event ${event.eventKey} is authentic but not JSON that can be read. Look at its body, and at the payment in the ` +
         `service's panel.`,
@@ -45,8 +44,7 @@ function isMac({ mac }: ClaimedEvent, expected: Buffer): boolean {
 }
 
 function damaged({ eventKey, reading }: ClaimedEvent): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'stored_event_damaged',
     reading === null
       ? `The stored bytes of event ${eventKey} no longer match their signature. Either the disk damaged them, ` +

@@ -1,5 +1,5 @@
 import type { Claim } from '../domain/retry.ts';
-import { Fault } from '../fault.ts';
+import { type Fault, transientFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Called } from './transaction.ts';
 import type { ClaimedEvent } from './verbs/inbox.ts';
@@ -86,7 +86,7 @@ export type CallOptions = {
 };
 
 export function stopped(): Fault {
-  return new Fault('transient', 'store_stopped', 'The store is closed because this process is stopping.');
+  return transientFault('store_stopped', 'The store is closed because this process is stopping.');
 }
 
 /** What a database says about itself. */

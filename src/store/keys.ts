@@ -1,4 +1,4 @@
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 
 export type KeysGiven = {
   /** The database in words for people: the path of its file, or its address without a password. */
@@ -43,11 +43,7 @@ function wrongKey(
         `all of them are needed until that has ended. Missing: ${missing.join(', ')}. Give the one that is to stay as ` +
         `${keyPlaces.current}, and beside it the other:`;
   const older = needed.length === 1 ? keyPlaces.older.replace('ID', id ?? 'ID') : keyPlaces.older;
-  return new Fault(
-    'terminal',
-    'secrets_key_wrong',
-    `${what} ${older}. If it is lost for good: settled migrate --new-key`,
-  );
+  return terminalFault('secrets_key_wrong', `${what} ${older}. If it is lost for good: settled migrate --new-key`);
 }
 
 /** What a store may know about the secrets keys. */

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
-import { Fault } from '../fault.ts';
+import { type Fault, terminalFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { PostgresAddress, StoreAddress } from './address.ts';
 import type { KeysRead } from './keys.ts';
@@ -36,8 +36,7 @@ export function missingMigrations(known: readonly Migration[], applied: readonly
       throw newer(name, `was migrated by a newer settled (${file})`);
     }
     if (here.sha256 !== sha256) {
-      throw new Fault(
-        'terminal',
+      throw terminalFault(
         'store_migration_changed',
         `${file} is not the file that ${name} was migrated with. Restore the released file.`,
       );
@@ -47,7 +46,7 @@ export function missingMigrations(known: readonly Migration[], applied: readonly
 }
 
 export function newer(name: string, what: string): Fault {
-  return new Fault('terminal', 'store_newer', `${name} ${what}. Run that version or a later one.`);
+  return terminalFault('store_newer', `${name} ${what}. Run that version or a later one.`);
 }
 
 export type MigrateOptions = {

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
@@ -98,7 +98,7 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
 export async function probeStore(options: TrialOptions): Promise<Probed[]> {
   const probed = await probe(options);
   if (!options.signal.aborted) return probed;
-  throw new Fault('transient', 'store_stopped', 'The probe of the store was stopped. What it had made is removed.');
+  throw transientFault('store_stopped', 'The probe of the store was stopped. What it had made is removed.');
 }
 
 async function probe(options: TrialOptions): Promise<Probed[]> {

@@ -112,6 +112,8 @@ describe('cli: a server on another machine', () => {
     expect(error).toMatchObject({ code: 'not_authorized', exit: EXIT.notAllowed });
     expect(error.message).toContain('--token-file, or SETTLED_AT_TOKEN_FILE');
     expect(error.message).not.toContain(secret);
+    const hooks = await failing(['stats', '--at', settled().hooksUrl, '--token-file', tokenFile(secret)]);
+    expect(hooks.message).toMatch(/^settled cannot be reached .*public listener.* SETTLED_OPERATOR_LISTEN, /);
   });
 
   it('is not asked over plain http, unless that is permitted', async () => {

@@ -209,6 +209,7 @@ describe('cli: init refuses an answer, and writes nothing', () => {
       [{ 'service-url': service }, {}, refused, /^--public-url is no address to which the service can deliver/],
       [{ 'public-url': 'https://pay.example.com\nSETTLED_CURRENCY=EUR' }, {}, refused, /^--public-url has a control/],
       [{ store: 'mysql://db' }, {}, refused, /^--store names no store/],
+      [{ 'service-url': 'x', store: 'y' }, {}, refused, /^--service-url is not .*\. --store names [^-]*$/],
       [{ 'shop-url': 'http://127.0.0.1:9/settled' }, {}, refused, /^--shop-url is no public .*--shop-allow-private/],
       [{}, { SETTLED_STORE: 'mysql://db' }, refused, /^SETTLED_STORE names no store/],
       [

@@ -182,7 +182,7 @@ describe('cli: move', () => {
     const moved = await runSettled(['move', '--to', to], environment);
     expect(moved).toMatchObject({ code: 0, stderr: '' });
     expect(moved.stdout).toMatch(/^copying \w+: \d+ % of the move\n/);
-    expect(moved.stdout).toMatch(/The store was moved to .* each compared .*\n\nNow start settled .*SETTLED_STORE/s);
+    expect(moved.stdout).toMatch(/ moved to .* each compared .*\n\nNow start settled .*SETTLED_STORE: .* in place of/s);
     expect(await compareRows(path, to, () => {})).toEqual([]);
     const again = await runSettled(['move', '--to', to], environment);
     expect(again.stdout).toMatch(/ already; the move was completed before\.\n\nNow start settled/);
@@ -237,6 +237,11 @@ describe('cli: move', () => {
       message: expect.stringContaining('The file is marked as moved, so nothing serves until the same command'),
     });
     expect(await endOfServing(`sqlite:${path}`, { path, ...environment })).toEqual([78, 'store_moved']);
+    const found = expect.stringContaining('only that one may be served');
+    const { data } = await say(['doctor'], { ...environment, SETTLED_OPERATOR_LISTEN: '[::]:9' }, EXIT.unreachable);
+    expect(data.checks).toContainEqual({ name: 'database', status: 'failing', detail: found });
+    const probed = await say(['doctor', '--store'], environment, EXIT.refused);
+    expect(probed.data.capabilities[0]).toMatchObject({ capability: 'database', verdict: 'missing', found });
     expect(await endOfServing(to, { path, ...environment })).toEqual([73, 'store_incomplete']);
     // What a standby may lack that was promoted.
     await runIn(to, 'DROP TRIGGER broken ON instance; TRUNCATE history, settlement');

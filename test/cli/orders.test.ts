@@ -61,21 +61,12 @@ describe('settled orders open', () => {
   });
 
   it.each([
-    [['orders', 'open', 'order-1', '--amount', '30'], '--title'],
-    [['orders', 'open', 'order-1', '--title', 'A'], '--amount'],
-    [['orders', 'open', '--title', 'A', '--amount', '30'], 'REFERENCE'],
-    [['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/nowhere'], '/nowhere'],
-    [['orders', 'open', 'o', '--title', 'A', '--amount', '30', '--metadata-file', '/etc/hostname'], 'no JSON'],
-    [['orders', 'adopt', 'order-1'], '--id'],
-    [['orders', 'check'], 'REFERENCE'],
-    [['orders', 'cancel'], 'REFERENCE'],
-  ])('%j cannot be understood: it names %s', async (args, word) => {
-    expect(await misunderstood(args)).toContain(word);
-  });
-
-  it.each([
     [['orders', 'open', 'a', '--title', 'A', '--amount', '1'], '--amount must be more than 25: the service makes '],
     [['orders', 'list', '--amount-from', 'x'], '--amount-from must be an amount in digits, like 100.50'],
+    [['orders', 'list', '--currency', 'usd'], '--currency must be an ISO 4217 code in capitals, like BRL, '],
+    [['orders', 'list', '--since', '2026-02-30T00:00:00Z'], '--since must be a time in ISO 8601 with its offset'],
+    [['bulk', 'check', '--paid-until', '2026-11-31T00:00:00Z', '--dry-run'], '--paid-until must be a time in '],
+    [['orders', 'open', 'a', '--title', 'A', '--amount', '30', '--customer-email', 'a'], '--customer-email must be '],
     [['tokens', 'add', 'a,b', '--role', 'viewer'], 'NAME must be letters and digits, '],
   ])('%j is refused by the server in the words of the command', async (args, says) => {
     const { message, exit } = await failing(args, environmentOf(shared().settled));

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { terminalFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import { keysInUse } from '../keys.ts';
@@ -9,7 +9,7 @@ import { storeFault } from '../postgres/faults.ts';
 import { migrate } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
 import { openForReading } from '../sqlite/file.ts';
-import { keysGiven, moved, refuseForeign } from '../sqlite/identity.ts';
+import { keysGiven, moved, readInstance, refuseForeign } from '../sqlite/identity.ts';
 import { lockStore, openForWriting, tryLockStore } from '../sqlite/open.ts';
 import { type Copied, copyTable, digestTable } from './copy.ts';
 import { type MovedTable, movedTables } from './tables.ts';
@@ -116,24 +116,14 @@ async function betweenBoth<T>(
   }
 }
 
-type InstanceRow = {
-  instance_id: string;
-  secrets_key_id: string;
-  // A file of an earlier settled lacks these until it is opened for the move.
-  secrets_key_others?: string;
-  moved_to?: string | null;
-};
-
 /** What the file says about itself. Refuses one that cannot be moved there: `store_newer`, `store_moved`, `secrets_key_wrong`. */
 function readSource(db: Database, { path, to, keyIds }: MoveOptions): { instanceId: string; movedTo: string | null } {
   const version = Number(db.pragma('user_version', { simple: true }));
   if (version > readMigrations('sqlite').length) throw newer(path, `has version ${version}, made by a newer settled`);
-  const row = db.prepare('SELECT * FROM instance').get() as InstanceRow;
-  const { instance_id, secrets_key_id, secrets_key_others = '', moved_to: movedTo = null } = row;
+  const { instanceId, keys, movedTo } = readInstance(db, path);
   if (movedTo !== null && movedTo !== to.name) throw moved(path, movedTo);
-  const noted = { secretsKeyId: secrets_key_id, otherKeyIds: secrets_key_others };
-  keysInUse(keysGiven({ path, ...keyNames(keyIds) }), noted);
-  return { instanceId: instance_id, movedTo };
+  keysInUse(keysGiven({ path, ...keyNames(keyIds) }), keys);
+  return { instanceId, movedTo };
 }
 
 const INSTANCE = `
@@ -168,8 +158,7 @@ async function copyStore(
   await client.query('ANALYZE');
   for (const [at, table] of tables.entries()) {
     if ((await digestTable(client, table, counted('comparing', table))) === copied[at]?.sha256) continue;
-    throw new Fault(
-      'terminal',
+    throw terminalFault(
       'store_failed',
       `What ${target.name} holds of the table ${table.name} is not what was copied there. Nothing is lost: the SQLite store ` +
         'is as it was. See that nothing else writes to that database, and give the command again.',

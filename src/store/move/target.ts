@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg';
-import { Fault } from '../../fault.ts';
+import { Fault, terminalFault, transientFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import type { ServerConnection } from '../postgres/connection.ts';
@@ -54,16 +54,14 @@ async function refuseUnfit(client: ServerConnection, name: string): Promise<void
   const { rows } = await client.query<{ names: string | null; followers: number; mayCreate: boolean }>(FITNESS);
   const [{ names, followers, mayCreate }] = rows as [(typeof rows)[0]];
   if (!mayCreate) {
-    throw new Fault(
-      'terminal',
+    throw terminalFault(
       'store_unwritable',
       `The role may create no tables in ${name}. Let it own the database, as docs/postgres.md says.`,
     );
   }
   if (names === null || followers > 0) return;
   // No timeout ends a commit that waits for a standby, so a move would hang silently.
-  throw new Fault(
-    'transient',
+  throw transientFault(
     'store_busy',
     `Commits at ${name} wait for a standby (synchronous_standby_names: ${names}), and none follows it. Start one, or take it ` +
       'out of synchronous_standby_names and reload the server.',
@@ -81,7 +79,7 @@ export async function takeTurn({ client, name }: Destination): Promise<void> {
     );
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.code !== '55P03') throw error;
-    throw new Fault('terminal', 'store_in_use', `Another \`settled move\` works on ${name}. Wait for it, or stop it.`, {
+    throw terminalFault('store_in_use', `Another \`settled move\` works on ${name}. Wait for it, or stop it.`, {
       cause: error,
     });
   }
@@ -117,8 +115,7 @@ export async function claimTarget(target: Destination, instanceId: string): Prom
 }
 
 export function notEmpty(name: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_foreign',
     `${name} holds a store already, and a move needs an empty database. Name another one, or remove that one: DROP ` +
       'DATABASE, then CREATE DATABASE as docs/postgres.md says.',

@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { Fault, transientFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { ServerAddress } from '../address.ts';
 import { ask, type Inspected } from './connection.ts';
@@ -57,8 +57,7 @@ export async function askServers(servers: readonly ServerAddress[], options: Ask
 }
 
 function silent({ name }: ServerAddress): Fault {
-  return new Fault(
-    'transient',
+  return transientFault(
     'store_unreachable',
     `${name} does not answer. Check that PostgreSQL runs there and that nothing stands between.`,
   );
@@ -67,5 +66,5 @@ function silent({ name }: ServerAddress): Fault {
 function asFault(error: unknown, server: ServerAddress): Fault {
   const fault = storeFault(connectionFault(error, server), server.name);
   if (fault instanceof Fault) return fault;
-  return new Fault('transient', 'store_unreachable', `${server.name}: ${String(fault)}`, { cause: fault });
+  return transientFault('store_unreachable', `${server.name}: ${String(fault)}`, { cause: fault });
 }

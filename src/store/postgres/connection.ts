@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import pg from 'pg';
-import { Fault } from '../../fault.ts';
+import { type Fault, transientFault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 import { notDurable } from './faults.ts';
 import { lookUpServer } from './lookups.ts';
@@ -166,10 +166,9 @@ function refusalOf(
   name: string,
   { acceptsStandby, trustsStorage }: Durability & { acceptsStandby: boolean },
 ): Fault | null {
-  const unfit = (what: string) => new Fault('transient', 'configuration_invalid', `${name} ${what}`);
+  const unfit = (what: string) => transientFault('configuration_invalid', `${name} ${what}`);
   if (isStandby && !acceptsStandby) {
-    return new Fault(
-      'transient',
+    return transientFault(
       'store_unwritable',
       `${name} is a standby, which cannot be written. Name the primary, or all servers of which one is the primary.`,
     );

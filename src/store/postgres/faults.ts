@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { DatabaseError } from 'pg';
-import { Fault } from '../../fault.ts';
+import { Fault, transientFault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 
 /** Run the work again: another transaction was in the way, and nothing was kept. */
@@ -113,8 +113,7 @@ export function storeFault(error: unknown, name: string): unknown {
     }
     if (!isConnectionLoss(error)) return error;
     const { message } = error as Error;
-    return new Fault(
-      'transient',
+    return transientFault(
       'store_unreachable',
       `${name} does not answer (${message || 'at none of its addresses'}). Check that PostgreSQL runs there and that ` +
         `nothing stands between${message === READ_TIMEOUT ? `, and ${STANDBY}` : ''}.`,
@@ -128,16 +127,16 @@ export function storeFault(error: unknown, name: string): unknown {
   // 55000: it was closed to connections, for example for maintenance.
   if (code.startsWith('57P') || code.startsWith('08') || code === '55000') {
     const what = `${name} ended the connection (${message}). See that it comes back.`;
-    return new Fault('transient', 'store_unreachable', what, cause);
+    return transientFault('store_unreachable', what, cause);
   }
   // `WAIT_FOR_DISK` causes this error if the server was told not to wait.
   if (code === '22023' && message.includes('fsync')) return notDurable(name, cause);
   if (code === '53100') {
-    return new Fault('transient', 'store_full', `No space is left for ${name}. Free some.`, cause);
+    return transientFault('store_full', `No space is left for ${name}. Free some.`, cause);
   }
   if (code === '25006' || code === '42501') {
     const what = `${name} cannot be written (${message}). Name the primary, and a role that owns settled's tables.`;
-    return new Fault('transient', 'store_unwritable', what, cause);
+    return transientFault('store_unwritable', what, cause);
   }
   if (UNPREPARED.has(code)) {
     const what = `A pooler before ${name} lends a session for one transaction, and loses prepared statements (${message}).`;
@@ -148,7 +147,7 @@ export function storeFault(error: unknown, name: string): unknown {
     const remedy =
       "Raise max_connections there, or the role's or database's own limit: see Sizing in docs/postgres.md.";
     const what = `${name} has no connection left (${message}). ${remedy}`;
-    return new Fault('transient', 'store_busy', what, cause);
+    return transientFault('store_busy', what, cause);
   }
   if (RERUN.has(code) || code.startsWith('53') || code === '57014' || code.startsWith('55P')) {
     return busy(name, message, cause);
@@ -158,7 +157,7 @@ export function storeFault(error: unknown, name: string): unknown {
 
 export function notDurable(name: string, cause?: ErrorOptions): Fault {
   const detail = `${name} would lose what it acknowledged when its machine fails, because fsync is off. Set it on at the server.`;
-  return new Fault('transient', 'store_not_durable', detail, cause);
+  return transientFault('store_not_durable', detail, cause);
 }
 
 /** A message that a server sends besides its answers. */
@@ -175,7 +174,7 @@ export function isWarning({ code = '' }: Notice): boolean {
 /** The fault of a commit with a warning: no other server may have it. A retry finds it, or carries it out again. */
 export function unconfirmed(name: string, { message = '' }: Notice): Fault {
   const what = `${name} committed, and warns (${message}). Whether a failover would keep it is not known, so it does not count as stored.`;
-  return new Fault('transient', 'store_unreachable', `${what} See that the standby answers.`);
+  return transientFault('store_unreachable', `${what} See that the standby answers.`);
 }
 
 /** A statement is prepared already, or is not, because the session has changed. */
@@ -191,12 +190,12 @@ function refused(name: string, why: string, remedy: string, cause: ErrorOptions)
 
 /** Transient: passwords are changed in two places, and files are replaced, while settled serves. */
 function unusable(what: string, cause: ErrorOptions = {}): Fault {
-  return new Fault('transient', 'configuration_invalid', what, cause);
+  return transientFault('configuration_invalid', what, cause);
 }
 
 export function busy(name: string, why: string, cause?: ErrorOptions): Fault {
   const what = `${name} does not keep up (${why}). Look at its load and its locks, and see ${STANDBY}; try again.`;
-  return new Fault('transient', 'store_busy', what, cause);
+  return transientFault('store_busy', what, cause);
 }
 
 const NETWORK = /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_|ENOENT|EACCES|ESOCKET|ERR_TLS)/;

@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { terminalFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
 import type { Migrated, MigrateOptions } from '../migrate.ts';
@@ -106,8 +106,7 @@ async function refuseOther(pooled: Servers, direct: Servers, clock: Clock): Prom
 function* refuseServed(tx: Transaction, name: string, nowMs: number): Work<void> {
   const serving = yield* aliveReplicas(tx, nowMs);
   if (serving.length === 0) return;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'store_in_use',
     `${name} is being served by ${serving.join(', ')}. Stop every replica first; one that was killed, or that came with ` +
       'the copy, counts for a minute after its last sign of life.',

@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault } from '../../fault.ts';
 import type { Instance, Opened } from '../contract.ts';
 import { type KeysGiven, type KeysNoted, keysInUse } from '../keys.ts';
 import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
@@ -71,8 +71,7 @@ export function refuseOthersTables(name: string, tables: readonly { tablename: s
   // `settled doctor --store` of 0.2.0 made tables if it could make no schema, and left them if it was killed.
   const names = tables.map(({ tablename }) => tablename).filter((table) => !table.startsWith('settled_probe_'));
   if (names.length === 0 || names.includes('migration')) return names;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'store_foreign',
     `${name} holds tables of another program (${names.slice(0, 3).join(', ')}). Give settled a database of its own.`,
   );
@@ -159,8 +158,7 @@ export function* openInstance(tx: Transaction, options: InstanceOptions): Work<I
 
 /** Two stores would settle the same orders, and this one knows only some of them. */
 function incomplete(name: string, moving: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_incomplete',
     `${name} is a ${moving} that \`settled move\` made of a SQLite store, and is not complete. Serve the SQLite store, or give ` +
       '`settled move` again: it completes the move.',
@@ -168,8 +166,7 @@ function incomplete(name: string, moving: string): Fault {
 }
 
 function nothingRestored(name: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_foreign',
     `${name} has no instance row, so it is no copy of a database of settled. Restore the dump, then migrate.`,
   );

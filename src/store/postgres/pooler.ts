@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { terminalFault } from '../../fault.ts';
 import { Awaited, statement } from '../transaction.ts';
 import type { Database } from './database.ts';
 import { alone } from './open.ts';
@@ -37,8 +37,7 @@ export async function assertSameDatabase(db: Database, direct: Servers, random: 
     await run('SELECT pg_advisory_xact_lock($1)', [key]);
     const seen = await db.write((tx) => tx.one<{ isFree: boolean }>(TRY_LOCK, { key }));
     if (seen?.isFree === false) return;
-    throw new Fault(
-      'terminal',
+    throw terminalFault(
       'configuration_invalid',
       `SETTLED_STORE_DIRECT leads to another database (${direct.name}) than SETTLED_STORE (${db.name}). Name the server and ` +
         'the database that the pooler leads to.',

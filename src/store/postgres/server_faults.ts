@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { Fault, transientFault } from '../../fault.ts';
 import type { ServerState } from '../contract.ts';
 import type { Found } from './ask_servers.ts';
 
@@ -35,7 +35,7 @@ export function noPrimaryFault(found: readonly Found[], states: readonly ServerS
     roles.has('replaced') ? `Start the server that replaced it. ${KEEP}` : '',
   ];
   const what = ['No server takes writes.', ...each, ...remedies].filter((sentence) => sentence !== '').join(' ');
-  return new Fault('transient', worst?.code ?? 'store_unwritable', what);
+  return transientFault(worst?.code ?? 'store_unwritable', what);
 }
 
 const ROLES: Readonly<Record<ServerState['role'], string>> = {
@@ -47,5 +47,5 @@ const ROLES: Readonly<Record<ServerState['role'], string>> = {
 };
 
 function unwritable(what: string): Fault {
-  return new Fault('transient', 'store_unwritable', what);
+  return transientFault('store_unwritable', what);
 }

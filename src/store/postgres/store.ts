@@ -1,4 +1,4 @@
-import { Fault } from '../../fault.ts';
+import { terminalFault } from '../../fault.ts';
 import type { Cancel } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import { type OpenedEngine, type Store, stopped } from '../contract.ts';
@@ -132,8 +132,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     },
     eraseDropped: async () => ({ isErased: true }),
     backup: async () => {
-      throw new Fault(
-        'terminal',
+      throw terminalFault(
         'configuration_invalid',
         `settled does not copy ${db.name}. Use pg_dump or your provider's backups: see Back up in docs/postgres.md.`,
       );

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault, transientFault } from '../../fault.ts';
 import type { Cancel, Clock } from '../../work/clock.ts';
 import { type CallOptions, type Opened, type OpenedEngine, type Store, stopped, WAITING_MAX } from '../contract.ts';
 import { called } from '../transaction.ts';
@@ -259,9 +259,9 @@ function copied(arg: unknown): unknown {
 }
 
 function busy(why: string): Fault {
-  return new Fault('transient', 'store_busy', `The database does not keep up: ${why}. Check the disk; try again.`);
+  return transientFault('store_busy', `The database does not keep up: ${why}. Check the disk; try again.`);
 }
 
 function ended(): Fault {
-  return new Fault('terminal', 'store_failed', 'The thread that holds the database ended. Start settled again.');
+  return terminalFault('store_failed', 'The thread that holds the database ended. Start settled again.');
 }

@@ -5,7 +5,7 @@ import { keyIdsOf } from '../keys.ts';
 import { auditQueries } from '../verbs/audit.ts';
 import { type SealedCredentials, secretVerbs } from '../verbs/secrets.ts';
 import { asOpenFault, corrupt } from './faults.ts';
-import { refuseForeign } from './identity.ts';
+import { readInstance, refuseForeign } from './identity.ts';
 import { openForWriting } from './open.ts';
 import { finish, type SqliteTransaction, transactionOn } from './transaction.ts';
 import { counterVerbs } from './verbs.ts';
@@ -72,9 +72,6 @@ export function drillCopy({ path, canOpen, nowMs }: DrillOptions): Drilled {
   }
 }
 
-/** A database of an earlier settled lacks the others. */
-type InstanceRow = { secrets_key_id: string; secrets_key_others?: string; is_copy?: number };
-
 /** Checks a file before it is opened, and reads which keys that needs. */
 function inspect(path: string): { keys: [string, ...string[]]; isCopy: boolean } {
   try {
@@ -82,10 +79,8 @@ function inspect(path: string): { keys: [string, ...string[]]; isCopy: boolean }
     const db = new Database(path, { fileMustExist: true });
     try {
       assertWhole(db, path);
-      const row = db.prepare('SELECT * FROM instance').get() as InstanceRow | undefined;
-      if (row === undefined) throw corrupt(path, 'its instance row is missing');
-      const { secrets_key_id: secretsKeyId, secrets_key_others: otherKeyIds = '', is_copy: isCopy = 0 } = row;
-      return { keys: keyIdsOf({ secretsKeyId, otherKeyIds }), isCopy: isCopy === 1 };
+      const { keys, isCopy } = readInstance(db, path, () => corrupt(path, 'its instance row is missing'));
+      return { keys: keyIdsOf(keys), isCopy };
     } finally {
       db.close();
     }

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault, transientFault } from '../../fault.ts';
 
 /**
  * Turns SQLite's errors that come from the disk or the file, not from a bug, into faults. A full disk, a lock and a
@@ -12,17 +12,17 @@ export function storeFault(error: unknown, path: string): unknown {
   const cause = { cause: error };
   if (code === 'SQLITE_FULL' || code === 'SQLITE_IOERR_SHMSIZE') return full(path, cause);
   if (code.startsWith('SQLITE_READONLY') || code === 'SQLITE_PERM') {
-    return new Fault('transient', 'store_unwritable', `${path} cannot be written (${message}). ${UNWRITABLE}`, cause);
+    return transientFault('store_unwritable', `${path} cannot be written (${message}). ${UNWRITABLE}`, cause);
   }
   if (code.startsWith('SQLITE_BUSY') || code === 'SQLITE_LOCKED') {
-    return new Fault('transient', 'store_busy', `${path} is locked by another program (${message}).`, cause);
+    return transientFault('store_busy', `${path} is locked by another program (${message}).`, cause);
   }
   if (code === 'SQLITE_CANTOPEN') {
-    return new Fault('terminal', 'store_unwritable', `${path} cannot be opened (${message}). ${UNWRITABLE}`, cause);
+    return terminalFault('store_unwritable', `${path} cannot be opened (${message}). ${UNWRITABLE}`, cause);
   }
   if (code.startsWith('SQLITE_IOERR')) {
     const what = `The disk failed under ${path} (${code}: ${message}). Check the disk, then start again.`;
-    return new Fault('terminal', 'store_failed', what, cause);
+    return terminalFault('store_failed', what, cause);
   }
   if (code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB') return corrupt(path, message, cause);
   return error;
@@ -31,8 +31,7 @@ export function storeFault(error: unknown, path: string): unknown {
 const UNWRITABLE = 'Give the user that runs settled write access to the file and its folder.';
 
 export function corrupt(path: string, why: string, cause?: ErrorOptions): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_corrupt',
     `${path} is damaged or not a database (${why}). Put it aside, together with ${path}-wal and ${path}-shm, and ` +
       `restore the newest backup in its place.`,
@@ -51,7 +50,7 @@ export function asOpenFault(error: unknown, path: string): unknown {
   const what = NO_WAY_IN.has(code)
     ? `The folder of ${path} cannot be written (${code}). Give the user that runs settled write access to it.`
     : NOT_OPENED[code]?.(path);
-  return what === undefined ? storeFault(error, path) : new Fault('terminal', 'store_unwritable', what, cause);
+  return what === undefined ? storeFault(error, path) : terminalFault('store_unwritable', what, cause);
 }
 
 const NOT_OPENED: Readonly<Record<string, (path: string) => string>> = {
@@ -61,5 +60,5 @@ const NOT_OPENED: Readonly<Record<string, (path: string) => string>> = {
 };
 
 function full(path: string, cause: ErrorOptions): Fault {
-  return new Fault('transient', 'store_full', `No space is left for ${path}. Free some.`, cause);
+  return transientFault('store_full', `No space is left for ${path}. Free some.`, cause);
 }

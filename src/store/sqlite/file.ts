@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault } from '../../fault.ts';
 import { storeFault } from './faults.ts';
 
 /** Whether there is no database, no write-ahead log, and no lock file that has known a database. */
@@ -40,8 +40,7 @@ function isFolder(path: string): boolean {
 /** SQLite would only say that it cannot open it. An empty volume mounted in the file's place is a folder. */
 export function refuseFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'configuration_invalid',
     `${path} is a folder. Name the database, a file: SETTLED_STORE. A folder is what a container is given where the file ` +
       `that it should mount does not exist.`,
@@ -51,8 +50,7 @@ export function refuseFolder(path: string): void {
 /** Refuses a path that has never had a database, for a command that needs one: `store_missing`. `deed`: what it does. */
 export function refuseMissing(path: string, deed: string): void {
   if (!isFirstStart(path)) return;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'store_missing',
     `There is no database at ${path}, so there is nothing to ${deed}. Check SETTLED_STORE; \`settled serve\` makes a new ` +
       'database, with the newest schema.',
@@ -61,8 +59,7 @@ export function refuseMissing(path: string, deed: string): void {
 
 /** The fault of a database that existed before and is missing now. */
 export function lost(path: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_lost',
     `${path} is gone, but its lock file shows that it was there. If a volume is not mounted, mount it. If the database ` +
       `is lost, put its log aside and restore it: \`mv ${path}-wal ${path}-wal.lost; rm -f ${path}-shm; cp BACKUP.db ` +

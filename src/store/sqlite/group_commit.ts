@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { Fault, terminalFault } from '../../fault.ts';
 import type { Opened } from '../contract.ts';
 import type { Transaction, Work } from '../transaction.ts';
 import { storeFault } from './faults.ts';
@@ -168,8 +168,7 @@ function placeOf(path: string) {
   function lostFault(): Fault | null {
     const found = statSync(path, { throwIfNoEntry: false });
     if (found?.ino === ino && found.dev === dev) return null;
-    return new Fault(
-      'terminal',
+    return terminalFault(
       'store_lost',
       `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,
     );

@@ -1,9 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault } from '../../fault.ts';
 import type { Instance } from '../contract.ts';
 import { type KeysGiven, type KeysNoted, keysInUse } from '../keys.ts';
 import { corrupt } from './faults.ts';
+import { openForReading } from './file.ts';
 
 /** The application id of settled's databases. */
 export const APPLICATION_ID = 0x5e771ed0;
@@ -29,7 +30,7 @@ export function refuseForeign(path: string): void {
 }
 
 function foreign(message: string): Fault {
-  return new Fault('terminal', 'store_foreign', message);
+  return terminalFault('store_foreign', message);
 }
 
 export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
@@ -41,25 +42,32 @@ export type InstanceOptions = Omit<KeysGiven, 'name' | 'keyPlaces'> & {
   movesTo?: string;
 };
 
-type Row = KeysNoted & { instanceId: string; isCopy: 0 | 1; restoredFromMs: number | null; movedTo: string | null };
+/** A file of an earlier settled lacks these columns. */
+type Row = { instance_id: string; secrets_key_id: string; restored_from_ms: number | null } & {
+  secrets_key_others?: string;
+  is_copy?: 0 | 1;
+  moved_to?: string | null;
+};
+
+/** What a file says about itself, whichever settled wrote it. `missing`: what is thrown if it says nothing. */
+export function readInstance(db: Database, path: string, missing = () => without(path)) {
+  const row = db.prepare('SELECT * FROM instance').get() as Row | undefined;
+  if (row === undefined) throw missing();
+  const { secrets_key_others: otherKeyIds = '', is_copy: isCopy = 0, moved_to: movedTo = null, ...rest } = row;
+  const keys: KeysNoted = { secretsKeyId: rest.secrets_key_id, otherKeyIds };
+  return { instanceId: rest.instance_id, keys, isCopy: isCopy === 1, restoredFromMs: rest.restored_from_ms, movedTo };
+}
+
+function without(path: string): Fault {
+  return foreign(`${path} has no instance row. Restore the newest backup in its place.`);
+}
 
 /** Reads the instance row, refuses a database whose secrets cannot be opened, and records that a copy is now in use. */
 export function openInstance(db: Database, options: InstanceOptions): Instance {
   const { path, isRestored = false, nowMs } = options;
-  const select = db.prepare(
-    `SELECT instance_id AS instanceId, secrets_key_id AS secretsKeyId, secrets_key_others AS otherKeyIds,
-       is_copy AS isCopy, restored_from_ms AS restoredFromMs, moved_to AS movedTo FROM instance`,
-  );
-  const row = select.get() as Row | undefined;
-  if (row === undefined) {
-    throw new Fault(
-      'terminal',
-      'store_foreign',
-      `${path} has no instance row. Restore the newest backup in its place.`,
-    );
-  }
-  if (row.movedTo !== null && row.movedTo !== options.movesTo) throw moved(path, row.movedTo);
-  const secretsKeyIds = keysInUse(keysGiven(options), row);
+  const { keys, isCopy, movedTo } = readInstance(db, path);
+  if (movedTo !== null && movedTo !== options.movesTo) throw moved(path, movedTo);
+  const secretsKeyIds = keysInUse(keysGiven(options), keys);
   const [restsUnder, ...others] = secretsKeyIds;
   // The first write, which fails on a disk that can only be read. It adds one millisecond, so that the first heartbeat
   // still finds how long no process was alive. The row names a key before any secret is sealed under it.
@@ -67,15 +75,25 @@ export function openInstance(db: Database, options: InstanceOptions): Instance {
     restsUnder,
     others.join(' '),
   );
-  if (row.isCopy === 1 || isRestored) putToUse(db, nowMs);
-  const { instanceId, restoredFromMs } = select.get() as Row;
+  if (isCopy || isRestored) putToUse(db, nowMs);
+  const { instanceId, restoredFromMs } = readInstance(db, path);
   return { instanceId, secretsKeyIds, restoredFromMs };
+}
+
+/** Refuses a file that says that its store has moved, and only reads it: a server may serve it. */
+export function refuseMoved(path: string): void {
+  const db = openForReading(path);
+  try {
+    const { movedTo } = readInstance(db, path);
+    if (movedTo !== null) throw moved(path, movedTo);
+  } finally {
+    db.close();
+  }
 }
 
 /** Refuses a file whose store has moved: two stores would settle the same payments. */
 export function moved(path: string, to: string): Fault {
-  return new Fault(
-    'terminal',
+  return terminalFault(
     'store_moved',
     `The store in ${path} was moved to ${to}, and only that one may be served: name it in SETTLED_STORE, with its ` +
       `password. If no replica can serve it because the move was interrupted, give \`settled move\` again.`,

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { Fault, terminalFault } from '../../fault.ts';
 import type { Opened } from '../contract.ts';
 import {
   type Applied,
@@ -81,8 +81,7 @@ export function tryLockStore(path: string): Lock | null {
 /** The lock is beside the name. Under two names of one database, two processes could use it. */
 function refuseLink(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'configuration_invalid',
     `${path} is a symbolic link. Name the database itself: SETTLED_STORE. A link in the place of its folder is fine.`,
   );
@@ -133,15 +132,13 @@ function takeLock(lockPath: string, path: string): Lock {
   } catch (error) {
     lock.close();
     if (error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')) {
-      throw new Fault(
-        'terminal',
+      throw terminalFault(
         'store_in_use',
         `${path} is in use by another process. Stop that one first; one process works on one database.`,
       );
     }
     if (error instanceof Database.SqliteError && error.code === 'SQLITE_NOTADB') {
-      throw new Fault(
-        'terminal',
+      throw terminalFault(
         'store_corrupt',
         `${lockPath} is not a lock file of settled. If ${path} is in its place and nobody uses it, remove ${lockPath}.`,
       );
@@ -200,8 +197,7 @@ export function assertDurable(db: Database.Database, path: string): void {
     foreign_keys: db.pragma('foreign_keys', { simple: true }),
   };
   if (found.journal_mode === 'wal' && found.synchronous === 2 && found.foreign_keys === 1) return;
-  throw new Fault(
-    'terminal',
+  throw terminalFault(
     'store_not_durable',
     `${path} cannot be opened durably (${JSON.stringify(found)}). Keep it on a local disk that SQLite can lock.`,
   );

@@ -3,14 +3,14 @@ import { dirname, join, resolve } from 'node:path';
 import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
 import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
-import { refuseForeign } from './identity.ts';
+import { refuseForeign, refuseMoved } from './identity.ts';
 
 /** The beginning of the names of folders of trials. */
 const NAME = 'settled_probe_';
 const FREE_BYTES_MIN = 16 * 1024 * 1024;
 
 /**
- * Opens a store in a folder beside the database, which it removes again, and tries verbs there. It opens no file of the
+ * Opens a store in a folder beside the database, which it removes again, and tries verbs there. It only reads the
  * database itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
  */
 export async function probeSqlite(options: TrialOptions & { path: string }): Promise<Probed[]> {
@@ -25,7 +25,7 @@ export async function probeSqlite(options: TrialOptions & { path: string }): Pro
   }
   try {
     const probed = [
-      await findOut('database', () => findDatabase(path)),
+      await probeFile(path),
       await findOut('file_system', () => findFileSystem(folder)),
       await findOut('free_space', () => findSpace(folder)),
     ];
@@ -51,12 +51,17 @@ function removeLeftovers(beside: string, nowMs: number): void {
   }
 }
 
-/** Looks only at the first bytes: opening the database would take locks. */
+/** Whether a server would serve the file, as far as that is known without opening it for writing. */
+export function probeFile(path: string): Promise<Probed> {
+  return findOut('database', () => findDatabase(path));
+}
+
 function findDatabase(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return 'not made so far';
   if (!stat.isFile()) throw new Error(`${path} is not a file. Name the database itself: SETTLED_STORE.`);
   refuseForeign(path);
+  refuseMoved(path);
   return "settled's";
 }
 

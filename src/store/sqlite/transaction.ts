@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3';
-import { Fault } from '../../fault.ts';
+import { type Fault, terminalFault } from '../../fault.ts';
 import type { Answer, Awaited, Statement, Transaction, Work } from '../transaction.ts';
 import { bindings, type Compiled, compile, firstRow, readRow } from './dialect.ts';
 
@@ -109,5 +109,5 @@ export function finish<T>(work: Work<T>): T {
 }
 
 function stray(what: string): Fault {
-  return new Fault('terminal', 'store_failed', `${what} This is a bug of settled, and nothing more is written.`);
+  return terminalFault('store_failed', `${what} This is a bug of settled, and nothing more is written.`);
 }

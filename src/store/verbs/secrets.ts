@@ -1,6 +1,6 @@
 import type { RegisteredLink } from '../../domain/registration.ts';
 import { ALIVE_MS } from '../../domain/retry.ts';
-import { Fault } from '../../fault.ts';
+import { transientFault } from '../../fault.ts';
 import { type Answer, statement, type Transaction, together, type Work } from '../transaction.ts';
 
 /** `reference`: the newest link of this order. */
@@ -113,8 +113,7 @@ export function lockSecretsKey(tx: Transaction, keyId: string): Work<void> {
 
 function* refuseIfGivenUp(locked: Answer<unknown> | null, keyId: string): Work<void> {
   if (locked === null || (yield* locked) !== undefined) return;
-  throw new Fault(
-    'transient',
+  throw transientFault(
     'secrets_key_wrong',
     `This replica would seal a secret under the key ${keyId}, which the other replicas have given up. Start it with their ` +
       'SETTLED_SECRETS_KEY.',
@@ -132,8 +131,7 @@ function* refuseIfReplicaSealsOtherwise(tx: Transaction, keyId: string): Work<vo
   const values = { keyId, replica: tx.replica };
   const other = yield* tx.one<{ name: string; keyId: string }>(FIND_OTHER_REPLICA, values);
   if (other === undefined) return;
-  throw new Fault(
-    'transient',
+  throw transientFault(
     'secrets_key_in_use',
     `Secrets cannot rest under the key ${keyId} alone: the replica ${other.name} seals under the key ${other.keyId}. Start ` +
       'every replica with the same SETTLED_SECRETS_KEY.',
@@ -150,8 +148,7 @@ function* refuseIfSecretsAreLeft(tx: Transaction, keyId: string, damaged: number
   const row = yield* tx.one<{ secrets: number }>(COUNT_OTHERS, { keyId });
   const secrets = (row?.secrets ?? 0) - damaged;
   if (secrets <= 0) return;
-  throw new Fault(
-    'transient',
+  throw transientFault(
     'secrets_key_in_use',
     `Secrets rest under another key than ${keyId} (${secrets}): they came meanwhile, and are sealed anew by themselves.`,
   );
