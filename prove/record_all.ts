@@ -4,7 +4,7 @@ import { backUp } from '../src/store/sqlite/file.ts';
 import { openDisk } from './disk.ts';
 import { examine } from './examine.ts';
 import { chanceOf } from './harness/chance.ts';
-import { type Operation, prepareFolder, type RecordedFolder, type Recording, readLog, record } from './recording.ts';
+import { type Operation, type Recording, readLog, record, type Sessions } from './recording.ts';
 import { NOTHING, type Progress } from './test_data.ts';
 
 /** The recordings whose crash states are examined, and the control. */
@@ -22,40 +22,34 @@ const OFTEN = { ...FULL, checkpointPages: CHECKPOINT_PAGES } as const;
  * backup.
  */
 export async function recordAll(workspace: string, recorder: string, seed: number): Promise<Recordings> {
-  const prepare = (name: string) => prepareFolder(workspace, recorder, name);
-  const first = prepare('first');
-  const often = prepare('often');
-  const normal = prepare('control');
-  const [firstRecording, oftenRecording, control] = await allOf([
-    recordSessions('first start', first, [
+  const take = async (name: string, sessions: Sessions, before?: (folder: string) => Progress): Promise<Recording> => {
+    const folder = join(workspace, name);
+    mkdirSync(folder);
+    const progress = before?.(folder) ?? NOTHING;
+    const base = before === undefined ? null : `${folder}.base`;
+    if (base !== null) cpSync(folder, base, { recursive: true });
+    const recording = { name, folder, base, progress, log: await record(recorder, folder, sessions) };
+    assertNothingMissed(recording);
+    return recording;
+  };
+  const [first, often, control] = await allOf([
+    take('first start', [
       { ...FULL, seed, end: 'kill' },
       { ...FULL, seed: seed + 1, end: 'kill' },
       { ...FULL, seed: seed + 2 },
     ]),
-    recordSessions('first start, many checkpoints', often, [
+    take('first start, many checkpoints', [
       { ...OFTEN, seed: seed + 3, end: 'kill' },
       { ...OFTEN, seed: seed + 4 },
       { ...OFTEN, seed: seed + 5, end: 'kill' },
     ]),
-    recordSessions('control', normal, [{ ...FULL, seed: seed + 6, batches: 3 * BATCHES, synchronous: 'NORMAL' }]),
+    take('control', [{ ...FULL, seed: seed + 6, batches: 3 * BATCHES, synchronous: 'NORMAL' }]),
   ]);
-  const restored = prepare('restored');
-  const restarted = prepare('restarted');
-  const [restoredRecording, restartedRecording] = await allOf([
-    recordSessions(
-      'restored backup',
-      restored,
-      [{ ...FULL, seed: seed + 7 }],
-      restore(first, firstRecording, restored),
-    ),
-    recordSessions(
-      'after a power failure',
-      restarted,
-      [{ ...OFTEN, seed: seed + 8 }],
-      crash(oftenRecording, restarted, seed),
-    ),
+  const [restored, restarted] = await allOf([
+    take('restored backup', [{ ...FULL, seed: seed + 7 }], (folder) => restore(first, folder)),
+    take('after a power failure', [{ ...OFTEN, seed: seed + 8 }], (folder) => crash(often, folder, seed)),
   ]);
-  return { proof: [firstRecording, oftenRecording, restartedRecording, restoredRecording], control };
+  return { proof: [first, often, restarted, restored], control };
 }
 
 /** Waits for all of them even if one fails: none may still be running when the workspace is removed. */
@@ -64,33 +58,18 @@ async function allOf<T extends readonly unknown[]>(promises: { [K in keyof T]: P
   return (await Promise.all(promises)) as unknown as T;
 }
 
-type Before = { base: string; progress: Progress };
-type Sessions = Parameters<typeof record>[1];
-
-async function recordSessions(
-  name: string,
-  recorded: RecordedFolder,
-  sessions: Sessions,
-  before?: Before,
-): Promise<Recording> {
-  const log = await record(recorded, sessions);
-  const recording = { name, log, base: before?.base ?? null, progress: before?.progress ?? NOTHING };
-  assertNothingMissed(recording, recorded);
-  return recording;
-}
-
-/** Restores a backup of the first recording's database on a new disk, as an operator would. */
-function restore(from: RecordedFolder, { log }: Recording, { at, folder }: RecordedFolder): Before {
+/** Restores a backup of a recording's database on a new disk, as an operator would. Returns its content. */
+function restore(from: Recording, folder: string): Progress {
   const source = join(from.folder, 'data', 'settled.db');
   const data = join(folder, 'data');
   mkdirSync(data);
   backUp(source, join(data, 'settled.db'));
   cpSync(`${source}.key`, join(data, 'settled.db.key'));
-  return { base: copyOf(folder, at), progress: lastAcknowledged(readLog(log)) };
+  return lastAcknowledged(readLog(from.log));
 }
 
-/** Simulates a power failure in the last session of a recording. */
-function crash({ log, base, progress }: Recording, { at, folder }: RecordedFolder, seed: number): Before {
+/** Simulates a power failure in the last session of a recording. Returns what it left. */
+function crash({ log, base, progress }: Recording, folder: string, seed: number): Progress {
   const operations = readLog(log);
   const lastStart = operations.findLastIndex(
     (operation) => operation.do === 'mark' && operation.mark.mark === 'serving',
@@ -98,7 +77,7 @@ function crash({ log, base, progress }: Recording, { at, folder }: RecordedFolde
   const after = chanceOf(seed, -1).between(lastStart, operations.length);
   const disk = openDisk(base);
   for (const operation of operations.slice(0, after)) disk.take(operation);
-  const examined = join(at, 'examined');
+  const examined = `${folder}.examined`;
   mkdirSync(examined);
   disk.writeTo(examined, chanceOf(seed, -2));
   disk.writeTo(folder, chanceOf(seed, -2));
@@ -106,13 +85,7 @@ function crash({ log, base, progress }: Recording, { at, folder }: RecordedFolde
   const promised = { acknowledged, asked: acknowledged, boundaries: [] };
   const { found } = examine(join(examined, 'data', 'settled.db'), promised);
   rmSync(examined, { recursive: true });
-  return { base: copyOf(folder, at), progress: found };
-}
-
-function copyOf(folder: string, at: string): string {
-  const base = join(at, 'base');
-  cpSync(folder, base, { recursive: true });
-  return base;
+  return found;
 }
 
 function lastAcknowledged(operations: readonly Operation[]): Progress {
@@ -123,10 +96,10 @@ function lastAcknowledged(operations: readonly Operation[]): Progress {
 }
 
 /** Checks that all recorded calls together give the files that the process left behind, byte for byte. */
-function assertNothingMissed({ log, base, name }: Recording, { at, folder }: RecordedFolder): void {
+function assertNothingMissed({ log, base, name, folder }: Recording): void {
   const disk = openDisk(base);
   for (const operation of readLog(log)) disk.take(operation);
-  const copy = join(at, 'copy');
+  const copy = `${folder}.copy`;
   mkdirSync(copy);
   disk.writeTo(copy, 'everything');
   const [real, recorded] = [filesIn(folder), filesIn(copy)];

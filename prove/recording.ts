@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startProgram } from './harness/program.ts';
@@ -8,6 +8,8 @@ import type { Mark, Session } from './workload.ts';
 /** The calls that recorder.c saw of one process after another. Paths begin at the recorded folder. */
 export type Recording = {
   name: string;
+  /** The recorded folder, as the last process left it. */
+  folder: string;
   log: SharedArrayBuffer;
   /** A folder with what was durable before; null if there was nothing. */
   base: string | null;
@@ -29,23 +31,11 @@ const HEADER_BYTES = 24;
 const CREATED = 1;
 const EMPTIED = 2;
 
-/** The place of one recording, `at`, and the folder in it that is recorded. */
-export type RecordedFolder = { recorder: string; at: string; folder: string };
+export type Sessions = readonly Omit<Session, 'path' | 'marks'>[];
 
-export function prepareFolder(workspace: string, recorder: string, name: string): RecordedFolder {
-  const at = join(workspace, name);
-  const folder = join(at, 'disk');
-  mkdirSync(folder, { recursive: true });
-  return { recorder, at, folder };
-}
-
-/** Runs sessions of workload.ts one after another on the recorded folder, and returns the log of their calls. */
-export async function record(
-  { recorder, at, folder }: RecordedFolder,
-  sessions: readonly Omit<Session, 'path' | 'marks'>[],
-): Promise<SharedArrayBuffer> {
-  const log = join(at, 'log');
-  const marks = join(at, 'marks');
+/** Runs sessions of workload.ts one after another on this folder, and returns the log of their calls, made beside it. */
+export async function record(recorder: string, folder: string, sessions: Sessions): Promise<SharedArrayBuffer> {
+  const [log, marks] = [`${folder}.log`, `${folder}.marks`];
   const environment = { LD_PRELOAD: recorder, PROVE_FOLDER: folder, PROVE_LOG: log, PROVE_MARKS: marks };
   for (const session of sessions) {
     const whole: Session = { ...session, path: join(folder, 'data', 'settled.db'), marks };
