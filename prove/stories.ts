@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setup } from '../test/support/one_file_programs.ts';
-import { type PostgresServer, startPostgres } from '../test/support/postgres.ts';
+import { startPostgres } from '../test/support/postgres.ts';
 import { command, facts, flag, type Given, inFolder, oneOf, say, seed, whole } from './harness/proof.ts';
 import { eachAtOnce } from './harness/wait.ts';
 import { planOf } from './stories/plan.ts';
@@ -24,8 +24,6 @@ const OPTIONS = {
 };
 type Arguments = Given<typeof OPTIONS>;
 
-type Stores = { make(number: number): Promise<Record<string, string>>; drop(number: number): Promise<void> };
-
 async function play(
   { stories, engine, 'at-once': atOnce, seed, only, verbose }: Arguments,
   folder: string,
@@ -34,7 +32,6 @@ async function play(
   await setup();
   const { runStory } = await import('./stories/story.ts');
   const server = engine === 'postgres' ? await startPostgres() : null;
-  const stores = server === null ? sqliteStores(folder) : postgresStores(server);
   const numbers = only === null ? Array.from({ length: stories }, (_, index) => index + 1) : [only];
   const total: Record<string, number> = {};
   const broken: string[] = [];
@@ -43,11 +40,16 @@ async function play(
 
   const playOne = async (number: number) => {
     const plan = planOf(seed, number);
-    const environment = await stores.make(number);
+    const [database, ownFolder] = [`story_${number}`, join(folder, String(number))];
+    const environment: Record<string, string> =
+      server === null
+        ? { SETTLED_STORE: `sqlite:${join(ownFolder, 'settled.db')}` }
+        : { SETTLED_STORE: await server.create(database), SETTLED_SECRETS_KEY: randomBytes(32).toString('base64') };
     const outcome = await runStory(plan, environment).catch(
       (error: Error): Outcome => ({ broken: [`the story did not reach its end: ${error.stack}`], counts: {}, ms: 0 }),
     );
-    await stores.drop(number);
+    await server?.drop(database);
+    rmSync(ownFolder, { recursive: true, force: true });
     for (const [name, count] of Object.entries(outcome.counts)) total[name] = (total[name] ?? 0) + count;
     if (only !== null || verbose || outcome.ms > SLOW_MS)
       say(`story ${number} (${plan.flavour}) took ${(outcome.ms / 1000).toFixed(1)} s`);
@@ -59,23 +61,5 @@ async function play(
 }
 
 const SLOW_MS = 60_000;
-
-function sqliteStores(folder: string): Stores {
-  const folderOf = (number: number) => join(folder, String(number));
-  return {
-    make: async (number) => ({ SETTLED_STORE: `sqlite:${join(folderOf(number), 'settled.db')}` }),
-    drop: async (number) => rmSync(folderOf(number), { recursive: true, force: true }),
-  };
-}
-
-function postgresStores(server: PostgresServer): Stores {
-  return {
-    make: async (number) => ({
-      SETTLED_STORE: await server.create(`story_${number}`),
-      SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'),
-    }),
-    drop: (number) => server.drop(`story_${number}`),
-  };
-}
 
 await command('prove:stories', OPTIONS, (given) => inFolder('stories', (folder) => play(given, folder)));

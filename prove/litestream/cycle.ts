@@ -52,7 +52,8 @@ async function runCycleIn(folder: string, before: Before, chance: Chance): Promi
   const world = new World(folder, service.url);
   const load = new LitestreamLoad({ service, chance, served: () => world.settled.served });
   try {
-    await world.startBoth();
+    await world.startSettled();
+    world.startLitestream();
     await load.start();
     await after(chance.between(LOAD_MS.least, LOAD_MS.most));
     await disturb(world, before, chance);
@@ -118,11 +119,6 @@ class World {
     this.settled = new Replica({ name: 'settled', environment, hasOthers: false, logs: null, onSurprise });
     mkdirSync(join(folder, 'data'), { mode: 0o700 });
     this.replicated = configureLitestream(folder, { db: this.#db, replica: join(folder, 'replica') });
-  }
-
-  async startBoth(): Promise<void> {
-    await this.startSettled();
-    this.startLitestream();
   }
 
   async startSettled(): Promise<Serving> {
