@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
 import { listen } from '../../test/support/network.ts';
 import type { Serving } from './settled.ts';
 
@@ -43,19 +43,29 @@ export function shopEnvironment(url: string, secret = SHOP_SECRET): Record<strin
   return { SETTLED_SHOP_URL: url, SETTLED_SHOP_SECRET: secret, SETTLED_SHOP_ALLOW_PRIVATE: 'true' };
 }
 
-/** Answers a notice with a status. */
-type Taking = (notice: SeenNotice, body: string) => number | Promise<number>;
+/** Answers a notice with a status; null for no answer at all. */
+type Taking = (
+  notice: SeenNotice,
+  body: string,
+  headers: IncomingHttpHeaders,
+) => number | null | Promise<number | null>;
 
 export type Shop = { environment: Record<string, string>; told: SeenNotice[]; close(): void };
 
 /** The shop's callback, which notes every notice. `take`: how it answers, instead of taking each; 503 if it throws. */
 export async function startShop(take: Taking = () => 204): Promise<Shop> {
   const told: SeenNotice[] = [];
-  const server = createServer(async (request, response) => {
+  const answerTo = async (request: IncomingMessage): Promise<number | null> => {
     const body = Buffer.concat(await request.toArray()).toString();
     const notice = seen(String(request.headers['webhook-id']), JSON.parse(body));
     told.push(notice);
-    response.writeHead(await Promise.resolve(take(notice, body)).catch(() => 503)).end();
+    return Promise.resolve(take(notice, body, request.headers)).catch(() => 503);
+  };
+  const server = createServer(async (request, response) => {
+    // There is none if settled was killed while it told.
+    const status = await answerTo(request).catch(() => null);
+    if (status === null) response.destroy();
+    else response.writeHead(status).end(status < 300 ? '' : '<p>One moment</p>');
   });
   const { url, close } = await listen(server);
   return { environment: shopEnvironment(`${url}/settled`), told, close };

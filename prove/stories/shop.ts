@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
-import { listen } from '../../test/support/network.ts';
-import { shopEnvironment } from '../harness/shop.ts';
+import { type SeenNotice, SHOP_SECRET, startShop } from '../harness/shop.ts';
 import { lookFor } from '../harness/wait.ts';
 import { type ShopRecord, TOO_LATE } from './examiner.ts';
 
@@ -17,7 +16,7 @@ export type ShopWays = {
 
 export type ShopOutage = '503' | 'refused' | 'hang' | 'html-502';
 
-const KEY = Buffer.alloc(32, 9);
+const KEY = Buffer.from(SHOP_SECRET.slice('whsec_'.length), 'base64');
 const SHOP_TOKEN = 'shop-token-of-the-stories';
 const AGAIN_MS = 250;
 const OPEN_MS_MAX = 60_000;
@@ -29,26 +28,25 @@ export class Shop {
   readonly broken: string[] = [];
   outage: ShopOutage | null = null;
   onBusy: () => void = () => {};
-  url = '';
   stop = () => {};
   #settled = '';
+  #callback: Record<string, string> = {};
   readonly #ways: ShopWays;
-  readonly #server = createServer((request, response) => void this.#take(request, response));
 
   constructor(ways: ShopWays) {
     this.#ways = ways;
   }
 
   async start(): Promise<void> {
-    const { url, close } = await listen(this.#server);
-    this.url = `${url}/settled`;
+    const { environment, close } = await startShop((...notice) => this.#take(...notice));
+    this.#callback = environment;
     this.stop = close;
   }
 
   /** What settled must be started with, and where its private API then is. */
   environment(operator: string): Record<string, string> {
     this.#settled = `http://${operator}`;
-    return { SETTLED_SHOP_TOKEN: SHOP_TOKEN, ...shopEnvironment(this.url, `whsec_${KEY.toString('base64')}`) };
+    return { SETTLED_SHOP_TOKEN: SHOP_TOKEN, ...this.#callback };
   }
 
   /** Opens an order as integrate.md says: again on 202, 503 and no answer. True if the customer can pay. */
@@ -102,43 +100,25 @@ export class Shop {
     }
   }
 
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const body = Buffer.concat(await request.toArray());
-      this.onBusy();
-      if (this.outage === 'refused') return void response.destroy();
-      if (this.outage === 'hang') {
-        await after(HANG_MS);
-        return void response.destroy();
-      }
-      if (this.outage !== null)
-        return void response.writeHead(this.outage === '503' ? 503 : 502).end('<p>One moment</p>');
-      if (!isGenuine(request, body)) this.broken.push('a notice does not carry the shop’s signature');
-      const notice = JSON.parse(body.toString());
-      const isUnknown = notice.type === this.#ways.refuses;
-      const isLost = !isUnknown && this.#ways.losesEvery > 0 && this.record.told.length % this.#ways.losesEvery === 0;
-      const { amount, currency } = notice.data.order.payment ?? { amount: null, currency: null };
-      this.record.told.push({
-        id: String(request.headers['webhook-id']),
-        type: notice.type,
-        reference: notice.data.order.reference,
-        version: notice.data.version,
-        atMs: Date.now(),
-        answered: isLost ? null : isUnknown ? 400 : 200,
-        cents: amount === null ? null : Math.round(Number(amount) * 100),
-        currency,
-      });
-      if (isLost) return void response.destroy();
-      response.writeHead(isUnknown ? 400 : 200).end(isUnknown ? 'unknown type' : '');
-    } catch {
-      // settled was killed while it told.
-      response.destroy();
-    }
+  async #take(notice: SeenNotice, body: string, headers: IncomingHttpHeaders): Promise<number | null> {
+    this.onBusy();
+    if (this.outage === 'refused') return null;
+    if (this.outage === 'hang') return after(HANG_MS, null);
+    if (this.outage !== null) return this.outage === '503' ? 503 : 502;
+    if (!isGenuine(headers, body)) this.broken.push('a notice does not carry the shop’s signature');
+    const { refuses, losesEvery } = this.#ways;
+    const { told } = this.record;
+    const isLost = notice.type !== refuses && losesEvery > 0 && told.length % losesEvery === 0;
+    const answered = isLost ? null : notice.type === refuses ? 400 : 200;
+    const { amount, currency } = JSON.parse(body).data.order.payment ?? { amount: null, currency: null };
+    const cents = amount === null ? null : Math.round(Number(amount) * 100);
+    told.push({ ...notice, atMs: Date.now(), answered, cents, currency });
+    return answered;
   }
 }
 
 /** Standard Webhooks. */
-function isGenuine({ headers }: IncomingMessage, body: Buffer): boolean {
+function isGenuine(headers: IncomingHttpHeaders, body: string): boolean {
   const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.`;
   const right = createHmac('sha256', KEY).update(signed).update(body).digest();
   return String(headers['webhook-signature'])
