@@ -3,6 +3,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { PRIVATE_SANDBOX } from '../sandbox/options.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
+import { numbered } from './harness/load.ts';
 import { inFolder } from './harness/proof.ts';
 import { dyingAt, type Serving, serveEnvironment, startSettled, whenServing } from './harness/settled.ts';
 import { lookFor } from './harness/wait.ts';
@@ -20,6 +21,7 @@ export type Point = (typeof POINTS)[number];
 
 /** Openings in flight when the process is killed. */
 export const ORDERS = 10;
+const REFERENCES = numbered('order', ORDERS);
 const DEADLINE_MS = 30_000;
 
 const INTENT_SQL = 'INSERT INTO opening';
@@ -113,7 +115,7 @@ async function openAndDie(served: Serving, proxy: ServiceProxy, point: Point, oc
       await kill();
     } else await usual(creation);
   };
-  const openings = references().map((reference) => served.ask('/v1/orders', requestOf(reference)));
+  const openings = REFERENCES.map((reference) => served.ask('/v1/orders', requestOf(reference)));
   const ended = served.finished.then(({ signal }) => signal);
   const signal = await Promise.race([ended, after(DEADLINE_MS, null, { ref: false })]);
   proxy.hooksPort = null;
@@ -122,10 +124,6 @@ async function openAndDie(served: Serving, proxy: ServiceProxy, point: Point, oc
   await proxy.idle();
   proxy.onCreation = usual;
   return { signal, arriveLate };
-}
-
-function references(): string[] {
-  return Array.from({ length: ORDERS }, (_, index) => `order-${index + 1}`);
 }
 
 function requestOf(reference: string): object {
@@ -163,10 +161,10 @@ async function linksOf(sandbox: Sandbox): Promise<Link[]> {
 /** Repeats every call until it returns a link, then pays every link. A webhook must make each order paid. */
 async function examine(served: Serving, sandbox: Sandbox): Promise<string[]> {
   const broken: string[] = [];
-  const opened = await Promise.all(references().map((reference) => openAgain(served, reference)));
+  const opened = await Promise.all(REFERENCES.map((reference) => openAgain(served, reference)));
   const links = await linksOf(sandbox);
   if (links.length !== ORDERS) broken.push(`the service has ${links.length} links`);
-  for (const [index, reference] of references().entries()) {
+  for (const [index, reference] of REFERENCES.entries()) {
     const own = links.filter((link) => link.externalReference === reference);
     const id = opened[index]?.link?.id;
     if (own.length !== 1 || own[0]?.id !== id) {
@@ -177,7 +175,7 @@ async function examine(served: Serving, sandbox: Sandbox): Promise<string[]> {
   }
   for (const { id } of links) await fetch(`${sandbox.url}/_control/links/${id}/pay`, { method: 'POST' });
   await sandbox.idle();
-  for (const [index, reference] of references().entries()) {
+  for (const [index, reference] of REFERENCES.entries()) {
     const order = await whenPaid(served, reference);
     if (order?.state !== 'paid' || order.learnedBy !== 'webhook') {
       broken.push(`${reference} is ${order?.state}, learned by ${order?.learnedBy}`);
