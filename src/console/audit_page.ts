@@ -39,7 +39,7 @@ function columns(view: View): Column<AuditDocument>[] {
   return [
     { head: 'Number', isNumber: true, cell: ({ number }) => whole(number) },
     { head: 'When', cell: ({ at }) => time(view, at) },
-    { head: 'Who', isText: true, cell: (row) => who(view, row) },
+    { head: 'Who', cell: (row) => who(view, row) },
     { head: 'Did', cell: ({ action }) => action.replaceAll('_', ' ') },
     { head: 'To', cell: (row) => subjectLink(view, row) },
     { head: 'Reason', cell: ({ reason }) => (reason === null ? null : html`<bdi>${reason}</bdi>`) },

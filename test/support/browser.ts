@@ -82,12 +82,15 @@ export function overflowOf(tab: Tab): Promise<number> {
   return tab.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth');
 }
 
+/** How many cells of tables are higher than their place. */
+const TALL = `[...document.querySelectorAll('td')].filter((td) => td.scrollHeight > td.clientHeight).length`;
+
 /** Opens these pages: none is wider than the screen, none does a wrong, and axe finds no fault on every `axeEvery`th. */
 export async function expectToFit(tab: Tab, pages: readonly string[], [, colorScheme, axeEvery]: Look): Promise<void> {
   await tab.emulateMedia({ colorScheme });
   for (const [at, page] of pages.entries()) {
     await tab.goto(page);
-    expect([page, await overflowOf(tab)]).toEqual([page, 0]);
+    expect([page, await overflowOf(tab), await tab.evaluate(TALL)]).toEqual([page, 0, 0]);
     if (at % axeEvery === 0) expect([page, await violationsIn(tab)]).toEqual([page, []]);
   }
   expect(tab.wrongs).toEqual([]);
