@@ -60,7 +60,7 @@ export const resolveOrder = operation({
       const { rule, order: after } = resolved;
       logChange(log, { order: reference, from: 'held', to: after.state, rule, by: 'person' });
     }
-    if (resolved.learnedBy !== null) metrics.paid(resolved.learnedBy);
+    if (resolved.paidNow !== null) metrics.paid(resolved.paidNow);
     onNotices();
     return { order: orderDocument(resolved.order) };
   },

@@ -65,7 +65,7 @@ function afterSettling(context: Context): Pick<SettlerOptions, 'onSettled' | 'on
       if (result.outcome === 'ask') checks.raise();
       if (!('notices' in result)) return;
       if (result.notices > 0) onNotices();
-      if (result.learnedBy !== null) metrics.paid(result.learnedBy);
+      if (result.paidNow !== null) metrics.paid(result.paidNow);
     },
     onFailed: (outcome, event) => {
       metrics.settleFailed(outcome);

@@ -115,7 +115,7 @@ export function noticesOf({ effects }: Decision): NoticeType[] {
 }
 
 /** How settled learned that the order is paid, if this decision marks it paid for the first time; otherwise null. */
-export function learnedBy({ effects }: Decision): LearnedBy | null {
+export function paidNow({ effects }: Decision): LearnedBy | null {
   return effects.find((effect) => effect.do === 'settle')?.learnedBy ?? null;
 }
 

@@ -22,12 +22,12 @@ export function isUnconfirmed(order: Order, facts: readonly PaymentFact[]): bool
  * left, and the reading must have made the order paid and raised no attention. If the order was paid before, the event
  * may have been about another payment, or another link's.
  */
-export function tellsAll({ loaded, learnedBy, raised }: AppliedReading): boolean {
-  return isSettled(loaded.order.state) && learnedBy !== null && raised.length === 0;
+export function tellsAll({ loaded, paidNow, raised }: AppliedReading): boolean {
+  return isSettled(loaded.order.state) && paidNow !== null && raised.length === 0;
 }
 
 /** The result of a reading: the order, how settled learned from it that the order is paid (or null), and attention. */
-type AppliedReading = { loaded: { order: Order }; learnedBy: LearnedBy | null; raised: readonly AttentionKind[] };
+type AppliedReading = { loaded: { order: Order }; paidNow: LearnedBy | null; raised: readonly AttentionKind[] };
 
 /** A completion unconfirmed since `sinceMs`, and the reading that did not confirm it; null if there is no link. */
 export type Unconfirmed = { linkKey: number; sinceMs: number; reading: number | null; nowMs: number };

@@ -45,8 +45,8 @@ export type AppliedFacts = {
   /** The state before them and the last rule that changed it; null if the state is unchanged. */
   change: StateChange | null;
   notices: number;
-  /** Set if a fact made the order paid. */
-  learnedBy: LearnedBy | null;
+  /** How settled learned that the order is paid, if a fact made it paid. */
+  paidNow: LearnedBy | null;
   /** Attention that they raised, or would raise if settled could not ask the service. */
   raised: readonly AttentionKind[];
 };
@@ -138,10 +138,10 @@ const FIND_WEBHOOK = statement(`
   UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
 /** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
-function noteWebhook(tx: Transaction, { loaded, learnedBy }: AppliedFacts, { claimed, job }: Settling): void {
+function noteWebhook(tx: Transaction, { loaded, paidNow }: AppliedFacts, { claimed, job }: Settling): void {
   const { reading, orderKey, linkKey } = claimed;
   const wasMissing = reading === null && loaded.order.settlement?.learnedBy === 'reconciliation';
-  if (learnedBy === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
+  if (paidNow === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
   else if (wasMissing && job.facts.some(({ kind }) => MONEY_CAME.has(kind))) tx.send(FIND_WEBHOOK, { orderKey });
 }
 
@@ -174,7 +174,7 @@ const FIND_UNREAD = statement(`
  * the order's reference. If there is an API to ask, its answer tells more than a person can find. An event that is
  * understood at last says nothing about the others, which may have been about another payment.
  */
-function* tellOfUnread(tx: Transaction, { loaded, learnedBy }: AppliedFacts, { claimed, job }: Settling): Work<void> {
+function* tellOfUnread(tx: Transaction, { loaded, paidNow }: AppliedFacts, { claimed, job }: Settling): Work<void> {
   const kind = 'event_not_understood';
   const { eventKey, notUnderstood, policy, nowMs: atMs } = job;
   const { linkKey, orderKey, reading, outcomeBefore, faultBefore } = claimed;
@@ -187,7 +187,7 @@ function* tellOfUnread(tx: Transaction, { loaded, learnedBy }: AppliedFacts, { c
   }
   // A reading ends this matter with the others that readings end.
   if (reading !== null) return;
-  if (learnedBy !== null && loaded.hasMatters) yield* attention.notePaid(tx, subject, eventKey);
+  if (paidNow !== null && loaded.hasMatters) yield* attention.notePaid(tx, subject, eventKey);
   const isReplay = outcomeBefore !== null || faultBefore !== null;
   if (!isReplay) return;
   // In an earlier version the event was the subject of these matters.

@@ -3,8 +3,8 @@ import {
   changesOrder,
   type Decision,
   type Effect,
-  learnedBy,
   noticesOf,
+  paidNow,
   type Rule,
 } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
@@ -140,12 +140,12 @@ const BY_PERSON = { asks: 'never' } as const;
 
 type Resolution = { reference: string; decision: 'accept' | 'reject'; reason: string; by: Author | null; atMs: number };
 
-/** `learnedBy`: set if the decision made the order paid. */
+/** `paidNow`: how settled learned that the order is paid, if the decision made it paid. */
 type Resolved = {
   outcome: 'applied' | 'already_applied' | 'ignored';
   rule: Rule;
   order: Order;
-  learnedBy: LearnedBy | null;
+  paidNow: LearnedBy | null;
 };
 
 /** Ends an order's holds by a person's decision. Null if there is no such order. */
@@ -160,7 +160,7 @@ export function* resolveOrder(tx: Transaction, resolution: Resolution): Work<Res
     const moved = { before: standing(loaded.order), after: standing(order) };
     yield* writeAudit(tx, by, { action: `${decision}_order`, subject: reference, reason, ...moved }, atMs);
   }
-  return { outcome: made.outcome as Resolved['outcome'], rule: made.rule, order, learnedBy: learnedBy(made) };
+  return { outcome: made.outcome as Resolved['outcome'], rule: made.rule, order, paidNow: paidNow(made) };
 }
 
 /** An order, a decision about it that was not made, and the order after it. */

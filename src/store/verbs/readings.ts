@@ -25,7 +25,7 @@ const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WH
  */
 export function* finishReading(
   tx: Transaction,
-  applied: { loaded: LoadedOrder; learnedBy: LearnedBy | null; raised: readonly AttentionKind[] },
+  applied: { loaded: LoadedOrder; paidNow: LearnedBy | null; raised: readonly AttentionKind[] },
   answered: AnsweredReading,
   job: SettleJob,
 ): Work<Decision | null> {

@@ -1,5 +1,4 @@
-import type { Decision, Outcome, Rule, StateChange } from '../../domain/decision.ts';
-import { learnedBy, noticesOf } from '../../domain/decision.ts';
+import { type Decision, noticesOf, type Outcome, paidNow, type Rule, type StateChange } from '../../domain/decision.ts';
 import type { PaymentFact } from '../../domain/fact.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
 import type { Order, OrderState } from '../../domain/order.ts';
@@ -25,10 +24,7 @@ import { noteDetails } from './payments.ts';
 export type SettleResult =
   | { outcome: 'lost' }
   | { outcome: 'link_mismatch' }
-  /**
-   * `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. `learnedBy` is set if the
-   * event made the order paid. `change` is null if the state stayed.
-   */
+  /** `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. */
   | (Omit<AppliedFacts, 'loaded' | 'last'> & {
       outcome: Outcome;
       rule: Rule | null;
@@ -123,7 +119,7 @@ function* applyFact(tx: Transaction, applied: AppliedFacts, said: PaymentFact, s
 
 function nothingApplied(loaded: LoadedOrder, { notUnderstood }: SettleJob): AppliedFacts {
   const raised: AttentionKind[] = notUnderstood === null ? [] : ['event_not_understood'];
-  return { loaded, last: null, change: null, notices: 0, learnedBy: null, raised };
+  return { loaded, last: null, change: null, notices: 0, paidNow: null, raised };
 }
 
 /** Adds one more decision to what was applied before; `order` is the order after it. */
@@ -134,7 +130,7 @@ function alsoApplied(before: AppliedFacts, made: Decision, order: Order): Applie
     last: made,
     change: changeOf(before, made),
     notices: before.notices + noticesOf(made).length,
-    learnedBy: before.learnedBy ?? learnedBy(made),
+    paidNow: before.paidNow ?? paidNow(made),
     raised: before.raised.concat(raised),
   };
 }

@@ -77,7 +77,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
         state: 'paid',
         change: { from: 'awaiting_payment', rule: 'paid' },
         notices: 2,
-        learnedBy: 'webhook',
+        paidNow: 'webhook',
         raised: [],
       });
       expect(await world.event(claimed.eventKey)).toMatchObject({
@@ -93,7 +93,7 @@ export function inboxContract({ shared, fresh }: Worlds): void {
       const claimed = await world.claimNew(link);
       const { reference } = link;
       const settled = await world.store.settle(world.job(claimed));
-      const nothing = { rule: null, change: null, notices: 0, learnedBy: null, raised: [] };
+      const nothing = { rule: null, change: null, notices: 0, paidNow: null, raised: [] };
       expect(settled).toEqual({ outcome: 'ignored', reference, state: 'awaiting_payment', ...nothing });
       expect((await world.event(claimed.eventKey)).status).toBe('done');
     });

@@ -89,7 +89,7 @@ export function statsContract({ fresh }: Worlds): void {
 
     it('are those of orders that the API called paid, and no webhook within a day', async () => {
       const link = await world.openNew();
-      expect(await world.answer(link, MONEY)).toMatchObject({ learnedBy: 'reconciliation' });
+      expect(await world.answer(link, MONEY)).toMatchObject({ paidNow: 'reconciliation' });
       world.tick(DAY_MS - 1);
       expect((await stats()).webhooksMissing).toBe(0);
       world.tick(1);
@@ -102,16 +102,16 @@ export function statsContract({ fresh }: Worlds): void {
 
     it('are not those of orders that a webhook paid', async () => {
       const link = await world.openNew();
-      expect(await world.settle(link, MONEY)).toMatchObject({ learnedBy: 'webhook' });
-      expect(await world.answer(link, MONEY)).toMatchObject({ learnedBy: null });
+      expect(await world.settle(link, MONEY)).toMatchObject({ paidNow: 'webhook' });
+      expect(await world.answer(link, MONEY)).toMatchObject({ paidNow: null });
       expect(await missing()).toBe(0);
     });
 
     it('are not missing where one came that waited for the API', async () => {
       const link = await world.openNew();
       const asked = await world.settle(link, MONEY, { policy: { asks: 'always' } });
-      expect(asked).toMatchObject({ outcome: 'ask', learnedBy: null });
-      expect(await world.answer(link, MONEY)).toMatchObject({ learnedBy: 'reconciliation' });
+      expect(asked).toMatchObject({ outcome: 'ask', paidNow: null });
+      expect(await world.answer(link, MONEY)).toMatchObject({ paidNow: 'reconciliation' });
       expect(await missing()).toBe(0);
     });
 
@@ -129,8 +129,8 @@ export function statsContract({ fresh }: Worlds): void {
     it('are not waited for where a person accepted the money', async () => {
       const link = await world.openNew();
       await world.answer(link, [said('completed', { linkMoney: { amount: '60.00', currency: 'BRL' } })]);
-      expect(await world.resolve(link, 'accept')).toMatchObject({ learnedBy: 'person' });
-      expect(await world.resolve(link, 'accept')).toMatchObject({ learnedBy: null });
+      expect(await world.resolve(link, 'accept')).toMatchObject({ paidNow: 'person' });
+      expect(await world.resolve(link, 'accept')).toMatchObject({ paidNow: null });
       expect(await missing()).toBe(0);
     });
   });
