@@ -27,7 +27,7 @@ export function tellsAll({ loaded, paidNow, raised }: AppliedReading): boolean {
 }
 
 /** The result of a reading: the order, how settled learned from it that the order is paid (or null), and attention. */
-type AppliedReading = { loaded: { order: Order }; paidNow: LearnedBy | null; raised: readonly AttentionKind[] };
+export type AppliedReading = { loaded: { order: Order }; paidNow: LearnedBy | null; raised: readonly AttentionKind[] };
 
 /** A completion unconfirmed since `sinceMs`, and the reading that did not confirm it; null if there is no link. */
 export type Unconfirmed = { linkKey: number; sinceMs: number; reading: number | null; nowMs: number };

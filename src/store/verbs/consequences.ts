@@ -1,5 +1,5 @@
 import { quoteAgrees } from '../../domain/comparison.ts';
-import type { Decided, Decision, Outcome, StateChange } from '../../domain/decision.ts';
+import type { Decided, Decision, StateChange } from '../../domain/decision.ts';
 import { MONEY_CAME, saysTooLittle } from '../../domain/fact.ts';
 import { driftOf } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
@@ -7,36 +7,12 @@ import { isOpen, type LearnedBy, type Order } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
-import { type SettleJob, UNREAD_FAULTS } from './inbox.ts';
+import { type SettledRow, UNREAD_FAULTS } from './inbox.ts';
 import type { LoadedOrder } from './orders.ts';
 import { noteAsked, noteReported } from './payments.ts';
 import { finishReading } from './readings.ts';
 
 /** What follows from a settled row besides the decisions about its facts. None of it changes what they decide. */
-
-/** A claimed row, with what settling it needs. */
-export type ClaimedRow = {
-  linkKey: number;
-  orderKey: number;
-  linkId: string | null;
-  /** When the link expires; null if unknown. */
-  linkExpiresAtMs: number | null;
-  /** Whether settled opens the link itself. */
-  isOpened: boolean;
-  outcomeBefore: Outcome | null;
-  /** The number of a reading; null for an event. */
-  reading: number | null;
-  /** Why settled asked the service; null for an event. */
-  type: string | null;
-  receivedAtMs: number;
-  /** The fault of the row's previous attempt. */
-  faultBefore: string | null;
-  /** Quotes in a row that disagreed with their links. */
-  quoteMismatches: number;
-};
-
-/** A row under settlement. */
-export type Settling = { claimed: ClaimedRow; job: SettleJob };
 
 /** What the facts of a row did to its order so far. */
 export type AppliedFacts = {
@@ -72,48 +48,50 @@ const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WH
  * about all of them. The order is held in any case: a doubt about what settled reads never pays an order. Call it
  * before the decision is written, because `api_state` is locked before attention.
  */
-export function* countQuote(tx: Transaction, decided: Decided, { claimed, job }: Settling): Work<void> {
+export function* countQuote(tx: Transaction, decided: Decided, row: SettledRow): Work<void> {
   const kind = 'quote_reading_doubtful';
-  const { nowMs: atMs } = job;
+  const { nowMs: atMs, quoteMismatches } = row;
   const agrees = quoteAgrees(decided.order, decided.fact);
   if (agrees === null || !isQuoteCounted(decided)) return;
   if (agrees) {
-    if (claimed.quoteMismatches === 0) return;
+    if (quoteMismatches === 0) return;
     tx.send(RESET_MISMATCHES);
     attention.end(tx, kind, QUOTES, atMs);
     return;
   }
-  const row = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
-  const count = (row?.mismatches ?? 0) + 1;
+  const locked = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
+  const count = (locked?.mismatches ?? 0) + 1;
   tx.send(SET_MISMATCHES, { mismatches: count });
   if (count >= DOUBTFUL_FROM) attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count }, atMs });
 }
 
-/** What follows from one fact, in this order. `after`: the order after its decision. */
-export function followFact(tx: Transaction, decided: Decided & { after: Order }, settling: Settling): void {
-  noteReported(tx, settling.claimed.orderKey, decided);
-  if (settling.claimed.reading === null) askService(tx, decided, settling);
-  else noteDrift(tx, decided, settling);
+/** A written decision about the order in the row `orderKey`; `after` is the order after it. */
+type Written = Decided & { orderKey: number; after: Order };
+
+/** What follows from one fact, in this order. */
+export function followFact(tx: Transaction, written: Written, row: SettledRow): void {
+  noteReported(tx, written.orderKey, written);
+  if (row.reading === null) askService(tx, written, row);
+  else noteDrift(tx, written, row);
 }
 
 /** What follows from a row once its facts are decided, in this order. Returns what `finishReading` decided. */
-export function* followRow(tx: Transaction, applied: AppliedFacts, settling: Settling): Work<Decision | null> {
-  const { claimed, job } = settling;
-  const { reading } = claimed;
-  noteWebhook(tx, applied, settling);
-  const held = reading === null ? null : yield* finishReading(tx, applied, { linkKey: claimed.linkKey, reading }, job);
-  if (reading === null) noteEvent(tx, applied, settling);
-  yield* tellOfUnread(tx, applied, settling);
+export function* followRow(tx: Transaction, applied: AppliedFacts, row: SettledRow): Work<Decision | null> {
+  const { reading } = row;
+  noteWebhook(tx, applied, row);
+  const held = reading === null ? null : yield* finishReading(tx, applied, { ...row, reading });
+  if (reading === null) noteEvent(tx, applied, row);
+  yield* tellOfUnread(tx, applied, row);
   return held;
 }
 
 /** A reading answers a check, so only an event requests one. */
-function askService(tx: Transaction, decided: Decided, { claimed: { linkKey }, job }: Settling): void {
+function askService(tx: Transaction, decided: Decided, { linkKey, eventKey, nowMs: atMs }: SettledRow): void {
   const { outcome, effects } = decided.made;
   if (!effects.some((effect) => effect.do === 'check')) return;
   const confirms = outcome === 'ask';
-  requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs: job.nowMs, confirms });
-  if (confirms) noteAsked(tx, job.eventKey, decided);
+  requestCheck(tx, { linkKey, reason: 'doubtful_money', atMs, confirms });
+  if (confirms) noteAsked(tx, eventKey, decided);
 }
 
 // Every reading finds an undecided drift again; it is noted once, whatever else became known.
@@ -127,9 +105,9 @@ const INSERT_DRIFT = statement(`
           AND count > 1))`);
 
 /** Records the drift that a reading showed. A completion that waited for the reading was known already. */
-function noteDrift(tx: Transaction, decided: Decided & { after: Order }, { claimed, job }: Settling): void {
-  const drift = driftOf(decided);
-  if (drift !== null) tx.send(INSERT_DRIFT, { ...claimed, ...drift, nowMs: job.nowMs });
+function noteDrift(tx: Transaction, written: Written, row: SettledRow): void {
+  const drift = driftOf(written);
+  if (drift !== null) tx.send(INSERT_DRIFT, { ...row, ...drift, orderKey: written.orderKey });
 }
 
 const MISS_WEBHOOK = statement(`
@@ -138,11 +116,12 @@ const FIND_WEBHOOK = statement(`
   UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
 /** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
-function noteWebhook(tx: Transaction, { loaded, paidNow }: AppliedFacts, { claimed, job }: Settling): void {
-  const { reading, orderKey, linkKey } = claimed;
-  const wasMissing = reading === null && loaded.order.settlement?.learnedBy === 'reconciliation';
+function noteWebhook(tx: Transaction, { loaded, paidNow }: AppliedFacts, row: SettledRow): void {
+  const { reading, linkKey, facts } = row;
+  const { order, orderKey } = loaded;
+  const wasMissing = reading === null && order.settlement?.learnedBy === 'reconciliation';
   if (paidNow === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
-  else if (wasMissing && job.facts.some(({ kind }) => MONEY_CAME.has(kind))) tx.send(FIND_WEBHOOK, { orderKey });
+  else if (wasMissing && facts.some(({ kind }) => MONEY_CAME.has(kind))) tx.send(FIND_WEBHOOK, { orderKey });
 }
 
 const NOTE_STATUS = statement(`
@@ -156,13 +135,12 @@ const NOTE_EXPIRY = statement('UPDATE link SET expires_at_ms = @expiresAtMs WHER
  * event came. Stores the expiry, if it is unknown and the order waits for money. Requests a check if the event says too
  * little. Never holds an order.
  */
-function noteEvent(tx: Transaction, { loaded }: AppliedFacts, { claimed, job }: Settling): void {
-  const { linkKey, receivedAtMs, linkExpiresAtMs } = claimed;
-  const { linkStatus, expiresAtMs, linkChanged, nowMs: atMs } = job;
+function noteEvent(tx: Transaction, { loaded }: AppliedFacts, row: SettledRow): void {
+  const { linkKey, receivedAtMs, linkExpiresAtMs, linkStatus, expiresAtMs, linkChanged, nowMs: atMs } = row;
   const wantsTime = linkExpiresAtMs === null && isOpen(loaded.order.state);
   if (expiresAtMs !== null && wantsTime) tx.send(NOTE_EXPIRY, { expiresAtMs, linkKey });
   if (linkStatus !== null) tx.send(NOTE_STATUS, { linkStatus, linkKey, receivedAtMs });
-  if (saysTooLittle(job)) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
+  if (saysTooLittle(row)) requestCheck(tx, { linkKey, reason: 'not_understood', atMs });
   else if (linkChanged) requestCheck(tx, { linkKey, reason: 'link_changed', atMs });
 }
 
@@ -174,11 +152,11 @@ const FIND_UNREAD = statement(`
  * the order's reference. If there is an API to ask, its answer tells more than a person can find. An event that is
  * understood at last says nothing about the others, which may have been about another payment.
  */
-function* tellOfUnread(tx: Transaction, { loaded, paidNow }: AppliedFacts, { claimed, job }: Settling): Work<void> {
+function* tellOfUnread(tx: Transaction, { loaded, paidNow }: AppliedFacts, row: SettledRow): Work<void> {
   const kind = 'event_not_understood';
-  const { eventKey, notUnderstood, policy, nowMs: atMs } = job;
-  const { linkKey, orderKey, reading, outcomeBefore, faultBefore } = claimed;
-  const { reference: subject } = loaded.order;
+  const { eventKey, linkKey, reading, outcomeBefore, faultBefore, notUnderstood, policy, nowMs: atMs } = row;
+  const { orderKey, order, hasMatters } = loaded;
+  const { reference: subject } = order;
   if (notUnderstood !== null) {
     if (policy.asks !== 'never' && reading === null) return;
     const params = { event: { key: eventKey, why: notUnderstood, isUnanswered: false }, paidByEvent: null };
@@ -187,7 +165,7 @@ function* tellOfUnread(tx: Transaction, { loaded, paidNow }: AppliedFacts, { cla
   }
   // A reading ends this matter with the others that readings end.
   if (reading !== null) return;
-  if (paidNow !== null && loaded.hasMatters) yield* attention.notePaid(tx, subject, eventKey);
+  if (paidNow !== null && hasMatters) yield* attention.notePaid(tx, subject, eventKey);
   const isReplay = outcomeBefore !== null || faultBefore !== null;
   if (!isReplay) return;
   // In an earlier version the event was the subject of these matters.

@@ -1,4 +1,4 @@
-import type { SettlementPolicy } from '../../domain/decision.ts';
+import type { Outcome, SettlementPolicy } from '../../domain/decision.ts';
 import type { EventContent } from '../../domain/fact.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
@@ -18,6 +18,29 @@ export type ClaimedEvent = ClaimRef &
 
 /** What a claimed row says, and how to settle it. */
 export type SettleJob = ClaimRef & EventContent & { policy: SettlementPolicy; nowMs: number };
+
+/** A claimed row as the database has it, with its link. */
+export type ClaimedRow = {
+  linkKey: number;
+  linkId: string | null;
+  /** When the link expires; null if unknown. */
+  linkExpiresAtMs: number | null;
+  /** Whether settled opens the link itself. */
+  isOpened: boolean;
+  outcomeBefore: Outcome | null;
+  /** The number of a reading; null for an event. */
+  reading: number | null;
+  /** Why settled asked the service; null for an event. */
+  type: string | null;
+  receivedAtMs: number;
+  /** The fault of the row's previous attempt. */
+  faultBefore: string | null;
+  /** Quotes in a row that disagreed with their links. */
+  quoteMismatches: number;
+};
+
+/** A row under settlement. */
+export type SettledRow = ClaimedRow & SettleJob;
 
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
 export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;

@@ -1,20 +1,27 @@
 import { createHash } from 'node:crypto';
 import { type AskReason, isReturnDue } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
-import { type AttentionKind, ENDED_BY_READINGS } from '../../domain/matter.ts';
+import { ENDED_BY_READINGS } from '../../domain/matter.ts';
 import type { OpeningState } from '../../domain/opening.ts';
-import { type LearnedBy, mayBeUnconfirmed } from '../../domain/order.ts';
-import { isOvertaken, isUnconfirmed, tellsAll, type Unconfirmed, whileUnconfirmed } from '../../domain/reading.ts';
+import { mayBeUnconfirmed } from '../../domain/order.ts';
+import {
+  type AppliedReading,
+  isOvertaken,
+  isUnconfirmed,
+  tellsAll,
+  type Unconfirmed,
+  whileUnconfirmed,
+} from '../../domain/reading.ts';
 import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { checkSchedule, dropCheck, endAnswered, requestCheck } from './check_queue.ts';
 import { writeDecision } from './decisions.ts';
-import { type ClaimedEvent, type SettleJob, UNREAD_FAULTS } from './inbox.ts';
+import { type ClaimedEvent, type SettledRow, UNREAD_FAULTS } from './inbox.ts';
 import { bindId } from './links.ts';
 import { type LoadedOrder, loadOrder, lockOrder, lockOrderOfLink } from './orders.ts';
 
-/** A reading under settlement, by its number. */
-type AnsweredReading = { linkKey: number; reading: number };
+/** A reading under settlement. */
+type SettledReading = SettledRow & { reading: number };
 
 const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WHERE key = @orderKey');
 
@@ -25,24 +32,22 @@ const SET_LAST_READING = statement('UPDATE orders SET last_reading = @reading WH
  */
 export function* finishReading(
   tx: Transaction,
-  applied: { loaded: LoadedOrder; paidNow: LearnedBy | null; raised: readonly AttentionKind[] },
-  answered: AnsweredReading,
-  job: SettleJob,
+  applied: AppliedReading & { loaded: LoadedOrder },
+  row: SettledReading,
 ): Work<Decision | null> {
-  const { reading, linkKey } = answered;
+  const { reading, nowMs: atMs } = row;
   const { loaded, raised } = applied;
   // Something newer was settled first. The check's lease expires, and settled asks about the link again.
   if (isOvertaken(loaded.order, reading)) return null;
   const { orderKey, order } = loaded;
   const { reference } = order;
-  const { nowMs: atMs } = job;
   tx.send(SET_LAST_READING, { reading, orderKey });
   attention.end(tx, 'link_missing', reference, atMs);
   for (const kind of ENDED_BY_READINGS) {
     if (!raised.includes(kind)) attention.end(tx, kind, reference, atMs);
   }
   attention.endMoot(tx, { orderKey, reading, atMs, tellsAll: tellsAll(applied) });
-  const [held] = yield* together(endCheck(tx, loaded, answered, job), updateLink(tx, linkKey, job));
+  const [held] = yield* together(endCheck(tx, loaded, row), updateLink(tx, row));
   return held;
 }
 
@@ -52,8 +57,7 @@ const CONFIRMS_SINCE = statement('SELECT confirm_since_ms AS sinceMs FROM link_c
 function* endCheck(
   tx: Transaction,
   loaded: LoadedOrder,
-  { linkKey, reading }: AnsweredReading,
-  { facts, nowMs }: SettleJob,
+  { linkKey, reading, facts, nowMs }: SettledReading,
 ): Work<Decision | null> {
   const check = yield* tx.one<{ sinceMs: number | null }>(CONFIRMS_SINCE, { linkKey });
   if (check === undefined) return null;
@@ -88,7 +92,7 @@ const OPENING_STATUS = statement('SELECT status FROM opening WHERE link_key = @l
 const NOTE_ADDRESS = statement(`
   UPDATE link SET url = coalesce(@url, url), short_url = coalesce(@shortUrl, short_url) WHERE key = @linkKey`);
 
-function* updateLink(tx: Transaction, linkKey: number, { link, nowMs }: SettleJob): Work<void> {
+function* updateLink(tx: Transaction, { linkKey, link, nowMs }: SettledRow): Work<void> {
   const { status = null, expiresAtMs = null, url = null, shortUrl = null } = link ?? {};
   tx.send(NOTE_LINK, { linkKey, nowMs, status, expiresAtMs });
   const opening = (yield* tx.one<Pick<OpeningState, 'status'>>(OPENING_STATUS, { linkKey }))?.status;

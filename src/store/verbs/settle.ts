@@ -7,16 +7,9 @@ import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { requestCheck } from './check_queue.ts';
-import {
-  type AppliedFacts,
-  type ClaimedRow,
-  countQuote,
-  followFact,
-  followRow,
-  type Settling,
-} from './consequences.ts';
+import { type AppliedFacts, countQuote, followFact, followRow } from './consequences.ts';
 import { writeDecision } from './decisions.ts';
-import { bury, type SettleJob } from './inbox.ts';
+import { bury, type ClaimedRow, type SettledRow, type SettleJob } from './inbox.ts';
 import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow, SHOWN_LINK } from './orders.ts';
 import { noteDetails } from './payments.ts';
@@ -44,12 +37,13 @@ const FINISH = statement(`
 export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
-  if (!(yield* bindLink(tx, claimed, job))) return yield* refuse(tx, job, claimed.linkKey);
-  const loaded = learnOfPayments(tx, yield* complete(tx, withBoundId(claimed, job)), claimed, job);
-  const settling = { claimed, job };
+  // Both have a link's status and expiry: `claimed` those of the link that the order shows, `row` those that are said.
+  const row: SettledRow = { ...claimed, ...job };
+  if (!(yield* bindLink(tx, row))) return yield* refuse(tx, row);
+  const loaded = learnOfPayments(tx, yield* complete(tx, withBoundId(claimed, job)), row);
   let applied = nothingApplied(loaded, job);
-  for (const said of job.facts) applied = yield* applyFact(tx, applied, said, settling);
-  const held = yield* followRow(tx, applied, settling);
+  for (const said of job.facts) applied = yield* applyFact(tx, applied, said, row);
+  const held = yield* followRow(tx, applied, row);
   if (held !== null) applied = alsoApplied(applied, held, applied.loaded.order);
   const { code = null, message = null } = unreadNote(job) ?? {};
   const result = resultOf(applied);
@@ -58,8 +52,8 @@ export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
 }
 
 const LOCK_CLAIMED = statement(`
-  SELECT i.link_key AS linkKey, l.order_key AS orderKey, l.link_id AS linkId, l.opened AS isOpened,
-    l.expires_at_ms AS linkExpiresAtMs, i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
+  SELECT i.link_key AS linkKey, l.link_id AS linkId, l.opened AS isOpened, l.expires_at_ms AS linkExpiresAtMs,
+    i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
     (SELECT quote_mismatches FROM api_state) AS quoteMismatches, ${ORDER_COLUMNS}
   FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key ${SHOWN_LINK}
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
@@ -72,11 +66,12 @@ function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(
 }
 
 /** Binds the link id that an event or a reading names. False if it names another link than the one it came for. */
-function* bindLink(tx: Transaction, claimed: ClaimedRow, { linkIds, nowMs }: SettleJob): Work<boolean> {
+function* bindLink(tx: Transaction, row: SettledRow): Work<boolean> {
+  const { linkId, linkIds, nowMs } = row;
   const [named] = linkIds;
   if (named === undefined) return true;
-  if (!linkIds.every((id) => id === (claimed.linkId ?? named))) return false;
-  return claimed.linkId !== null || (yield* bindId(tx, claimed, named, nowMs));
+  if (!linkIds.every((id) => id === (linkId ?? named))) return false;
+  return linkId !== null || (yield* bindId(tx, row, named, nowMs));
 }
 
 /** The row as it is once its link has the id that was named: the order's document shows it. */
@@ -84,36 +79,34 @@ function withBoundId(claimed: ClaimedRow & OrderRow, { linkIds: [named] }: Settl
   return named === undefined || claimed.shownKey !== claimed.linkKey ? claimed : { ...claimed, shownId: named };
 }
 
-function* refuse(tx: Transaction, job: SettleJob, linkKey: number): Work<{ outcome: 'link_mismatch' }> {
-  const { nowMs } = job;
-  const message = `It is signed for this order's link but names link ${job.linkIds.join(', ')}.`;
+function* refuse(tx: Transaction, row: SettledRow): Work<{ outcome: 'link_mismatch' }> {
+  const { linkKey, linkIds, nowMs } = row;
+  const message = `It is signed for this order's link but names link ${linkIds.join(', ')}.`;
   const fault: FaultNote = { code: 'link_mismatch', message };
-  yield* bury(tx, job, { fault, kind: 'link_mismatch', nowMs });
+  yield* bury(tx, row, { fault, kind: 'link_mismatch', nowMs });
   requestCheck(tx, { linkKey, reason: 'link_mismatch', atMs: nowMs });
   return { outcome: 'link_mismatch' };
 }
 
 /** Stores details of payments first, because notices show them. Details from late events only fill gaps. */
-function learnOfPayments(tx: Transaction, loaded: LoadedOrder, claimed: ClaimedRow, job: SettleJob): LoadedOrder {
-  const { details, nowMs } = job;
+function learnOfPayments(tx: Transaction, loaded: LoadedOrder, row: SettledRow): LoadedOrder {
+  const { reading, receivedAtMs, details, nowMs } = row;
   if (details.length === 0) return loaded;
-  const { reading, receivedAtMs } = claimed;
   const isOld = reading !== null && isOvertaken(loaded.order, reading);
   return { ...loaded, order: noteDetails(tx, loaded, { details, atMs: isOld ? 0 : receivedAtMs, nowMs }) };
 }
 
 /** Decides a fact, and writes the decision with all that follows from it. */
-function* applyFact(tx: Transaction, applied: AppliedFacts, said: PaymentFact, settling: Settling): Work<AppliedFacts> {
-  const { claimed, job } = settling;
-  const { reading } = claimed;
+function* applyFact(tx: Transaction, applied: AppliedFacts, said: PaymentFact, row: SettledRow): Work<AppliedFacts> {
+  const { reading, eventKey, policy, nowMs } = row;
   const { loaded } = applied;
   const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
-  const made = decide(loaded.order, fact, job.policy);
-  const decided = { order: loaded.order, fact, made };
-  yield* countQuote(tx, decided, settling);
-  const cause = { kind: reading === null ? 'event' : 'reading', id: String(reading ?? job.eventKey) } as const;
-  const after = writeDecision(tx, loaded, made, cause, job.nowMs);
-  followFact(tx, { ...decided, after }, settling);
+  const made = decide(loaded.order, fact, policy);
+  const decided = { ...loaded, fact, made };
+  yield* countQuote(tx, decided, row);
+  const cause = { kind: reading === null ? 'event' : 'reading', id: String(reading ?? eventKey) } as const;
+  const after = writeDecision(tx, loaded, made, cause, nowMs);
+  followFact(tx, { ...decided, after }, row);
   return alsoApplied(applied, made, after);
 }
 
