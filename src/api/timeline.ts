@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PaymentFact } from '../domain/fact.ts';
+import type { SaidFact } from '../domain/fact.ts';
 import { orderDocument } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
 import { cannotAsk } from '../explain/attention_summary.ts';
@@ -105,7 +105,7 @@ async function readLastWord(store: Pick<Store, 'findEvent'>, timeline: Timeline)
 }
 
 /** Null if a later version settled what this one cannot read. */
-function factsOf(body: Uint8Array, reading: number | null): readonly PaymentFact[] | null {
+function factsOf(body: Uint8Array, reading: number | null): readonly SaidFact[] | null {
   try {
     return reading === null ? readEvent(parseBodyExactly(body)).facts : readReading(body, reading).facts;
   } catch (fault) {

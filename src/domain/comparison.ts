@@ -1,4 +1,4 @@
-import type { PaymentFact } from './fact.ts';
+import type { SaidFact } from './fact.ts';
 import { isReadable, isWorth, type Payment, type Stated } from './ledger.ts';
 import { inDecimal, isCurrency, type Money, parseAmount, type StatedMoney, shownAmount } from './money.ts';
 import type { HoldReason, Order } from './order.ts';
@@ -26,7 +26,7 @@ export type Agreement = {
 type MismatchReason = Extract<HoldReason, 'amount_mismatch' | 'currency_mismatch' | 'reference_mismatch'>;
 
 /** Compares the fact's reference, its link's money and its payment's quote with the order. Pure; never throws. */
-export function agreement(order: Order, fact: PaymentFact): Agreement {
+export function agreement(order: Order, fact: SaidFact): Agreement {
   const currency = fact.quoteMoney?.currency ?? fact.linkMoney?.currency ?? null;
   const link = compare(order.amount, fact.linkMoney, currency);
   const quote = compare(order.amount, fact.quoteMoney, currency);
@@ -53,7 +53,7 @@ export function agreement(order: Order, fact: PaymentFact): Agreement {
 }
 
 /** The sum that a fact names by its quote, or else by its link, whose own amount says nothing of the payment. Null: none. */
-export function statedSum(order: Order, { quoteMoney, linkMoney }: PaymentFact): Stated | null {
+export function statedSum(order: Order, { quoteMoney, linkMoney }: SaidFact): Stated | null {
   const named = quoteMoney !== null && quoteMoney.amount !== null ? quoteMoney : linkMoney;
   if (named === null || named.amount === null) return null;
   const currency = named.currency ?? quoteMoney?.currency ?? linkMoney?.currency ?? order.amount.currency;
@@ -63,7 +63,7 @@ export function statedSum(order: Order, { quoteMoney, linkMoney }: PaymentFact):
 }
 
 /** What a fact names in the place of money that settled cannot read; null if it names readable money, or nothing. */
-export function unreadable(order: Order, fact: PaymentFact): Stated | null {
+export function unreadable(order: Order, fact: SaidFact): Stated | null {
   return isReadable(agreement(order, fact).captured) ? null : statedSum(order, fact);
 }
 
@@ -71,7 +71,7 @@ export function unreadable(order: Order, fact: PaymentFact): Stated | null {
 export type Reported = Pick<Payment, 'captured' | 'stated'>;
 
 /** What a fact reports as paid; null if it reports no completed payment, or names no money. */
-export function reportedMoney(order: Order, fact: PaymentFact): Reported | null {
+export function reportedMoney(order: Order, fact: SaidFact): Reported | null {
   if (fact.kind !== 'completed' || (fact.quoteMoney ?? fact.linkMoney) === null) return null;
   return { captured: agreement(order, fact).captured, stated: unreadable(order, fact) };
 }
@@ -81,7 +81,7 @@ export function reportedMoney(order: Order, fact: PaymentFact): Reported | null 
  * unreadable. Null if there is nothing to compare. Null too if the quote names more or another currency, because
  * interest and conversion are no misreadings.
  */
-export function quoteAgrees(order: Order, fact: PaymentFact): boolean | null {
+export function quoteAgrees(order: Order, fact: SaidFact): boolean | null {
   if (fact.quoteMoney === null) return null;
   const currency = fact.quoteMoney.currency ?? fact.linkMoney?.currency ?? null;
   if (compare(order.amount, fact.linkMoney, currency).verdict !== 'equal') return null;
@@ -100,7 +100,7 @@ function isConverted({ verdict, money }: Comparison): boolean {
 }
 
 /** Whether the link names its currency, or neither link nor quote does. */
-function isCurrencyNamed({ linkMoney, quoteMoney }: PaymentFact): boolean {
+function isCurrencyNamed({ linkMoney, quoteMoney }: SaidFact): boolean {
   return (linkMoney?.currency ?? null) !== null || (quoteMoney?.currency ?? null) === null;
 }
 

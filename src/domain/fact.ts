@@ -24,9 +24,8 @@ export type Authority =
   | { readonly by: 'person' };
 
 /** What a webhook or a reading says, in one form. Null means that it was not said. */
-export type PaymentFact = {
+export type SaidFact = {
   readonly kind: FactKind;
-  readonly authority: Authority;
   readonly paymentId: string | null;
   readonly linkMoney: StatedMoney | null;
   /** The money of the payment's quote, never the total with instalment interest. */
@@ -35,16 +34,24 @@ export type PaymentFact = {
   readonly reference: string | null;
 };
 
+/** A fact with its source, as `decide` takes it. */
+export type PaymentFact = SaidFact & { readonly authority: Authority };
+
+/** The source of what a row of the inbox says: the reading of this number, or an event if it is null. */
+export function authorityOf(reading: number | null): Authority {
+  return reading === null ? { by: 'event' } : { by: 'reading', number: reading };
+}
+
 /** A fact with nothing but its kind. */
-export function bareFact(kind: FactKind, authority: Authority): PaymentFact {
-  return { kind, authority, paymentId: null, linkMoney: null, quoteMoney: null, reference: null };
+export function bareFact(kind: FactKind): SaidFact {
+  return { kind, paymentId: null, linkMoney: null, quoteMoney: null, reference: null };
 }
 
 /** What an event, or a reading, says of its link and of payments. */
 export type EventContent = {
   /** Every id by which it names its link. */
   readonly linkIds: readonly string[];
-  readonly facts: readonly PaymentFact[];
+  readonly facts: readonly SaidFact[];
   /** Why settled could not read what the event must say, as the end of a sentence; null if it was understood. */
   readonly notUnderstood: string | null;
   /** Whether the event says that the link's own status changed: a reason to ask the API, not to doubt the event. */

@@ -1,6 +1,6 @@
 import { confirmAgainAtMs, UNCONFIRMED_AFTER_MS } from './check_queue.ts';
 import type { Decision } from './decision.ts';
-import { bareFact, MONEY_CAME, type PaymentFact } from './fact.ts';
+import { authorityOf, bareFact, MONEY_CAME, type SaidFact } from './fact.ts';
 import type { Cause } from './history.ts';
 import type { AttentionKind } from './matter.ts';
 import { isSettled, type LearnedBy, mayBeUnconfirmed, type Order } from './order.ts';
@@ -13,7 +13,7 @@ export function isOvertaken({ lastReading }: Order, reading: number): boolean {
 }
 
 /** Whether a completion still waits for the API to confirm it, because a reading with these facts does not show it. */
-export function isUnconfirmed(order: Order, facts: readonly PaymentFact[]): boolean {
+export function isUnconfirmed(order: Order, facts: readonly SaidFact[]): boolean {
   return mayBeUnconfirmed(order.state) && !facts.some(({ kind }) => MONEY_CAME.has(kind));
 }
 
@@ -41,8 +41,7 @@ export function whileUnconfirmed(
   { sinceMs, reading, nowMs }: Unconfirmed,
 ): { againAtMs: number } | { held: Decision; cause: Cause } {
   if (nowMs - sinceMs < UNCONFIRMED_AFTER_MS) return { againAtMs: confirmAgainAtMs(sinceMs, nowMs) };
-  const authority = reading === null ? ({ by: 'event' } as const) : ({ by: 'reading', number: reading } as const);
-  const fact = bareFact('unconfirmed', authority);
+  const fact = { ...bareFact('unconfirmed'), authority: authorityOf(reading) };
   return {
     held: decide(order, fact, { asks: 'never' }),
     cause: { kind: 'reading', id: reading === null ? null : String(reading) },

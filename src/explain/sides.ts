@@ -1,5 +1,5 @@
 import { agreement, statedSum, unreadable } from '../domain/comparison.ts';
-import { MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import { MONEY_CAME, type SaidFact } from '../domain/fact.ts';
 import { isReadable, payments } from '../domain/ledger.ts';
 import { amountIn, inMoney, isSameMoney } from '../domain/money.ts';
 import type { Order } from '../domain/order.ts';
@@ -14,7 +14,7 @@ import { whatShopKnows } from './shop_status.ts';
 /** What the service says about an order, and where the service, settled and the shop differ. */
 
 /** The newest word of the service: an event, or an answer of its API. `facts`: null if its bytes were dropped. */
-export type LastWord = { event: EventSummary; facts: readonly PaymentFact[] | null };
+export type LastWord = { event: EventSummary; facts: readonly SaidFact[] | null };
 
 /** The event or answer that last said something of the order's payment; undefined if none has. */
 export function lastSaid({ events }: Timeline): EventSummary | undefined {
@@ -33,14 +33,14 @@ export function whatServiceSays(order: Order, { event, facts }: LastWord): strin
   return [...said.map((words) => `a webhook says: ${words}`), 'the service did not confirm it when settled asked'];
 }
 
-function moneyWords(order: Order, fact: PaymentFact): string {
+function moneyWords(order: Order, fact: SaidFact): string {
   const { captured } = agreement(order, fact);
   const isBack = fact.kind === 'refunded' || fact.kind === 'disputed';
   const sum = isBack && isReadable(captured) ? statedSum(order, fact) : null;
   return sum === null ? capturedWords({ captured, stated: unreadable(order, fact) }) : amountIn(sum);
 }
 
-function speaksOfMoney({ kind }: PaymentFact): boolean {
+function speaksOfMoney({ kind }: SaidFact): boolean {
   return MONEY_CAME.has(kind) || kind === 'unclear';
 }
 
@@ -65,7 +65,7 @@ function unsettledWords(timeline: Timeline): string[] {
 }
 
 /** Payments of the last word that differ from the ledger or from what the order asks for. */
-function otherPayments(order: Order, facts: readonly PaymentFact[]): string[] {
+function otherPayments(order: Order, facts: readonly SaidFact[]): string[] {
   return facts.filter(speaksOfMoney).flatMap((fact) => differenceOf(order, fact) ?? []);
 }
 
@@ -74,7 +74,7 @@ function isDecided({ state, resolution }: Order): boolean {
   return resolution !== null && state !== 'held';
 }
 
-function differenceOf(order: Order, fact: PaymentFact): string | null {
+function differenceOf(order: Order, fact: SaidFact): string | null {
   const { kind, paymentId } = fact;
   const counted = payments(order);
   const name = paymentId ?? 'the payment';

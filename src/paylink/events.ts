@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { bareFact, type EventContent, type FactKind, MONEY_CAME, type PaymentFact } from '../domain/fact.ts';
+import { bareFact, type EventContent, type FactKind, MONEY_CAME, type SaidFact } from '../domain/fact.ts';
 import { parseAmount, type StatedMoney } from '../domain/money.ts';
 import type { SaidDetails } from '../domain/payment_details.ts';
 import { parseBody } from '../json.ts';
@@ -108,7 +108,7 @@ export function readEvent(body: unknown): EventContent {
   const [linkStatus = null] = contradiction === null ? linkStatuses : [];
   return {
     linkIds,
-    facts: [...payment.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired', { by: 'event' })] : [])],
+    facts: [...payment.facts, ...(linkStatus === 'EXPIRED' ? [bareFact('expired')] : [])],
     notUnderstood,
     linkChanged,
     linkStatus,
@@ -146,7 +146,7 @@ function severalOf(what: string, named: readonly string[]): string | null {
 }
 
 type SaidOfPayment = {
-  facts: PaymentFact[];
+  facts: SaidFact[];
   /** Why there is no fact although there should be; null if there is one, or none is needed. */
   notUnderstood: string | null;
   speaks: boolean;
@@ -191,7 +191,7 @@ function whyNoStatus(said: readonly string[]): string {
 const NAMES: readonly Part[] = ['linkId', 'paymentId', 'reference'];
 
 /** A fact of this kind. It is `unclear` instead if its money or an id is named in two ways, or if something is odd. */
-function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
+function readFact(kind: FactKind, found: FoundPlaces): SaidFact {
   const paymentId = agreed(valuesOf(found, 'paymentId').map(usableId));
   const reference = agreed(valuesOf(found, 'reference').map(scalarText));
   const linkMoney = agreedMoney(valuesOf(found, 'amount'), valuesOf(found, 'currency'));
@@ -203,7 +203,6 @@ function readFact(kind: FactKind, found: FoundPlaces): PaymentFact {
     [paymentId, reference, linkMoney, quoteMoney].every(({ isAgreed }) => isAgreed);
   return {
     kind: isClear || kind === 'pending' ? kind : 'unclear',
-    authority: { by: 'event' },
     paymentId: paymentId.first,
     linkMoney: linkMoney.first,
     quoteMoney: quoteMoney.first,

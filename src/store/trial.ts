@@ -161,7 +161,7 @@ function inputsAt(nowMs: number, newId: () => string) {
   const body = Buffer.from(newId());
   const digest = createHash('sha256').update(body).digest();
   const money = { amount: '100.00', currency: 'BRL' };
-  const fact = { kind: 'completed', authority: { by: 'event' }, paymentId: 'one', linkMoney: money } as const;
+  const fact = { kind: 'completed', paymentId: 'one', linkMoney: money } as const;
   return {
     intent: {
       reference: `trial-${newId()}`,

@@ -31,9 +31,10 @@ const story = fc.array(fc.oneof(fact, fact, details), { maxLength: 7 });
 function read(order: Order, link: object, number: number, by: SettlementPolicy) {
   const body = new TextEncoder().encode(JSON.stringify({ success: true, paymentLink: link }));
   let after = order;
+  const authority = reading(number);
   const done: string[] = [];
   for (const said of readReading(body, number).facts) {
-    const { made, order: then } = step({ ...after, lastReading: order.lastReading }, said, by);
+    const { made, order: then } = step({ ...after, lastReading: order.lastReading }, { ...said, authority }, by);
     done.push(...deeds(made));
     after = then;
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { PaymentFact } from '../../src/domain/fact.ts';
+import type { SaidFact } from '../../src/domain/fact.ts';
 import {
   ATTENTION_KINDS,
   type AttentionKind,
@@ -141,7 +141,7 @@ const row = (over: Partial<EventSummary> = {}) =>
   ({ key: 7, status: 'done', rule: 'paid', fault: null, ...over }) as EventSummary;
 
 /** What the service said last of an order, and how the three differ. */
-function sides(order: Order, facts: readonly PaymentFact[] | null, over: Partial<Timeline> = {}): string {
+function sides(order: Order, facts: readonly SaidFact[] | null, over: Partial<Timeline> = {}): string {
   const word: LastWord = { event: row(), facts };
   const timeline = { order, events: [], attention: [], notices: [], ...over } as unknown as Timeline;
   const differing = differences(timeline, word, { canTell: true });

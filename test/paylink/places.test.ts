@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { PaymentFact } from '../../src/domain/fact.ts';
+import type { SaidFact } from '../../src/domain/fact.ts';
 import { parseBody, parseBodyExactly } from '../../src/json.ts';
 import { readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/events.ts';
 import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
@@ -14,10 +14,10 @@ const eventOf = (body: unknown) => readEvent(parseBodyExactly(bytes(JSON.stringi
 const envelopeOf = (body: unknown) => readEnvelope(parseBody(bytes(JSON.stringify(body))));
 
 /** The one fact of an event that holds one. */
-function factOf(body: unknown): PaymentFact {
+function factOf(body: unknown): SaidFact {
   const { facts } = eventOf(body);
   expect(facts).toHaveLength(1);
-  return facts[0] as PaymentFact;
+  return facts[0] as SaidFact;
 }
 
 const SAID = {

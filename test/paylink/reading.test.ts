@@ -8,7 +8,6 @@ import { startTestSandbox } from '../support/sandbox.ts';
 import { times } from '../support/timing.ts';
 import { API_KEY, LINK_DETAILS, NEW_LINK, openClient } from './peer.ts';
 
-const AUTHORITY = { by: 'reading', number: 7 };
 const LINK_MONEY = { amount: '100', currency: 'BRL' };
 const QUOTE = { amount: 100, currency: 'BRL', paymentMethod: 'PIX', installments: 1, totalBRL: 250 };
 
@@ -27,14 +26,7 @@ describe('a reading: its facts', () => {
     expect(readingOf({ ...AGGREGATE, status: 'INACTIVE', payments })).toEqual({
       linkIds: ['pl_1'],
       facts: [
-        {
-          kind: 'completed',
-          authority: AUTHORITY,
-          paymentId: 'pay_1',
-          linkMoney: LINK_MONEY,
-          quoteMoney: LINK_MONEY,
-          reference: 'order-1',
-        },
+        { kind: 'completed', paymentId: 'pay_1', linkMoney: LINK_MONEY, quoteMoney: LINK_MONEY, reference: 'order-1' },
       ],
       linkChanged: false,
       linkStatus: null,
@@ -333,7 +325,6 @@ describe('a reading: of anything', () => {
     for (const kind of SAID.slice(4)) expect(kinds.filter((it) => it === kind).length).toBeLessThan(2);
     const moneyCame = kinds.some((kind) => SAID.indexOf(kind) < 3);
     expect(kinds.includes('unpaid')).toBe(!moneyCame && !kinds.includes('unclear'));
-    expect(reading.facts.every(({ authority }) => JSON.stringify(authority) === JSON.stringify(AUTHORITY))).toBe(true);
     expect(reading).toMatchObject({ notUnderstood: null, linkChanged: false });
     expect(reading.linkIds).toEqual([reading.link.id]);
   }
@@ -390,7 +381,6 @@ describe('a reading: of the sandbox', () => {
     const { body, number } = await service.showLink(id, 'janitor');
     expect(readReading(body, number).facts).toMatchObject([
       {
-        authority: { by: 'reading', number },
         paymentId: expect.stringMatching(/./),
         linkMoney: { amount: '120.5', currency: 'BRL' },
         quoteMoney: { amount: '120.5', currency: 'BRL' },

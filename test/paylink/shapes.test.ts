@@ -3,7 +3,7 @@ import type { SettlementPolicy } from '../../src/domain/decision.ts';
 import { saysTooLittle } from '../../src/domain/fact.ts';
 import { parseBodyExactly } from '../../src/json.ts';
 import { readEvent } from '../../src/paylink/events.ts';
-import { API, anOrder, NO_API, step } from '../support/orders.ts';
+import { API, anOrder, EVENT, NO_API, step } from '../support/orders.ts';
 import { type End, SHAPES, type Shape } from './wire_shapes.ts';
 
 const ABOUT = { reference: 'order-1', linkId: 'pl_1' };
@@ -20,7 +20,7 @@ function endOf({ body }: Shape, policy: SettlementPolicy): { end: object; asks: 
   let order = anOrder({ reference: ABOUT.reference });
   let asks = saysTooLittle(said) || linkChanged;
   for (const fact of facts) {
-    const { made, order: after } = step(order, fact, policy);
+    const { made, order: after } = step(order, { ...fact, authority: EVENT }, policy);
     asks ||= made.effects.some((effect) => effect.do === 'check');
     order = after;
   }

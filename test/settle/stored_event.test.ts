@@ -39,14 +39,12 @@ describe('a stored row', () => {
   it('that is an event is read as one, and shows no link', () => {
     const event = read(stored(EVENT, null));
     expect(event).toMatchObject({ linkIds: ['pl_1'], link: null });
-    expect(event.facts).toMatchObject([{ kind: 'completed', authority: { by: 'event' } }]);
+    expect(event.facts).toMatchObject([{ kind: 'completed' }]);
   });
 
-  it('that is a reading is read with its number, and shows the link', () => {
+  it('that is a reading is read as one, and shows the link', () => {
     const reading = read(stored(READING, 41));
-    expect(reading.facts).toMatchObject([
-      { kind: 'completed', paymentId: 'pay_1', authority: { by: 'reading', number: 41 } },
-    ]);
+    expect(reading.facts).toMatchObject([{ kind: 'completed', paymentId: 'pay_1' }]);
     expect(reading.link).toEqual({
       id: 'pl_1',
       url: null,

@@ -135,9 +135,6 @@ function standing(order: Order) {
   return { state, flags: shownFlags(order), version };
 }
 
-/** A person's decision never asks the service. */
-const BY_PERSON = { asks: 'never' } as const;
-
 type Resolution = { reference: string; decision: 'accept' | 'reject'; reason: string; by: Author | null; atMs: number };
 
 /** `paidNow`: how settled learned that the order is paid, if the decision made it paid. */
@@ -154,7 +151,7 @@ export function* resolveOrder(tx: Transaction, resolution: Resolution): Work<Res
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
-  const made = decide(loaded.order, bareFact(decision, { by: 'person' }), BY_PERSON);
+  const made = decideForPerson(loaded.order, decision);
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: reason }, atMs);
   if (made.outcome === 'applied') {
     const moved = { before: standing(loaded.order), after: standing(order) };
@@ -174,7 +171,7 @@ export function* previewResolution(
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
   const { order } = loaded;
-  const made = decide(order, bareFact(decision, { by: 'person' }), BY_PERSON);
+  const made = decideForPerson(order, decision);
   return { order, made, after: apply(order, made, order.createdAtMs) };
 }
 
@@ -194,7 +191,7 @@ export function* cancelOrder(
   lockReference(tx, reference);
   const loaded = yield* loadOrder.byReference(tx, reference);
   if (loaded === null) return null;
-  const made = decide(loaded.order, bareFact('cancel', { by: 'person' }), BY_PERSON);
+  const made = decideForPerson(loaded.order, 'cancel');
   const { rule } = made;
   if (rule === 'cancelled' && !(yield* endOpening(tx, loaded.orderKey, atMs))) {
     return { outcome: 'opening', order: loaded.order };
@@ -206,4 +203,9 @@ export function* cancelOrder(
     yield* writeAudit(tx, by, { action: 'cancel_order', subject: reference, ...moved }, atMs);
   }
   return { outcome: 'decided', rule, order, from: loaded.order.state };
+}
+
+/** A person's decision, which never asks the service. */
+function decideForPerson(order: Order, instruction: 'accept' | 'reject' | 'cancel'): Decision {
+  return decide(order, { ...bareFact(instruction), authority: { by: 'person' } }, { asks: 'never' });
 }

@@ -1,5 +1,5 @@
 import { type Decision, noticesOf, type Outcome, paidNow, type Rule, type StateChange } from '../../domain/decision.ts';
-import type { PaymentFact } from '../../domain/fact.ts';
+import { authorityOf, type SaidFact } from '../../domain/fact.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
 import type { Order, OrderState } from '../../domain/order.ts';
 import { isOvertaken, unreadNote } from '../../domain/reading.ts';
@@ -97,10 +97,10 @@ function learnOfPayments(tx: Transaction, loaded: LoadedOrder, row: SettledRow):
 }
 
 /** Decides a fact, and writes the decision with all that follows from it. */
-function* applyFact(tx: Transaction, applied: AppliedFacts, said: PaymentFact, row: SettledRow): Work<AppliedFacts> {
+function* applyFact(tx: Transaction, applied: AppliedFacts, said: SaidFact, row: SettledRow): Work<AppliedFacts> {
   const { reading, eventKey, policy, nowMs } = row;
   const { loaded } = applied;
-  const fact = reading === null ? said : { ...said, authority: { by: 'reading' as const, number: reading } };
+  const fact = { ...said, authority: authorityOf(reading) };
   const made = decide(loaded.order, fact, policy);
   const decided = { ...loaded, fact, made };
   yield* countQuote(tx, decided, row);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PaymentFact } from '../../../src/domain/fact.ts';
+import type { SaidFact } from '../../../src/domain/fact.ts';
 import { readReading } from '../../../src/paylink/reading.ts';
 import { stated } from '../../support/orders.ts';
 import { details } from '../../support/readings.ts';
@@ -539,7 +539,7 @@ export function quotesContract({ shared }: Worlds): void {
       expect(await doubts()).toMatchObject([{ count: 1, params: { count: 3 } }]);
     });
 
-    it.each<[string, PaymentFact[], string, boolean]>([
+    it.each<[string, SaidFact[], string, boolean]>([
       [
         'are in a row only without one that agrees between them',
         [DIFFERS, DIFFERS, AGREES, DIFFERS, DIFFERS],

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PaymentFact } from '../../../src/domain/fact.ts';
+import type { SaidFact } from '../../../src/domain/fact.ts';
 import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
@@ -96,7 +96,7 @@ export function settlementContract({ shared }: Worlds): void {
 
     const FIRST = 'captured 10000 BRL pay_1';
 
-    async function expectStory(facts: PaymentFact[], told: Partial<Awaited<ReturnType<typeof story>>>) {
+    async function expectStory(facts: SaidFact[], told: Partial<Awaited<ReturnType<typeof story>>>) {
       let paid: unknown;
       for (const fact of facts) {
         await world.settle(link, [fact]);
@@ -110,7 +110,7 @@ export function settlementContract({ shared }: Worlds): void {
       expect(await story()).toEqual({ ...none, ...plain, ...told });
     }
 
-    it.each<[string, PaymentFact[], Partial<Awaited<ReturnType<typeof story>>>]>([
+    it.each<[string, SaidFact[], Partial<Awaited<ReturnType<typeof story>>>]>([
       [
         'marks an order paid whose money nobody named',
         [said('completed', { linkMoney: null })],
@@ -126,7 +126,7 @@ export function settlementContract({ shared }: Worlds): void {
           attention: ['duplicate_payment'],
         },
       ],
-      ...(['refunded', 'disputed'] as const).map((kind): [string, PaymentFact[], object] => [
+      ...(['refunded', 'disputed'] as const).map((kind): [string, SaidFact[], object] => [
         `takes money back that is ${kind}`,
         [said('completed'), said(kind)],
         { state: kind, ledger: [FIRST, `${kind} -10000 BRL pay_1`], notices: ['order.paid', `order.${kind}`] },

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PaymentFact } from '../../../src/domain/fact.ts';
+import type { SaidFact } from '../../../src/domain/fact.ts';
 import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import type { Stats } from '../../../src/store/verbs/stats.ts';
 import { FAULT, LEASE_MS, said, type World, type Worlds } from './world.ts';
@@ -79,7 +79,7 @@ export function statsContract({ fresh }: Worlds): void {
   });
 
   describe('stats: webhooks that are missing', () => {
-    const MONEY: PaymentFact[] = [said('completed')];
+    const MONEY: SaidFact[] = [said('completed')];
 
     /** Orders whose webhooks are missing, a day after they were paid. */
     async function missing(): Promise<number> {

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { RequestClass } from '../../../src/domain/budget.ts';
 import type { ClaimedCheck } from '../../../src/domain/check_queue.ts';
-import type { FactKind, PaymentFact } from '../../../src/domain/fact.ts';
+import type { FactKind, SaidFact } from '../../../src/domain/fact.ts';
 import type { AttentionKind } from '../../../src/domain/matter.ts';
 import type { OrderState, ServiceLink } from '../../../src/domain/order.ts';
 import { explainAttention } from '../../../src/explain/attention_sentences.ts';
@@ -182,7 +182,7 @@ export class World {
   }
 
   /** A new event with these facts, recorded, claimed and settled. */
-  async settle(link: Link, facts: PaymentFact[], over: Partial<SettleJob> = {}): Promise<SettleResult> {
+  async settle(link: Link, facts: SaidFact[], over: Partial<SettleJob> = {}): Promise<SettleResult> {
     this.tick();
     return this.store.settle(this.job(await this.claimNew(link), { facts, ...over }));
   }
@@ -278,7 +278,7 @@ export class World {
   /** A new reading with these facts, recorded and settled. */
   async answer(
     link: Link & { linkId: string },
-    facts: PaymentFact[],
+    facts: SaidFact[],
     { made = {}, reading = {}, job = {} }: AnswerOptions = {},
   ): Promise<SettleResult> {
     const claimed = await this.read(link, reading);
@@ -372,7 +372,7 @@ export function worldOf(store: Store): World {
 }
 
 /** What the service says of `pay_1`, of 100.00 BRL and without a reference, unless told otherwise. */
-export function said(kind: FactKind, over: Partial<PaymentFact> = {}): PaymentFact {
+export function said(kind: FactKind, over: Partial<SaidFact> = {}): SaidFact {
   return aFact(kind, { reference: null, ...over });
 }
 
