@@ -25,8 +25,8 @@ export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'i
 
 /**
  * Sends notices to the shop; the notices of one order go one at a time, in order. A notice that the shop does not
- * accept delays only its own order, and there no news about money if the shop refuses it. If the shop accepts none at all, settled sends slowly, so that many waiting notices
- * cost nothing.
+ * accept delays only the later notices of its order; if the shop refused it, it does not delay those about money. If the
+ * shop accepts none at all, settled sends slowly, so that many waiting notices cost nothing.
  */
 export function startNotifier(options: NotifierOptions): BackgroundWorker {
   const { store, clock, log, deadlineMs = DEADLINE_MS } = options;

@@ -116,9 +116,8 @@ const FIND_WEBHOOK = statement(`
   UPDATE settlement SET webhook_missing = false WHERE order_key = @orderKey AND webhook_missing`);
 
 /** Marks a settlement that settled learned from the API before any webhook reported it, until a webhook does. */
-function noteWebhook(tx: Transaction, { loaded, paidNow }: AppliedFacts, row: SettledRow): void {
+function noteWebhook(tx: Transaction, { loaded: { order, orderKey }, paidNow }: AppliedFacts, row: SettledRow): void {
   const { reading, linkKey, facts } = row;
-  const { order, orderKey } = loaded;
   const wasMissing = reading === null && order.settlement?.learnedBy === 'reconciliation';
   if (paidNow === 'reconciliation') tx.send(MISS_WEBHOOK, { orderKey, linkKey });
   else if (wasMissing && facts.some(({ kind }) => MONEY_CAME.has(kind))) tx.send(FIND_WEBHOOK, { orderKey });

@@ -176,7 +176,8 @@ function* ownerOf(tx: Transaction, { id }: ServiceLink): Work<string | undefined
 
 const BIND = statement(`
   UPDATE link SET link_id = @id, url = @url, short_url = @shortUrl, status = @status, withheld = @withheld,
-    webhook_base = coalesce(@webhookBase::text, webhook_base), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms) WHERE key = @linkKey`);
+    webhook_base = coalesce(@webhookBase::text, webhook_base), expires_at_ms = coalesce(@expiresAtMs, expires_at_ms)
+  WHERE key = @linkKey`);
 const FINISH = statement(`
   UPDATE opening SET status = 'done', holder = NULL, ended_at_ms = @nowMs, answer_lost = @answerLost, fault_code = NULL,
     fault_message = NULL WHERE link_key = @linkKey`);

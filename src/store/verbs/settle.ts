@@ -1,7 +1,7 @@
 import { type Decision, noticesOf, type Outcome, paidNow, type Rule, type StateChange } from '../../domain/decision.ts';
 import { authorityOf, type SaidFact } from '../../domain/fact.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
-import type { Order, OrderState } from '../../domain/order.ts';
+import type { Order } from '../../domain/order.ts';
 import { isOvertaken, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
@@ -14,16 +14,11 @@ import { bindId } from './links.ts';
 import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow, SHOWN_LINK } from './orders.ts';
 import { noteDetails } from './payments.ts';
 
-export type SettleResult =
-  | { outcome: 'lost' }
-  | { outcome: 'link_mismatch' }
-  /** `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. */
-  | (Omit<AppliedFacts, 'loaded' | 'last'> & {
-      outcome: Outcome;
-      rule: Rule | null;
-      reference: string;
-      state: OrderState;
-    });
+export type SettleResult = Settled | { outcome: 'lost' } | { outcome: 'link_mismatch' };
+
+/** `outcome` and `rule` are those of the last fact; `ignored` and null if there was no fact. */
+type Settled = Omit<AppliedFacts, 'loaded' | 'last'> &
+  Pick<Order, 'reference' | 'state'> & { outcome: Outcome; rule: Rule | null };
 
 const FINISH = statement(`
   UPDATE inbox SET status = 'done', holder = NULL, outcome = @outcome, rule = @rule, ended_at_ms = @nowMs,
@@ -133,7 +128,7 @@ function changeOf({ loaded: { order }, change }: AppliedFacts, { state, rule }: 
   return state === order.state ? change : { from: change?.from ?? order.state, rule };
 }
 
-function resultOf({ loaded: { order }, last, ...applied }: AppliedFacts): Extract<SettleResult, { rule: unknown }> {
+function resultOf({ loaded: { order }, last, ...applied }: AppliedFacts): Settled {
   const { outcome = 'ignored', rule = null, state = order.state } = last ?? {};
   return { outcome, rule, reference: order.reference, state, ...applied };
 }
