@@ -1,4 +1,5 @@
 import type { SettlementPolicy } from '../domain/decision.ts';
+import type { EventContent } from '../domain/fact.ts';
 import type { AttentionKind } from '../domain/matter.ts';
 import { type RetryPolicy, retryDelayMs } from '../domain/retry.ts';
 import { Fault, noteOf } from '../fault.ts';
@@ -64,67 +65,29 @@ export function startSettler(options: SettlerOptions) {
   };
 }
 
-/** While deliveries fill the event loop, settlement pauses for this many times as long as the batch took. */
-const REST_FACTOR = 15;
-/** The longest such pause. */
-const REST_MS_MAX = 200;
-/** After a batch of more than 50 ms, as on a distant database, the pause may be this many times as long. */
-const REST_FACTOR_MIN = 4;
-/** The event loop counts as full above this load. */
-const LOAD_FULL = 0.89;
-/** Above this load settlement rests briefly, so that more events share a claim and a commit. */
-const LOAD_BUSY = 0.4;
-const GATHER_MS = 40;
-/** Settlement does not yield to deliveries once an event has waited this long. */
-const YIELD_MS_MAX = 10_000;
-
-export type SettledBatch = {
-  /** Events in the batch, at most `BATCH_MAX`. */
-  events: number;
-  /** Deliveries recorded since the batch before. */
-  arrivals: number;
-  workedMs: number;
-  /** How long ago the oldest event was received. */
-  waitedMs: number;
-  /** How busy the event loop was lately, from 0 to 1. */
-  load: number;
-  /** Whether other processes use the store too. The load of this event loop then says little about the store's. */
-  isShared: boolean;
-};
-
-/**
- * How long settlement rests after a batch, in milliseconds. It yields to deliveries because an acknowledgement has a
- * deadline and a settlement has none. A burst is recorded first, and settled within ten seconds.
- */
-export function restAfterBatchMs({ events, arrivals, workedMs, waitedMs, load, isShared }: SettledBatch): number {
-  if (arrivals === 0) return 0;
-  const isBurst = isShared && events === BATCH_MAX && arrivals > BATCH_MAX;
-  if ((load > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
-    const longestMs = Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN);
-    return Math.min(longestMs, workedMs * REST_FACTOR, YIELD_MS_MAX - waitedMs);
-  }
-  return load > LOAD_BUSY && events < BATCH_MAX ? GATHER_MS : 0;
-}
-
 async function settleOne(options: SettlerOptions, event: ClaimedEvent): Promise<void> {
-  const { store, credentials, policy, clock, onSettled } = options;
+  const { store, policy, clock, onSettled } = options;
   try {
-    const { linkKey, eventKey, attempt, reading } = event;
-    let said: ReturnType<typeof readStoredEvent>;
-    if (reading === null) {
-      const known = credentials.cachedByLinkKey(linkKey);
-      // Another replica may have verified it with a secret that the service named since this one cached its own.
-      const isLate = known?.isProvisional === true && !isSignedFor(event, known);
-      const link = known === undefined || isLate ? await credentials.find({ linkKey }) : known;
-      if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
-      said = readStoredEvent(event, link);
-    } else said = readStoredReading(event, reading);
+    const { eventKey, attempt } = event;
+    const said = await readClaimed(options, event);
     const result = await store.settle({ eventKey, attempt, ...said, policy, nowMs: clock.nowMs() });
     report(options, event, result);
     onSettled(result, event);
   } catch (error) {
     await retryOrBury(options, event, error);
   }
+}
+
+/** Reads what a claimed row says, after verifying its bytes again. */
+async function readClaimed({ credentials }: SettlerOptions, event: ClaimedEvent): Promise<EventContent> {
+  const { linkKey, eventKey, reading } = event;
+  if (reading !== null) return readStoredReading(event, reading);
+  const known = credentials.cachedByLinkKey(linkKey);
+  // Another replica may have verified it with a secret that the service named since this one cached its own.
+  const isLate = known?.isProvisional === true && !isSignedFor(event, known);
+  const link = known === undefined || isLate ? await credentials.find({ linkKey }) : known;
+  if (link === null) throw new Error(`event ${eventKey} belongs to no link`);
+  return readStoredEvent(event, link);
 }
 
 /**
@@ -188,4 +151,46 @@ function report(options: SettlerOptions, event: ClaimedEvent, result: SettleResu
 function orderOf({ credentials }: SettlerOptions, { linkKey }: ClaimedEvent): { order?: string } {
   const order = credentials.cachedByLinkKey(linkKey)?.reference;
   return order === undefined ? {} : { order };
+}
+
+/** While deliveries fill the event loop, settlement pauses for this many times as long as the batch took. */
+const REST_FACTOR = 15;
+/** The longest such pause. */
+const REST_MS_MAX = 200;
+/** After a batch of more than 50 ms, as on a distant database, the pause may be this many times as long. */
+const REST_FACTOR_MIN = 4;
+/** The event loop counts as full above this load. */
+const LOAD_FULL = 0.89;
+/** Above this load settlement rests briefly, so that more events share a claim and a commit. */
+const LOAD_BUSY = 0.4;
+const GATHER_MS = 40;
+/** Settlement does not yield to deliveries once an event has waited this long. */
+const YIELD_MS_MAX = 10_000;
+
+export type SettledBatch = {
+  /** Events in the batch, at most `BATCH_MAX`. */
+  events: number;
+  /** Deliveries recorded since the batch before. */
+  arrivals: number;
+  workedMs: number;
+  /** How long ago the oldest event was received. */
+  waitedMs: number;
+  /** How busy the event loop was lately, from 0 to 1. */
+  load: number;
+  /** Whether other processes use the store too. The load of this event loop then says little about the store's. */
+  isShared: boolean;
+};
+
+/**
+ * How long settlement rests after a batch, in milliseconds. It yields to deliveries because an acknowledgement has a
+ * deadline and a settlement has none. A burst is recorded first, and settled within ten seconds.
+ */
+export function restAfterBatchMs({ events, arrivals, workedMs, waitedMs, load, isShared }: SettledBatch): number {
+  if (arrivals === 0) return 0;
+  const isBurst = isShared && events === BATCH_MAX && arrivals > BATCH_MAX;
+  if ((load > LOAD_FULL || isBurst) && waitedMs < YIELD_MS_MAX) {
+    const longestMs = Math.max(REST_MS_MAX, workedMs * REST_FACTOR_MIN);
+    return Math.min(longestMs, workedMs * REST_FACTOR, YIELD_MS_MAX - waitedMs);
+  }
+  return load > LOAD_BUSY && events < BATCH_MAX ? GATHER_MS : 0;
 }
