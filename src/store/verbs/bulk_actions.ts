@@ -6,11 +6,11 @@ import { endAttention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { requestCheck } from './check_queue.ts';
 import { resolveOrder } from './decisions.ts';
-import { inboxVerbs } from './inbox.ts';
+import { requeueEvent } from './inbox.ts';
 import { KEY_MAX, readAllKeys } from './list_pages.ts';
 import { EVENT_LIST, type EventFilter, narrowEvents } from './lists.ts';
 import { NOTICE_LIST, type NoticeFilter, narrowNotices, noticeIdOf } from './notice_lists.ts';
-import { tellingVerbs } from './notices.ts';
+import { resendNotice } from './notices.ts';
 import { loadOrder, lockOrder } from './orders.ts';
 import { narrowOrders, ORDER_LIST, type OrderFilter } from './orders_list.ts';
 
@@ -53,12 +53,12 @@ const skipped = (detail: string): BulkOutcome => ({ outcome: 'skipped', detail }
 /** Carries an action out for one row, with the verb for a single row. */
 export const DO: Record<BulkAction, (tx: Transaction, doing: Doing) => Work<BulkOutcome>> = {
   *replay_events(tx, { itemKey, by, nowMs }) {
-    const outcome = yield* inboxVerbs.requeueEvent(tx, { eventKey: itemKey, by, nowMs });
+    const outcome = yield* requeueEvent(tx, { eventKey: itemKey, by, nowMs });
     return outcome === 'requeued' ? CHANGED : skipped(outcome);
   },
   *resend_notices(tx, { itemKey, by, nowMs }) {
     const id = yield* noticeIdOf(tx, itemKey);
-    const outcome = id === null ? 'unknown' : yield* tellingVerbs.resendNotice(tx, { id, by, nowMs });
+    const outcome = id === null ? 'unknown' : yield* resendNotice(tx, { id, by, nowMs });
     return typeof outcome === 'string' ? skipped(outcome) : CHANGED;
   },
   *check_orders(tx, { itemKey, by, nowMs: atMs }) {

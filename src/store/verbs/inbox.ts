@@ -8,6 +8,8 @@ import { requestCheck } from './check_queue.ts';
 import type { Delivery } from './intake.ts';
 import { lockOrderOfEvent } from './orders.ts';
 
+/** What becomes of claimed rows that are not settled. `domain/retry.ts` describes their statuses. */
+
 export type ClaimRef = { eventKey: number; attempt: number };
 
 export type ClaimedEvent = ClaimRef &
@@ -55,60 +57,64 @@ export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";
 
 /** Selects the row if the caller holds its lease. */
 const MINE = `key = @eventKey AND attempt = @attempt AND holder = @replica AND status = 'leased'`;
-const RELEASE = statement(`
+const RETRY = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL, due_at_ms = @dueAtMs, fault_code = @code,
     fault_message = @message WHERE ${MINE}`);
+
+/** Returns a claimed row to the queue, due at `dueAtMs`. */
+export function* retryEvent(tx: Transaction, job: ClaimRef & { dueAtMs: number; fault: FaultNote }): Work<void> {
+  const { eventKey, attempt, dueAtMs, fault } = job;
+  tx.send(RETRY, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
+}
+
 const KEEP_SETTLED = statement(`
   UPDATE inbox SET status = 'done', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
   WHERE ${MINE} AND outcome IS NOT NULL`);
+
+/**
+ * Makes a claimed row a dead letter, for a person to look at. A replayed row that was settled before stays `done`
+ * with the fault noted, because its facts were applied.
+ */
+export function* buryEvent(
+  tx: Transaction,
+  job: ClaimRef & { nowMs: number; fault: FaultNote },
+): Work<'dead' | 'done' | 'lost'> {
+  const { eventKey, attempt, nowMs, fault } = job;
+  lockOrderOfEvent(tx, eventKey);
+  const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
+  if (kept === 1) return 'done';
+  return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
+}
+
 const LOCK_ROW = statement('SELECT status FROM inbox WHERE key = @eventKey FOR NO KEY UPDATE');
 // Read after locking the row, because dropping its body locks it too.
 const FIND_BODY = statement('SELECT 1 FROM inbox_body WHERE inbox_key = @eventKey');
 const REQUEUE = statement(`
   UPDATE inbox SET status = 'pending', attempt = 0, due_at_ms = @nowMs, ended_at_ms = NULL WHERE key = @eventKey`);
 
-/** What becomes of claimed rows that are not settled. `domain/retry.ts` describes their statuses. */
-export const inboxVerbs = {
-  /** Returns a claimed row to the queue, due at `dueAtMs`. */
-  *retryEvent(tx: Transaction, job: ClaimRef & { dueAtMs: number; fault: FaultNote }): Work<void> {
-    const { eventKey, attempt, dueAtMs, fault } = job;
-    tx.send(RELEASE, { eventKey, attempt, replica: tx.replica, dueAtMs, ...fault });
-  },
-  /**
-   * Makes a claimed row a dead letter, for a person to look at. A replayed row that was settled before stays `done`
-   * with the fault noted, because its facts were applied.
-   */
-  *buryEvent(tx: Transaction, job: ClaimRef & { nowMs: number; fault: FaultNote }): Work<'dead' | 'done' | 'lost'> {
-    const { eventKey, attempt, nowMs, fault } = job;
-    lockOrderOfEvent(tx, eventKey);
-    const kept = yield* tx.run(KEEP_SETTLED, { eventKey, attempt, replica: tx.replica, nowMs, ...fault });
-    if (kept === 1) return 'done';
-    return (yield* bury(tx, { eventKey, attempt }, { fault, kind: 'event_dead', nowMs })) ? 'dead' : 'lost';
-  },
-  /**
-   * Makes a dead or done row pending again. The unique settlement row still prevents paying twice. `body_dropped`: no
-   * bytes are left to settle.
-   */
-  *requeueEvent(
-    tx: Transaction,
-    { eventKey, by, nowMs }: { eventKey: number; by: Author | null; nowMs: number },
-  ): Work<'requeued' | 'in_work' | 'body_dropped' | 'unknown'> {
-    const locked = tx.one<{ status: string }>(LOCK_ROW, { eventKey });
-    const found = tx.one(FIND_BODY, { eventKey });
-    const row = yield* locked;
-    const body = yield* found;
-    if (row === undefined) return 'unknown';
-    if (row.status === 'leased' || row.status === 'pending') return 'in_work';
-    if (body === undefined) return 'body_dropped';
-    tx.send(REQUEUE, { eventKey, nowMs });
-    attention.endForEvent(tx, eventKey, nowMs);
-    const change = { action: 'replay_event', subject: String(eventKey), before: { status: row.status } } as const;
-    yield* writeAudit(tx, by, change, nowMs);
-    return 'requeued';
-  },
-};
+/**
+ * Makes a dead or done row pending again. The unique settlement row still prevents paying twice. `body_dropped`: no
+ * bytes are left to settle.
+ */
+export function* requeueEvent(
+  tx: Transaction,
+  { eventKey, by, nowMs }: { eventKey: number; by: Author | null; nowMs: number },
+): Work<'requeued' | 'in_work' | 'body_dropped' | 'unknown'> {
+  const locked = tx.one<{ status: string }>(LOCK_ROW, { eventKey });
+  const found = tx.one(FIND_BODY, { eventKey });
+  const row = yield* locked;
+  const body = yield* found;
+  if (row === undefined) return 'unknown';
+  if (row.status === 'leased' || row.status === 'pending') return 'in_work';
+  if (body === undefined) return 'body_dropped';
+  tx.send(REQUEUE, { eventKey, nowMs });
+  attention.endForEvent(tx, eventKey, nowMs);
+  const change = { action: 'replay_event', subject: String(eventKey), before: { status: row.status } } as const;
+  yield* writeAudit(tx, by, change, nowMs);
+  return 'requeued';
+}
 
-const RETIRE = statement(`
+const BURY = statement(`
   UPDATE inbox SET status = 'dead', holder = NULL, ended_at_ms = @nowMs, fault_code = @code, fault_message = @message
   WHERE ${MINE} RETURNING link_key AS linkKey, reading,
     (SELECT o.reference FROM link l JOIN orders o ON o.key = l.order_key WHERE l.key = link_key) AS reference`);
@@ -119,8 +125,8 @@ type Burial = { fault: FaultNote; kind: 'event_dead' | 'link_mismatch'; nowMs: n
 export function* bury(tx: Transaction, { eventKey, attempt }: ClaimRef, burial: Burial): Work<boolean> {
   const { replica } = tx;
   const { fault, kind, nowMs: atMs } = burial;
-  type Retired = { linkKey: number; reading: number | null; reference: string };
-  const row = yield* tx.one<Retired>(RETIRE, { eventKey, attempt, replica, nowMs: atMs, ...fault });
+  type Buried = { linkKey: number; reading: number | null; reference: string };
+  const row = yield* tx.one<Buried>(BURY, { eventKey, attempt, replica, nowMs: atMs, ...fault });
   if (row === undefined) return false;
   const { linkKey, reading, reference } = row;
   const { code, message } = fault;

@@ -7,13 +7,13 @@ import { bulkQueries, bulkVerbs } from './bulk.ts';
 import { checkVerbs } from './check_claims.ts';
 import { dropCustomers } from './customers.ts';
 import { cancelOrder, previewResolution, resolveOrder } from './decisions.ts';
-import { inboxVerbs } from './inbox.ts';
+import { buryEvent, requeueEvent, retryEvent } from './inbox.ts';
 import { endRefusals, recordHint, recordRejection } from './intake.ts';
 import { claimOpenings, closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
 import { listVerbs } from './lists.ts';
 import { noticeQueries } from './notice_lists.ts';
-import { tellingVerbs } from './notices.ts';
+import { buryNotice, claimNotices, finishNotice, resendNotice, retryNotice, stopTelling } from './notices.ts';
 import { openingVerbs } from './openings.ts';
 import { listOrders } from './orders_list.ts';
 import { readingVerbs } from './readings.ts';
@@ -35,6 +35,9 @@ export const INTAKE = { recordHint, recordRejection };
 /** Verbs that change something. They wait behind deliveries. */
 export const WORK = {
   settle,
+  retryEvent,
+  buryEvent,
+  requeueEvent,
   registerLink,
   resolveOrder,
   cancelOrder,
@@ -44,12 +47,16 @@ export const WORK = {
   openIntent,
   claimOpenings,
   closeOpening,
-  ...inboxVerbs,
+  claimNotices,
+  finishNotice,
+  retryNotice,
+  buryNotice,
+  resendNotice,
+  stopTelling,
   ...readingVerbs,
   ...budgetVerbs,
   ...checkVerbs,
   ...openingVerbs,
-  ...tellingVerbs,
   ...upkeepVerbs,
   ...secretVerbs,
   ...sweepVerbs,
