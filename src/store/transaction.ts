@@ -39,6 +39,22 @@ export function statement(text: string): Statement {
   return made;
 }
 
+/** The advisory locks on PostgreSQL. Replicas of two releases share them, so no number may change. */
+export const TURNS = {
+  /** Opening and migrating: replicas that start at once. */
+  open: 0x5e771ed,
+  /** The one `settled move` that writes into a database. */
+  move: 0x5e7710e,
+  /** Building missing indexes. */
+  indexes: 0x1d8,
+  /** Giving notices their positions in the feed, until they are committed. */
+  positions: 7_331_002,
+  /** Dropping customers, which no two replicas do at once. */
+  upkeep: 7_331_003,
+  /** Claiming checks, because hints are counted over all replicas. */
+  checks: 1_667_785_067,
+} as const;
+
 /** A value that a statement binds. A list is for `= ANY(@name)`. */
 export type Value = string | number | boolean | Uint8Array | null | readonly (string | number | null)[];
 

@@ -7,6 +7,7 @@ import { isWarning, type Notice, storeFault, unconfirmed } from '../postgres/fau
 import { refuseOthersTables, TABLES } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
 import { beginDurable } from '../postgres/transaction.ts';
+import { TURNS } from '../transaction.ts';
 
 /** The target of a move: a PostgreSQL database that no replica serves. */
 export type Destination = {
@@ -68,14 +69,14 @@ async function refuseUnfit(client: ServerConnection, name: string): Promise<void
   );
 }
 
-/** The advisory lock of the one mover (`settled move`), and how long the server may need to notice that one was killed. */
-const TURN = { lock: 0x5e7710e, waitMs: 5_000 } as const;
+/** How long the server may need to notice that a mover was killed. */
+const TURN_WAIT_MS = 5_000;
 
 /** Keeps other movers out of the target until the connection ends. */
 export async function takeTurn({ client, name }: Destination): Promise<void> {
   try {
     await client.query(
-      `SET lock_timeout = ${TURN.waitMs}; SELECT pg_advisory_lock(${TURN.lock}); SET lock_timeout = 0`,
+      `SET lock_timeout = ${TURN_WAIT_MS}; SELECT pg_advisory_lock(${TURNS.move}); SET lock_timeout = 0`,
     );
   } catch (error) {
     if (!(error instanceof DatabaseError) || error.code !== '55P03') throw error;

@@ -87,14 +87,8 @@ export class Database {
 
   /** Carries out work that only reads, on one snapshot of the database. Leaves half the connections to other work. */
   read<T>(work: Verb<T>): Promise<T> {
-    return this.#call(async (call) => {
-      await this.#reads.take();
-      try {
-        return await this.#transact(call, beginReading(this.#options.servers), work);
-      } finally {
-        this.#reads.give();
-      }
-    });
+    const begin = beginReading(this.#options.servers);
+    return this.#call((call) => this.#reads.hold(() => this.#transact(call, begin, work)));
   }
 
   /** Carries out work of a single statement, which needs no explicit transaction. */
@@ -215,14 +209,9 @@ export class Database {
     }
   }
 
-  async #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
+  #withClient<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
     // The pool would give up on a caller after the connection timeout.
-    await this.#connections.take();
-    try {
-      return await this.#onConnection(call, work);
-    } finally {
-      this.#connections.give();
-    }
+    return this.#connections.hold(() => this.#onConnection(call, work));
   }
 
   async #onConnection<T>(call: Call, work: (client: pg.ClientBase) => Promise<T>): Promise<T> {
@@ -255,20 +244,22 @@ export class Database {
 }
 
 /** Admits a number of holders at once. Others wait their turn in the order of arrival. */
-type Semaphore = { take(): Promise<void>; give(): void };
+type Semaphore = { hold<T>(work: () => Promise<T>): Promise<T> };
 
 function openSemaphore(max: number): Semaphore {
   const waiting: (() => void)[] = [];
   let taken = 0;
   return {
-    take: async () => {
+    hold: async (work) => {
       if (taken < max) taken++;
       else await new Promise<void>((resolve) => waiting.push(resolve));
-    },
-    give: () => {
-      const next = waiting.shift();
-      if (next === undefined) taken--;
-      else next();
+      try {
+        return await work();
+      } finally {
+        const next = waiting.shift();
+        if (next === undefined) taken--;
+        else next();
+      }
     },
   };
 }

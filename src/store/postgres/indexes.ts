@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { EngineVerbs, IndexesBuilt } from '../contract.ts';
 import { readMigrations } from '../migrate.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, TURNS, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';
 import { storeFault } from './faults.ts';
 import type { Servers } from './servers.ts';
@@ -51,9 +51,6 @@ function missingOf(there: readonly There[]): string[] {
   return [...wantedIndexes().keys()].filter((name) => !valid.has(name));
 }
 
-/** The advisory lock (`index` of `settled`) under which one replica at a time builds them. */
-const TURN = 0x1d8;
-
 /**
  * Builds the missing indexes one at a time, unless another replica does so. The lock is that of a transaction on a
  * separate connection, so it ends with this process; the server still finishes the build that it has begun. That
@@ -80,7 +77,9 @@ export async function buildIndexes(
     const builder = await connect();
     await turn.query('BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0');
     // Without bound values: the answer to a statement with values keeps a snapshot until the next statement.
-    const { rows } = await turn.query<{ isMine: boolean }>(`SELECT pg_try_advisory_xact_lock(${TURN}) AS "isMine"`);
+    const { rows } = await turn.query<{ isMine: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(${TURNS.indexes}) AS "isMine"`,
+    );
     if (rows[0]?.isMine !== true) return { built: [], missing: missingOf(await indexesThere(builder)) };
     await builder.query('SET statement_timeout = 0; SET lock_timeout = 0');
     const built: string[] = [];

@@ -2,7 +2,7 @@ import { type Fault, terminalFault } from '../../fault.ts';
 import type { Instance, Opened } from '../contract.ts';
 import { type KeysGiven, type KeysNoted, keysInUse } from '../keys.ts';
 import { type Applied, missingMigrations, readMigrations } from '../migrate.ts';
-import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, statement, type Transaction, TURNS, type Work } from '../transaction.ts';
 import type { ServerConnection } from './connection.ts';
 import type { Database } from './database.ts';
 import { noteStatement, storeFault } from './faults.ts';
@@ -32,8 +32,6 @@ export async function openDatabase(
   return { ...opened, migrated };
 }
 
-/** The advisory lock (`settled`) by which replicas that start at once take turns. */
-const TURN = 0x5e771ed;
 /** How long a migration waits for a table: serving replicas would queue behind it. */
 const LOCK_TIMEOUT_MS = 5_000;
 const MIGRATION_TIMEOUT_MS = 15 * 60_000;
@@ -89,7 +87,7 @@ export async function alone<T>(servers: Servers, work: (run: Run) => Promise<T>)
     await opened.query(
       `SET LOCAL statement_timeout = ${MIGRATION_TIMEOUT_MS}; SET LOCAL lock_timeout = ${MIGRATION_TIMEOUT_MS}`,
     );
-    await opened.query('SELECT pg_advisory_xact_lock($1)', [TURN]);
+    await opened.query('SELECT pg_advisory_xact_lock($1)', [TURNS.open]);
     await opened.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
     const value = await work(async (sql, values) => {
       try {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../work/clock.ts';
 import { type Latest, openLatest } from '../../work/latest.ts';
 import type { EngineVerbs } from '../contract.ts';
-import { type Answer, type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, type InTransaction, statement, type Transaction, TURNS, type Work } from '../transaction.ts';
 import { CLAIM_BYTES_MAX, type ClaimedEvent, LAPSE_EVENTS } from '../verbs/inbox.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { type Census, type Counters, countStatuses, takeCensus } from '../verbs/stats.ts';
@@ -41,13 +41,11 @@ export const claimVerbs: InTransaction<Pick<EngineVerbs, 'claimEvents'>> = {
   },
 };
 
-/** A transaction that gives positions holds this lock until it has committed them. */
-const POSITIONS_TURN = 7_331_002;
 /** The most positions that one transaction gives: the feed may not have been read for a long time. */
 const POSITIONS_MAX = 1_000;
 
 const ANY_WITHOUT_POSITION = statement('SELECT 1 FROM outbox WHERE position IS NULL LIMIT 1');
-const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${POSITIONS_TURN})`);
+const TAKE_TURN = statement(`SELECT pg_advisory_xact_lock(${TURNS.positions})`);
 // Notices of one order are committed in the order of their keys, and locked in that order, as in `finishNotice`.
 const GIVE_POSITIONS = statement(`
   WITH fresh AS (

@@ -11,7 +11,7 @@ import {
   type WatchedLink,
 } from '../../domain/check_queue.ts';
 import type { Claim } from '../../domain/retry.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, TURNS, type Work } from '../transaction.ts';
 import { readBudget } from './budget.ts';
 import { endMoot, LASTING_REASON } from './check_queue.ts';
 
@@ -30,8 +30,6 @@ const FIND_LINK = statement(`
   SELECT ${WATCHED} FROM orders o JOIN link l ON l.order_key = o.key WHERE o.reference = @reference
   ORDER BY l.key DESC LIMIT 1`);
 
-/** The advisory lock by which replicas claim checks one at a time, because hints are counted over all of them. */
-const TURN = 1_667_785_067;
 const TAKE_TURN = statement('SELECT pg_advisory_xact_lock(@turn)');
 const STEP_BACK_HINTS = statement('UPDATE link SET hinted_at_ms = @nowMs WHERE hinted_at_ms > @nowMs');
 const COUNT_HINTS = statement('SELECT count(*) AS followed FROM link WHERE hinted_at_ms > @sinceMs');
@@ -80,7 +78,7 @@ export const checkVerbs = {
    * to the next claim.
    */
   *claimChecks(tx: Transaction, { limit, slots, nowMs, leaseMs }: Claim & { slots: number }): Work<ClaimedCheck[]> {
-    tx.lock(TAKE_TURN, { turn: TURN });
+    tx.lock(TAKE_TURN, { turn: TURNS.checks });
     tx.send(STEP_BACK_HINTS, { nowMs });
     const hints = tx.one<{ followed: number }>(COUNT_HINTS, { sinceMs: nowMs - HINT_WINDOW_MS });
     const budget = yield* readBudget(tx, nowMs);

@@ -1,5 +1,5 @@
 import { nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, TURNS, type Work } from '../transaction.ts';
 import { WATCHED } from './check_queue.ts';
 
 export type BodyDrop = {
@@ -59,9 +59,7 @@ export const upkeepVerbs = {
   },
 };
 
-/** The key of an advisory lock, unique within settled. */
-const TURN = 7_331_003;
-const TAKE_TURN = statement(`SELECT pg_try_advisory_xact_lock(${TURN}) AS isOurs`);
+const TAKE_TURN = statement(`SELECT pg_try_advisory_xact_lock(${TURNS.upkeep}) AS isOurs`);
 
 function* takeTurn(tx: Transaction): Work<boolean> {
   return (yield* tx.one<{ isOurs: boolean }>(TAKE_TURN))?.isOurs === true;
