@@ -1,8 +1,6 @@
-import type { Claim } from '../domain/retry.ts';
 import { type Fault, transientFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { Called } from './transaction.ts';
-import type { ClaimedEvent } from './verbs/inbox.ts';
 import type { Delivery, Recorded } from './verbs/intake.ts';
 import type { FeedEnd, FeedPage } from './verbs/notice_lists.ts';
 import type { CredentialsKey, SealedCredentials } from './verbs/secrets.ts';
@@ -24,11 +22,6 @@ export type EngineVerbs = {
   findCredentials(by: CredentialsKey): Promise<SealedCredentials | null>;
   /** Records an authentic, fresh delivery. Settlement needs nothing but this row. */
   recordDelivery(delivery: Delivery): Promise<Recorded>;
-  /**
-   * Leases due rows, oldest first, each with its next attempt number. At most `limit`; fewer if their bodies are large,
-   * but at least one if any is due.
-   */
-  claimEvents(claim: Claim): Promise<ClaimedEvent[]>;
   /** Makes every link that can still be paid due now, also those of cancelled orders. `dryRun` only counts them. */
   catchUp(options: { dryRun: boolean; nowMs: number }): Promise<{ links: number }>;
   /**

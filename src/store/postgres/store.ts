@@ -17,7 +17,7 @@ import { openDatabase } from './open.ts';
 import { assertKeepsStatements, assertSameDatabase } from './pooler.ts';
 import { arrive, catchUp, heartbeat, leave, type Replica, replicaVerbs } from './replicas.ts';
 import { Servers, type ServersOptions } from './servers.ts';
-import { COUNTERS, claimVerbs, feedVerbs, openCensus } from './verbs.ts';
+import { COUNTERS, feedVerbs, openCensus } from './verbs.ts';
 
 export type PostgresStoreOptions = Omit<DatabaseOptions, 'connections' | 'servers'> &
   Pick<PostgresAddress, 'servers' | 'name'> &
@@ -100,7 +100,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
   let closed: Promise<void> | undefined;
   return {
     ...called(INTAKE, by('write', intake)),
-    ...called({ ...WORK, ...claimVerbs, ...feedVerbs }, by('write')),
+    ...called({ ...WORK, ...feedVerbs }, by('write')),
     ...called({ ...READ, ...replicaVerbs }, by('read')),
     storeState: (nowMs) =>
       gate.enter(async () => {

@@ -2,44 +2,11 @@ import type { Clock } from '../../work/clock.ts';
 import { type Latest, openLatest } from '../../work/latest.ts';
 import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type InTransaction, statement, type Transaction, TURNS, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX, type ClaimedEvent, LAPSE_EVENTS } from '../verbs/inbox.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { type Census, type Counters, countStatuses, takeCensus } from '../verbs/stats.ts';
 import type { Database } from './database.ts';
 
-/**
- * The verbs whose text is PostgreSQL's alone: replicas claim rows that others do not hold, the feed gets positions in
- * commit order, and old rows are counted once.
- */
-
-// MATERIALIZED: a plan that read `due` twice would lock more rows than its limit. Bytes are summed because all bodies
-// of a claim are in memory at once. A row that lost its body is claimed too: its signature does not match an empty
-// body, so it becomes a dead letter.
-const CLAIM_EVENTS = statement(`
-  WITH due AS MATERIALIZED (
-    SELECT key, due_at_ms FROM inbox WHERE status = 'pending' AND due_at_ms <= @nowMs
-    ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
-  ), given AS (
-    SELECT d.key, d.due_at_ms, coalesce(b.body, '') AS body,
-      sum(coalesce(length(b.body), 0)) OVER (ORDER BY d.due_at_ms, d.key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
-        AS bytes_before
-    FROM due d LEFT JOIN inbox_body b ON b.inbox_key = d.key
-  ), claimed AS (
-    UPDATE inbox i SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-    FROM given g WHERE i.key = g.key AND coalesce(g.bytes_before, 0) < ${CLAIM_BYTES_MAX}
-    RETURNING i.key, i.attempt, i.link_key, g.body, i.timestamp, i.mac, i.received_at_ms, i.reading,
-      g.due_at_ms AS was_due_at_ms
-  )
-  SELECT key AS eventKey, attempt, link_key AS linkKey, body, timestamp, mac, received_at_ms AS receivedAtMs, reading
-  FROM claimed ORDER BY was_due_at_ms, key`);
-
-export const claimVerbs: InTransaction<Pick<EngineVerbs, 'claimEvents'>> = {
-  *claimEvents(tx, { limit, nowMs, leaseMs }) {
-    tx.send(LAPSE_EVENTS, { nowMs });
-    const lease = { limit, nowMs, untilMs: nowMs + leaseMs, replica: tx.replica };
-    return yield* tx.all<ClaimedEvent>(CLAIM_EVENTS, lease);
-  },
-};
+/** The verbs whose text is PostgreSQL's alone: the feed gets positions in commit order, and old rows are counted once. */
 
 /** The most positions that one transaction gives: the feed may not have been read for a long time. */
 const POSITIONS_MAX = 1_000;

@@ -1,6 +1,5 @@
 import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { CLAIM_BYTES_MAX, type ClaimedEvent, LAPSE_EVENTS } from '../verbs/inbox.ts';
 import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
@@ -47,32 +46,6 @@ const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
   },
   *recordDelivery(tx, delivery) {
     return yield* recordOne(tx, delivery, findSameId);
-  },
-};
-
-// A row that lost its body is claimed too. An empty body fails verification, so the event becomes dead.
-const DUE_EVENTS = statement(`
-  SELECT i.key AS eventKey, i.attempt + 1 AS attempt, i.link_key AS linkKey, coalesce(b.body, x'') AS body,
-    i.timestamp, i.mac, i.received_at_ms AS receivedAtMs, i.reading
-  FROM inbox i LEFT JOIN inbox_body b ON b.inbox_key = i.key
-  WHERE i.status = 'pending' AND i.due_at_ms <= @nowMs ORDER BY i.due_at_ms, i.key LIMIT @limit`);
-const LEASE_EVENTS = statement(`
-  UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
-  WHERE key = ANY(@keys::bigint[])`);
-
-const claimVerbs: Pick<Verbs, 'claimEvents'> = {
-  *claimEvents(tx, { limit, nowMs, leaseMs }) {
-    tx.send(LAPSE_EVENTS, { nowMs });
-    const claimed: ClaimedEvent[] = [];
-    let bytes = 0;
-    for (const event of yield* tx.all<ClaimedEvent>(DUE_EVENTS, { nowMs, limit })) {
-      if (bytes >= CLAIM_BYTES_MAX) break;
-      claimed.push(event);
-      bytes += event.body.length;
-    }
-    const keys = claimed.map(({ eventKey }) => eventKey);
-    if (keys.length > 0) tx.send(LEASE_EVENTS, { keys, untilMs: nowMs + leaseMs, replica: tx.replica });
-    return claimed;
   },
 };
 
@@ -161,7 +134,7 @@ const eraseDropped: Verbs['eraseDropped'] = function* () {
 export const LANES = {
   /** A delivery's answer waits for these. The heartbeat shows whether they are carried out. */
   intake: { ...INTAKE, ...intakeVerbs, heartbeat },
-  work: { ...WORK, ...claimVerbs, catchUp: catchUpAtOnce, eraseDropped },
+  work: { ...WORK, catchUp: catchUpAtOnce, eraseDropped },
   /** Verbs that only read, in their own thread: no commit waits for them. */
   read: { ...READ, ...feedVerbs, ...counterVerbs },
 };

@@ -1,6 +1,6 @@
 import type { Outcome, SettlementPolicy } from '../../domain/decision.ts';
 import type { EventContent } from '../../domain/fact.ts';
-import type { FaultNote } from '../../domain/retry.ts';
+import type { Claim, FaultNote } from '../../domain/retry.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
@@ -45,12 +45,43 @@ export type ClaimedRow = {
 export type SettledRow = ClaimedRow & SettleJob;
 
 /** The most bytes of bodies in one claim, all in memory at once: some thousand usual ones, or a few of the largest. */
-export const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
+const CLAIM_BYTES_MAX = 2 * 1024 * 1024;
 
 // Skips a row that is locked because it is being settled. Its lease lapses after that transaction.
-export const LAPSE_EVENTS = statement(`
+const LAPSE = statement(`
   UPDATE inbox SET status = 'pending', holder = NULL WHERE key IN (
     SELECT key FROM inbox WHERE status = 'leased' AND due_at_ms <= @nowMs FOR NO KEY UPDATE SKIP LOCKED)`);
+// MATERIALIZED: a plan that read `due` twice would lock more rows than its limit.
+const DUE = statement(`
+  WITH due AS MATERIALIZED (
+    SELECT key, attempt + 1 AS attempt, link_key, timestamp, mac, received_at_ms, reading, due_at_ms FROM inbox
+    WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
+  ), sized AS (
+    SELECT due.*, sum(length(b.body)) OVER (ORDER BY due_at_ms, key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+      AS bytes_before
+    FROM due LEFT JOIN inbox_body b ON b.inbox_key = due.key
+  )
+  SELECT key AS eventKey, attempt, link_key AS linkKey, b.body, timestamp, mac, received_at_ms AS receivedAtMs, reading
+  FROM sized LEFT JOIN inbox_body b ON b.inbox_key = sized.key
+  WHERE coalesce(bytes_before, 0) < ${CLAIM_BYTES_MAX} ORDER BY due_at_ms, key`);
+const LEASE = statement(`
+  UPDATE inbox SET status = 'leased', attempt = attempt + 1, holder = @replica, due_at_ms = @untilMs
+  WHERE key = ANY(@keys::bigint[])`);
+
+/** What a row that lost its body is claimed with. Its signature does not match, so the event becomes dead. */
+const NO_BODY = new Uint8Array();
+
+/**
+ * Leases due rows, oldest first, each with its next attempt number. At most `limit`; fewer if their bodies are large,
+ * but at least one if any is due.
+ */
+export function* claimEvents(tx: Transaction, { limit, nowMs, leaseMs }: Claim): Work<ClaimedEvent[]> {
+  tx.send(LAPSE, { nowMs });
+  const due = yield* tx.all<ClaimedEvent & { body: Uint8Array | null }>(DUE, { nowMs, limit });
+  const keys = due.map(({ eventKey }) => eventKey);
+  if (keys.length > 0) tx.send(LEASE, { keys, untilMs: nowMs + leaseMs, replica: tx.replica });
+  return due.map((event) => ({ ...event, body: event.body ?? NO_BODY }));
+}
 
 /** Faults of rows that wait to be understood, as an SQL list. */
 export const UNREAD_FAULTS = "('event_not_understood', 'unreadable_event')";

@@ -7,7 +7,7 @@ import { bulkQueries, bulkVerbs } from './bulk.ts';
 import { checkVerbs } from './check_claims.ts';
 import { dropCustomers } from './customers.ts';
 import { cancelOrder, previewResolution, resolveOrder } from './decisions.ts';
-import { buryEvent, requeueEvent, retryEvent } from './inbox.ts';
+import { buryEvent, claimEvents, requeueEvent, retryEvent } from './inbox.ts';
 import { endRefusals, recordHint, recordRejection } from './intake.ts';
 import { claimOpenings, closeOpening, openIntent } from './intents.ts';
 import { registerLink } from './links.ts';
@@ -34,6 +34,7 @@ export const INTAKE = { recordHint, recordRejection };
 
 /** Verbs that change something. They wait behind deliveries. */
 export const WORK = {
+  claimEvents,
   settle,
   retryEvent,
   buryEvent,
