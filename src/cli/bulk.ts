@@ -15,7 +15,8 @@ type RunAnswer = { run: BulkRunDocument };
 
 const REASON = { value: 'TEXT', about: 'why; kept with the run' } as const;
 /** Of the actions that the server starts only with a reason. */
-const WITH_REASON = { since: SINCE, until: UNTIL, reason: { ...REASON, needed: true } } as const;
+const NEEDED_REASON = { value: 'TEXT', about: 'why; needed, but not with --dry-run; kept with the run' } as const;
+const WITH_REASON = { since: SINCE, until: UNTIL, reason: NEEDED_REASON } as const;
 const DRY_RUN = { about: 'only say how many there are' } as const;
 
 type Start = { name: string; action: BulkRunDocument['action']; about: string; options: Options; example: string };
@@ -31,6 +32,9 @@ function startCommand({ name, action, about, options, example }: Start): Command
     examples: [`settled bulk ${name} ${example} --dry-run`, `settled bulk ${name} ${example}`],
     options: { ...options, reason: options.reason ?? REASON, 'dry-run': DRY_RUN },
     async run({ options: { 'dry-run': preview, reason, ...filters }, server }) {
+      if (options.reason === NEEDED_REASON && reason === undefined && preview !== true) {
+        throw new UsageError(`\`settled bulk ${name}\` needs --reason TEXT.`);
+      }
       const filter = queryOf(filters);
       if (Object.keys(filter).length === 0) {
         const any = Object.keys(options).map((option) => `--${option}`);

@@ -54,7 +54,9 @@ describe('cli: bulk', () => {
     expect((await settled().api(`/v1/bulk/${ENDLESS}`)).body.run.status).toBe('cancelled');
   });
 
-  it('needs something that selects', async () => {
+  it('needs something that selects, and a dry run no reason', async () => {
+    const accept = await say(['bulk', 'accept', '--hold', 'unconfirmed', '--dry-run'], environment());
+    expect(accept.text).toMatch(/^There are 0 orders/);
     expect(await misunderstood(['bulk', 'replay', '--dry-run'])).toMatch(/needs at least one of: --status, --order/);
   });
 });

@@ -191,7 +191,7 @@ describe('cli: arguments', () => {
     [['notices', 'resend', '1', '--failed'], /no option --failed/],
     [['notices', 'list', '--since', 'yesterday'], /--since is "yesterday"\. Write how long ago/],
     [['attention', 'end', '1'], /needs --reason TEXT/],
-    [['bulk', 'end', '--dry-run'], /needs --kind KIND and --reason TEXT/],
+    [['bulk', 'end', '--dry-run'], /needs --kind KIND/],
     [['bulk', 'accept', '--hold', 'amount_mismatch'], /needs --reason TEXT/],
     [['audit', '--head', '7:ab'], /^--head needs --verify\.$/],
     [['verify', '--body', 'x'], /needs --body FILE, and either --order REFERENCE or --secret-file/],
