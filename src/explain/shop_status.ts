@@ -15,8 +15,9 @@ export function whatShopKnows({ notices }: Timeline): string[] {
   }
   const first = notices.find(hasTurn);
   const failures = first === undefined ? 0 : failuresOf(first);
+  const which = first === newest ? 'Telling it' : 'An earlier notice comes first: sending it';
   const failed =
-    first === undefined || failures === 0 ? '' : ` Telling it has failed ${inTimes(failures)} so far: ${why(first)}`;
+    first === undefined || failures === 0 ? '' : ` ${which} has failed ${inTimes(failures)} so far: ${why(first)}`;
   return [`The shop has not been told yet ${what}.${failed}`];
 }
 
