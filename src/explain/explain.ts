@@ -1,4 +1,5 @@
 import { listed, payments, type Stated } from '../domain/ledger.ts';
+import { listPayments } from '../domain/matter.ts';
 import { amountIn, inDecimal, inMoney, isSameMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import { isOpen, type Order, type OrderState } from '../domain/order.ts';
@@ -7,7 +8,7 @@ import type { Timeline } from '../store/verbs/timeline.ts';
 import { bringId, explainAttention } from './attention_sentences.ts';
 import { chronicle, type Entry, isNotUnderstood } from './chronicle.ts';
 import { explainHold } from './decision.ts';
-import { capturedWords, inDeliveries, inTimes, iso, sentence, total, words } from './glossary.ts';
+import { capturedWords, inDeliveries, inPanel, inTimes, iso, sentence, total, words } from './glossary.ts';
 import {
   isHeldUnconfirmed,
   isInDoubt,
@@ -62,12 +63,16 @@ const STATES: Readonly<Record<OrderState, (order: Order) => string>> = {
   expired: (order) =>
     `${named(order)} is not paid: its payment link has expired. A payment that still arrives will pay it.`,
   cancelled: (order) =>
-    `${named(order)} is cancelled${order.resolution === 'reject' ? ': a person rejected its money' : ''}.`,
+    `${named(order)} is cancelled${order.resolution === 'reject' ? `: a person rejected its money (${counted(order)})` : ''}.`,
   refunded: (order) => `${named(order)} was paid, but its payment was refunded. ${paidWords(order)}`,
   disputed: (order) =>
     `${named(order)} was paid, but its payment is disputed: the customer's bank took it back, and may return it. ` +
     paidWords(order),
 };
+
+function counted(order: Order): string {
+  return inPanel(listPayments(payments(order)));
+}
 
 function named({ reference, amount }: Order): string {
   return `Order ${reference} (${inMoney(amount)})`;
