@@ -82,10 +82,10 @@ export type OrderRow = {
   /** Of the newest link that is shown; all null if there is none. */
   shownKey: number | null;
   shownId: string | null;
-  url: string | null;
-  shortUrl: string | null;
-  linkStatus: string | null;
-  expiresAtMs: number | null;
+  shownUrl: string | null;
+  shownShortUrl: string | null;
+  shownStatus: string | null;
+  shownExpiresAtMs: number | null;
 };
 
 // A link that settled opened is shown once its address is known, unless it is withheld.
@@ -105,8 +105,8 @@ export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor
     ORDER BY k.key DESC LIMIT 1) AS request,
   (SELECT c.name FROM order_customer c WHERE c.order_key = orders.key) AS customerName,
   (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail,
-  shown.key AS shownKey, shown.link_id AS shownId, shown.url, shown.short_url AS shortUrl,
-  shown.status AS linkStatus, shown.expires_at_ms AS expiresAtMs`;
+  shown.key AS shownKey, shown.link_id AS shownId, shown.url AS shownUrl, shown.short_url AS shownShortUrl,
+  shown.status AS shownStatus, shown.expires_at_ms AS shownExpiresAtMs`;
 
 const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders ${SHOWN_LINK}`;
 
@@ -233,15 +233,9 @@ function assembleOrder(row: OrderRow, beside: Pick<Order, 'settlement' | 'entrie
   };
 }
 
-function readLink({
-  shownKey,
-  shownId: id,
-  url,
-  shortUrl,
-  linkStatus: status,
-  expiresAtMs,
-}: OrderRow): OrderLink | null {
-  return shownKey === null ? null : { id, url, shortUrl, status, expiresAtMs };
+function readLink(row: OrderRow): OrderLink | null {
+  const { shownId: id, shownUrl: url, shownShortUrl: shortUrl, shownStatus: status, shownExpiresAtMs } = row;
+  return row.shownKey === null ? null : { id, url, shortUrl, status, expiresAtMs: shownExpiresAtMs };
 }
 
 /** Reads title and metadata from the shop's request, which is kept as long as the order. */

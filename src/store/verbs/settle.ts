@@ -32,10 +32,9 @@ const FINISH = statement(`
 export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
-  // Both have a link's status and expiry: `claimed` those of the link that the order shows, `row` those that are said.
-  const row: SettledRow = { ...claimed, ...job };
+  const row = { ...claimed, ...job };
   if (!(yield* bindLink(tx, row))) return yield* refuse(tx, row);
-  const loaded = learnOfPayments(tx, yield* complete(tx, withBoundId(claimed, job)), row);
+  const loaded = learnOfPayments(tx, yield* complete(tx, withBoundId(row)), row);
   let applied = nothingApplied(loaded, job);
   for (const said of job.facts) applied = yield* applyFact(tx, applied, said, row);
   const held = yield* followRow(tx, applied, row);
@@ -70,8 +69,9 @@ function* bindLink(tx: Transaction, row: SettledRow): Work<boolean> {
 }
 
 /** The row as it is once its link has the id that was named: the order's document shows it. */
-function withBoundId(claimed: ClaimedRow & OrderRow, { linkIds: [named] }: SettleJob): OrderRow {
-  return named === undefined || claimed.shownKey !== claimed.linkKey ? claimed : { ...claimed, shownId: named };
+function withBoundId(row: SettledRow & OrderRow): OrderRow {
+  const [named] = row.linkIds;
+  return named === undefined || row.shownKey !== row.linkKey ? row : { ...row, shownId: named };
 }
 
 function* refuse(tx: Transaction, row: SettledRow): Work<{ outcome: 'link_mismatch' }> {

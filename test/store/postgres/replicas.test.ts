@@ -297,7 +297,7 @@ function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction 
     all: (asked, values) => tx.all(unlocked(asked), values),
     one: <Row>(asked: Statement, values?: object) => {
       const row = tx.one<Row>(unlocked(asked), values);
-      return asked.sql.includes('short_url AS shortUrl') ? stalled(row, stall) : row;
+      return asked.sql.includes('short_url AS shownShortUrl') ? stalled(row, stall) : row;
     },
   };
 }
