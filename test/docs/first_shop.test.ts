@@ -58,7 +58,7 @@ it('docs/first-shop.md shows a shop of 40 lines that packs a paid order once whe
   expect(await paste(resend.replaceAll('REFERENCE', reference))).toContain('order.paid');
   await eventually(async () => {
     const { runs } = JSON.parse(await paste('npx settled bulk list --json'));
-    expect(runs).toMatchObject([{ action: 'resend_notices', status: 'done', changed: 2 }]);
+    expect(runs).toMatchObject([{ status: 'done', total: 2, changed: 2, skipped: 0, failed: 0 }]);
     await allTaken();
   });
   expect((await fetch(here('http://127.0.0.1:8800/settled'), { method: 'POST', body: '{}' })).status).toBe(401);
