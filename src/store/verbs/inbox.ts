@@ -57,7 +57,7 @@ const DUE = statement(`
     SELECT key, attempt + 1 AS attempt, link_key, timestamp, mac, received_at_ms, reading, due_at_ms FROM inbox
     WHERE status = 'pending' AND due_at_ms <= @nowMs ORDER BY due_at_ms, key LIMIT @limit FOR NO KEY UPDATE SKIP LOCKED
   ), sized AS (
-    SELECT due.*, sum(length(b.body)) OVER (ORDER BY due_at_ms, key ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW)
+    SELECT due.*, sum(length(b.body)) OVER (ORDER BY due_at_ms, key ROWS UNBOUNDED PRECEDING) - length(b.body)
       AS bytes_before
     FROM due LEFT JOIN inbox_body b ON b.inbox_key = due.key
   )
