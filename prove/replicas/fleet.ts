@@ -77,7 +77,7 @@ export class Fleet {
   readonly surprises: string[] = [];
   kills = 0;
   readonly #replicas: Replica[];
-  readonly #restarts = new Set<Promise<void>>();
+  readonly #restarts: Promise<void>[] = [];
 
   constructor(count: number, given: Record<string, string>, logs: string) {
     const environment = { SETTLED_SECRETS_KEY: randomBytes(32).toString('base64'), ...given };
@@ -138,8 +138,8 @@ export class Fleet {
 
   async #killAndRestart(replica: Replica): Promise<void> {
     await replica.end('SIGKILL');
-    const restart = replica.start().finally(() => this.#restarts.delete(restart));
-    this.#restarts.add(restart);
+    // Unless another kill of it was answered by a restart meanwhile.
+    if (!replica.isMeantToLive) this.#restarts.push(replica.start());
   }
 
   /** Resolves when all of them serve, or have ended. */
