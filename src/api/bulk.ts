@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MATTER_KINDS } from '../domain/matter.ts';
-import { iso } from '../explain/glossary.ts';
+import { BULK, iso } from '../explain/glossary.ts';
 import type { BulkRun } from '../store/verbs/bulk.ts';
 import type { BulkAction, BulkSelection } from '../store/verbs/bulk_actions.ts';
 import * as field from './fields.ts';
@@ -22,9 +22,6 @@ const ACTIONS = Object.keys(MEANINGS) as BulkAction[];
 
 /** The most rows that one run takes. */
 const ROWS_MAX = 10_000;
-
-/** Actions that decide something, so that the reason is kept with each row. */
-export const NEEDS_REASON: ReadonlySet<BulkAction> = new Set(['end_attention', 'accept_orders']);
 
 /** Kept in place of a search, which may be a customer's name or e-mail address: runs and the audit chain are never deleted. */
 const SEARCHED = '(a search)';
@@ -87,7 +84,7 @@ export const startBulk = operation({
     const { keys, isMore } = await store.findBulkKeys({ ...selection, limit: ROWS_MAX });
     if (body.preview) return { count: { n: keys.length, isMore } };
     const { reason = null } = body;
-    if (NEEDS_REASON.has(body.action) && reason === null) throw fieldProblem('reason', 'is needed for this action');
+    if (BULK[body.action].needsReason && reason === null) throw fieldProblem('reason', 'is needed for this action');
     if (body.action === 'check_orders' && options.asking === null) throw apiNotConfigured();
     const started = { action: body.action, filter: JSON.stringify(withoutSearch(body.filter)), reason, keys, isMore };
     const listed = await store.startBulk({ ...started, by, atMs: clock.nowMs() });

@@ -117,8 +117,7 @@ async function checkAsked({ store, clockSteps }: ApiOptions): Promise<Finding[]>
 
 function checkClock(skewMs: number): Finding {
   const size = Math.abs(skewMs);
-  const skew =
-    size < SERVICE_SKEW_MS.none ? "the service's clock agrees with ours to 2 s" : `the ${serviceSkew(skewMs)}`;
+  const skew = size < SERVICE_SKEW_MS.none ? "the service's clock agrees with ours to 2 s" : serviceSkew(skewMs);
   const bad = clocksDiffer(skewMs) ?? `${skew}: if it grows, deliveries look stale. Correct this machine's clock`;
   return finding('clock', size <= SERVICE_SKEW_MS.small, skew, bad);
 }

@@ -181,11 +181,10 @@ export function readMoney(given: z.output<z.ZodObject<typeof money>>, configured
   throw fieldProblem('amount', details[parsed.fault]);
 }
 
-/** Refuses a text like `30.000`, which many write for thirty thousand, in a currency that has not three decimals. */
+/** Refuses a text like `30.000`, which many write for thirty thousand, in a currency without three decimals. */
 export function refuseThousands(field: string, given: string | number, currency: string): void {
-  const isClear = typeof given === 'number' || !/^\d{1,3}\.\d{3}$/.test(given) || currencyExponent(currency) === 3;
-  if (!isClear)
-    throw fieldProblem(field, `may mean thousands: write ${given.slice(0, -4)} or ${given.replace('.', '')}`);
+  if (typeof given === 'number' || currencyExponent(currency) === 3 || !/^\d{1,3}\.\d{3}$/.test(given)) return;
+  throw fieldProblem(field, `may mean thousands: write ${given.slice(0, -4)} or ${given.replace('.', '')}`);
 }
 
 /** The currency of a request, or the first that is configured. Throws a 422. */

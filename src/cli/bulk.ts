@@ -2,7 +2,7 @@ import type { BulkRunDocument } from '../api/bulk.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import { HOLD_REASONS } from '../domain/order.ts';
-import { BULK, WHY_CANCELLED, whySkipped } from '../explain/glossary.ts';
+import { BULK, WHY_CANCELLED } from '../explain/glossary.ts';
 import type { Command, Options, Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { record } from '../terminal/table.ts';
@@ -13,15 +13,11 @@ import { EVENT_OPTIONS, listCommand, NOTICE_OPTIONS, ORDER_OPTIONS, queryOf, SIN
 
 type RunAnswer = { run: BulkRunDocument };
 
-const REASON = { value: 'TEXT', about: 'why; kept with the run' } as const;
-/** Of the actions that the server starts only with a reason. */
-const NEEDED_REASON = { value: 'TEXT', about: 'why; needed, but not with --dry-run; kept with the run' } as const;
-const WITH_REASON = { since: SINCE, until: UNTIL, reason: NEEDED_REASON } as const;
-const DRY_RUN = { about: 'only say how many there are' } as const;
-
 type Start = { name: string; action: BulkRunDocument['action']; about: string; options: Options; example: string };
 
 function startCommand({ name, action, about, options, example }: Start): Command {
+  const { one, needsReason } = BULK[action];
+  const isNeeded = needsReason ? 'needed, but not with --dry-run; ' : '';
   return defineCommand({
     usage: `bulk ${name}`,
     about,
@@ -30,9 +26,13 @@ function startCommand({ name, action, about, options, example }: Start): Command
       'It starts at once: look first with --dry-run. `settled bulk list` shows how far it is.',
     ],
     examples: [`settled bulk ${name} ${example} --dry-run`, `settled bulk ${name} ${example}`],
-    options: { ...options, reason: options.reason ?? REASON, 'dry-run': DRY_RUN },
+    options: {
+      ...options,
+      reason: { value: 'TEXT', about: `why; ${isNeeded}kept with the run` },
+      'dry-run': { about: 'only say how many there are' },
+    },
     async run({ options: { 'dry-run': preview, reason, ...filters }, server }) {
-      if (options.reason === NEEDED_REASON && reason === undefined && preview !== true) {
+      if (needsReason && reason === undefined && preview !== true) {
         throw new UsageError(`\`settled bulk ${name}\` needs --reason TEXT.`);
       }
       const filter = queryOf(filters);
@@ -47,7 +47,7 @@ function startCommand({ name, action, about, options, example }: Start): Command
         preview: preview === true,
       });
       if ('run' in answer) return report(answer);
-      return { data: answer, lines: [`${thereAre(answer.count, BULK[action].one)} Nothing was done.`] };
+      return { data: answer, lines: [`${thereAre(answer.count, one)} Nothing was done.`] };
     },
   });
 }
@@ -82,7 +82,8 @@ export const bulkAccept = startCommand({
   about: 'accept the money of all orders that are held for one reason, as it was counted',
   options: {
     hold: { value: 'REASON', choices: HOLD_REASONS, needed: true, about: 'only orders that are held for this reason' },
-    ...WITH_REASON,
+    since: SINCE,
+    until: UNTIL,
   },
   example: '--hold amount_mismatch --reason "the quotes are right"',
 });
@@ -93,7 +94,8 @@ export const bulkEnd = startCommand({
   about: 'end all matters of a kind',
   options: {
     kind: { value: 'KIND', choices: ATTENTION_KINDS, needed: true, about: 'only matters of this kind' },
-    ...WITH_REASON,
+    since: SINCE,
+    until: UNTIL,
   },
   example: '--kind link_missing --reason "looked at all of them"',
 });
@@ -151,7 +153,7 @@ function report(answer: RunAnswer): Report {
     started: run.startedAt,
     status: run.detail === null ? run.status : `${run.status}: ${WHY_CANCELLED[run.detail]}`,
     done: `${done} of ${total}: ${changed} ${BULK[run.action].changed}, ${skipped} skipped, ${failed} failed`,
-    'why skipped': skipped > 0 ? whySkipped(run.action) : undefined,
+    'why skipped': skipped > 0 ? BULK[run.action].skipped : undefined,
     'not selected': run.isMore ? 'there are more: start it again for them' : undefined,
     ended: run.endedAt,
     'ends about': run.expectedEndAt ?? undefined,

@@ -1,9 +1,9 @@
 import type { Request } from 'express';
-import { type BulkRunDocument, listBulk, NEEDS_REASON, showBulk } from '../api/bulk.ts';
+import { type BulkRunDocument, listBulk, showBulk } from '../api/bulk.ts';
 import { listEvents } from '../api/events.ts';
 import type { CountDocument } from '../api/lists.ts';
 import { listNotices } from '../api/notices.ts';
-import { BULK, capital, WHY_CANCELLED, whySkipped } from '../explain/glossary.ts';
+import { BULK, capital, WHY_CANCELLED } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import { actionForm, definitions } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -101,7 +101,7 @@ ${actionForm(view, {
     isMore ? ' It takes the newest: start it again for the others.' : null
   }`,
   button: `${capital(verb)} ${counted}`,
-  reason: NEEDS_REASON.has(action) ? 'required' : 'optional',
+  reason: BULK[action].needsReason ? 'required' : 'optional',
   values,
   back: path,
 })}${back}`;
@@ -137,7 +137,7 @@ function runFacts(view: View, run: BulkRunDocument): Html {
   return definitions([
     ['Cancelled', detail === null ? null : `by settled: ${WHY_CANCELLED[detail]}`],
     [capital(BULK[run.action].changed), whole(changed)],
-    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: ${whySkipped(run.action)}`],
+    ['Skipped', skipped === 0 ? null : `${whole(skipped)}: ${BULK[run.action].skipped}`],
     ['Failed', failed === 0 ? null : whole(failed)],
     ['More', isMore ? 'more rows match the filter: start the work again for them' : null],
     ['By', by === null ? 'the shop' : html`<bdi>${by}</bdi>`],

@@ -139,20 +139,23 @@ export function adoptCommand(reference: string, id: string | null): string {
   return `settled orders adopt ${shellWord(reference)} --id ${id === null ? 'ID' : shellWord(id)}`;
 }
 
-/** Of what bulk work has rows, and what it did with each that it changed. It does not know the later result. */
-export const BULK: Readonly<Record<BulkAction, { one: string; changed: string }>> = {
-  replay_events: { one: 'event', changed: 'queued again' },
-  resend_notices: { one: 'notice', changed: 'queued again' },
-  check_orders: { one: 'order', changed: 'queued for a check' },
-  accept_orders: { one: 'order', changed: 'accepted' },
-  end_attention: { one: 'matter', changed: 'ended' },
-};
+const NOTHING_LEFT = 'there was nothing left to do';
+const EACH_ALONE =
+  'decide about each alone: it has several holds or another one, more money than it asks for, or none that settled counted';
 
-/** Why bulk work skipped rows. */
-export function whySkipped(action: BulkAction): string {
-  if (action !== 'accept_orders') return 'there was nothing left to do';
-  return 'decide about each alone: it has several holds or another one, more money than it asks for, or none that settled counted';
-}
+type BulkWords = { one: string; changed: string; skipped: string; needsReason: boolean };
+
+/**
+ * Of what bulk work has rows; what it did with each that it changed, without the later result; why it skipped others; and
+ * whether it decides something, so that a reason is needed and kept with each row.
+ */
+export const BULK: Readonly<Record<BulkAction, BulkWords>> = {
+  replay_events: { one: 'event', changed: 'queued again', skipped: NOTHING_LEFT, needsReason: false },
+  resend_notices: { one: 'notice', changed: 'queued again', skipped: NOTHING_LEFT, needsReason: false },
+  check_orders: { one: 'order', changed: 'queued for a check', skipped: NOTHING_LEFT, needsReason: false },
+  accept_orders: { one: 'order', changed: 'accepted', skipped: EACH_ALONE, needsReason: true },
+  end_attention: { one: 'matter', changed: 'ended', skipped: NOTHING_LEFT, needsReason: true },
+};
 
 /** Why settled cancelled work on many rows. */
 export const WHY_CANCELLED = { token_ended: 'the token that started it was revoked or has expired' } as const;

@@ -8,7 +8,7 @@ import { requestCheck } from './check_queue.ts';
 import type { Delivery } from './intake.ts';
 import { lockOrderOfEvent } from './orders.ts';
 
-/** What becomes of claimed rows that are not settled. `domain/retry.ts` describes their statuses. */
+/** Claims rows of the inbox, and says what becomes of those that are not settled. `domain/retry.ts` has their statuses. */
 
 export type ClaimRef = { eventKey: number; attempt: number };
 
