@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Finding } from '../api/doctor_store.ts';
 import type { Config } from '../config/config.ts';
-import { inNumber } from '../explain/glossary.ts';
-import { Fault } from '../fault.ts';
+import { Fault, transientFault } from '../fault.ts';
 import { wholeName } from '../store/address.ts';
-import type { Probed } from '../store/trial.ts';
 import type { Report } from '../terminal/command.ts';
 import type { Block } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
@@ -23,11 +21,10 @@ export const doctor = defineCommand({
   usage: 'doctor',
   about: 'check this installation, and say how to fix what is wrong',
   details: [
-    'The exit code is 1 if something is failing, 69 if the server cannot be reached.',
+    'The exit code is 1 if something is failing, 69 if the server, or with --store PostgreSQL, cannot be reached.',
     '--store needs no server: it looks at the database or the disk, applies the migrations in a schema or a file of its own,',
-    'takes an order through that, and removes it. It may run beside replicas that serve. The exit code is 1 if something is',
-    'missing, 69 if PostgreSQL cannot be reached, and 0 if something is only degraded: settled works with that, as',
-    'docs/postgres.md describes.',
+    'takes an order through that, and removes it. It may run beside replicas that serve, and ends at the first check that',
+    'fails. docs/postgres.md describes the checks.',
   ],
   examples: ['settled doctor', 'settled doctor --store'],
   options: { store: { about: 'try what settled needs of SETTLED_STORE, without a running server' } },
@@ -79,9 +76,13 @@ function checkConfiguration(
 /** Why no server would serve the file that is configured. */
 async function checkFile({ store }: Config): Promise<Finding[]> {
   if (store.engine !== 'sqlite') return [];
-  const { probeFile } = await import('../store/sqlite/probe.ts');
-  const { verdict, found: detail } = await probeFile(store.path);
-  return verdict === 'ok' ? [] : [{ name: 'database', status: 'failing', detail }];
+  const { findDatabase } = await import('../store/sqlite/probe.ts');
+  try {
+    findDatabase(store.path);
+    return [];
+  } catch (error) {
+    return [{ name: 'database', status: 'failing', detail: (error as Error).message }];
+  }
 }
 
 /** What was found, as a table. */
@@ -101,33 +102,24 @@ function faultOf(error: unknown): Fault {
 /** Ends early, and removes what it made, if it is asked to stop. */
 async function probe({ store, storeDirect, storeDurability }: Config): Promise<Report> {
   const { probeStore } = await import('../store/open.ts');
-  const stop = new AbortController();
-  const ignore = onStopSignal(() => stop.abort());
+  const stopped = Promise.withResolvers<never>();
+  stopped.promise.catch(() => {});
+  const ignore = onStopSignal(() => stopped.reject(transientFault('store_stopped', STOPPED)));
   const release = stayAlive();
   try {
-    const probed = await probeStore({
+    const checks = await probeStore({
       store,
       direct: storeDirect,
       trustsStorage: storeDurability !== null,
       clock: systemClock,
       newId: randomUUID,
-      signal: stop.signal,
+      stopped: stopped.promise,
     });
-    return probeReport(store.name, probed);
+    return { data: { store: store.name, checks }, lines: checkLines(checks), exit: exitOfChecks(checks) };
   } finally {
     release();
     ignore();
   }
 }
 
-function probeReport(store: string, capabilities: readonly Probed[]): Report {
-  const count = (verdict: Probed['verdict']) => capabilities.filter((one) => one.verdict === verdict).length;
-  const [missing, degraded] = [count('missing'), count('degraded')];
-  const sum = `${inNumber(capabilities.length, 'check', 'checks')} of ${store}: ${missing} missing, ${degraded} degraded.`;
-  const rest = missing === 0 ? [] : ['The checks that would follow were not made.'];
-  return {
-    data: { store, capabilities },
-    lines: [...table(capabilities, { verdict: 'verdict', check: 'capability', found: 'found' }), '', sum, ...rest],
-    exit: missing === 0 ? EXIT.ok : EXIT.refused,
-  };
-}
+const STOPPED = 'The check of the store was stopped. What it had made is removed.';

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { Fault, transientFault } from '../fault.ts';
+import { Fault } from '../fault.ts';
 import type { Log } from '../observe/log.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
@@ -10,7 +10,7 @@ import type { Wakeups } from './postgres/notify.ts';
 import type { PostgresStoreOptions } from './postgres/store.ts';
 import { openSqliteStore, type SqliteStoreOptions } from './sqlite/client.ts';
 import { migrateSqlite } from './sqlite/open.ts';
-import type { Probed, TrialOptions } from './trial.ts';
+import type { TrialOptions, Tried } from './trial.ts';
 
 /** How long settled waits for a database that was started together with it. */
 const REACHABLE_WITHIN_MS = 30_000;
@@ -92,16 +92,10 @@ export async function migrateStore(options: MigrateOptions): Promise<Migrated> {
 }
 
 /**
- * Tries verbs on a store of its own beside the one that is named; replicas may serve meanwhile. It removes what it
- * makes. Faults: those of connecting, and `store_stopped` if it was ended early.
+ * Takes an order through a store of its own beside the one that is named; replicas may serve meanwhile. It removes what
+ * it makes. Faults: those of connecting.
  */
-export async function probeStore(options: TrialOptions): Promise<Probed[]> {
-  const probed = await probe(options);
-  if (!options.signal.aborted) return probed;
-  throw transientFault('store_stopped', 'The probe of the store was stopped. What it had made is removed.');
-}
-
-async function probe(options: TrialOptions): Promise<Probed[]> {
+export async function probeStore(options: TrialOptions): Promise<Tried[]> {
   const { store, direct } = options;
   if (store.engine === 'sqlite') {
     const { probeSqlite } = await import('./sqlite/probe.ts');

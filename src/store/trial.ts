@@ -1,16 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readSearch } from '../domain/search.ts';
+import { Fault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
 import type { StoreAddress } from './address.ts';
 import type { OpenedEngine, Store } from './contract.ts';
 
 /**
- * What `settled doctor --store` does on either engine: it opens a store beside settled's own (in a schema, or in a file)
- * and calls verbs of the contract there until one fails.
+ * What `settled doctor --store` does on either engine: steps until one fails, the last of which takes an order through a
+ * store beside settled's own (in a schema, or in a file).
  */
-
-/** `degraded`: settled works, but a person must take care of something. `missing`: settled cannot use the store. */
-export type Probed = { capability: string; verdict: 'ok' | 'degraded' | 'missing'; found: string };
 
 export type TrialOptions = {
   store: StoreAddress;
@@ -20,28 +18,34 @@ export type TrialOptions = {
   trustsStorage: boolean;
   clock: Clock;
   newId: () => string;
-  /** Ends the trial early. What it made is removed all the same. */
-  signal: AbortSignal;
+  /** Rejects if the trial must end early. What it made is removed all the same. */
+  stopped: Promise<never>;
 };
+
+/** A finding of doctor. */
+export type Tried = { name: string; status: 'ok' | 'warning' | 'failing'; detail: string };
+
+/** Throws what is wrong, or returns what was found. */
+type Step = readonly [name: string, find: () => string | Promise<string>];
 
 /** What settled can do without, in words for people. */
 export class DegradedError extends Error {}
 
-/** Finds out about one thing. An error says what is wrong with it. */
-export async function findOut(capability: string, find: () => string | Promise<string>): Promise<Probed> {
-  try {
-    return { capability, verdict: 'ok', found: await find() };
-  } catch (error) {
-    const verdict = error instanceof DegradedError ? 'degraded' : 'missing';
-    return { capability, verdict, found: (error as Error).message };
+/** Takes steps until one fails, and names that. `whyOf`: an error in words for people. Faults: `store_unreachable`. */
+export async function trySteps(steps: readonly Step[], whyOf: (error: unknown) => string): Promise<Tried[]> {
+  const tried: Tried[] = [];
+  for (const [name, find] of steps) {
+    try {
+      tried.push({ name, status: 'ok', detail: await find() });
+    } catch (error) {
+      if (error instanceof Fault && error.code === 'store_unreachable') throw error;
+      const isWarning = error instanceof DegradedError;
+      tried.push({ name, status: isWarning ? 'warning' : 'failing', detail: whyOf(error) });
+      if (!isWarning) break;
+    }
   }
+  return tried;
 }
-
-/** What a trial left that was killed is removed after this time. Newer ones may belong to a trial that has not ended. */
-export const LEFT_MS = 3_600_000;
-
-/** A trial takes a second or two. A server that waits for a lock that is never released would never answer. */
-const WITHIN_MS = 60_000;
 
 /** What the opening of either engine needs of a trial. */
 export function openingOf({ clock, newId }: Pick<TrialOptions, 'clock' | 'newId'>) {
@@ -49,111 +53,39 @@ export function openingOf({ clock, newId }: Pick<TrialOptions, 'clock' | 'newId'
   return { ...key, clock, callTimeoutMs: 10_000, onBatch: () => {}, onFailed: () => {} };
 }
 
-/** Opens a store, calls the verbs on it until one fails, and closes it. `whyOf`: an error in words for people. */
-export async function tryStore(
-  open: () => Promise<OpenedEngine>,
-  { clock, newId, signal }: TrialOptions,
-  whyOf: (error: unknown) => string,
-): Promise<Probed[]> {
-  const over = Promise.withResolvers<never>();
-  over.promise.catch(() => {});
-  const stop = () => over.reject(new Error('stopped'));
-  signal.addEventListener('abort', stop);
-  if (signal.aborted) stop();
-  const cancel = clock.after(WITHIN_MS, () => over.reject(new Error(`no answer within ${WITHIN_MS / 1000} s`)));
-  const opening = open();
-  const probed: Probed[] = [];
-  let trying: Step | undefined = ['opening', 'all migrations are applied'];
+/** Opens a store, which migrates it, takes an order through it, and closes it. */
+export async function tryOrder(open: () => Promise<OpenedEngine>, { clock, newId }: TrialOptions): Promise<string> {
+  const { store } = await open();
   try {
-    const { store } = await Promise.race([opening, over.promise]);
-    const steps = callVerbs(store, clock.nowMs(), newId);
-    while (trying !== undefined) {
-      const next: IteratorResult<Step, undefined> = await Promise.race([steps.next(), over.promise]);
-      probed.push({ capability: trying[0], verdict: 'ok', found: trying[1] });
-      trying = next.value;
-    }
-  } catch (error) {
-    probed.push({ capability: trying?.[0] ?? 'opening', verdict: 'missing', found: whyOf(error) });
+    await takeOrder(store, clock.nowMs(), newId);
+    return 'all migrations and statements work';
   } finally {
-    const closed = opening.then(({ store }) => store.close()).catch(() => {});
-    await Promise.race([closed, over.promise.catch(() => {})]);
-    cancel();
-    signal.removeEventListener('abort', stop);
+    await store.close();
   }
-  return probed;
 }
 
-/** The verb that is called next, and what it shows if it succeeds. */
-type Step = readonly [verb: string, found: string];
-
-/** Opens an order, has it paid, and tells the shop, each by two calls at once, as two replicas make them. */
-async function* callVerbs(store: Store, nowMs: number, newId: () => string): AsyncGenerator<Step, undefined> {
+/** Calls what settled calls in an order's life. Throws the first error. */
+async function takeOrder(store: Store, nowMs: number, newId: () => string): Promise<void> {
   const claim = { limit: 1, nowMs, leaseMs: 30_000 };
   const { intent, delivery, job, author } = inputsAt(nowMs, newId);
-  const { reference, token } = intent;
-
-  yield ['openIntent', 'opened once'];
-  const opened = await twice(() => store.openIntent(intent));
-  expectSame(opened.map(({ outcome }) => outcome).sort(), ['created', 'same']);
-  const linkKey = opened[0]?.outcome === 'conflict' ? 0 : (opened[0]?.linkKey ?? 0);
-
-  yield ['claimOpenings', 'one replica opens the link'];
-  const openings = (await twice(() => store.claimOpenings(claim))).flat();
-  expectSame(
-    openings.map((opening) => opening.linkKey),
-    [linkKey],
-  );
-
-  yield ['findCredentials', 'found by its token'];
-  expectSame((await store.findCredentials({ token }))?.linkKey, linkKey);
-
-  yield ['recordDelivery', 'a repeated event, once'];
-  const recorded = await twice(() => store.recordDelivery({ ...delivery, linkKey }));
-  recorded.push(await store.recordDelivery({ ...delivery, linkKey, eventId: 'another' }));
-  expectSame(recorded.map(({ outcome }) => outcome).sort(), ['duplicate', 'recorded', 'recorded']);
-
-  yield ['claimEvents', 'replicas share the work'];
-  const events = (await twice(() => store.claimEvents(claim))).flat();
-  expectSame(new Set(events.map(({ eventKey }) => eventKey)).size, 2);
-
-  yield ['settle', 'paid once'];
-  const settled = await Promise.all(events.map(({ eventKey, attempt }) => store.settle({ ...job, eventKey, attempt })));
-  expectSame(settled.map(({ outcome }) => outcome).sort(), ['already_applied', 'applied']);
-
-  yield ['claimNotices', 'the shop hears it once'];
-  expectSame((await twice(() => store.claimNotices({ ...claim, tried: false }))).flat().length, 1);
-
-  yield ['readFeed', 'the feed has it'];
+  await store.openIntent(intent);
+  await store.claimOpenings(claim);
+  const linkKey = (await store.findCredentials({ token: intent.token }))?.linkKey ?? 0;
+  await store.recordDelivery({ ...delivery, linkKey });
+  for (const { eventKey, attempt } of await store.claimEvents(claim)) await store.settle({ ...job, eventKey, attempt });
+  await store.claimNotices({ ...claim, tried: false });
   await store.findFeedEnd();
-  expectSame((await store.readFeed({ after: 0, limit: 10, bytesMax: 100_000 })).notices.length, 1);
-
-  yield ['listOrders', 'found by words'];
+  const { notices } = await store.readFeed({ after: 0, limit: 10, bytesMax: 100_000 });
   const { rows } = await store.listOrders({ limit: 10, search: readSearch('sao joao') });
-  expectSame(
-    rows.map(({ value }) => value.reference),
-    [reference],
-  );
-
-  yield ['takeBudget', 'replicas share one budget'];
-  const ask = { class: 'confirm', slots: 1, deadlineMs: 10_000, nowMs } as const;
-  expectSame((await twice(() => store.takeBudget(ask))).map(({ outcome }) => outcome === 'taken').sort(), [
-    false,
-    true,
-  ]);
-
-  yield ['recordAction', 'the audit has no gap'];
-  const change = { action: 'check_order', subject: reference } as const;
-  await twice(() => store.recordAction({ by: author, change, atMs: nowMs }));
-  const audit = await store.listAudit({ limit: 10, after: null, actor: null, subject: reference });
-  expectSame(
-    audit.map(({ number }) => number),
-    [2, 1],
-  );
-
-  yield ['heartbeat', 'seen to be alive'];
+  await store.takeBudget({ class: 'confirm', slots: 1, deadlineMs: 10_000, nowMs });
+  const change = { action: 'check_order', subject: intent.reference } as const;
+  await store.recordAction({ by: author, change, atMs: nowMs });
   await store.heartbeat(nowMs);
   await Promise.all([store.stats(nowMs), store.storeState(nowMs)]);
-  return undefined;
+  // A database may accept a statement and not do what it says.
+  const states = rows.map(({ value }) => value.state).join();
+  if (states === 'paid' && notices.length === 1) return;
+  throw new Error(`an order was paid, and is found as "${states}", and the number of its notices is ${notices.length}`);
 }
 
 /** An order, a delivery for it, what that says, and a person. */
@@ -200,14 +132,4 @@ function inputsAt(nowMs: number, newId: () => string) {
     } as const,
     author: { name: 'doctor', role: 'admin', origin: 'cli', address: '', auditKey: digest } as const,
   };
-}
-
-function twice<T>(call: () => Promise<T>): Promise<T[]> {
-  return Promise.all([call(), call()]);
-}
-
-/** A database may accept a statement and not do what it says. */
-function expectSame(found: unknown, wanted: unknown): void {
-  const [is, should] = [found, wanted].map((value) => JSON.stringify(value)) as [string, string];
-  if (is !== should) throw new Error(`the answer was ${is} and should be ${should}`);
 }

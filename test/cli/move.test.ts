@@ -241,7 +241,7 @@ describe('cli: move', () => {
     const { data } = await say(['doctor'], { ...environment, SETTLED_OPERATOR_LISTEN: '[::]:9' }, EXIT.unreachable);
     expect(data.checks).toContainEqual({ name: 'database', status: 'failing', detail: found });
     const probed = await say(['doctor', '--store'], environment, EXIT.refused);
-    expect(probed.data.capabilities[0]).toMatchObject({ capability: 'database', verdict: 'missing', found });
+    expect(probed.data.checks[0]).toMatchObject({ name: 'database', status: 'failing', detail: found });
     expect(await endOfServing(to, { path, ...environment })).toEqual([73, 'store_incomplete']);
     // What a standby may lack that was promoted.
     await runIn(to, 'DROP TRIGGER broken ON instance; TRUNCATE history, settlement');

@@ -1,40 +1,32 @@
-import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { DegradedError, findOut, LEFT_MS, openingOf, type Probed, type TrialOptions, tryStore } from '../trial.ts';
+import { DegradedError, openingOf, type TrialOptions, type Tried, tryOrder, trySteps } from '../trial.ts';
 import { openSqliteStore } from './client.ts';
 import { asOpenFault } from './faults.ts';
 import { refuseForeign, refuseMoved } from './identity.ts';
 
-/** The beginning of the names of folders of trials. */
-const NAME = 'settled_probe_';
-const FREE_BYTES_MIN = 16 * 1024 * 1024;
-
 /**
- * Opens a store in a folder beside the database, which it removes again, and tries verbs there. It only reads the
- * database itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
+ * Takes an order through a store in a folder beside the database, which it removes again. It only reads the database
+ * itself, so that it does not disturb a server. Faults: `store_unwritable` if it cannot make the folder.
  */
-export async function probeSqlite(options: TrialOptions & { path: string }): Promise<Probed[]> {
-  const { path, clock } = options;
-  const beside = nearestFolder(dirname(resolve(path)));
+export async function probeSqlite(options: TrialOptions & { path: string }): Promise<Tried[]> {
+  const { path, stopped } = options;
   let folder: string;
   try {
-    removeLeftovers(beside, clock.nowMs());
-    folder = mkdtempSync(join(beside, NAME));
+    folder = mkdtempSync(join(nearestFolder(dirname(resolve(path))), 'settled_probe_'));
   } catch (error) {
     throw asOpenFault(error, path);
   }
-  try {
-    const probed = [
-      await probeFile(path),
-      await findOut('file_system', () => findFileSystem(folder)),
-      await findOut('free_space', () => findSpace(folder)),
-    ];
-    if (probed.some(({ verdict }) => verdict === 'missing')) return probed;
-    const open = () => openSqliteStore({ ...openingOf(options), path: join(folder, 'settled.db') });
-    return [...probed, ...(await tryStore(open, options, (error) => (asOpenFault(error, path) as Error).message))];
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
+  const open = () => openSqliteStore({ ...openingOf(options), path: join(folder, 'settled.db') });
+  const trying = trySteps(
+    [
+      ['database', () => findDatabase(path)],
+      ['file system', () => findFileSystem(folder)],
+      ['order', () => tryOrder(open, options)],
+    ],
+    (error) => (asOpenFault(error, path) as Error).message,
+  );
+  return Promise.race([trying, stopped]).finally(() => rmSync(folder, { recursive: true, force: true }));
 }
 
 /** settled makes the folder at its first start. */
@@ -42,21 +34,8 @@ function nearestFolder(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearestFolder(dirname(folder));
 }
 
-function removeLeftovers(beside: string, nowMs: number): void {
-  for (const name of readdirSync(beside)) {
-    if (!name.startsWith(NAME)) continue;
-    const path = join(beside, name);
-    const stat = lstatSync(path, { throwIfNoEntry: false });
-    if (stat?.isDirectory() === true && stat.mtimeMs < nowMs - LEFT_MS) rmSync(path, { recursive: true, force: true });
-  }
-}
-
-/** Whether a server would serve the file, as far as that is known without opening it for writing. */
-export function probeFile(path: string): Promise<Probed> {
-  return findOut('database', () => findDatabase(path));
-}
-
-function findDatabase(path: string): string {
+/** What the file is, as far as that is known without opening it for writing. Throws if no server would serve it. */
+export function findDatabase(path: string): string {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return 'not made so far';
   if (!stat.isFile()) throw new Error(`${path} is not a file. Name the database itself: SETTLED_STORE.`);
@@ -91,11 +70,4 @@ function findFileSystem(folder: string): string {
     `The folder is on ${name}. Keep the database on a local disk that outlives the machine.`,
   );
   throw type in NETWORKS ? new Error(what.message) : what;
-}
-
-function findSpace(folder: string): string {
-  const { bavail, bsize } = statfsSync(folder);
-  const found = `${Math.floor((bavail * bsize) / 1024 / 1024)} MiB free`;
-  if (bavail * bsize >= FREE_BYTES_MIN) return found;
-  throw new Error(`${found}. Free some, or no delivery can be recorded.`);
 }
