@@ -397,7 +397,7 @@ function headerOf(headers: CallbackHeaders, name: string): string | undefined {
   return typeof found === 'string' ? found : undefined;
 }
 
-// Below: generated from settled's OpenAPI document by "npm run tests -- --project shared test/client/types.test.ts -u".
+// Below: generated from settled's OpenAPI document by "npm run tests -- --project shared test/docs/generated.test.ts -u".
 
 /** The operations of a shop, by their ids. */
 export const OPERATIONS = {

@@ -3,10 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { ROUTES } from '../../src/api/router.ts';
 import { openMetrics } from '../../src/observe/metrics.ts';
 import { DELIVERY_OUTCOMES } from '../../src/receive/record.ts';
-import { accessWords } from '../support/access.ts';
 import { startTestApp, testFolder } from '../support/app.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freePort } from '../support/network.ts';
@@ -18,29 +16,6 @@ const document = (name: string) => readFileSync(fileURLToPath(new URL(`../../doc
 
 describe('docs/api.md', () => {
   const text = document('api.md');
-
-  it('has every route in its table, with who may use it', () => {
-    const rows = ROUTES.map(({ method, path, allowed }) => {
-      return { named: `\`${method.toUpperCase()} ${path}\``, who: accessWords(allowed) };
-    });
-    const missing = rows.filter(({ named, who }) => {
-      const row = text.split('\n').find((line) => line.startsWith(`| [${named}](`));
-      return row === undefined || !row.includes(` | ${who} | `);
-    });
-    expect(missing).toEqual([]);
-  });
-
-  it('has a place for every link within it', () => {
-    const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\w -]/g, '')
-        .replaceAll(' ', '-'),
-    );
-    const targets = [...text.matchAll(/\]\(#([^)]*)\)/g)].map(([, target]) => target as string);
-    expect(targets.filter((target) => !anchors.includes(target))).toEqual([]);
-    expect(targets.length).toBeGreaterThan(ROUTES.length);
-  });
 
   it('shows commands that do what it says when they are pasted one after the other', async ({ skip }) => {
     const missing = ['bash', 'curl'].filter((tool) => spawnSync(tool, ['version']).error !== undefined);

@@ -5,7 +5,7 @@ import type { JsonSchema } from '../../src/api/json_schema.ts';
 
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { rolesOf } from '../../src/domain/access.ts';
-import { PROBLEM_CODES, PROBLEM_MEANINGS } from '../../src/http/problem.ts';
+import { PROBLEM_CODES } from '../../src/http/problem.ts';
 import { DOCUMENT, DOCUMENTED, faultsBySchema, problemsOf } from '../support/document.ts';
 import { sharedApp } from '../support/shared.ts';
 
@@ -218,29 +218,5 @@ describe('the OpenAPI document: what it is of', () => {
     const met = DOCUMENTED.flatMap(({ operation }) => problemsOf(operation).map(({ code }) => code));
     // No route answers it: an address does.
     expect([...new Set([...met, 'method_not_allowed'])].sort()).toEqual([...PROBLEM_CODES].sort());
-  });
-
-  it('says of problems what docs/errors.md says, with the statuses that it says', () => {
-    const text = readFileSync(fileURLToPath(new URL('../../docs/errors.md', import.meta.url)), 'utf8');
-    const section = text.split(/^## /m).find((part) => part.startsWith('Problems of the API')) ?? '';
-    const rows = [...section.matchAll(/^\| `(\w+)` \| ([^|]*) \| [^|]* \| ([^|]*) \| [^|]* \|$/gm)];
-    const said = rows.map(([, code, statuses, meaning]) => ({ code, statuses, meaning }));
-    const statusesOf = (name: string) =>
-      name === 'method_not_allowed'
-        ? '405'
-        : [
-            ...new Set(
-              DOCUMENTED.flatMap(({ operation }) =>
-                problemsOf(operation)
-                  .filter(({ code }) => code === name)
-                  .map(({ status }) => status),
-              ),
-            ),
-          ]
-            .sort()
-            .join(', ');
-    const ours = PROBLEM_CODES.map((code) => ({ code, statuses: statusesOf(code), meaning: PROBLEM_MEANINGS[code] }));
-    const inOrder = (list: { code?: string | undefined }[]) => Object.groupBy(list, ({ code }) => code ?? '');
-    expect(inOrder(said)).toEqual(inOrder(ours));
   });
 });

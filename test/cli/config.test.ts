@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { EXIT } from '../../src/cli/exit.ts';
@@ -88,14 +88,6 @@ describe('cli: config', () => {
     const { data } = await say(['config'], given);
     const shown = (data.settings as Shown[]).filter(({ value }) => value !== null).map(({ name }) => name);
     expect(shown).toEqual(expect.arrayContaining(Object.keys(given)));
-  });
-
-  it('has each setting, with its default, on the page about them', () => {
-    const page = readFileSync(new URL('../../docs/configure.md', import.meta.url), 'utf8');
-    const rows = [...page.matchAll(/^\| `(SETTLED_\w+)` \| (?:`([^`]+)`)?/gm)].map(([, name, value]) => [name, value]);
-    const settings = Object.values(SETTINGS).map(({ name, fallback }) => [name, fallback ?? undefined]);
-    const ofPage = new Map(rows.map(([name, value]) => [name, name === 'SETTLED_LOG_FORMAT' ? undefined : value]));
-    expect([...ofPage].sort()).toEqual(settings.sort());
   });
 
   it('shows what is wrong, and neither the wrong text nor what is beside it', async () => {

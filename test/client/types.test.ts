@@ -1,26 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { OpenApi } from '../../src/api/openapi.ts';
-import { clientTypes, compileBesideClient, GENERATED, operationsOfShop } from '../support/client_types.ts';
+import { compileBesideClient, operationsOfShop } from '../support/client_types.ts';
 import { DOCUMENT, responseOf } from '../support/document.ts';
-import { sharedApp } from '../support/shared.ts';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const CLIENT = join(ROOT, 'client/settled.ts');
-
-const settled = sharedApp();
 
 describe("the client's types", () => {
-  it('are those of the document that a running settled serves', async () => {
-    const document = (await settled().api('/openapi.json')).body as OpenApi;
-    expect(operationsOfShop(document).length).toBeGreaterThanOrEqual(9);
-    const [byHand = '', ...generated] = readFileSync(CLIENT, 'utf8').split(GENERATED);
-    expect(generated).toHaveLength(1);
-    await expect(byHand + clientTypes(document)).toMatchFileSnapshot(CLIENT);
-  });
-
   // By the compiler, and from the document's samples: so that what generates the types does not judge itself.
   it('take each sample of the document, and no other, and ask for each field that must be there', () => {
     const samples = samplesOfShop();

@@ -1,9 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { SaidFact } from '../../src/domain/fact.ts';
 import { parseBody, parseBodyExactly } from '../../src/json.ts';
 import { readEnvelope, readEvent, readUnverifiedLinkIds } from '../../src/paylink/events.ts';
-import { OBJECT_PLACES, VALUE_PLACES } from '../../src/paylink/places.ts';
 
 const PAYMENT_CHANGED = 'payment_link.payment_status_changed';
 
@@ -136,26 +134,5 @@ describe('places: before a body is verified', () => {
     expect(named([{ event: { resource: { payment_link: { id: 'pl_1' } } } }])).toEqual(['pl_1']);
     expect(named({ data: JSON.stringify({ linkId: 'pl_1' }) })).toEqual([]);
     expect(named(JSON.stringify({ linkId: 'pl_1' }))).toEqual([]);
-  });
-});
-
-describe('docs/events.md', () => {
-  const page = readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8');
-  const section = page.split('### Accepted places')[1]?.split('### ')[0] ?? '';
-  const rows = section.split('\n').filter((line) => /^\| [a-z]/.test(line) && /`/.test(line));
-  const cells = rows.map((line) => line.split('|').map((cell) => cell.trim()));
-  const inWords = (roles: readonly string[]) => roles.join(', ');
-  const inCode = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
-
-  it('lists every place at which an event is read, and no other', () => {
-    const objects = OBJECT_PLACES.map(({ role, in: holders, names }) => [
-      inWords([role]),
-      inWords(holders),
-      inCode(names),
-    ]);
-    const values = VALUE_PLACES.map(({ in: holders, names }) => [inWords(holders), inCode(names)]);
-    const [ofObjects, ofValues] = [cells.slice(0, objects.length), cells.slice(objects.length)];
-    expect(ofObjects.map(([, object, holders, names]) => [object, holders, names])).toEqual(objects);
-    expect(ofValues.map(([, , holders, names]) => [holders, names])).toEqual(values);
   });
 });

@@ -7,14 +7,14 @@ import type { JsonSchema } from '../../src/api/json_schema.ts';
 import type { ApiOperation, ApiResponse, OpenApi } from '../../src/api/openapi.ts';
 import { testFolder } from './app.ts';
 
-/** The client's types as our OpenAPI document has them: `test/client/types.test.ts` holds client/settled.ts to this. */
+/** The client's types as our OpenAPI document has them: `test/docs/generated.test.ts` writes them into client/settled.ts. */
 
 const BIOME = fileURLToPath(new URL('../../node_modules/@biomejs/biome/bin/biome', import.meta.url));
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Everything below this line of client/settled.ts is generated. */
 export const GENERATED =
-  '// Below: generated from settled\'s OpenAPI document by "npm run tests -- --project shared test/client/types.test.ts -u".';
+  '// Below: generated from settled\'s OpenAPI document by "npm run tests -- --project shared test/docs/generated.test.ts -u".';
 
 type Operation = { method: string; path: string; operation: ApiOperation };
 
