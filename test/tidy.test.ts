@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 283,
-  lines: 42_718,
+  files: 282,
+  lines: 42_560,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_839,
+  linesOfTests: 68_806,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_452,
+  linesOfDocs: 8_450,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 3,
 };

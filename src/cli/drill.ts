@@ -1,17 +1,22 @@
-import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs';
+import { chmodSync, constants, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StatsDocument } from '../api/admin.ts';
+import type { Finding } from '../api/doctor_store.ts';
 import type { InstallationDocument } from '../api/installation.ts';
 import type { Config } from '../config/config.ts';
+import type { OrderState } from '../domain/order.ts';
+import { inNumber, iso } from '../explain/glossary.ts';
 import { Fault, terminalFault, transientFault } from '../fault.ts';
+import type { Drilled, Standing } from '../store/sqlite/drill.ts';
+import type { Report } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
-import { inBytes } from '../terminal/output.ts';
 import { onStopSignal } from '../terminal/process.ts';
-import { systemClock } from '../work/clock.ts';
+import { table } from '../terminal/table.ts';
+import { inWords, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 import type { ServerApi } from './connection.ts';
-import type { DrilledWithKeys, Living } from './drill_report.ts';
+import { checkLines, exitOfChecks } from './doctor.ts';
 import { Refusal } from './exit.ts';
 
 /** `settled drill`: what a restore from a backup would give, found out on a copy of it in a folder that is removed again. */
@@ -25,10 +30,8 @@ export const drill = defineCommand({
     'compared with the living store through the server, if that answers.',
     'Neither the backup nor the living store is changed, and nothing is sent to the shop or to the service.',
     'It needs room for the copy in the folder for temporary files, with mode 0700 and removed at the end: TMPDIR.',
-    'It ends with 0 if the backup can be put to use; 73 if it is damaged, of another program or of a newer settled;',
-    "78 if its secrets key is missing; 1 if it is another store's, or a secret in it cannot be opened; 74 if there is no",
-    'room for the copy; 77 if no folder can be made for it, or the operator token is missing; 64 if BACKUP is no file or',
-    'the living store itself; and 78 with PostgreSQL, which has its own means: see Restore in docs/postgres.md.',
+    'It ends with 0 if the backup can be put to use: see Drill in docs/operations.md for the other codes. PostgreSQL has its',
+    'own means: see Restore in docs/postgres.md.',
   ],
   examples: ['settled drill data/backups/settled-2030-01-31T12-00-00-000Z.db'],
   isLocal: true,
@@ -37,7 +40,8 @@ export const drill = defineCommand({
     const { store } = settings;
     if (store.engine === 'postgres') throw notOurs(store.name);
     refuseUnfit(backup, store.path);
-    const { drillReport } = await import('./drill_report.ts');
+    const keyIds = await readKeyIds(settings);
+    const { drillCopy } = await import('../store/sqlite/drill.ts');
     const folder = makeFolder();
     const remove = () => rmSync(folder, { recursive: true, force: true });
     // Customers' names must not stay behind if a person stops the drill.
@@ -46,10 +50,14 @@ export const drill = defineCommand({
       ignore();
       process.kill(process.pid, signal);
     });
+    const path = join(folder, 'backup.db');
     try {
       const nowMs = systemClock.nowMs();
-      const drilled = await drillBackup({ backup, folder, settings, nowMs });
+      copyStore(backup, path);
+      const drilled = drillCopy({ path, keyIds, nowMs });
       return drillReport({ backup, drilled, living: await findLiving(server()), nowMs });
+    } catch (fault) {
+      throw fault instanceof Fault ? ofBackup(fault, path, backup) : fault;
     } finally {
       remove();
       ignore();
@@ -86,67 +94,48 @@ function refuseUnfit(backup: string, storePath: string): void {
   throw new UsageError(`${backup} is the living store itself. Make a backup of it, and drill that: settled backup`);
 }
 
-type Drill = { backup: string; folder: string; settings: Config; nowMs: number };
-
-async function drillBackup({ backup, folder, settings, nowMs }: Drill): Promise<DrilledWithKeys> {
-  const path = join(folder, 'backup.db');
+/** Those that are there, the current one first. A drill makes none. */
+async function readKeyIds(settings: Config): Promise<[string, ...string[]]> {
   const { findSecretsKeys } = await import('../secrets/key_files.ts');
-  const { openKeyring, secretsOf } = await import('../secrets/keyring.ts');
-  const { drillCopy } = await import('../store/sqlite/drill.ts');
+  const { openKeyring } = await import('../secrets/keyring.ts');
   const [current, ...older] = findSecretsKeys(settings);
-  const keyring = current === undefined ? null : openKeyring(current, older);
-  const canOpen = (secrets: Parameters<typeof secretsOf>[0]) =>
-    keyring !== null && secretsOf(secrets).every((secret) => opens(() => keyring.open(secret, secret.whose)));
-  const bytes = copyStore(backup, path);
-  try {
-    return { ...drillCopy({ path, canOpen, nowMs }), bytes, keysKnown: keyring?.keyIds ?? [] };
-  } catch (fault) {
-    throw fault instanceof Fault ? ofBackup(fault, path, backup) : fault;
-  }
+  if (current === undefined) throw terminalFault('secrets_key_missing', `There is no secrets key here. ${FIND_KEY}`);
+  return openKeyring(current, older).keyIds as [string, ...string[]];
 }
 
-function opens(open: () => unknown): boolean {
-  try {
-    open();
-    return true;
-  } catch (fault) {
-    if (fault instanceof Fault && fault.code === 'secret_undecipherable') return false;
-    throw fault;
-  }
-}
+const FIND_KEY =
+  'Without it, settled would not start on the backup. Look for its file where you keep it apart from the backups, and drill ' +
+  'again with it: see Keys in docs/operations.md';
+const IS_BROKEN = 'A restore from it would fail. Drill an older backup, and make a new one now: settled backup';
+
+/** What to do about a fault of the copy; other faults say it themselves. */
+const ADVICE = { store_corrupt: IS_BROKEN, store_foreign: IS_BROKEN, secrets_key_wrong: FIND_KEY };
 
 /** What a fault of the copy means for the backup. */
 function ofBackup({ kind, code, message, cause }: Fault, path: string, backup: string): Fault {
-  const isBroken = code === 'store_corrupt' || code === 'store_foreign';
-  const advice = 'A restore from it would fail. Drill an older backup, and make a new one now: settled backup';
-  const said = isBroken ? `${message.split('. ')[0]}. ${advice}` : message;
+  const advice = ADVICE[code as keyof typeof ADVICE];
+  const said = advice === undefined ? message : `${message.split('. ')[0]}. ${advice}`;
   return new Fault(kind, code, said.replaceAll(path, backup), { cause });
 }
 
-/** Copies a backup with its log, if it has one; returns the size of both. Faults: `store_full`, `store_failed`. */
-function copyStore(from: string, to: string): number {
-  const parts = ['', '-wal'].filter((suffix) => existsSync(from + suffix));
-  const odd = parts.find((suffix) => !statSync(from + suffix).isFile());
-  if (odd !== undefined) throw new UsageError(`${from}${odd} is no file: look what it is, and remove it.`);
-  const bytes = parts.reduce((sum, suffix) => sum + statSync(from + suffix).size, 0);
-  const { bavail, bsize } = statfsSync(tmpdir());
-  if (bavail * bsize < bytes) {
-    const what = `A copy of ${from} needs ${inBytes(bytes)}, and ${tmpdir()} has room for ${inBytes(bavail * bsize)}`;
-    throw transientFault('store_full', `${what}. Free some, or ${REMEDY}`);
-  }
+/** Copies a backup with its log, if it has one. Faults: `store_full`, `store_failed`. */
+function copyStore(from: string, to: string): void {
   try {
-    for (const suffix of parts) {
+    for (const suffix of ['', '-wal'].filter((one) => existsSync(from + one))) {
       copyFileSync(from + suffix, to + suffix, constants.COPYFILE_FICLONE);
       // A copy has the mode of its original, which may be kept read-only.
       chmodSync(to + suffix, 0o600);
     }
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    const what = `${from} cannot be copied (${code}). Give the command to a user who may read it, and look at both disks.`;
-    throw terminalFault('store_failed', what, { cause });
+    const what = `${from} cannot be copied to ${tmpdir()} (${code})`;
+    if (code === 'ENOSPC') throw transientFault('store_full', `${what}. Free some, or ${REMEDY}`, { cause });
+    throw terminalFault('store_failed', `${what}. Give the command to a user who may read it.`, { cause });
   }
-  return bytes;
 }
+
+/** The living store. `standing`: null if no server answers. */
+type Living = { place: string; instanceId: string | null; standing: Standing | null };
 
 /** How far the living store is, by its server. A drill never opens a file that a process may write. */
 async function findLiving(server: ServerApi): Promise<Living> {
@@ -155,12 +144,86 @@ async function findLiving(server: ServerApi): Promise<Living> {
     const { stats } = await server.get<{ stats: StatsDocument }>('/v1/stats');
     const { installation } = await server.get<{ installation: InstallationDocument }>('/v1/admin/installation');
     const { audit } = await server.get<{ audit: { number: number }[] }>('/v1/audit', { limit: 1 });
-    const { orders, events, notices } = stats;
     // A server of an earlier version does not say which store it has.
     const instanceId = installation.store.id ?? null;
-    return { standing: { instanceId, orders, events, notices, auditRows: audit[0]?.number ?? 0 }, place };
+    return { place, instanceId, standing: { ...stats, auditRows: audit[0]?.number ?? 0 } };
   } catch (fault) {
     if (!(fault instanceof Fault) || fault.code !== 'server_unreachable') throw fault;
-    return { standing: null, place };
+    return { place, instanceId: null, standing: null };
   }
+}
+
+type DrillFound = { backup: string; drilled: Drilled; living: Living; nowMs: number };
+
+/** What a person reads, and what a program. */
+function drillReport({ backup, drilled, living, nowMs }: DrillFound): Report {
+  const { copiedAtMs } = drilled;
+  const ageMs = Math.max(0, nowMs - copiedAtMs);
+  const checks = checksOf(drilled, living);
+  const isFit = checks.every(({ status }) => status !== 'failing');
+  const copy = countsOf(drilled);
+  const now = living.standing === null ? null : countsOf(living.standing);
+  const counted = Object.keys(copy) as (keyof Counts)[];
+  const lost = now && (Object.fromEntries(counted.map((what) => [what, now[what] - copy[what]])) as Counts);
+  const rows = counted.map((what) => ({
+    what: LABELS[what] ?? what,
+    copy: copy[what],
+    now: now?.[what] ?? '-',
+    lost: lost?.[what] ?? '-',
+  }));
+  return {
+    data: { backup, fit: isFit, copiedAt: iso(copiedAtMs), ageSeconds: ageMs / 1000, checks, copy, living: now, lost },
+    lines: [
+      `${backup} ${isFit ? 'can be put to use' : 'cannot be put to use as it is'}. It is a copy of ${iso(copiedAtMs)}, ` +
+        `${inWords(ageMs)} old.`,
+      '',
+      ...checkLines(checks),
+      '',
+      ...table(rows, { what: 'what', 'in the copy': 'copy', now: 'now', more: 'lost' }),
+      '',
+      'A restore would lose what happened since that time. What settled finds again, and what it cannot: Restore in ' +
+        'docs/operations.md.',
+    ],
+    exit: exitOfChecks(checks),
+  };
+}
+
+function checksOf({ instanceId, migrated, saysThatItIsACopy, unopenable }: Drilled, living: Living): Finding[] {
+  const check = (name: string, status: Finding['status'], detail: string): Finding => ({ name, status, detail });
+  const isOther = living.instanceId !== null && living.instanceId !== instanceId;
+  return [
+    check('file', 'ok', 'every page and every index is whole'),
+    check('schema', 'ok', migrated.length === 0 ? 'the newest' : `a restore brings it forward: ${migrated.join(', ')}`),
+    saysThatItIsACopy
+      ? check('origin', 'ok', 'settled wrote it: a start knows that it is a copy')
+      : check('origin', 'warning', NOT_OURS),
+    unopenable === 0
+      ? check('secrets', 'ok', 'every signing secret is encrypted under a key that is there')
+      : check('secrets', 'failing', `the keys of ${inNumber(unopenable, 'signing secret')} are not there`),
+    isOther
+      ? check('store', 'failing', `${living.place} has another store: you would have the orders of another shop`)
+      : living.standing === null
+        ? check('store', 'warning', `there is nothing to compare with: ${living.place} does not answer`)
+        : check('store', 'ok', `compared with ${living.place}`),
+  ];
+}
+
+const NOT_OURS =
+  'it does not say that it is a copy: after the restore, and before the start, run `settled migrate --restored`';
+
+/** `paid`: orders that were paid, whatever became of the money. */
+type Counts = Record<'orders' | 'paid' | 'events' | 'notices' | 'auditRows', number>;
+
+const LABELS: Readonly<Record<string, string>> = { paid: 'ever paid', auditRows: 'audit rows' };
+const PAID: readonly OrderState[] = ['paid', 'refunded', 'disputed'];
+
+function countsOf({ orders, events, notices, auditRows }: Standing): Counts {
+  const sum = (numbers: readonly number[]) => numbers.reduce((all, n) => all + n, 0);
+  return {
+    orders: sum(Object.values(orders)),
+    paid: sum(PAID.map((state) => orders[state] ?? 0)),
+    events: sum(Object.values(events)),
+    notices: sum(Object.values(notices)),
+    auditRows,
+  };
 }

@@ -16,7 +16,7 @@ export type KeysGiven = {
 /** Key ids as an instance row has them: the first, and the others separated by spaces. */
 export type KeysNoted = { secretsKeyId: string; otherKeyIds: string };
 
-export function keyIdsOf({ secretsKeyId, otherKeyIds }: KeysNoted): [string, ...string[]] {
+function keyIdsOf({ secretsKeyId, otherKeyIds }: KeysNoted): [string, ...string[]] {
   return [secretsKeyId, ...otherKeyIds.split(' ').filter((id) => id !== '')];
 }
 
