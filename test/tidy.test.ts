@@ -27,12 +27,12 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_806,
+  linesOfTests: 68_874,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_450,
+  linesOfDocs: 8_454,
   filesToAPaidOrder: 15,
-  placesOfAnAttentionKind: 3,
+  placesOfAnAttentionKind: 4,
 };
 
 /** So much a count may be below its limit: a twentieth, so that two changes at once need not agree on a figure. */
@@ -202,7 +202,7 @@ const COUNTS: Record<keyof typeof LIMITS, () => number> = {
   linesOfProofs: () => linesIn('prove') + linesIn('bench'),
   linesOfSandbox: () => linesIn('sandbox'),
   linesOfDocs: () => sum(['README.md', ...pagesIn('docs')].map(lines)),
-  // As docs/source.md tells both.
+  // As docs/source.md tells it.
   filesToAPaidOrder: () => {
     const [walk = ''] = text('docs/source.md')
       .split('\n## ')
@@ -213,10 +213,9 @@ const COUNTS: Record<keyof typeof LIMITS, () => number> = {
       .slice(0, -1);
     return new Set(steps.flatMap((step) => step.match(/`src\/[^`]+`/g) ?? [])).size;
   },
-  placesOfAnAttentionKind: () => {
-    const [, how = ''] = /\*\*A kind of attention\.\*\*(.*?)\n\n/s.exec(text('docs/source.md')) ?? [];
-    return new Set(how.match(/`src\/[^`]+`|\(states\.md/g) ?? []).size;
-  },
+  // Of a kind that only its own verb raises: where source and pages name it.
+  placesOfAnAttentionKind: () =>
+    [...sources, ...pagesIn('docs')].filter((file) => /\bquote_reading_doubtful\b/.test(text(file))).length,
 };
 
 function linesIn(folder: string): number {

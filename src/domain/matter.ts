@@ -60,8 +60,17 @@ export const ATTENTION_KINDS = MATTER_KINDS.filter((kind) => kind !== 'hold').to
 /** Kinds about money. settled sums what was captured on their orders. */
 export const MONEY_KINDS: readonly MatterKind[] = KINDS_OF.money;
 
-/** Matters that end when a newer reading does not raise them again. */
-export const ENDED_BY_READINGS = ['event_not_understood', 'link_disabled', 'service_disagrees'] as const;
+/**
+ * The kinds of an order's matters that end when a person names its link (`adoption`) or cancels it (`cancel`), when it
+ * is paid or a person decides about its money (`money`), and when a newer reading does not raise them again (`reading`).
+ * Whatever else ends a matter is the rule or the store's verb that sees its cause gone.
+ */
+export const ENDED_BY = {
+  adoption: ['reference_taken', 'link_not_opened'],
+  cancel: ['link_not_opened', 'link_withheld', 'reference_taken'],
+  money: ['link_withheld'],
+  reading: ['event_not_understood', 'link_disabled', 'link_missing', 'service_disagrees'],
+} as const satisfies Record<string, readonly AttentionKind[]>;
 
 /** The concern of a kind; undefined for a kind that a later version wrote. */
 export function concernOf(kind: string): Concern | undefined {
@@ -185,7 +194,7 @@ const DECIDED = {
   status_unclear: ofAll,
 } satisfies { readonly [K in AttentionKind]?: ParamsMaker<K> };
 
-/** Kinds of attention that decisions raise. */
+/** Kinds of attention that decisions raise, and the only ones that they end. */
 export type DecidedAttention = keyof typeof DECIDED;
 type ParamsMaker<K extends AttentionKind> = (order: Order, said?: SaidReturn) => AttentionParams[K];
 

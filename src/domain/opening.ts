@@ -1,4 +1,3 @@
-import type { AttentionKind } from './matter.ts';
 import type { OrderState } from './order.ts';
 import type { FaultNote } from './retry.ts';
 
@@ -13,11 +12,6 @@ export type OpeningState = {
   /** Whether the service may have made the link, and only a person can find its id. */
   needsId: boolean;
 };
-
-/** Matters about an order's link that end when the order is cancelled. */
-export const ENDED_BY_CANCEL: readonly AttentionKind[] = ['link_not_opened', 'link_withheld', 'reference_taken'];
-/** Matters that end when a person names the order's link. */
-export const ENDED_BY_ADOPTION: readonly AttentionKind[] = ['reference_taken', 'link_not_opened'];
 
 /** An opening with its order. `mayExist`: whether a request for the link may have reached the service. */
 export type FoundOpening = {

@@ -54,9 +54,8 @@ describe('cli: the command line', () => {
   });
 
   it('with the first word of a command: lists the second words', async () => {
-    const list =
-      'There are: settled orders open, settled orders list, settled orders show, settled orders check, ' +
-      'settled orders cancel, settled orders resolve, settled orders adopt.';
+    const names = COMMANDS.map(({ name }) => `settled ${name}`).filter((name) => name.startsWith('settled orders '));
+    const list = `There are: ${names.join(', ')}.`;
     expect(await misunderstood(['orders'])).toBe(`\`settled orders\` needs one more word. ${list}`);
     expect(await misunderstood(['orders', 'delete'])).toBe(`There is no command \`settled orders delete\`. ${list}`);
   });

@@ -9,10 +9,9 @@ import {
 } from '../../domain/decision.ts';
 import { bareFact } from '../../domain/fact.ts';
 import { type Cause, describeEffects } from '../../domain/history.ts';
-import { decidedParams } from '../../domain/matter.ts';
+import { decidedParams, ENDED_BY } from '../../domain/matter.ts';
 import { isSameMoney } from '../../domain/money.ts';
 import { type NoticeType, noticeBody, shownFlags } from '../../domain/notice.ts';
-import { ENDED_BY_CANCEL } from '../../domain/opening.ts';
 import type { LearnedBy, Order, OrderState } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
@@ -94,7 +93,7 @@ function writeEffect(
       const { paymentKey, learnedBy } = effect;
       tx.send(INSERT_SETTLEMENT, { orderKey, atMs, paymentKey, learnedBy });
       if (hasUnplanned) checkSchedule.beginPaidSchedule(tx, orderKey, atMs);
-      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
+      if (hasMatters) for (const kind of ENDED_BY.money) attention.end(tx, kind, order.reference, atMs);
       return;
     }
     case 'hold':
@@ -102,7 +101,7 @@ function writeEffect(
       return;
     case 'end_holds':
       tx.send(END_HOLDS, { atMs, orderKey });
-      if (hasMatters) attention.end(tx, 'link_withheld', order.reference, atMs);
+      if (hasMatters) for (const kind of ENDED_BY.money) attention.end(tx, kind, order.reference, atMs);
       return;
     case 'attention': {
       const params = decidedParams(effect.kind, order, effect.said);
@@ -197,7 +196,7 @@ export function* cancelOrder(
     return { outcome: 'opening', order: loaded.order };
   }
   const order = writeDecision(tx, loaded, made, { kind: 'person', id: null }, atMs);
-  if (rule === 'cancelled') for (const kind of ENDED_BY_CANCEL) attention.end(tx, kind, reference, atMs);
+  if (rule === 'cancelled') for (const kind of ENDED_BY.cancel) attention.end(tx, kind, reference, atMs);
   if (order.state !== loaded.order.state) {
     const moved = { before: standing(loaded.order), after: standing(order) };
     yield* writeAudit(tx, by, { action: 'cancel_order', subject: reference, ...moved }, atMs);

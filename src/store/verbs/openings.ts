@@ -1,6 +1,6 @@
+import { ENDED_BY } from '../../domain/matter.ts';
 import {
   bindingRefusal,
-  ENDED_BY_ADOPTION,
   type FoundOpening,
   isAdoptable,
   notItsLink,
@@ -136,7 +136,7 @@ export const openingVerbs = {
     const binding = { withheld: null, answerLost: true, webhookBase: null, note: 'adopted', by: 'person' } as const;
     yield* bind(tx, row, link, { ...binding, nowMs });
     requestCheck(tx, { linkKey, reason: 'registered', atMs: nowMs });
-    for (const kind of ENDED_BY_ADOPTION) attention.end(tx, kind, reference, nowMs);
+    for (const kind of ENDED_BY.adoption) attention.end(tx, kind, reference, nowMs);
     yield* writeAudit(tx, by, { action: 'adopt_link', subject: reference, after: { link: link.id } }, nowMs);
     return 'adopted';
   },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type AskReason, isReturnDue } from '../../domain/check_queue.ts';
 import type { Decision, StateChange } from '../../domain/decision.ts';
-import { ENDED_BY_READINGS } from '../../domain/matter.ts';
+import { ENDED_BY } from '../../domain/matter.ts';
 import type { OpeningState } from '../../domain/opening.ts';
 import { mayBeUnconfirmed } from '../../domain/order.ts';
 import {
@@ -40,11 +40,9 @@ export function* finishReading(
   // Something newer was settled first. The check's lease expires, and settled asks about the link again.
   if (isOvertaken(loaded.order, reading)) return null;
   const { orderKey, order } = loaded;
-  const { reference } = order;
   tx.send(SET_LAST_READING, { reading, orderKey });
-  attention.end(tx, 'link_missing', reference, atMs);
-  for (const kind of ENDED_BY_READINGS) {
-    if (!raised.includes(kind)) attention.end(tx, kind, reference, atMs);
+  for (const kind of ENDED_BY.reading) {
+    if (!raised.includes(kind)) attention.end(tx, kind, order.reference, atMs);
   }
   attention.endMoot(tx, { orderKey, reading, atMs, tellsAll: tellsAll(applied) });
   const [held] = yield* together(endCheck(tx, loaded, row), updateLink(tx, row));

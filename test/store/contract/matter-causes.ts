@@ -6,9 +6,12 @@ import { FAULT, type Link, said, type World } from './world.ts';
 
 /** What raises a kind, as often as it is called, each time a little later. */
 type Cause = () => Promise<unknown>;
+type End = (world: World, of: { subject: string; link: Link & { linkId: string } }) => Promise<unknown>;
 type Case = {
   /** A cause about a subject of its own, or about the one subject of the kind. */
   about: (world: World) => Promise<Cause>;
+  /** What ends an open matter besides a person, who may end any. */
+  ends: readonly (keyof typeof ENDS)[];
   /**
    * What the cause does to a matter that is open: it is raised again; another takes its place, because what was to be
    * looked at has changed; or nothing, because the cause comes once.
@@ -31,6 +34,45 @@ const afterPaid = (facts: (n: number) => ReturnType<typeof said>[]) => async (wo
   let n = 1;
   return () => world.settle(link, facts(++n));
 };
+
+/** What ends matters: deeds about the subject of a matter, or about the link of its order. */
+export const ENDS = {
+  paid: (world, { link }) => world.settle(link, [said('completed')]),
+  cancelled: (world, { link }) => world.cancel(link),
+  reading: (world, { link }) => world.answer(link, []),
+  refunded: (world, { link }) => world.settle(link, [said('refunded'), said('refunded', { paymentId: 'pay_2' })]),
+  replayed: (world, { subject }) => world.requeue(Number(subject)),
+  registered: (world, { subject }) => world.register({ linkId: subject }),
+  adopted: (world, { link: { reference } }) =>
+    world.store.adoptLink({ reference, link: world.made(), by: null, nowMs: world.tick() }),
+  opened: async (world) => {
+    await world.run(`UPDATE opening SET due_at_ms = ${world.nowMs} WHERE status = 'pending'`);
+    const [due] = await world.store.claimOpenings({ limit: 1, nowMs: world.nowMs, leaseMs: MINUTE_MS });
+    const { linkKey, attempt } = due ?? (await opening(world));
+    const kept = { link: world.made(), withheld: null, webhookChangedTo: null };
+    await world.store.finishOpening({ linkKey, attempt, ...kept, nowMs: world.tick() });
+  },
+  answered: (world) => answered(world)({ failure: null, standing: 'well' }),
+  authentic: async (world) => {
+    const [rejected] = await world.run('SELECT link_key AS key FROM rejection');
+    await world.deliver({ reference: '', token: '', linkKey: Number(rejected?.key) }, { receivedAtMs: world.tick() });
+    await world.store.endRefusals(world.tick());
+  },
+  'quote that agrees': async (world) =>
+    world.settle(await world.newLink(), [said('completed', { quoteMoney: stated('100.00') })]),
+  /** The shop takes all that is owed to it. */
+  taken: async (world) => {
+    await world.run(`UPDATE outbox SET due_at_ms = ${world.nowMs} WHERE status = 'pending' AND attempt > 0`);
+    for (const claimed of await world.claimNotices(true)) {
+      await world.store.finishNotice({ ...claimed, answer: { status: 204, body: '' }, nowMs: world.tick() });
+    }
+    await world.claimNotices(true);
+  },
+  resent: async (world) => {
+    const { rows } = await world.store.listNotices({ limit: 1, after: null, isCounted: false, status: 'dead' });
+    await world.store.resendNotice({ by: null, id: rows[0]?.id ?? '', nowMs: world.tick() });
+  },
+} satisfies Record<string, End>;
 
 const answered = (world: World) => async (over: object) =>
   world.store.returnBudget({
@@ -78,14 +120,16 @@ const REFUSED = {
 
 /** Complete over the kinds, by its type. */
 export const CAUSES: { [K in AttentionKind]: Case } = {
-  amount_mismatch: { again: 'counts', about: afterPaid(() => [said('completed', LITTLE)]) },
+  amount_mismatch: { again: 'counts', ends: [], about: afterPaid(() => [said('completed', LITTLE)]) },
   api_key_refused: {
     again: 'counts',
+    ends: ['answered'],
     isShared: true,
     about: async (world) => () => answered(world)({ standing: 'api_key_refused' }),
   },
   deliveries_refused: {
     again: 'counts',
+    ends: ['authentic'],
     isShared: true,
     about: async (world) => {
       const { linkKey } = await world.newLink();
@@ -94,9 +138,14 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
       return () => world.store.recordRejection({ linkKey, reason, count: 1, lastAtMs: world.tick(), matter });
     },
   },
-  duplicate_payment: { again: 'counts', about: afterPaid((n) => [said('completed', { paymentId: `pay_${n}` })]) },
+  duplicate_payment: {
+    again: 'counts',
+    ends: ['refunded'],
+    about: afterPaid((n) => [said('completed', { paymentId: `pay_${n}` })]),
+  },
   event_conflict: {
     again: 'counts',
+    ends: [],
     about: async (world) => {
       const link = await world.newLink();
       const eventId = world.name('twice');
@@ -106,6 +155,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   event_dead: {
     again: 'replaces',
+    ends: ['replayed'],
     about: died(async (world, link) => {
       const claimed = await world.claimNew(link);
       await bury(world, claimed);
@@ -114,6 +164,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   event_not_understood: {
     again: 'counts',
+    ends: ['reading'],
     about: async (world) => {
       const link = await world.newLink();
       return () => world.settle(link, [], { notUnderstood: 'it names no type' });
@@ -121,6 +172,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_disabled: {
     again: 'counts',
+    ends: ['reading'],
     about: async (world) => {
       const link = await world.openNew();
       return () => {
@@ -131,6 +183,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_mismatch: {
     again: 'replaces',
+    ends: ['replayed'],
     about: async (world) => {
       const link = await world.openNew();
       let eventKey: number | null = null;
@@ -145,6 +198,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_missing: {
     again: 'counts',
+    ends: ['reading'],
     about: async (world) => {
       const { linkKey } = await world.openNew();
       return () =>
@@ -153,6 +207,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_not_known: {
     again: 'keeps',
+    ends: ['registered'],
     isOnce: true,
     about: async (world) => {
       const createdAtMs = world.nowMs;
@@ -164,6 +219,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_not_opened: {
     again: 'counts',
+    ends: ['cancelled', 'opened'],
     about: async (world) => {
       const link = await world.intend();
       return async () => {
@@ -177,6 +233,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   link_withheld: {
     again: 'keeps',
+    ends: ['paid', 'cancelled'],
     isOnce: true,
     about: async (world) => {
       const finished = { ...(await opening(world)), link: world.made(), withheld: 'It is in USD.' };
@@ -185,11 +242,13 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   merchant_inactive: {
     again: 'counts',
+    ends: ['answered'],
     isShared: true,
     about: async (world) => () => answered(world)({ standing: 'merchant_inactive' }),
   },
   money_unnamed: {
     again: 'keeps',
+    ends: ['paid'],
     isOnce: true,
     about: async (world) => {
       const link = await world.newLink();
@@ -198,6 +257,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   money_untold: {
     again: 'keeps',
+    ends: ['taken'],
     isShared: true,
     about: async (world) => {
       await world.store.retryNotice({ ...(await notice(world)), ...REFUSED, ...later(world) });
@@ -212,12 +272,14 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   notices_dead: {
     again: 'counts',
+    ends: ['resent'],
     isShared: true,
     about: async (world) => async () =>
       world.store.buryNotice({ ...(await notice(world)), ...REFUSED, nowMs: world.tick() }),
   },
   quote_reading_doubtful: {
     again: 'replaces',
+    ends: ['quote that agrees'],
     isShared: true,
     about: async (world) => async () => {
       for (const amount of ['100.00', '90.00', '90.00', '90.00']) {
@@ -227,6 +289,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   reference_taken: {
     again: 'keeps',
+    ends: ['cancelled', 'adopted', 'reading'],
     isOnce: true,
     about: async (world) => {
       const parked = { ...(await opening(world)), fault: FAULT, foreignId: 'pl_9' };
@@ -235,6 +298,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   refund_due: {
     again: 'counts',
+    ends: ['refunded'],
     about: async (world) => {
       const link = await world.newLink();
       await world.cancel(link);
@@ -247,6 +311,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   secret_unusable: {
     again: 'counts',
+    ends: [],
     isShared: true,
     about: async (world) => async () => {
       const { linkKey, token } = await world.intend();
@@ -256,6 +321,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   service_disagrees: {
     again: 'counts',
+    ends: ['reading'],
     about: async (world) => {
       const link = await world.openNew();
       await world.settle(link, [said('completed')]);
@@ -267,6 +333,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   service_unanswered: {
     again: 'counts',
+    ends: ['answered'],
     isShared: true,
     about: async (world) => {
       await answered(world)({ failure: FAULT });
@@ -275,6 +342,7 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
   },
   shop_refuses_notices: {
     again: 'counts',
+    ends: ['taken'],
     isShared: true,
     about: async (world) => {
       const refuse = async () => world.store.retryNotice({ ...(await notice(world)), ...REFUSED, ...later(world) });
@@ -282,9 +350,10 @@ export const CAUSES: { [K in AttentionKind]: Case } = {
       return refuse;
     },
   },
-  status_unclear: { again: 'counts', about: afterPaid(() => [said('unclear')]) },
+  status_unclear: { again: 'counts', ends: [], about: afterPaid(() => [said('unclear')]) },
   webhook_address_changed: {
     again: 'counts',
+    ends: ['opened'],
     isShared: true,
     about: async (world) => async () => {
       const finished = { ...(await opening(world)), link: world.made(), withheld: null };

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { ATTENTION_KINDS } from '../../../src/domain/matter.ts';
 import { openAttention } from '../../support/rows.ts';
-import { CAUSES } from './matter-causes.ts';
-import type { Worlds } from './world.ts';
+import { CAUSES, ENDS } from './matter-causes.ts';
+import type { World, Worlds } from './world.ts';
+
+/** What may come to any order. */
+const COMMON_ENDS = ['paid', 'cancelled', 'reading'] as const;
 
 /** What becomes of a matter of each kind, from its cause to its end and on. */
 export function matterKindsContract({ fresh }: Worlds): void {
@@ -59,5 +62,24 @@ export function matterKindsContract({ fresh }: Worlds): void {
       expect(third?.openedAtMs).toBeGreaterThan(second.openedAtMs);
       expect(third?.count).toBe(1);
     });
+
+    const { about, ends } = CAUSES[kind];
+    it.each([...new Set([...COMMON_ENDS, ...ends])])('%s ends it only if it should', async (what) => {
+      const world = await fresh();
+      await (await about(world))();
+      const [{ subject, reference }] = (await world.matters(kind)) as [Matter];
+      await ENDS[what](world, { subject, link: await linkOf(world, reference) });
+      expect(await world.matters(kind)).toHaveLength(ends.includes(what) ? 0 : 1);
+    });
   });
+}
+
+type Matter = Awaited<ReturnType<World['matters']>>[number];
+
+/** The link of an order, or a new one, with an id in any case. */
+async function linkOf(world: World, of: string | null) {
+  const { reference, token } = of === null ? await world.newLink() : { reference: of, token: '' };
+  const order = `(SELECT key FROM orders WHERE reference = '${reference}')`;
+  const [row] = await world.run(`SELECT key, link_id AS id FROM link WHERE order_key = ${order}`);
+  return { reference, token, linkKey: Number(row?.key), linkId: String(row?.id ?? world.name('plink')) };
 }
