@@ -3,6 +3,18 @@
  * order, and what the API's document and every surface say of them are made of these records.
  */
 
+/** What is true of an order in each state. docs/states.md explains each. */
+export const STATE_WORDS = {
+  awaiting_payment: 'the customer has not begun to pay',
+  payment_pending: 'the customer has begun to pay',
+  paid: 'its money is captured: deliver',
+  held: 'money came that a person must decide about',
+  expired: 'its link expired unpaid; a payment that comes later still pays it',
+  cancelled: 'it is not to be paid',
+  refunded: 'it was paid, and the money went back',
+  disputed: "it was paid, and the customer's bank took the money back; it may return",
+};
+
 /** What happened, according to the service or, for the last three, a person: what `PaymentFact` may be. */
 export const FACT_WORDS = {
   pending: 'the customer has begun to pay',
@@ -17,6 +29,15 @@ export const FACT_WORDS = {
   cancel: 'a person cancelled the order',
   accept: 'a person accepted the money',
   reject: 'a person rejected the money',
+};
+
+/** What became of a fact, or of the event that states it. */
+export const OUTCOME_WORDS = {
+  applied: 'changed the order',
+  already_applied: 'was known already',
+  ignored: 'changed nothing',
+  held: 'was held for a person',
+  ask: 'settled asks the service',
 };
 
 /** Why money needs a person. docs/states.md explains each. */
@@ -132,6 +153,39 @@ export const REJECTION_WORDS = {
   ...NOT_AUTHENTIC_WORDS,
   secret_undecipherable: "no known key decrypts this link's signing secret, so settled cannot verify the delivery",
   ...UNREAD_WORDS,
+};
+
+/** Why settled asked the service, or will ask it: on schedule, or for a reason of `src/domain/check_queue.ts`. */
+export const ASK_WORDS = {
+  registered: 'because the link was new to settled',
+  listed: "because the service's list showed the link with another status",
+  link_changed: "because the link's status changed",
+  rejected: 'because settled rejected deliveries as not authentic',
+  stale: 'because a delivery had a stale timestamp',
+  unreadable: 'because settled could not read an authentic delivery',
+  not_understood: 'because settled did not understand an event',
+  link_mismatch: 'because an authentic event named another link',
+  returned: "because the customer came back from the service's page",
+  doubtful_money: 'because a webhook reported money that the service must confirm',
+  scheduled: 'on schedule',
+  person: 'because a person asked',
+};
+
+/** What matters for a person are about, most urgent first. */
+export const CONCERN_WORDS = {
+  money: 'money is in a wrong state, or may be',
+  unsettled: 'settled received something authentic that it did not count; it may be about money',
+  shop: 'the shop does not know the state of its orders',
+  service: 'settled cannot ask the service, or cannot receive its deliveries, as it should',
+  link: 'an order has no link that can be paid',
+};
+
+/** How far an event or a notice is. */
+export const ROW_STATUS_WORDS = {
+  pending: 'waits for its turn',
+  leased: 'is in work now',
+  done: 'is done',
+  dead: 'settled gave it up; a person must look',
 };
 
 /** What a person in a role does, who may also do all that the roles before it may. */

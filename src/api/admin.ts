@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { CHECK_CLASSES } from '../domain/check_queue.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
+import { OPENING_STATUSES } from '../domain/opening.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
@@ -20,7 +21,6 @@ const slots = count.describe('Requests a minute that settled may send.');
 const none = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0]));
 
 const CLASSES = CHECK_CLASSES.map((one) => one.class);
-const OPENING_STATUSES = ['pending', 'leased', 'taken'];
 
 const reason = z.enum(HOLD_REASONS).nullable();
 const group = z.strictObject({ kind: z.enum(MATTER_KINDS), reason, count, oldestAt: time });

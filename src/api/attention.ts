@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CONCERNS, type Concern, concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
+import { CONCERNS, concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
 import type { MatterGroup, MoneySum } from '../domain/matter_money.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
@@ -8,21 +8,14 @@ import { matterWords } from '../explain/attention_sentences.ts';
 import { explainMatter, summarizeAttention } from '../explain/attention_summary.ts';
 import { iso, words } from '../explain/glossary.ts';
 import type { ListedMatter, MatterPlace, Matters } from '../store/verbs/attention_list.ts';
+import { CONCERN_WORDS } from '../vocabulary.ts';
 import * as field from './fields.ts';
 import { holdReason, order } from './order.ts';
 import { problem } from './problem.ts';
 import { ok, operation } from './route.ts';
 
-const MEANINGS: Readonly<Record<Concern, string>> = {
-  money: 'money is in a wrong state, or may be',
-  unsettled: 'settled received something authentic that it did not count; it may be about money',
-  shop: 'the shop does not know the state of its orders',
-  service: 'settled cannot ask the service, or cannot receive its deliveries, as it should',
-  link: 'an order has no link that can be paid',
-};
-
 const kind = field.names('MatterKind', MATTER_KINDS, matterWords);
-const concern = field.names('Concern', CONCERNS, (name) => MEANINGS[name]).nullable();
+const concern = field.names('Concern', CONCERNS, (name) => CONCERN_WORDS[name]).nullable();
 const reason = holdReason.nullable().describe('For a hold: the reason of the oldest hold of its order.');
 
 const sum = z

@@ -1,6 +1,7 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { OUTCOMES, RULES } from '../domain/decision.ts';
+import { REJECTION_REASONS } from '../domain/fact.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { iso } from '../explain/glossary.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
@@ -10,7 +11,6 @@ import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';
 import { noticeId, saying } from './notices.ts';
 import { problem } from './problem.ts';
-import { REJECTION_REASONS } from './rejections.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
 
 const FEED_MAX = { limit: 1_000, waitSeconds: 30 } as const;

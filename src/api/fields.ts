@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { currencyExponent, isCurrency, type Money, parseAmount } from '../domain/money.ts';
 import type { Customer } from '../domain/payment_details.ts';
-import { ROW_STATUSES, type RowStatus } from '../domain/retry.ts';
+import { ROW_STATUSES } from '../domain/retry.ts';
 import { iso } from '../explain/glossary.ts';
 import { FAULT_CODES } from '../fault.ts';
 import { ExactNumber } from '../json.ts';
+import { ROW_STATUS_WORDS } from '../vocabulary.ts';
 import { fieldProblem, problem } from './problem.ts';
 
 /** Fields that several routes take or answer. `meta` puts into the API's document what JSON Schema cannot tell from a schema. */
@@ -68,14 +69,7 @@ export function names<const Name extends string>(id: string, list: readonly Name
   return z.enum(list).meta({ id, description: lines.join('\n') });
 }
 
-const STATUSES: Readonly<Record<RowStatus, string>> = {
-  pending: 'waits for its turn',
-  leased: 'is in work now',
-  done: 'is done',
-  dead: 'settled gave it up; a person must look',
-};
-
-export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => STATUSES[name]);
+export const rowStatus = names('RowStatus', ROW_STATUSES, (name) => ROW_STATUS_WORDS[name]);
 
 export const fault = component('Fault', 'Why the last attempt failed. `bug`: an error that settled did not foresee.', {
   code: z.enum([...FAULT_CODES, 'bug']),

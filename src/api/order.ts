@@ -2,24 +2,13 @@ import { z } from 'zod';
 import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
-import type { OrderState } from '../domain/order.ts';
 import { FLAGS, HOLD_REASONS, LEARNED_BY, ORDER_STATES } from '../domain/order.ts';
 import { attentionWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
+import { STATE_WORDS } from '../vocabulary.ts';
 import * as field from './fields.ts';
 
 /** The order as every answer shows it. */
-
-export const STATE_WORDS: Readonly<Record<OrderState, string>> = {
-  awaiting_payment: 'the customer has not begun to pay',
-  payment_pending: 'the customer has begun to pay',
-  paid: 'its money is captured: deliver',
-  held: 'money came that a person must decide about',
-  expired: 'its link expired unpaid; a payment that comes later still pays it',
-  cancelled: 'it is not to be paid',
-  refunded: 'it was paid, and the money went back',
-  disputed: "it was paid, and the customer's bank took the money back; it may return",
-};
 
 const customerPaid = z.strictObject({
   amount: field.anyText('As the service said it, in this currency.', '112.40'),

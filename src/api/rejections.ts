@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { KEPT_REASONS, UNREAD_REASONS } from '../domain/fact.ts';
+import { KEPT_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault, transientFault } from '../fault.ts';
@@ -11,13 +11,8 @@ import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';
 import { found } from './problem.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
 
-/** Reasons of deliveries that settled could verify. */
-export const REJECTION_REASONS = KEPT_REASONS.filter(
-  (reason) => reason !== 'secret_undecipherable' && !UNREAD_REASONS.has(reason),
-);
-
 const diagnosis = field.component('Diagnosis', 'What a delivery turned out to be.', {
-  code: z.string().describe('What it is: see "Verdicts" and "Diagnoses" in docs/errors.md.'),
+  code: z.string().describe('What it is: see "Verdicts" in docs/errors.md.'),
   details: z.looseObject({}).describe('What belongs to the code. Nothing of it is secret.'),
   answer: z.string().describe('What is wrong, in a sentence or two.'),
   advice: z.array(z.string()).describe('What else settled noticed, and what to do.'),

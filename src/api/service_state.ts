@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHECK_CLASSES, CHECK_REASONS } from '../domain/check_queue.ts';
+import { OPENING_STATUSES } from '../domain/opening.ts';
 import { faultNote } from '../domain/retry.ts';
 import { words } from '../explain/glossary.ts';
 import type { QueuedRequest } from '../store/verbs/service_lists.ts';
@@ -78,7 +79,7 @@ const queued = z.strictObject({
 
 const opening = z.strictObject({
   reference: field.reference,
-  status: z.enum(['pending', 'leased', 'taken']).describe('`taken`: it waits for a person.'),
+  status: z.enum(OPENING_STATUSES).describe('`taken`: it waits for a person.'),
   attempt: field.count,
   fault: z.strictObject({ code: z.string(), message: z.string() }).nullable(),
   dueAt: field.time,

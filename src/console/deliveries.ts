@@ -5,6 +5,7 @@ import { type HintDocument, listHints } from '../api/service_state.ts';
 import { KEPT_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { OUTCOME_WORDS } from '../vocabulary.ts';
 import { bulkForm } from './bulk_page.ts';
 import { type Column, tabs } from './components.ts';
 import type { PageParts, Shown } from './layout.ts';
@@ -20,7 +21,7 @@ import {
   UNTIL,
 } from './listing.ts';
 import { replayForm } from './rows.ts';
-import { age, badge, OUTCOME_WORDS, shortened, time, whole } from './values.ts';
+import { age, badge, shortened, time, whole } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, type View } from './view.ts';
 
 /** What the service sent: recorded events, rejected deliveries, and stale deliveries. */

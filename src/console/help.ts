@@ -1,9 +1,9 @@
-import { STATE_WORDS } from '../api/order.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
 import { matterWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
+import { STATE_WORDS } from '../vocabulary.ts';
 import { definitions } from './components.ts';
 import type { Shown } from './layout.ts';
 import { type ConsoleOptions, hrefOf, type View } from './view.ts';

@@ -3,9 +3,10 @@ import { showEvent } from '../api/events.ts';
 import { showNotice } from '../api/notices.ts';
 import { words } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
+import { OUTCOME_WORDS } from '../vocabulary.ts';
 import { actionForm, definitions } from './components.ts';
 import type { Shown } from './layout.ts';
-import { OUTCOME_WORDS, statusBadge, time, timeAndAge } from './values.ts';
+import { statusBadge, time, timeAndAge } from './values.ts';
 import { type ConsoleOptions, hrefOf, mayDo, orderPath, type View } from './view.ts';
 
 /** Settles one event again: what it will do, and a button. */

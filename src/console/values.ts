@@ -1,4 +1,3 @@
-import type { OUTCOMES } from '../domain/decision.ts';
 import { amountIn, isCurrency } from '../domain/money.ts';
 import { countWords } from '../explain/glossary.ts';
 import { type Html, html } from '../http/app.ts';
@@ -177,15 +176,6 @@ export function stateBadge(state: string): Html {
 
 /** The statuses of events and notices in words. */
 export const STATUS_WORDS = { pending: 'waiting', leased: 'in work', done: 'done', dead: 'dead' } as const;
-
-/** What became of an event, in words. */
-export const OUTCOME_WORDS: Readonly<Record<(typeof OUTCOMES)[number], string>> = {
-  applied: 'changed the order',
-  already_applied: 'was known already',
-  ignored: 'changed nothing',
-  held: 'was held for a person',
-  ask: 'settled asks the service',
-};
 
 /** The status of an event or a notice in a badge. */
 export function statusBadge(status: keyof typeof STATUS_WORDS): Html {

@@ -1,20 +1,18 @@
+import type { ASK_WORDS } from '../vocabulary.ts';
 import type { BudgetUse, RequestClass } from './budget.ts';
 import { firstCheckAtMs } from './check_schedule.ts';
 import { isSettled, type OrderState } from './order.ts';
 
+/** Why settled asked about a link: a queued reason, or the schedule. */
+export type AskReason = keyof typeof ASK_WORDS;
+export type CheckReason = Exclude<AskReason, 'scheduled'>;
+
 /**
  * Why settled should ask the service about a link now, weakest reason first. A link may have several reasons; the
- * strongest decides its place in the queue. One answer ends all reasons that came before its request left.
- * - `registered`: the link is new here
- * - `listed`: the service's list shows another status than settled has
- * - `person`: a person asks about many orders at once
- * - `link_changed`: an event says that the link's status changed
- * - `rejected`: settled rejected deliveries as not authentic
- * - `stale`, `unreadable`, `not_understood`, `link_mismatch`: an authentic delivery could not settle
- * - `returned`: the customer came back from the service's page
- * - `doubtful_money`: a decision waits for the API, or needs more facts about money that it counted
+ * strongest decides its place in the queue. One answer ends all reasons that came before its request left. `person`
+ * stands for a person who asks about many orders at once.
  */
-const RANKS = {
+const RANKS: Readonly<Record<CheckReason, number>> = {
   registered: 0,
   listed: 1,
   person: 1,
@@ -26,12 +24,8 @@ const RANKS = {
   link_mismatch: 4,
   returned: 5,
   doubtful_money: 6,
-} as const;
-export type CheckReason = keyof typeof RANKS;
+};
 export const CHECK_REASONS = Object.keys(RANKS) as readonly CheckReason[];
-
-/** Why settled asked about a link: a queued reason, or the schedule. */
-export type AskReason = CheckReason | 'scheduled';
 
 export function checkRank(reason: CheckReason): number {
   return RANKS[reason];

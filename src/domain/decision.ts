@@ -1,4 +1,4 @@
-import { namesOf, PAST_RULE_WORDS, RULE_WORDS } from '../vocabulary.ts';
+import { namesOf, OUTCOME_WORDS, PAST_RULE_WORDS, RULE_WORDS } from '../vocabulary.ts';
 import { type Agreement, unreadable } from './comparison.ts';
 import type { Authority, PaymentFact } from './fact.ts';
 import { type Books, isWorth, type LedgerEntry, type NewEntry, nextEntry, UNNAMED } from './ledger.ts';
@@ -27,8 +27,8 @@ export type Effect =
   | { readonly do: 'notice'; readonly type: NoticeType }
   | { readonly do: 'check' };
 
-export const OUTCOMES = ['applied', 'already_applied', 'ignored', 'held', 'ask'] as const;
-export type Outcome = (typeof OUTCOMES)[number];
+export type Outcome = keyof typeof OUTCOME_WORDS;
+export const OUTCOMES = namesOf(OUTCOME_WORDS);
 
 /** The result of `decide`: what became of the fact, the rule that decided, the new state, and the effects in order. */
 export type Decision = {

@@ -1,3 +1,4 @@
+import { CONCERN_WORDS, namesOf } from '../vocabulary.ts';
 import type { Outage } from './budget.ts';
 import {
   covers,
@@ -13,14 +14,7 @@ import type { Money } from './money.ts';
 import type { ShopFailures } from './notice.ts';
 import type { Order } from './order.ts';
 
-/**
- * What matters are about, most urgent first. The kinds of each are in the order in which lists show them.
- * - `money`: money is in a wrong state, or may be
- * - `unsettled`: something authentic came that may be about money, and was not counted
- * - `shop`: the shop does not know the state of its orders
- * - `service`: settled cannot ask or hear the service as it should
- * - `link`: an order has no link that can be paid
- */
+/** What matters are about, most urgent first. The kinds of each are in the order in which lists show them. */
 const KINDS_OF = {
   money: [
     'hold',
@@ -43,9 +37,9 @@ const KINDS_OF = {
     'quote_reading_doubtful',
   ],
   link: ['link_not_known', 'link_withheld', 'reference_taken', 'link_not_opened', 'link_missing', 'link_disabled'],
-} as const;
+} as const satisfies Readonly<Record<keyof typeof CONCERN_WORDS, readonly string[]>>;
 
-export type Concern = keyof typeof KINDS_OF;
+export type Concern = keyof typeof CONCERN_WORDS;
 
 /** Something that needs a person: an order held for a decision about its money, or an open matter of attention. */
 export type MatterKind = (typeof KINDS_OF)[Concern][number];
@@ -53,7 +47,7 @@ export type MatterKind = (typeof KINDS_OF)[Concern][number];
 /** Matters for a person that do not change an order's state. docs/states.md explains each. */
 export type AttentionKind = Exclude<MatterKind, 'hold'>;
 
-export const CONCERNS = Object.keys(KINDS_OF) as readonly Concern[];
+export const CONCERNS = namesOf(CONCERN_WORDS);
 export const MATTER_KINDS: readonly MatterKind[] = Object.values(KINDS_OF).flat();
 export const ATTENTION_KINDS = MATTER_KINDS.filter((kind) => kind !== 'hold').toSorted();
 

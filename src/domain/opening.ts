@@ -1,9 +1,12 @@
 import type { OrderState } from './order.ts';
 import type { FaultNote } from './retry.ts';
 
+/** Statuses of links that settled has still to open; `taken`: the opening waits for a person. */
+export const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
+
 /** The progress of a link that settled opens itself. */
 export type OpeningState = {
-  status: 'pending' | 'leased' | 'done' | 'taken';
+  status: (typeof OPENING_STATUSES)[number] | 'done';
   /** Why settled does not show the link, if the service did not make it as asked. */
   withheld: string | null;
   fault: FaultNote | null;

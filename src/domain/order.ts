@@ -1,13 +1,16 @@
-import { FLAG_WORDS, HOLD_WORDS, namesOf } from '../vocabulary.ts';
+import { FLAG_WORDS, HOLD_WORDS, namesOf, STATE_WORDS } from '../vocabulary.ts';
 import type { LedgerEntry } from './ledger.ts';
 import type { Money } from './money.ts';
 import type { Customer, KnownDetails } from './payment_details.ts';
+
+export type OrderState = keyof typeof STATE_WORDS;
+export const ORDER_STATES = namesOf(STATE_WORDS);
 
 /**
  * The states that may follow each state. A payment first reported as refunded or disputed passes through `paid` within
  * one decision, so open states lead to those two as well.
  */
-const NEXT_STATES = {
+export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = {
   awaiting_payment: ['payment_pending', 'paid', 'held', 'expired', 'cancelled', 'refunded', 'disputed'],
   payment_pending: ['paid', 'held', 'expired', 'refunded', 'disputed'],
   paid: ['refunded', 'disputed'],
@@ -16,11 +19,7 @@ const NEXT_STATES = {
   cancelled: ['held'],
   refunded: ['held'],
   disputed: ['paid', 'refunded', 'held'],
-} as const;
-
-export type OrderState = keyof typeof NEXT_STATES;
-export const ORDER_STATES = Object.keys(NEXT_STATES) as readonly OrderState[];
-export const TRANSITIONS: Readonly<Record<OrderState, readonly OrderState[]>> = NEXT_STATES;
+};
 
 /** Throws if the transition table does not allow the move. */
 export function assertTransition(from: OrderState, to: OrderState): void {

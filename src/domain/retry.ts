@@ -1,6 +1,8 @@
+import { namesOf, ROW_STATUS_WORDS } from '../vocabulary.ts';
+
 /** Inbox and outbox rows: pending → leased → done | dead; leased → pending on retry or when the lease expires. */
-export const ROW_STATUSES = ['pending', 'leased', 'done', 'dead'] as const;
-export type RowStatus = (typeof ROW_STATUSES)[number];
+export type RowStatus = keyof typeof ROW_STATUS_WORDS;
+export const ROW_STATUSES = namesOf(ROW_STATUS_WORDS);
 
 /** Asks for leases of due rows: at most `limit`, until `nowMs + leaseMs`. */
 export type Claim = { limit: number; nowMs: number; leaseMs: number };

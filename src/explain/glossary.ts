@@ -1,4 +1,3 @@
-import type { AskReason } from '../domain/check_queue.ts';
 import { isReadable, statedWords, sumWords } from '../domain/ledger.ts';
 import type { NamedPayment, PaymentList } from '../domain/matter.ts';
 import { inMoney } from '../domain/money.ts';
@@ -6,25 +5,17 @@ import type { Flag, HoldReason } from '../domain/order.ts';
 import type { BulkAction } from '../store/verbs/bulk_actions.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
 import type { LeaseCounts } from '../store/verbs/stats.ts';
-import { FLAG_WORDS, HOLD_WORDS, NOTICE_WORDS, PAST_RULE_WORDS, REJECTION_WORDS, RULE_WORDS } from '../vocabulary.ts';
+import {
+  ASK_WORDS,
+  FLAG_WORDS,
+  HOLD_WORDS,
+  NOTICE_WORDS,
+  PAST_RULE_WORDS,
+  REJECTION_WORDS,
+  RULE_WORDS,
+} from '../vocabulary.ts';
 
 /** Words for settled's own names, and the forms of counts, times, money and commands, for a person without training. */
-
-/** Why settled asked the service, or will ask it. */
-const ASKED: Readonly<Record<AskReason, string>> = {
-  registered: 'because the link was new to settled',
-  listed: "because the service's list showed the link with another status",
-  link_changed: "because the link's status changed",
-  rejected: 'because settled rejected deliveries as not authentic',
-  stale: 'because a delivery had a stale timestamp',
-  unreadable: 'because settled could not read an authentic delivery',
-  not_understood: 'because settled did not understand an event',
-  link_mismatch: 'because an authentic event named another link',
-  returned: "because the customer came back from the service's page",
-  doubtful_money: 'because a webhook reported money that the service must confirm',
-  scheduled: 'on schedule',
-  person: 'because a person asked',
-};
 
 const RULES = { ...RULE_WORDS, ...PAST_RULE_WORDS };
 
@@ -32,7 +23,7 @@ const RULES = { ...RULE_WORDS, ...PAST_RULE_WORDS };
 export const words = {
   rejection: (reason: string) => lookUp(REJECTION_WORDS, reason),
   rule: (rule: string) => lookUp(RULES, rule),
-  asked: (reason: string) => lookUp(ASKED, reason),
+  asked: (reason: string) => lookUp(ASK_WORDS, reason),
   notice: (type: string) => lookUp(NOTICE_WORDS, type),
   hold: (reason: HoldReason) => `${HOLD_WORDS[reason]} (${reason})`,
   holdReason: (reason: string) => lookUp(HOLD_WORDS, reason),

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
+import { OPENING_STATUSES } from '../domain/opening.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import type { ServerState } from '../store/contract.ts';
@@ -63,9 +64,6 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
 
 /** A gauge: its name, its help, and its value in a scrape, or a value for each value of its label. */
 type StoreGauge = [name: string, help: string, read: (now: Stats) => number | Record<string, number>, label?: string];
-
-/** Statuses of openings; done ones are not counted. */
-const OPENING_STATUSES = ['pending', 'leased', 'taken'] as const;
 
 /** Shows a state without rows as 0, instead of its former value. */
 function all(states: readonly string[], counts: Readonly<Record<string, number>>): Record<string, number> {

@@ -1,5 +1,6 @@
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
+import type { OPENING_STATUSES } from '../../domain/opening.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { KEY_MAX, type RowPage } from './list_pages.ts';
 
@@ -53,7 +54,7 @@ export type QueuedRequest = {
 
 type WaitingOpening = {
   reference: string;
-  status: 'pending' | 'leased' | 'taken';
+  status: (typeof OPENING_STATUSES)[number];
   attempt: number;
   dueAtMs: number;
   faultCode: string | null;

@@ -1,6 +1,7 @@
 import type { RequestClass } from '../../domain/budget.ts';
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
 import type { CountedMatters } from '../../domain/matter_money.ts';
+import { OPENING_STATUSES } from '../../domain/opening.ts';
 import { type Statement, statement, type Transaction, together, type Work } from '../transaction.ts';
 import { matterGroups } from './attention_list.ts';
 import { readBudget } from './budget.ts';
@@ -75,7 +76,7 @@ export function countStatuses(table: 'inbox' | 'outbox', every: string): Stateme
   return statement([...counts, ...(table === 'outbox' ? [COUNT_SUPERSEDED] : [])].join(' UNION ALL '));
 }
 
-const OPENINGS = statement(countsOf('opening', ['pending', 'leased', 'taken']).join(' UNION ALL '));
+const OPENINGS = statement(countsOf('opening', OPENING_STATUSES).join(' UNION ALL '));
 // Each time is the first entry of an index.
 const OLDEST = statement(`
   SELECT (SELECT min(due_at_ms) FROM inbox WHERE status = 'pending') AS eventMs,
