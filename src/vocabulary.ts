@@ -125,7 +125,7 @@ export const NOTICE_WORDS = {
 };
 
 /** Why a delivery is not authentic. docs/signature.md explains each. */
-export const NOT_AUTHENTIC_WORDS = {
+const NOT_AUTHENTIC_WORDS = {
   signature_missing: 'no signature header',
   signature_malformed: 'an unreadable signature',
   signature_repeated: 'more than one signature header',
@@ -136,14 +136,19 @@ export const NOT_AUTHENTIC_WORDS = {
   secret_unusable: 'the signing secret that was registered for this link is too short',
 };
 
+export type RejectionReason = keyof typeof NOT_AUTHENTIC_WORDS;
+export const REJECTION_REASONS = namesOf(NOT_AUTHENTIC_WORDS);
+
 /** Why settled refused a delivery before it looked at its signature. */
-export const UNREAD_WORDS = {
+const UNREAD_WORDS = {
   method_not_allowed: 'not sent with POST',
   body_too_large: 'a body that is too large',
   content_encoding: 'a compressed body, or another content encoding',
   wrong_address:
     'sent to an address that has the token of this link and is not /hooks/TOKEN (does the proxy change the path?)',
 };
+
+export const UNREAD_REASONS: ReadonlySet<string> = new Set(namesOf(UNREAD_WORDS));
 
 /**
  * Why settled refused a delivery to a known link: it is not authentic; settled could not tell; or settled refused it before
@@ -154,6 +159,9 @@ export const REJECTION_WORDS = {
   secret_undecipherable: "no known key decrypts this link's signing secret, so settled cannot verify the delivery",
   ...UNREAD_WORDS,
 };
+
+export type KeptReason = keyof typeof REJECTION_WORDS;
+export const KEPT_REASONS = namesOf(REJECTION_WORDS);
 
 /** Why settled asked the service, or will ask it: on schedule, or for a reason of `src/domain/check_queue.ts`. */
 export const ASK_WORDS = {

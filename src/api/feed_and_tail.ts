@@ -1,11 +1,11 @@
 import type { Response } from 'express';
 import { z } from 'zod';
 import { OUTCOMES, RULES } from '../domain/decision.ts';
-import { REJECTION_REASONS } from '../domain/fact.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { iso } from '../explain/glossary.ts';
 import type { Follower, Happened } from '../observe/activity.ts';
 import type { FeedPage } from '../store/verbs/notice_lists.ts';
+import { REJECTION_REASONS } from '../vocabulary.ts';
 import type { Clock } from '../work/clock.ts';
 import { openSignal, type Signal } from '../work/signal.ts';
 import * as field from './fields.ts';

@@ -3,7 +3,7 @@ import { PAYMENTS_LISTED_MAX, type Payment } from '../domain/ledger.ts';
 import { ATTENTION_KINDS } from '../domain/matter.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { FLAGS, HOLD_REASONS, LEARNED_BY, ORDER_STATES } from '../domain/order.ts';
-import { attentionWords } from '../explain/attention_sentences.ts';
+import { matterWords } from '../explain/attention_sentences.ts';
 import { words } from '../explain/glossary.ts';
 import { STATE_WORDS } from '../vocabulary.ts';
 import * as field from './fields.ts';
@@ -100,7 +100,7 @@ export const order = z
 
 export const listedOrder = field.component('ListedOrder', 'An order, its open matters and holds.', {
   ...order.shape,
-  attention: z.array(field.names('AttentionKind', ATTENTION_KINDS, attentionWords)).describe('Of its open matters.'),
+  attention: z.array(field.names('AttentionKind', ATTENTION_KINDS, matterWords)).describe('Of its open matters.'),
 });
 
 export type ListedOrderDocument = z.infer<typeof listedOrder>;

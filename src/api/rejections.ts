@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { KEPT_REASONS } from '../domain/fact.ts';
 import { words } from '../explain/glossary.ts';
 import { readDiagnosis } from '../explain/refused_deliveries.ts';
 import { Fault, transientFault } from '../fault.ts';
 import { type Diagnosis, diagnose } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/verbs/lists.ts';
+import { KEPT_REASONS } from '../vocabulary.ts';
 import * as field from './fields.ts';
 import { listAnswer, listQuery, readList, referenceFilter } from './lists.ts';
 import { found } from './problem.ts';

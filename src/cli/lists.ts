@@ -3,7 +3,6 @@ import type { CountDocument } from '../api/lists.ts';
 import type { NoticeDocument } from '../api/notices.ts';
 import { duration } from '../config/parsers.ts';
 import { OUTCOMES } from '../domain/decision.ts';
-import { KEPT_REASONS } from '../domain/fact.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { amountIn } from '../domain/money.ts';
 import { NOTICE_TYPES, type OrderDocument, unreadWords } from '../domain/notice.ts';
@@ -14,6 +13,7 @@ import { type Command, type Definition, type Options, type Report, wholeNumber }
 import { UsageError } from '../terminal/failure.ts';
 import type { Block } from '../terminal/output.ts';
 import { type Columns, table } from '../terminal/table.ts';
+import { KEPT_REASONS } from '../vocabulary.ts';
 import { systemClock } from '../work/clock.ts';
 import { type Around, defineCommand, type SettledCommand } from './command.ts';
 import type { Query, ServerApi } from './connection.ts';

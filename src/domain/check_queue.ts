@@ -8,11 +8,11 @@ export type AskReason = keyof typeof ASK_WORDS;
 export type CheckReason = Exclude<AskReason, 'scheduled'>;
 
 /**
- * Why settled should ask the service about a link now, weakest reason first. A link may have several reasons; the
- * strongest decides its place in the queue. One answer ends all reasons that came before its request left. `person`
- * stands for a person who asks about many orders at once.
+ * Why settled should ask the service about a link now, weakest reason first (`person`: about many orders at once). A
+ * link may have several reasons; the strongest decides its place in the queue. One answer ends all reasons that came
+ * before its request left.
  */
-const RANKS: Readonly<Record<CheckReason, number>> = {
+export const CHECK_RANKS: Readonly<Record<CheckReason, number>> = {
   registered: 0,
   listed: 1,
   person: 1,
@@ -25,11 +25,7 @@ const RANKS: Readonly<Record<CheckReason, number>> = {
   returned: 5,
   doubtful_money: 6,
 };
-export const CHECK_REASONS = Object.keys(RANKS) as readonly CheckReason[];
-
-export function checkRank(reason: CheckReason): number {
-  return RANKS[reason];
-}
+export const CHECK_REASONS = Object.keys(CHECK_RANKS) as readonly CheckReason[];
 
 /**
  * The ranks of each class that asks about links, strongest class first; `from` and `to` are inclusive. Customers may
@@ -51,7 +47,7 @@ export function isMoot(reason: CheckReason, state: OrderState): boolean {
 
 /** Whether anyone who knows a link's token can cause checks of this rank. Such checks have their own limit. */
 export function canBeForged(rank: number): boolean {
-  return rank >= RANKS.link_changed && rank <= RANKS.link_mismatch;
+  return rank >= CHECK_RANKS.link_changed && rank <= CHECK_RANKS.link_mismatch;
 }
 
 /** Anyone can forge hints, so they cause at most one check of a link in this time, and at most this many a minute. */
@@ -181,7 +177,7 @@ export function planClaim(
 /** The check without its moot reasons; empty if it has no other. Failures of moot reasons do not count for the rest. */
 function withoutMoot(check: QueuedCheck): QueuedCheck[] {
   const { lastingReason: reason } = check;
-  return reason === null ? [] : [{ ...check, reason, rank: checkRank(reason), failures: 0 }];
+  return reason === null ? [] : [{ ...check, reason, rank: CHECK_RANKS[reason], failures: 0 }];
 }
 
 /** The links that a claim changes. */

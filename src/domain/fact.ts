@@ -1,4 +1,4 @@
-import { FACT_WORDS, NOT_AUTHENTIC_WORDS, namesOf, REJECTION_WORDS, UNREAD_WORDS } from '../vocabulary.ts';
+import { FACT_WORDS, namesOf } from '../vocabulary.ts';
 import type { StatedMoney } from './money.ts';
 import type { ServiceLink } from './order.ts';
 import type { SaidDetails } from './payment_details.ts';
@@ -70,18 +70,3 @@ export type EventContent = {
 export function saysTooLittle({ facts, notUnderstood }: Pick<EventContent, 'facts' | 'notUnderstood'>): boolean {
   return notUnderstood !== null || facts.some(({ kind }) => kind === 'unclear');
 }
-
-export type RejectionReason = keyof typeof NOT_AUTHENTIC_WORDS;
-export const REJECTION_REASONS = namesOf(NOT_AUTHENTIC_WORDS);
-
-export type KeptReason = keyof typeof REJECTION_WORDS;
-export const KEPT_REASONS = namesOf(REJECTION_WORDS);
-
-/** Reasons of deliveries that settled refused before it looked at their signature. */
-export const UNREAD_REASONS: ReadonlySet<string> = new Set(namesOf(UNREAD_WORDS));
-
-/** Reasons that come from one setting for all links. An authentic delivery of any link ends their matter. */
-export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
-
-/** Rejections of several links for one reason count together if they came within this time. */
-export const REFUSED_WITHIN_MS = 3_600_000;

@@ -66,6 +66,12 @@ export const ENDED_BY = {
   reading: ['event_not_understood', 'link_disabled', 'link_missing', 'service_disagrees'],
 } as const satisfies Record<string, readonly AttentionKind[]>;
 
+/** Reasons that come from one setting for all links. An authentic delivery of any link ends their `deliveries_refused`. */
+export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
+
+/** Rejections of several links for one reason count together if they came within this time. */
+export const REFUSED_WITHIN_MS = 3_600_000;
+
 /** The concern of a kind; undefined for a kind that a later version wrote. */
 export function concernOf(kind: string): Concern | undefined {
   return CONCERNS.find((concern) => KINDS_OF[concern].some((known) => known === kind));

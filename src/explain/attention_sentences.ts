@@ -1,5 +1,11 @@
-import { ENDED_BY_ANY } from '../domain/fact.ts';
-import { type AttentionKind, type AttentionParams, isWholeSentence, type UnreadableList } from '../domain/matter.ts';
+import {
+  type AttentionKind,
+  type AttentionParams,
+  ENDED_BY_ANY,
+  isWholeSentence,
+  type MatterKind,
+  type UnreadableList,
+} from '../domain/matter.ts';
 import { inMoney } from '../domain/money.ts';
 import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
@@ -11,7 +17,8 @@ import { inARow, lastAttempt, refusalAdvice } from './shop_status.ts';
 
 /** What a person reads about each matter of attention: its kind as a clause, and a sentence or more. */
 
-const ATTENTION: Readonly<Record<AttentionKind, string>> = {
+const MATTERS: Readonly<Record<MatterKind, string>> = {
+  hold: 'the order is held: a person must decide',
   amount_mismatch: 'a later statement about a counted payment does not match the order or what settled counted',
   api_key_refused: 'the service rejects the API key, so settled can neither open links nor ask about them',
   deliveries_refused: 'settled keeps rejecting deliveries of payment links for the same reason',
@@ -42,14 +49,9 @@ const ATTENTION: Readonly<Record<AttentionKind, string>> = {
   webhook_address_changed: 'the service changed the address that settled gave for webhooks',
 };
 
-/** What a kind of attention is about. A kind that this version does not know stands for itself. */
-export function attentionWords(kind: string): string {
-  return lookUp(ATTENTION, kind);
-}
-
-/** The same for all that needs a person. */
+/** What a matter of a kind is about. A kind that this version does not know stands for itself. */
 export function matterWords(kind: string): string {
-  return kind === 'hold' ? 'the order is held: a person must decide' : attentionWords(kind);
+  return lookUp(MATTERS, kind);
 }
 
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */

@@ -4,7 +4,7 @@ import type { MatterGroup } from '../domain/matter_money.ts';
 import { inMoney } from '../domain/money.ts';
 import type { ListedMatter, Matters, Trouble } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
-import { attentionWords, explainAttention } from './attention_sentences.ts';
+import { explainAttention, matterWords } from './attention_sentences.ts';
 import { decisionAdvice, explainHold } from './decision.ts';
 import { capital, inNumber, iso, shellWord, total } from './glossary.ts';
 import { outageSentence } from './service_status.ts';
@@ -82,7 +82,7 @@ export function cannotAsk(troubles: readonly Trouble[]): string | null {
 /** A trouble without what the service, the shop or a sender said, for anybody who may see whether settled is ready. */
 export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
   if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
-  const meaning = attentionWords(kind);
+  const meaning = matterWords(kind);
   // When attempts began to fail is earlier than when that became a matter.
   const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
   return `${capital(meaning)} (since ${iso(sinceMs)}).`;

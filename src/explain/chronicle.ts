@@ -1,12 +1,12 @@
-import { UNREAD_REASONS } from '../domain/fact.ts';
 import type { RowStatus } from '../domain/retry.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { EventSummary, RejectionSummary } from '../store/verbs/lists.ts';
 import type { NoticeSummary } from '../store/verbs/notice_lists.ts';
 import type { DriftRow } from '../store/verbs/service_lists.ts';
 import type { HistoryRow, Timeline } from '../store/verbs/timeline.ts';
+import { UNREAD_REASONS } from '../vocabulary.ts';
 import { inWords } from '../work/clock.ts';
-import { attentionWords, explainAttention } from './attention_sentences.ts';
+import { explainAttention, matterWords } from './attention_sentences.ts';
 import { firstLine, inDeliveries, inTimes, iso, sentence, words } from './glossary.ts';
 import { readDiagnosis } from './refused_deliveries.ts';
 
@@ -169,7 +169,7 @@ function attentionEntry(matter: Timeline['attention'][number], canAsk: boolean):
   const { key, kind, openedAtMs } = matter;
   const shown = explainAttention(matter, { key, canAsk });
   const about: About = { what: 'matter', id: String(key), status: null };
-  return entry(openedAtMs, 'attention', `needs attention: ${attentionWords(kind)} (${kind})`, [shown], about);
+  return entry(openedAtMs, 'attention', `needs attention: ${matterWords(kind)} (${kind})`, [shown], about);
 }
 
 function entry(atMs: number, kind: EntryKind, summary: string, details: string[], about: About = null): Dated {

@@ -11,7 +11,7 @@ import {
 import { inMoney } from '../domain/money.ts';
 import { shownFlags } from '../domain/notice.ts';
 import type { Order } from '../domain/order.ts';
-import { attentionWords } from './attention_sentences.ts';
+import { matterWords } from './attention_sentences.ts';
 import { capturedWords, shellWord, words } from './glossary.ts';
 
 /** What a decision of a person would do, in sentences, before it is made. */
@@ -68,7 +68,7 @@ function effectSentence(effect: Effect, before: Order): string[] {
     case 'unflag':
       return [`It loses the flag ${effect.flag}.`];
     case 'attention':
-      return [`settled raises a matter: ${attentionWords(effect.kind)} (${effect.kind}).`];
+      return [`settled raises a matter: ${matterWords(effect.kind)} (${effect.kind}).`];
     case 'end_attention':
       return [`The matter ${effect.kind} ends.`];
     case 'notice':

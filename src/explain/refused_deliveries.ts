@@ -1,4 +1,3 @@
-import { UNREAD_REASONS } from '../domain/fact.ts';
 import { formatAmount } from '../domain/money.ts';
 import { isOpen } from '../domain/order.ts';
 import type { HeaderNames } from '../paylink/events.ts';
@@ -6,6 +5,7 @@ import type { Diagnosis } from '../receive/diagnosis.ts';
 import { explainDiagnosis } from '../receive/diagnosis_words.ts';
 import type { RejectionSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
+import { UNREAD_REASONS } from '../vocabulary.ts';
 import { inNumber, shellWord, total, words } from './glossary.ts';
 
 /** `headerNames`: where settled looks for the signature and the timestamp of a delivery today. */

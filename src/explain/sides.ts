@@ -6,7 +6,7 @@ import type { Order } from '../domain/order.ts';
 import type { EventSummary } from '../store/verbs/lists.ts';
 import type { Timeline } from '../store/verbs/timeline.ts';
 import { FACT_WORDS } from '../vocabulary.ts';
-import { attentionWords } from './attention_sentences.ts';
+import { matterWords } from './attention_sentences.ts';
 import { capturedWords, words } from './glossary.ts';
 import { isHeldUnconfirmed, isUnsettled, OF_DIFFERENCE } from './next_steps.ts';
 import { whatShopKnows } from './shop_status.ts';
@@ -103,7 +103,7 @@ function differenceOf(order: Order, fact: SaidFact): string | null {
 function disagreements({ attention }: Timeline): string[] {
   return attention
     .filter(({ kind }) => OF_DIFFERENCE.has(kind))
-    .map(({ kind }) => `A person must look: ${attentionWords(kind)}.`);
+    .map(({ kind }) => `A person must look: ${matterWords(kind)}.`);
 }
 
 /** What the shop was not told, in the words of the answer. */

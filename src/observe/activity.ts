@@ -1,10 +1,10 @@
-import type { KeptReason } from '../domain/fact.ts';
 import type { OrderState } from '../domain/order.ts';
 import type { Credentials } from '../secrets/credentials.ts';
 import type { ClaimedEvent } from '../store/verbs/inbox.ts';
 import type { ClaimedOpening } from '../store/verbs/intents.ts';
 import type { ClaimedNotice } from '../store/verbs/notices.ts';
 import type { SettleResult } from '../store/verbs/settle.ts';
+import type { KeptReason } from '../vocabulary.ts';
 import type { Clock } from '../work/clock.ts';
 
 const FOLLOWERS_MAX = 10;

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import type { KeptReason } from '../domain/fact.ts';
 import { parseBody } from '../json.ts';
 import type { Log } from '../observe/log.ts';
 import { deliveryMac, type HeaderNames, readEnvelope } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
 import type { Store } from '../store/contract.ts';
 import type { Recorded } from '../store/verbs/intake.ts';
+import type { KeptReason } from '../vocabulary.ts';
 import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type HookAnswer } from './answers.ts';
 import type { Diagnosis } from './diagnosis.ts';

@@ -1,8 +1,8 @@
-import type { KeptReason } from '../domain/fact.ts';
 import type { HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
 import type { Store } from '../store/contract.ts';
 import type { Rejection } from '../store/verbs/intake.ts';
+import type { KeptReason } from '../vocabulary.ts';
 import type { Cancel, Clock } from '../work/clock.ts';
 import { type Diagnosis, diagnose } from './diagnosis.ts';
 

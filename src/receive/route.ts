@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import express, { type Request, type Response, type Router } from 'express';
-import type { KeptReason } from '../domain/fact.ts';
 import { type Fault, LinkFault, transientFault } from '../fault.ts';
 import { readUnverifiedLinkIds } from '../paylink/events.ts';
 import type { Credentials, LinkCredentials } from '../secrets/credentials.ts';
+import type { KeptReason } from '../vocabulary.ts';
 import { ANSWERS, answerPreflight, crossOriginHeaders, send } from './answers.ts';
 import { announcesTooMuch, type BodyReader, type NotRead } from './body.ts';
 import { type DeliveryOptions, type EndedDelivery, takeDelivery } from './record.ts';

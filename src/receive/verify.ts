@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { RejectionReason } from '../domain/fact.ts';
 import { deliveryMac, type HeaderNames } from '../paylink/events.ts';
 import type { LinkCredentials } from '../secrets/credentials.ts';
+import type { RejectionReason } from '../vocabulary.ts';
 
 /** settled refuses a signing secret of fewer bytes, when it stores one and when it uses one. */
 export const SIGNING_SECRET_BYTES_MIN = 16;

@@ -3,26 +3,25 @@ import { describe, expect, it } from 'vitest';
 import { REQUEST_CLASSES, slotsFor } from '../../src/domain/budget.ts';
 import {
   CHECK_CLASSES,
+  CHECK_RANKS,
   CHECK_REASONS,
-  type CheckReason,
   canBeForged,
-  checkRank,
   confirmAgainAtMs,
   isReturnDue,
   UNCONFIRMED_AFTER_MS,
 } from '../../src/domain/check_queue.ts';
 
-const classesOf = (reason: CheckReason) =>
-  CHECK_CLASSES.filter(({ from, to }) => from <= checkRank(reason) && checkRank(reason) <= to).map((one) => one.class);
+const classesOfRank = (rank: number) =>
+  CHECK_CLASSES.filter(({ from, to }) => from <= rank && rank <= to).map((one) => one.class);
 
 describe('checks: the ranks of their reasons', () => {
   it('follow the list, the weakest first', () => {
-    const ranks = CHECK_REASONS.map(checkRank);
+    const ranks = CHECK_REASONS.map((reason) => CHECK_RANKS[reason]);
     expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
   });
 
   it('follow what forgers and customers can cause below what only money can', () => {
-    const byClass = Object.fromEntries(CHECK_REASONS.map((reason) => [reason, classesOf(reason)[0]]));
+    const byClass = Object.fromEntries(CHECK_REASONS.map((reason) => [reason, classesOfRank(CHECK_RANKS[reason])[0]]));
     expect(byClass).toEqual({
       registered: 'janitor',
       listed: 'janitor',
@@ -39,7 +38,7 @@ describe('checks: the ranks of their reasons', () => {
   });
 
   it('limit only what a sender who knows the token of a link can cause', () => {
-    const limited = CHECK_REASONS.filter((reason) => canBeForged(checkRank(reason)));
+    const limited = CHECK_REASONS.filter((reason) => canBeForged(CHECK_RANKS[reason]));
     expect(limited).toEqual(['link_changed', 'rejected', 'stale', 'unreadable', 'not_understood', 'link_mismatch']);
   });
 
@@ -54,7 +53,7 @@ describe('checks: the ranks of their reasons', () => {
     const ranges = [...CHECK_CLASSES].reverse().map(({ from, to }) => [from, to] as const);
     const covered = ranges.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, index) => from + index));
     expect(covered).toEqual(covered.map((_, index) => index));
-    expect(covered.at(-1)).toBe(Math.max(...CHECK_REASONS.map(checkRank)));
+    expect(covered.at(-1)).toBe(Math.max(...CHECK_REASONS.map((reason) => CHECK_RANKS[reason])));
   });
 });
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Chance, chanceOf } from '../../prove/harness/chance.ts';
-import { REJECTION_REASONS } from '../../src/domain/fact.ts';
 import { headerNames as namesWith } from '../../src/paylink/events.ts';
 import { verify } from '../../src/receive/verify.ts';
+import { REJECTION_REASONS } from '../../src/vocabulary.ts';
 import { times } from '../support/timing.ts';
 import { type Attempt, hmacHexOf, isAuthentic } from './oracle.ts';
 

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { REJECTION_REASONS } from '../../src/domain/fact.ts';
+import { REJECTION_REASONS } from '../../src/vocabulary.ts';
 import { testFolder } from '../support/app.ts';
 
 const DOCUMENT = readFileSync(new URL('../../docs/signature.md', import.meta.url), 'utf8');

@@ -1,4 +1,4 @@
-import { type CheckReason, checkRank, MOOT_ONCE_SETTLED } from '../../domain/check_queue.ts';
+import { CHECK_RANKS, type CheckReason, MOOT_ONCE_SETTLED } from '../../domain/check_queue.ts';
 import { firstTailAfter, nextCheckFromNowMs, type Watched } from '../../domain/check_schedule.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 
@@ -25,7 +25,7 @@ const HEAR = statement(`
  * every weaker reason that came before its request left. The caller has locked the order.
  */
 export function requestCheck(tx: Transaction, { linkKey, reason, atMs, confirms = false }: CheckRequest): void {
-  const rank = checkRank(reason);
+  const rank = CHECK_RANKS[reason];
   tx.send(REQUEST, { linkKey, reason, rank, atMs, confirmSinceMs: confirms ? atMs : null });
   tx.send(HEAR, { linkKey, reason, rank });
 }

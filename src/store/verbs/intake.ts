@@ -1,4 +1,5 @@
-import { ENDED_BY_ANY, type KeptReason, REFUSED_WITHIN_MS } from '../../domain/fact.ts';
+import { ENDED_BY_ANY, REFUSED_WITHIN_MS } from '../../domain/matter.ts';
+import type { KeptReason } from '../../vocabulary.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';

@@ -1,7 +1,7 @@
 import type { Outcome } from '../../domain/decision.ts';
-import type { KeptReason } from '../../domain/fact.ts';
 import type { Order } from '../../domain/order.ts';
 import { type FaultNote, faultNote, type RowStatus } from '../../domain/retry.ts';
+import type { KeptReason } from '../../vocabulary.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { defineList, finder, inTime, type Listed, type Narrowed, type RowPage, readKeys } from './list_pages.ts';
 import { loadOrder } from './orders.ts';

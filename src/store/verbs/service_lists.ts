@@ -1,6 +1,5 @@
 import { CHECK_CLASSES } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
-import type { OPENING_STATUSES } from '../../domain/opening.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { KEY_MAX, type RowPage } from './list_pages.ts';
 
@@ -54,7 +53,7 @@ export type QueuedRequest = {
 
 type WaitingOpening = {
   reference: string;
-  status: (typeof OPENING_STATUSES)[number];
+  status: 'pending' | 'leased' | 'taken';
   attempt: number;
   dueAtMs: number;
   faultCode: string | null;

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CHECK_REASONS, type CheckReason, checkRank } from '../../../src/domain/check_queue.ts';
+import { CHECK_RANKS, CHECK_REASONS, type CheckReason } from '../../../src/domain/check_queue.ts';
 import { readSearch } from '../../../src/domain/search.ts';
 import type { ClaimedBulk } from '../../../src/store/verbs/bulk.ts';
 import { stated } from '../../support/orders.ts';
@@ -102,7 +102,7 @@ export function checksContract({ shared }: Worlds): void {
         world.tick(10);
       }
       const claimed = await world.claimChecks({ slots: 55 });
-      const ranks = claimed.map(({ reason }) => checkRank(reason as CheckReason));
+      const ranks = claimed.map(({ reason }) => CHECK_RANKS[reason as CheckReason]);
       expect(ranks).toEqual([...ranks].sort((a, b) => b - a));
       const rejected = links.filter(({ reason }) => reason === 'rejected');
       expect(keysOf(claimed.filter(({ reason }) => reason === 'rejected'))).toEqual(keysOf(rejected));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { checkRank, HINT_EVERY_MS } from '../../../src/domain/check_queue.ts';
+import { CHECK_RANKS, HINT_EVERY_MS } from '../../../src/domain/check_queue.ts';
 import { runs } from '../../support/timing.ts';
 import { LEASE_MS, type Link, said, type World, type Worlds } from './world.ts';
 
@@ -175,7 +175,7 @@ class Story {
     this.#heardAfter.set(reason, this.#lastRequest);
     const place = this.#place;
     if (place === null) this.#place = { reason, dueAtMs, failures: 0, claimedAfter: 0 };
-    else if (checkRank(reason) > checkRank(place.reason)) Object.assign(place, { reason, dueAtMs });
+    else if (CHECK_RANKS[reason] > CHECK_RANKS[place.reason]) Object.assign(place, { reason, dueAtMs });
   }
 
   async #settle(over: Parameters<World['job']>[1]): Promise<void> {
@@ -238,7 +238,7 @@ class Story {
   /** Of equal ones, the one that was heard first. */
   #strongest(without: readonly Reason[]): Reason | null {
     const left = [...this.#heardAfter].filter(([reason]) => !without.includes(reason));
-    left.sort(([a, aAfter], [b, bAfter]) => checkRank(b) - checkRank(a) || aAfter - bAfter || (a < b ? -1 : 1));
+    left.sort(([a, aAfter], [b, bAfter]) => CHECK_RANKS[b] - CHECK_RANKS[a] || aAfter - bAfter || (a < b ? -1 : 1));
     return left[0]?.[0] ?? null;
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { KeptReason } from '../../../src/domain/fact.ts';
+import type { KeptReason } from '../../../src/vocabulary.ts';
 import { hex, type Link, sealedSecret, sha256, type World, type Worlds } from './world.ts';
 
 export function intakeContract({ shared }: Worlds): void {
