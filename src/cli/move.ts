@@ -9,12 +9,12 @@ import {
   secretsKeyPath,
   storeFile,
 } from '../store/address.ts';
-import type { MoveCheck, Moved, MoveOptions, MoveProgress } from '../store/move/move.ts';
+import type { MoveCheck, Moved, MoveOptions } from '../store/move/move.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { inBytes } from '../terminal/output.ts';
-import { openProgress, type Progress } from '../terminal/process.ts';
-import { inWords, stayAlive, systemClock } from '../work/clock.ts';
+import { openProgress } from '../terminal/process.ts';
+import { stayAlive, systemClock } from '../work/clock.ts';
 import { defineCommand } from './command.ts';
 
 export const moveStoreCommand = defineCommand({
@@ -26,8 +26,7 @@ export const moveStoreCommand = defineCommand({
     'command says which settings that needs.',
     'If it is interrupted, the file can be served on, or the same command does the move from the beginning.',
     'To keep the password off the command line, name a file with --to-file, or set PGPASSWORD.',
-    'Exit codes: 69 PostgreSQL cannot be reached; 73 the database holds something else; 75 a process serves the file, or',
-    'another move; 78 the settings. docs/postgres.md has all of it.',
+    'docs/postgres.md has each step, and the exit codes.',
   ],
   examples: [
     'settled move --to-file /etc/settled/store --dry-run',
@@ -36,7 +35,7 @@ export const moveStoreCommand = defineCommand({
   options: {
     to: { value: 'ADDRESS', about: 'the empty PostgreSQL database: postgres://user:password@host:5432/database' },
     'to-file': { value: 'FILE', about: 'a file that holds that address; - is standard input' },
-    'dry-run': { about: 'only say whether the move can be done and how long it takes; the server may serve meanwhile' },
+    'dry-run': { about: 'only say whether the move can be done; the server may serve meanwhile' },
   },
   isLocal: true,
   async run({ options, config, json, screen, print }) {
@@ -54,11 +53,7 @@ export const moveStoreCommand = defineCommand({
     if (options['dry-run']) return reportOfCheck(await checkMove(move), move);
     const release = stayAlive();
     const line = openProgress(print, screen, systemClock);
-    let startMs: number | null = null;
-    const onProgress = (progress: MoveProgress) => {
-      startMs ??= systemClock.monotonicMs();
-      if (!json) void line.show(shown(progress, systemClock.monotonicMs() - startMs));
-    };
+    const onProgress = (words: string) => void (json || line.show({ words, leftMs: null }));
     try {
       return reportOf(await moveStore({ ...move, onProgress }), to, settings);
     } finally {
@@ -67,14 +62,6 @@ export const moveStoreCommand = defineCommand({
     }
   },
 });
-
-/** Before this, the time that a move takes cannot be foreseen. */
-const FORESEEN_AFTER_MS = 1_000;
-
-function shown({ step, table, done, all }: MoveProgress, tookMs: number): Progress {
-  const leftMs = tookMs < FORESEEN_AFTER_MS ? null : (tookMs / done) * (all - done);
-  return { words: `${step} ${table}: ${Math.floor((100 * done) / all)} % of the move`, leftMs };
-}
 
 function targetOf(given: string | undefined, file: string | undefined): PostgresAddress {
   if ((given === undefined) === (file === undefined)) {
@@ -102,26 +89,12 @@ function notSqlite(name: string): Fault {
   );
 }
 
-/** What PostgreSQL needs of room, as a multiple of the SQLite file: docs/operations.md, The machine. */
-const ROOM = 1.5;
-/** Of a file on the same machine as the server, measured on two busy cores: docs/proof.md. */
-const BYTES_A_SECOND = 6_000_000;
-
-const HOLDS = {
-  nothing: 'is empty',
-  copy: 'has an incomplete copy of this store, which the move replaces',
-  store: 'has this store already: the move is complete',
-} as const;
-
 function reportOfCheck({ isServed, bytes, holds }: MoveCheck, { path, to }: MoveOptions): Report {
-  const seconds = Math.ceil(bytes / BYTES_A_SECOND) + 1;
   return {
-    data: { store: to.name, isServed, bytes, holds, seconds, room: bytes * ROOM },
+    data: { store: to.name, isServed, bytes, holds },
     lines: [
-      'The move can be done.',
-      `${path} has ${inBytes(bytes)}. ${isServed ? 'A process serves it: stop that first.' : 'No process serves it.'}`,
-      `${to.name} ${HOLDS[holds]}. It needs about ${inBytes(bytes * ROOM)}: see that its server has it.`,
-      `The move takes about ${inWords(seconds * 1000)} if both are on one machine. Nothing is served meanwhile.`,
+      `${path} has ${inBytes(bytes)}, and can be moved to ${to.name}.`,
+      `${isServed ? 'A process serves it: stop that first.' : 'No process serves it.'} Nothing is served while it is moved.`,
     ],
   };
 }

@@ -109,7 +109,7 @@ describe('cli: move', () => {
     const to = await emptyDatabase();
     const { text, data } = await say(['move', '--to', to, '--dry-run'], environmentOf(app));
     expect(data).toMatchObject({ isServed: true, holds: 'nothing', bytes: expect.any(Number) });
-    expect(text).toMatch(/A process serves it: stop that first\.\n.* is empty\. It needs about \d.*\n.*takes about \d/);
+    expect(text).toMatch(/ has \d.*B, and can be moved to .*\.\nA process serves it: stop that first\./);
     expect(await refusalOf(['--to', to], environmentOf(app))).toEqual({
       code: 'store_in_use',
       message: expect.stringMatching(/is in use by another process\. Stop that one first/),
@@ -145,12 +145,8 @@ describe('cli: move', () => {
       [foreign, 'store_foreign', /tables of another program \(instance\)/],
       [serving, 'store_foreign', /holds a store already/],
       [incomplete, 'store_foreign', /holds a store already/],
-      [
-        gone.href,
-        'configuration_invalid',
-        /does not exist\)\. Check the user, .* in the address given to `settled move`\.$/,
-      ],
-      [poor.href, 'store_unwritable', /may create no tables/],
+      [gone.href, 'configuration_invalid', /does not exist\)\. Check the user, .* in the address given\.$/],
+      [poor.href, 'store_unwritable', /permission denied for schema public/],
       [waiting.url('postgres'), 'store_busy', /wait for a standby .*: absent\), and none follows it/],
     ] as const;
     for (const [to, code, message] of refusals) {
@@ -181,7 +177,7 @@ describe('cli: move', () => {
     const { path, ...environment } = stoppedServer();
     const moved = await runSettled(['move', '--to', to], environment);
     expect(moved).toMatchObject({ code: 0, stderr: '' });
-    expect(moved.stdout).toMatch(/^copying \w+: \d+ % of the move\n/);
+    expect(moved.stdout).toMatch(/^copying \w+\n/);
     expect(moved.stdout).toMatch(/ moved to .* each compared .*\n\nNow start settled .*SETTLED_STORE: .* in place of/s);
     expect(await compareRows(path, to, () => {})).toEqual([]);
     const again = await runSettled(['move', '--to', to], environment);
@@ -201,7 +197,7 @@ describe('cli: move', () => {
     expect([code, stdout.split('\r\u001b[K')]).toEqual([
       EXIT.ok,
       expect.arrayContaining([
-        expect.stringMatching(/^copying \w+: \d+ % of the move$/),
+        expect.stringMatching(/^copying \w+$/),
         // The report takes the place of the line that changed.
         expect.stringMatching(/^The store was moved/),
       ]),

@@ -1,10 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
-import { terminalFault } from '../../fault.ts';
+import { Fault, terminalFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import type { PostgresAddress } from '../address.ts';
 import { keysInUse } from '../keys.ts';
-import { newer, readMigrations } from '../migrate.ts';
 import { storeFault } from '../postgres/faults.ts';
 import { migrate } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
@@ -15,14 +14,13 @@ import { type Copied, copyTable, digestTable } from './copy.ts';
 import { type MovedTable, movedTables } from './tables.ts';
 import {
   claimTarget,
-  connectTarget,
   type Destination,
   type Holds,
   inTransaction,
   lookInto,
   notEmpty,
   openTarget,
-  takeTurn,
+  prepareTarget,
 } from './target.ts';
 
 /** What to move, where to, and the secrets keys given. */
@@ -35,9 +33,6 @@ export type MoveOptions = {
   clock: Clock;
 };
 
-/** The progress of a move, for a person who waits: each row is copied and then compared. */
-export type MoveProgress = { step: 'copying' | 'comparing'; table: string; done: number; all: number };
-
 /** `wasMoved`: an earlier move had completed already. */
 export type Moved = { wasMoved: boolean; tables: Copied[] };
 
@@ -46,9 +41,7 @@ export type Moved = { wasMoved: boolean; tables: Copied[] };
  * anew. The file is marked as moved before the database is opened to replicas, so that never both are served. Faults:
  * those of both engines, `store_foreign`, `store_moved`, `store_in_use`.
  */
-export async function moveStore(
-  options: MoveOptions & { onProgress: (progress: MoveProgress) => void },
-): Promise<Moved> {
+export async function moveStore(options: MoveOptions & { onProgress: (words: string) => void }): Promise<Moved> {
   const { path, to, keyIds, clock, onProgress } = options;
   const lock = lockStore(path);
   try {
@@ -95,35 +88,37 @@ type Sides = { instanceId: string; holds: Holds['what'] };
 
 /** Connects to the target, with no other mover there, and refuses what cannot be moved there. Closes both sides at the end. */
 async function betweenBoth<T>(
-  options: MoveOptions,
+  { path, to, keyIds, clock }: MoveOptions,
   db: Database,
   work: (target: Destination, sides: Sides) => Promise<T>,
 ): Promise<T> {
   let target: Destination | null = null;
   try {
-    const { instanceId, movedTo } = readSource(db, options);
-    target = await connectTarget(options);
-    await takeTurn(target);
+    const { instanceId, keys, movedTo } = readInstance(db, path);
+    if (movedTo !== null && movedTo !== to.name) throw moved(path, movedTo);
+    keysInUse(keysGiven({ path, ...keyNames(keyIds) }), keys);
+    target = { client: await connect({ to, clock }), name: to.name };
+    await prepareTarget(target);
     const { what: holds, instanceId: there } = await lookInto(target);
     const isThis = there === instanceId && (holds === 'copy' || movedTo !== null);
     if (holds !== 'nothing' && !isThis) throw notEmpty(target.name);
     return await work(target, { instanceId, holds });
   } catch (error) {
-    throw storeFault(error, options.to.name);
+    throw storeFault(error, to.name);
   } finally {
     db.close();
     await target?.client.end().catch(() => {});
   }
 }
 
-/** What the file says about itself. Refuses one that cannot be moved there: `store_newer`, `store_moved`, `secrets_key_wrong`. */
-function readSource(db: Database, { path, to, keyIds }: MoveOptions): { instanceId: string; movedTo: string | null } {
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version > readMigrations('sqlite').length) throw newer(path, `has version ${version}, made by a newer settled`);
-  const { instanceId, keys, movedTo } = readInstance(db, path);
-  if (movedTo !== null && movedTo !== to.name) throw moved(path, movedTo);
-  keysInUse(keysGiven({ path, ...keyNames(keyIds) }), keys);
-  return { instanceId, movedTo };
+function connect({ to, clock }: Pick<MoveOptions, 'to' | 'clock'>) {
+  return new Servers({ ...to, clock }).connect({ query_timeout: 0 }).catch((error) => {
+    const fault = storeFault(error, to.name);
+    if (!(fault instanceof Fault)) throw fault;
+    const { kind, code, message, cause } = fault;
+    // The setting of a store's address names the SQLite file here.
+    throw new Fault(kind, code, message.replaceAll('in SETTLED_STORE', 'in the address given'), { cause });
+  });
 }
 
 const INSTANCE = `
@@ -131,33 +126,24 @@ const INSTANCE = `
   FROM instance`;
 
 /** Copies all rows in one transaction, then compares what the database has with what was sent. */
-async function copyStore(
-  db: Database,
-  target: Destination,
-  onProgress: (progress: MoveProgress) => void,
-): Promise<Copied[]> {
+async function copyStore(db: Database, target: Destination, onProgress: (words: string) => void): Promise<Copied[]> {
   const { client } = target;
   const tables = await movedTables(db, client);
-  const rowsOf = ({ name }: MovedTable) => db.prepare(`SELECT count(*) FROM ${name}`).pluck().get() as number;
-  const all = 2 * tables.reduce((sum, table) => sum + rowsOf(table), 0);
-  let done = 0;
-  const counted =
-    (step: MoveProgress['step'], { name: table }: MovedTable) =>
-    (rows: number) => {
-      done += rows;
-      onProgress({ step, table, done, all });
-    };
   const copied = await inTransaction(target, async () => {
     // Removes what an earlier move left, and checks references at the end of each statement, which bounds the server's memory.
     await client.query(`TRUNCATE ${tables.map(({ name }) => name).join(', ')}; SET CONSTRAINTS ALL IMMEDIATE`);
     const each: Copied[] = [];
-    for (const table of tables) each.push(await copyTable(db, client, table, counted('copying', table)));
+    for (const table of tables) {
+      onProgress(`copying ${table.name}`);
+      each.push(await copyTable(db, client, table));
+    }
     await continueNumbers(db, target, tables);
     return each;
   });
   await client.query('ANALYZE');
   for (const [at, table] of tables.entries()) {
-    if ((await digestTable(client, table, counted('comparing', table))) === copied[at]?.sha256) continue;
+    onProgress(`comparing ${table.name}`);
+    if ((await digestTable(client, table)) === copied[at]?.sha256) continue;
     throw terminalFault(
       'store_failed',
       `What ${target.name} holds of the table ${table.name} is not what was copied there. Nothing is lost: the SQLite store ` +
