@@ -67,7 +67,7 @@ export const ENDED_BY = {
 } as const satisfies Record<string, readonly AttentionKind[]>;
 
 /** Reasons that come from one setting for all links. An authentic delivery of any link ends their `deliveries_refused`. */
-export const ENDED_BY_ANY: readonly string[] = ['signature_missing', 'timestamp_missing'];
+export const ENDED_BY_ANY_LINK: readonly string[] = ['signature_missing', 'timestamp_missing'];
 
 /** Rejections of several links for one reason count together if they came within this time. */
 export const REFUSED_WITHIN_MS = 3_600_000;

@@ -1,7 +1,7 @@
 import {
   type AttentionKind,
   type AttentionParams,
-  ENDED_BY_ANY,
+  ENDED_BY_ANY_LINK,
   isWholeSentence,
   type MatterKind,
   type UnreadableList,
@@ -107,7 +107,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
     'right key and restart settled.',
   deliveries_refused: (reason, { diagnosis }) => {
     const found = diagnosis === null ? null : explainDiagnosis(diagnosis as Diagnosis);
-    const which = ENDED_BY_ANY.includes(reason) ? '' : ' of one of these links';
+    const which = ENDED_BY_ANY_LINK.includes(reason) ? '' : ' of one of these links';
     return [
       `settled keeps rejecting deliveries: ${words.rejection(reason)} (${reason}).`,
       ...(found === null ? [] : [found.answer, ...found.advice.map(sentence)]),

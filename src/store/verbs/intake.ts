@@ -1,4 +1,4 @@
-import { ENDED_BY_ANY, REFUSED_WITHIN_MS } from '../../domain/matter.ts';
+import { ENDED_BY_ANY_LINK, REFUSED_WITHIN_MS } from '../../domain/matter.ts';
 import type { KeptReason } from '../../vocabulary.ts';
 import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
@@ -164,13 +164,13 @@ export function* recordRejection(tx: Transaction, rejection: Rejection): Work<vo
   attention.raiseForNoOrder(tx, 'deliveries_refused', { subject: reason, params: { diagnosis }, atMs: lastAtMs });
 }
 
-/** `ENDED_BY_ANY`, as an SQL list. */
-const ENDED_BY_ANY_SQL = ENDED_BY_ANY.map((reason) => `'${reason}'`).join(', ');
+/** `ENDED_BY_ANY_LINK`, as an SQL list. */
+const ENDED_BY_ANY_LINK_SQL = ENDED_BY_ANY_LINK.map((reason) => `'${reason}'`).join(', ');
 const END_REFUSALS = statement(`
   UPDATE attention AS a SET ended_at_ms = @atMs WHERE a.kind = 'deliveries_refused' AND a.ended_at_ms IS NULL
     AND (EXISTS (SELECT 1 FROM rejection r WHERE r.reason = a.subject AND r.last_at_ms > a.opened_at_ms - @withinMs
         AND EXISTS (${AUTHENTIC_SINCE} AND i.received_at_ms > a.opened_at_ms))
-      OR (a.subject IN (${ENDED_BY_ANY_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
+      OR (a.subject IN (${ENDED_BY_ANY_LINK_SQL}) AND EXISTS (SELECT 1 FROM (${NEWEST_ROWS}) AS newest
         WHERE newest.reading IS NULL AND newest.received_at_ms > a.opened_at_ms)))`);
 const COUNT_REFUSALS = statement(
   "SELECT count(*) AS open FROM attention WHERE kind = 'deliveries_refused' AND ended_at_ms IS NULL",
@@ -178,7 +178,7 @@ const COUNT_REFUSALS = statement(
 
 /**
  * Ends the matter of a reason once an authentic delivery came for one of its links, after that link's last rejection
- * and after the matter was raised. For a reason of `ENDED_BY_ANY`, an authentic delivery of any link after the matter
+ * and after the matter was raised. For a reason of `ENDED_BY_ANY_LINK`, an authentic delivery of any link after the matter
  * was raised is enough. Returns the number of matters still open.
  */
 export function* endRefusals(tx: Transaction, atMs: number): Work<{ open: number }> {
