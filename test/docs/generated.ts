@@ -1,3 +1,10 @@
+import { COMMANDS } from '../../sandbox/cli/commands.ts';
+import { EXIT_MEANINGS as EXIT_MEANINGS_OF_SANDBOX } from '../../sandbox/cli/exit.ts';
+import type { Context } from '../../sandbox/context.ts';
+import { controlRoutes } from '../../sandbox/control/routes.ts';
+import { KNOWN_FAULTS } from '../../sandbox/fault_plans.ts';
+import { SWITCHES } from '../../sandbox/options.ts';
+import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfProblem } from '../../src/cli/exit.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
@@ -75,6 +82,30 @@ export const CHECKED_IN: Readonly<Record<string, (text: string) => string>> = {
     attention: list(ATTENTION_KINDS),
     notices: list(NOTICE_TYPES),
   }),
+  'sandbox/README.md': blocks({
+    options: table(optionsOfSandbox()),
+    switches: table(
+      Object.entries(SWITCHES).map(
+        ([
+          name,
+          {
+            about,
+            values: [first, ...more],
+          },
+        ]) => [inCode(name), about, [`**${inCode(first)}**`, ...more.map((value) => inCode(value))].join(', ')],
+      ),
+    ),
+    faults: table(faultsOfSandbox()),
+    requests: table(requestsOfSandbox()),
+    scenarios: table(
+      Object.entries(SCENARIOS).map(([name, { about, verdict }]) => [
+        inCode(name),
+        about,
+        verdict.map(({ says }) => says).join('; '),
+      ]),
+    ),
+    'exit codes': table(Object.entries(EXIT_MEANINGS_OF_SANDBOX)),
+  }),
 };
 
 function routes(page: string): Row[] {
@@ -125,4 +156,30 @@ function diagram(): string {
     }),
   );
   return ['```mermaid', 'stateDiagram-v2', '  [*] --> awaiting_payment', ...edges, '```'].join('\n');
+}
+
+function optionsOfSandbox(): Row[] {
+  const { options = {} } = COMMANDS.find(({ name }) => name === 'serve') ?? {};
+  return Object.entries(options).map(([name, { value, about }]) => [
+    inCode(`--${name}${value === undefined ? '' : ` ${value}`}`),
+    about,
+  ]);
+}
+
+function faultsOfSandbox(): Row[] {
+  return Object.entries(KNOWN_FAULTS).map(([name, { about, target, takes }]) => {
+    const told = Object.entries(takes).map(([parameter, value]) => `${inCode(parameter)}: ${value}`);
+    return [inCode(name), target, about, told.join('<br>') || 'nothing'];
+  });
+}
+
+function requestsOfSandbox(): Row[] {
+  // Only what is registered is looked at; nothing is called.
+  const { stack } = controlRoutes({ options: {} } as unknown as Context);
+  const requests = stack.flatMap(({ route }) => {
+    const { path = '', methods = {} } = (route ?? {}) as { path?: string; methods?: Record<string, boolean> };
+    return Object.keys(methods).map((method) => ({ path, method: method.toUpperCase() }));
+  });
+  const byPath = requests.sort((one, other) => (one.path < other.path ? -1 : Number(one.path > other.path)));
+  return byPath.map(({ path, method }) => [inCode(`${method} ${path}`), BY_HAND]);
 }
