@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Finding } from '../api/doctor_store.ts';
 import { type Config, readConfig } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
@@ -60,24 +59,17 @@ async function setUp(options: InitOptions): Promise<Report> {
   const terminal = options.yes === true ? null : openTerminal();
   const answers = await answerQuestions({ options, inherited, terminal }).finally(() => terminal?.close());
   const plan = planFiles(answers, inherited);
-  const { store } = readConfig(plan.environment);
-  const isOldStore = store.engine === 'sqlite' && existsSync(store.path);
+  // Throws what a start would say of all settings together.
+  readConfig(plan.environment);
   const files = await writeFiles(plan);
   terminal?.say('\nWritten. settled is started for a moment, and doctor looks at it …');
   const config = readConfig();
   const checks = await consultDoctor(config);
-  const isFailing = checks.some(({ status }) => status === 'failing');
-  const next = nextSteps(plan, config, isFailing);
+  const next = nextSteps(plan, config);
   return {
-    data: { folder: process.cwd(), files, continuesStore: isOldStore, doctor: { checks }, next },
+    data: { folder: process.cwd(), files, doctor: { checks }, next },
     lines: [
       `Written in ${process.cwd()}, for this user alone: ${files.join(', ')}.`,
-      ...(isOldStore
-        ? [
-            `${store.name} was there already, and settled continues with its orders. If they are of a trial, name another ` +
-              'file in .env.',
-          ]
-        : []),
       '',
       'What doctor finds in a settled that was started for a moment:',
       ...checkLines(checks),
@@ -110,7 +102,7 @@ async function consultDoctor(config: Config): Promise<Finding[]> {
 }
 
 /** What a person does then, a step each. */
-function nextSteps({ settings }: InitPlan, config: Config, isFailing: boolean): string[] {
+function nextSteps({ settings }: InitPlan, config: Config): string[] {
   const file = (name: string) => settings[`${name}_FILE`] ?? name;
   const { host, port } = config.operatorListen;
   const key = config.secretsKey === null ? secretsKeyPath(storeFile(config.store)) : file('SETTLED_SECRETS_KEY');
@@ -119,18 +111,11 @@ function nextSteps({ settings }: InitPlan, config: Config, isFailing: boolean): 
       ? 'It reads what happened to its orders from the feed, GET /v1/feed.'
       : `Notices to it are signed with the secret in ${file('SETTLED_SHOP_SECRET')}.`;
   return [
-    ...(isFailing
-      ? [
-          'Correct what is failing: settings are in .env, secrets in data/. Once settled runs, `settled doctor` checks again.',
-        ]
-      : []),
+    'If something is failing, correct it: settings are in .env, secrets in data/. Then `settled doctor` checks again.',
     'Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder, ' +
       '`npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
     `Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: ` +
       `docs/integrate.md. ${notices}`,
     `Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,
-    ...(process.getuid?.() === 0
-      ? ['The files belong to root: give them to the user that will run settled (chown -R).']
-      : []),
   ];
 }

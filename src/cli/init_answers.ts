@@ -92,7 +92,6 @@ export async function answerQuestions(source: Source): Promise<Record<string, st
   const { options, inherited, terminal } = source;
   refuseMissing(source);
   const answers: Record<string, string> = {};
-  const refused: string[] = [];
   let isPrivate = options['shop-allow-private'] === true;
   const mayBePrivate = async () => {
     isPrivate ||= settingOf(inherited, shopAllowPrivate) === true;
@@ -102,15 +101,8 @@ export async function answerQuestions(source: Source): Promise<Record<string, st
   for (const name of NAMES) {
     const { setting } = questionOf(name);
     if (isGiven(inherited, setting.name)) continue;
-    try {
-      answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
-    } catch (error) {
-      // A person who answers hears of each at once.
-      if (terminal !== null || !(error instanceof CommandError)) throw error;
-      refused.push(error.message);
-    }
+    answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
   }
-  if (refused.length > 0) throw new CommandError('answer_refused', refused.join(' '));
   const isShop = answers[shopUrl.name] !== '';
   if (isPrivate && isShop && !isGiven(inherited, shopAllowPrivate.name)) answers[shopAllowPrivate.name] = 'true';
   return answers;
@@ -129,10 +121,9 @@ function refuseMissing({ options, inherited, terminal }: Source): void {
     (name) => options[name] === undefined && !isInherited(name) && questionOf(name).usual === undefined,
   );
   if (terminal !== null || missing.length === 0) return;
-  const why =
-    options.yes === true ? 'With --yes `settled init` asks nothing' : '`settled init` asks on a terminal only';
+  const lacking = missing.map((name) => `--${name}`).join(', ');
   throw new UsageError(
-    `${why}. Here it lacks: ${missing.map((name) => `--${name}`).join(', ')}. See: settled help init`,
+    `With --yes, or without a terminal, \`settled init\` asks nothing, and here it lacks: ${lacking}.`,
   );
 }
 

@@ -50,20 +50,20 @@ export function refuseForeignFiles(): void {
   const names = statSync(FOLDER, { throwIfNoEntry: false })?.isDirectory() ? readdirSync(FOLDER) : [];
   // Those beside a database as well: settled uses the key and the token that it finds.
   const secrets = names.map((name) => `${FOLDER}/${name}`).filter(isSecret);
-  for (const path of [FOLDER, ...secrets]) {
+  for (const path of [FOLDER, ...secrets].filter(() => ownId !== undefined)) {
     const found = statSync(path, { throwIfNoEntry: false });
-    const link = lstatSync(path, { throwIfNoEntry: false });
-    if (found === undefined || link === undefined || ownId === undefined) continue;
     // Who made a link has chosen where it leads.
-    const foreign = [found, link].find(({ uid }) => uid !== ownId && uid !== 0);
+    const isOthers = [found, lstatSync(path, { throwIfNoEntry: false })].some(
+      (one) => one !== undefined && one.uid !== ownId && one.uid !== 0,
+    );
     // Who may write into the folder is corrected when the files are written.
-    if (foreign === undefined && !(found.isFile() && (found.mode & OTHERS_WRITE) !== 0)) continue;
-    const why =
-      foreign === undefined
-        ? `Its mode is ${(found.mode & 0o777).toString(8)}: if you know what it says, take that away (chmod go-w)`
-        : `It belongs to user ${foreign.uid}: if you know what it says, give it to user ${ownId}, or run the command as that user`;
-    const message = `Another user can write ${resolve(path)}, and may have chosen what is in it. ${why}; otherwise remove it. Nothing was changed.`;
-    throw new CommandError('answer_refused', message);
+    const isOpen = found?.isFile() === true && (found.mode & OTHERS_WRITE) !== 0;
+    if (!isOthers && !isOpen) continue;
+    throw new CommandError(
+      'answer_refused',
+      `Another user can write ${resolve(path)}, and may have chosen what is in it. If you know what it says, make it yours ` +
+        '(chown, and chmod go-w); otherwise remove it. Nothing was changed.',
+    );
   }
 }
 
@@ -177,18 +177,16 @@ function writeNew(path: string, text: string): void {
 const HEAD = '# Written by `settled init`. docs/configure.md lists all settings; each secret has a file of its own.';
 const PLAIN = /^[\w@%+=:,./-]+$/;
 
-/** The text of a file `.env` that is read back as these settings. Throws `answer_refused` for a value that no quotes can hold. */
+/** The text of a file `.env` that is read back as these settings. Throws `answer_refused` for a value that cannot be quoted. */
 export function envText(settings: Readonly<Record<string, string>>): string {
   const lines = Object.entries(settings).map(([name, value]) => assignment(name, value));
   return `${[HEAD, ...lines].join('\n')}\n`;
 }
 
-/** Plain if possible; single quotes before others, because no reader of such files replaces a `$` between them. */
+/** Plain, or in single quotes, because no reader of such files replaces a `$` between them. */
 function assignment(name: string, value: string): string {
-  const quoted = ["'", '"', '`'].map((quote) => `${quote}${value}${quote}`);
-  const forms = [...(PLAIN.test(value) ? [value] : []), ...quoted].map((form) => `${name}=${form}`);
-  const fitting = forms.find((form) => parseEnv(`${form}\n`)[name] === value);
-  if (fitting !== undefined) return fitting;
+  const line = `${name}=${PLAIN.test(value) ? value : `'${value}'`}`;
+  if (parseEnv(`${line}\n`)[name] === value) return line;
   throw new CommandError(
     'answer_refused',
     `${name} cannot be written into .env so that it is read back as it is. Give it in the environment.`,

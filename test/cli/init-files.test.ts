@@ -51,7 +51,7 @@ describe('cli: init among other users', () => {
     lchownSync(join(folder, 'data'), ANOTHER_USER, ANOTHER_USER);
     const { code, stderr } = await runIn(folder, GIVEN, {});
     expect(code).toBe(EXIT.configuration);
-    expect(JSON.parse(stderr).error.message).toMatch(/^Another user can write .*data, .*It belongs to user 65534/);
+    expect(JSON.parse(stderr).error.message).toMatch(/^Another user can write .*data, /);
     expect([readdirSync(target), statSync(target).mode & 0o777]).toEqual([[], 0o755]);
   });
 });
