@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 282,
-  lines: 42_436,
+  lines: 42_420,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -30,7 +30,7 @@ const LIMITS = {
   linesOfTests: 68_860,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_455,
+  linesOfDocs: 8_454,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

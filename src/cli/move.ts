@@ -1,14 +1,6 @@
-import type { Config } from '../config/config.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { type Fault, terminalFault } from '../fault.ts';
-import {
-  isPostgresUrl,
-  operatorTokenPath,
-  type PostgresAddress,
-  postgresAddress,
-  secretsKeyPath,
-  storeFile,
-} from '../store/address.ts';
+import { isPostgresUrl, type PostgresAddress, postgresAddress } from '../store/address.ts';
 import type { MoveCheck, Moved, MoveOptions } from '../store/move/move.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
@@ -55,7 +47,7 @@ export const moveStoreCommand = defineCommand({
     const line = openProgress(print, screen, systemClock);
     const onProgress = (words: string) => void (json || line.show({ words, leftMs: null }));
     try {
-      return reportOf(await moveStore({ ...move, onProgress }), to, settings);
+      return reportOf(await moveStore({ ...move, onProgress }), move);
     } finally {
       await line.end();
       release();
@@ -67,17 +59,13 @@ function targetOf(given: string | undefined, file: string | undefined): Postgres
   if ((given === undefined) === (file === undefined)) {
     throw new UsageError('`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.');
   }
-  const name = file === undefined ? '--to' : '--to-file';
-  const text =
-    given ??
-    readGivenFile('to-file', file ?? '')
-      .toString()
-      .trim();
-  if (!isPostgresUrl(text)) throw new UsageError(`${name} is not an address: write postgres://user@host/database.`);
+  const text = given ?? readGivenFile('to-file', file ?? '').toString();
+  if (!isPostgresUrl(text.trim()))
+    throw new UsageError('What was given is not an address: write postgres://user@host/database.');
   try {
-    return postgresAddress(text);
+    return postgresAddress(text.trim());
   } catch (error) {
-    throw new UsageError(`${name} ${(error as Error).message}.`);
+    throw new UsageError(`The address ${(error as Error).message}.`);
   }
 }
 
@@ -99,26 +87,22 @@ function reportOfCheck({ isServed, bytes, holds }: MoveCheck, { path, to }: Move
   };
 }
 
-function reportOf({ wasMoved, tables }: Moved, to: PostgresAddress, settings: Config): Report {
+function reportOf({ wasMoved, tables }: Moved, { path, to }: MoveOptions): Report {
   const rows = tables.reduce((sum, one) => sum + one.rows, 0);
   const equal = `${inNumber(rows, 'row')} in ${tables.length} tables, each compared by its digest (--json lists them).`;
   const done = wasMoved
     ? `The store is in ${to.name} already; the move was completed before.`
     : `The store was moved to ${to.name}. ${equal}`;
-  return { data: { store: to.name, wasMoved, rows, tables }, lines: [done, '', ...nextSteps(settings)] };
+  return { data: { store: to.name, wasMoved, rows, tables }, lines: [done, '', ...nextSteps(path)] };
 }
 
 /** Replicas share no files, so they need what was kept next to the database. */
-function nextSteps({ store, secretsKey, operatorToken }: Config): string[] {
-  const file = storeFile(store);
-  const [key, token] = [secretsKeyPath(file), operatorTokenPath(file)];
+function nextSteps(path: string): string[] {
   return [
-    'Now start settled with the same settings but these:',
-    '  SETTLED_STORE: the address of the database, in place of the file; or SETTLED_STORE_FILE, and no SETTLED_STORE',
-    ...(secretsKey === null
-      ? [`  SETTLED_SECRETS_KEY_FILE: a file with what ${key} holds. Without it no secret can be opened`]
-      : []),
-    ...(operatorToken === null ? [`  SETTLED_OPERATOR_TOKEN_FILE: a file with what ${token} holds`] : []),
+    'Now start settled with the same settings, but with the address of the database in SETTLED_STORE, or in a file that',
+    'SETTLED_STORE_FILE names. If these files are there, name copies of them in these settings:',
+    `  SETTLED_SECRETS_KEY_FILE: ${path}.key. Without it no secret can be opened`,
+    `  SETTLED_OPERATOR_TOKEN_FILE: ${path}.operator-token`,
     'docs/postgres.md has the settings of several replicas. Keep the SQLite file: no settled serves it any more.',
   ];
 }

@@ -80,7 +80,7 @@ describe('cli: move', () => {
     expect(await misunderstood(['move'])).toBe(
       '`settled move` needs --to ADDRESS or --to-file FILE, and only one of them.',
     );
-    expect(await misunderstood(['move', '--to', 'sqlite:x'])).toContain('--to is not an address');
+    expect(await misunderstood(['move', '--to', 'sqlite:x'])).toContain('is not an address');
     expect(await misunderstood(['move', '--to', 'postgres://u:secret@a,/c'])).not.toContain('secret');
   });
 
@@ -178,7 +178,7 @@ describe('cli: move', () => {
     const moved = await runSettled(['move', '--to', to], environment);
     expect(moved).toMatchObject({ code: 0, stderr: '' });
     expect(moved.stdout).toMatch(/^copying \w+\n/);
-    expect(moved.stdout).toMatch(/ moved to .* each compared .*\n\nNow start settled .*SETTLED_STORE: .* in place of/s);
+    expect(moved.stdout).toMatch(/ moved to .* each compared .*\n\nNow start settled .*SETTLED_SECRETS_KEY_FILE/s);
     expect(await compareRows(path, to, () => {})).toEqual([]);
     const again = await runSettled(['move', '--to', to], environment);
     expect(again.stdout).toMatch(/ already; the move was completed before\.\n\nNow start settled/);
