@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 282,
-  lines: 42_420,
+  lines: 42_475,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_860,
+  linesOfTests: 68_888,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_454,

@@ -14,7 +14,7 @@ const HEARTBEAT_OVERDUE_MS = 6_000;
 const INTAKE_FAILED_MS = 15_000;
 
 /** The event loop counts as blocked if a timer of this period is this late, this many times in a row. */
-const LOOP = { tickMs: 100, lateMs: 200, lateTicks: 3 } as const;
+const LOOP = { tickMs: 250, lateMs: 200, lateTicks: 3 } as const;
 
 /** The health of the process, as it sees it. */
 export class Health {

@@ -6,6 +6,8 @@ import type { Cancel } from '../work/clock.ts';
 import type { Context } from './context.ts';
 
 const LOOK_EVERY_MS = 2_000;
+/** An address is no trouble any more once the last of its links has expired, which changes nothing in the store. */
+const READ_AGAIN_MS = 60_000;
 
 /**
  * Tells this process's health and log what is wrong with the service, the shop, the clocks, the servers of the database
@@ -14,13 +16,19 @@ const LOOK_EVERY_MS = 2_000;
 export function watchTroubles(context: Context): Cancel {
   const { store, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;
   let known: ReadonlyMap<string, string> = new Map();
+  let latest: Awaited<ReturnType<typeof readStore>> | null = null;
+
+  async function readStore() {
+    const atMs = clock.monotonicMs();
+    const [open, addresses] = await Promise.all([store.openTroubles(), otherAddresses.get()]);
+    return { atMs, open, addresses };
+  }
 
   async function look(): Promise<void> {
-    const [open, addresses, servers] = await Promise.all([
-      store.openTroubles(),
-      otherAddresses.get(),
-      store.serverStates(),
-    ]);
+    const ageMs = clock.monotonicMs() - (latest?.atMs ?? 0);
+    if (latest === null || ageMs >= READ_AGAIN_MS || store.quietMs() <= ageMs) latest = await readStore();
+    const { open, addresses } = latest;
+    const servers = await store.serverStates();
     if (health.draining) return;
     const matters = open.map((trouble): Told => [`${trouble.kind} ${trouble.subject}`, troubleSentence(trouble)]);
     const others: Told[] = servers

@@ -26,7 +26,7 @@ const ANSWER_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 500;
 
 export type OpenerOptions = OpeningOptions & {
-  store: Pick<Store, 'openIntent' | 'claimOpenings' | 'findOrder' | 'timeline'>;
+  store: Pick<Store, 'openIntent' | 'claimOpenings' | 'quietMs' | 'findOrder' | 'timeline'>;
   keyring: Keyring;
   credentials: Pick<Credentials, 'keep'>;
   linkLifetimeMs: number;
@@ -60,6 +60,7 @@ export function startOpener(options: OpenerOptions) {
     clock,
     places: PLACES,
     pollMs: POLL_MS,
+    quietMs: store.quietMs,
     claim: (limit) => store.claimOpenings({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (opening) => openOne(options, opening, (end) => waiters.tell(opening.linkKey, end)),
     onClaimFailed: (fault) => log.warn({ fault }, 'links to open cannot be claimed; trying again'),

@@ -15,7 +15,7 @@ const STOP_MS = 2_000;
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> &
   Pick<TargetOptions, 'deadlineClock' | 'resolve'> & {
-    store: Pick<Store, 'claimNotices'> & TellOptions['store'];
+    store: Pick<Store, 'claimNotices' | 'quietMs'> & TellOptions['store'];
     shopUrl: string;
     shopSecrets: readonly Buffer[];
     shopAllowPrivate: boolean;
@@ -54,6 +54,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
       clock,
       places,
       pollMs: POLL_MS,
+      quietMs: store.quietMs,
       claim: async (free) => {
         const limit = admit(free);
         if (limit === 0) return [];

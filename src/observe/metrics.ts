@@ -10,16 +10,19 @@ export type Metrics = ReturnType<typeof openMetrics>;
 export function openMetrics({ deliveryOutcomes, ...sources }: Sources & { deliveryOutcomes: readonly string[] }) {
   const registry = new Registry();
   const make = newMetrics([registry]);
-  collectDefaultMetrics({ register: registry });
   const events = eventMetrics(make, deliveryOutcomes);
   const readRows = rowGauges([registry], sources);
   const { showFeed, ...notices } = noticeMetrics(make);
+  let isScraped = false;
   return {
     ...events,
     ...apiMetrics(make),
     ...notices,
     /** The text of a scrape (Prometheus text format 0.0.4). */
     scrape: async (): Promise<{ contentType: string; text: string }> => {
+      // Node's own metrics wake the process a hundred times a second.
+      if (!isScraped) collectDefaultMetrics({ register: registry });
+      isScraped = true;
       const { feed } = await readRows();
       showFeed(feed.newest);
       return { contentType: registry.contentType, text: await registry.metrics() };

@@ -22,6 +22,7 @@ export type ReconcilerOptions = {
   store: Pick<
     Store,
     | 'claimChecks'
+    | 'quietMs'
     | 'findLink'
     | 'recordReading'
     | 'failCheck'
@@ -66,6 +67,7 @@ export function startReconciler(options: ReconcilerOptions) {
     clock,
     places: PLACES,
     pollMs: POLL_MS,
+    quietMs: store.quietMs,
     claim: (limit) => store.claimChecks({ limit, slots, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (check) => checkOne(options, check),
     onClaimFailed: (fault) => log.warn({ fault }, 'links to ask about cannot be claimed; trying again'),

@@ -22,7 +22,7 @@ const RETRY: RetryPolicy = { baseMs: 500, maxMs: 300_000, attemptsMax: 16 };
 export type Settler = ReturnType<typeof startSettler>;
 
 export type SettlerOptions = Pick<SettledBatch, 'isShared'> & {
-  store: Pick<Store, 'claimEvents' | 'settle' | 'retryEvent' | 'buryEvent'>;
+  store: Pick<Store, 'claimEvents' | 'quietMs' | 'settle' | 'retryEvent' | 'buryEvent'>;
   credentials: Credentials;
   policy: SettlementPolicy;
   clock: Clock;
@@ -44,6 +44,7 @@ export function startSettler(options: SettlerOptions) {
     clock,
     batchMax: BATCH_MAX,
     pollMs: POLL_MS,
+    quietMs: store.quietMs,
     claim: (limit) => store.claimEvents({ limit, nowMs: clock.nowMs(), leaseMs: LEASE_MS }),
     work: (event) => settleOne(options, event),
     restMs: (batch, workedMs) => {

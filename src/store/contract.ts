@@ -44,6 +44,8 @@ export type EngineVerbs = {
    * compare it with their own.
    */
   changeMark(): Promise<string>;
+  /** Milliseconds since this process changed anything; 0 if other processes use the store too. */
+  quietMs(): number;
   /**
    * Records that this process is alive and the store writable. Returns for how long no process had done so. A shared
    * store reports an outage again until `catchUp` has made links due after it. `aheadMs`: how far the last heartbeat

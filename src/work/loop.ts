@@ -13,6 +13,8 @@ export type LoopTurn = {
   /** Waits; only a stop ends it early. */
   rest(durationMs: number): Promise<void>;
   isStopping(): boolean;
+  /** Whether it was woken, and did not come by time. */
+  wasWoken(): boolean;
 };
 
 export type LoopOptions = {
@@ -31,12 +33,18 @@ export function startLoop({ clock, firstAfterMs = 0, turn }: LoopOptions): Backg
   const resting = openSignal(clock);
   let isStopping = false;
   let isWoken = false;
-  const may: LoopTurn = { rest: (durationMs) => resting.next(durationMs), isStopping: () => isStopping };
+  let wasWoken = false;
+  const may: LoopTurn = {
+    rest: (durationMs) => resting.next(durationMs),
+    isStopping: () => isStopping,
+    wasWoken: () => wasWoken,
+  };
 
   async function run(): Promise<void> {
     for (let delayMs = firstAfterMs; !isStopping; ) {
       if (delayMs > 0 && !isWoken) await sleeping.next(delayMs);
       if (isStopping) return;
+      wasWoken = isWoken;
       isWoken = false;
       delayMs = await turn(may);
     }
@@ -62,6 +70,8 @@ type ClaimOptions<Job> = {
   clock: Clock;
   /** The longest sleep. Wake-ups are only hints; this poll finds all work. */
   pollMs: number;
+  /** How long ago anything last changed in the store. After a quiet minute, polls claim every ten seconds. */
+  quietMs: () => number;
   claim: (limit: number) => Promise<Job[]>;
   /** Must not throw: it handles a job's failure itself. */
   work: (job: Job) => Promise<void>;
@@ -133,17 +143,24 @@ export function startPool<Job>(options: PoolOptions<Job>): BackgroundWorker {
 
 /** A further failure within this time is not reported. */
 const TELL_EVERY_MS = 60_000;
+/** After so long without a change, only a row whose time comes can be due. */
+const QUIET_AFTER_MS = 60_000;
+const CLAIM_EVERY_QUIET_MS = 10_000;
 
 /** Claims jobs; returns none if the claim fails. */
-function claimOrTell<Job>({ clock, claim, onClaimFailed }: ClaimOptions<Job>) {
-  let quietUntilMs = Number.NEGATIVE_INFINITY;
-  return async (limit: number, { isStopping }: LoopTurn): Promise<Job[]> => {
+function claimOrTell<Job>({ clock, quietMs, claim, onClaimFailed }: ClaimOptions<Job>) {
+  let silentUntilMs = Number.NEGATIVE_INFINITY;
+  let claimedAtMs = Number.NEGATIVE_INFINITY;
+  return async (limit: number, { isStopping, wasWoken }: LoopTurn): Promise<Job[]> => {
+    const nowMs = clock.monotonicMs();
+    const isQuiet = quietMs() >= QUIET_AFTER_MS && nowMs - claimedAtMs < CLAIM_EVERY_QUIET_MS;
+    if (isQuiet && !wasWoken()) return [];
+    claimedAtMs = nowMs;
     try {
       return await claim(limit);
     } catch (error) {
-      const nowMs = clock.monotonicMs();
-      if (!isStopping() && nowMs >= quietUntilMs) {
-        quietUntilMs = nowMs + TELL_EVERY_MS;
+      if (!isStopping() && nowMs >= silentUntilMs) {
+        silentUntilMs = nowMs + TELL_EVERY_MS;
         onClaimFailed(error);
       }
       return [];

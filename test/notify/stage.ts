@@ -175,6 +175,7 @@ function watch(store: Store): { store: NotifierOptions['store']; inHand: () => n
     inHand: () => inHand,
     change: () => changing.promise,
     store: {
+      quietMs: store.quietMs,
       claimNotices: (claim) => call(store.claimNotices(claim), (claimed) => claimed.length),
       finishNotice: (told) => call(store.finishNotice(told), ended),
       retryNotice: (failed) => call(store.retryNotice(failed), ended),

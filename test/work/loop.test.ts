@@ -14,11 +14,13 @@ function startTestPool({ places = 3, claim }: { places?: number; claim?: () => P
   const asked: number[] = [];
   const running = new Map<string, Job>();
   const faults: unknown[] = [];
+  let changedAtMs = Number.POSITIVE_INFINITY;
   const pool = startPool<string>({
     // Turning moves all of it.
     clock: { ...clock, monotonicMs: clock.nowMs },
     places,
     pollMs: POLL_MS,
+    quietMs: () => Math.max(0, clock.nowMs() - changedAtMs),
     claim: async (limit) => {
       asked.push(limit);
       const claimed = waiting.splice(0, limit);
@@ -44,6 +46,10 @@ function startTestPool({ places = 3, claim }: { places?: number; claim?: () => P
     asked,
     faults,
     add: (...names: string[]) => waiting.push(...names),
+    /** Until it is called, something always changes. */
+    change: () => {
+      changedAtMs = clock.nowMs();
+    },
     finish,
     /** The names of those that are worked on. */
     inHand: () => [...running.keys()],
@@ -108,6 +114,25 @@ describe('a pool', () => {
     expect(test.inHand()).toEqual([]);
     await test.pass(1);
     expect(test.inHand()).toEqual(['unheard']);
+  });
+
+  it('claims rarely after a quiet minute, and again each second once something changed', async () => {
+    const test = startTestPool();
+    await settle();
+    test.change();
+    const claimsIn = async (seconds: number) => {
+      const before = test.asked.length;
+      await test.pass(seconds * 1_000);
+      return test.asked.length - before;
+    };
+    expect(await claimsIn(59)).toBe(59);
+    expect(await claimsIn(60)).toBe(6);
+    const before = test.asked.length;
+    test.pool.wake();
+    await settle();
+    expect(test.asked.length - before).toBe(1);
+    test.change();
+    expect(await claimsIn(10)).toBe(10);
   });
 
   it('does not lose a wake that comes while it claims', async () => {

@@ -120,6 +120,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),
     catchUp: (options) => gate.enter(() => catchUp(db, options)),
     changeMark: () => gate.enter(changes.mark),
+    quietMs: () => 0,
     heartbeat: (atMs) =>
       gate.enter(async () => {
         await clock.measure();
