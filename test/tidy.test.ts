@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 282,
-  lines: 42_475,
+  lines: 42_480,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_888,
+  linesOfTests: 68_926,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_454,
+  linesOfDocs: 8_462,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

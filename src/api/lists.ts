@@ -7,6 +7,8 @@ import { FLAGS, HOLD_REASONS, ORDER_STATES, type OrderState } from '../domain/or
 import { ROW_STATUSES } from '../domain/retry.ts';
 import { readSearch } from '../domain/search.ts';
 import type { Listed, RowPage } from '../store/verbs/list_pages.ts';
+import type { EventFilter } from '../store/verbs/lists.ts';
+import type { NoticeFilter } from '../store/verbs/notice_lists.ts';
 import type { OrderFilter } from '../store/verbs/orders_list.ts';
 import * as field from './fields.ts';
 import { fieldProblem } from './problem.ts';
@@ -61,6 +63,9 @@ const since = field.givenTime.optional().describe('Only those since then.');
 const until = field.givenTime.optional().describe('Only those until then.');
 const status = z.enum(ROW_STATUSES).optional().describe('Only those with this status.');
 
+/** A parameter for each field of the store's filter, and no other. Times are named without their unit. */
+type QueryOf<Filter> = { [Name in keyof Filter as Name extends `${infer Time}Ms` ? Time : Name]-?: z.ZodType };
+
 /** What a list of events can be narrowed to. */
 export const eventFilters = {
   kind: z.enum(['event', 'reading']).optional().describe('`event`: what came by webhook; `reading`: an API answer.'),
@@ -70,7 +75,7 @@ export const eventFilters = {
   reference: referenceFilter,
   since,
   until,
-};
+} satisfies QueryOf<EventFilter>;
 
 /** A filter of events or of notices: what was given, with its times in milliseconds. */
 export function readFilter<Given extends { since?: string | undefined; until?: string | undefined }>(given: Given) {
@@ -85,7 +90,7 @@ export const noticeFilters = {
   reference: referenceFilter,
   since,
   until,
-};
+} satisfies QueryOf<NoticeFilter>;
 
 const STATE = `(${ORDER_STATES.join('|')})`;
 const ONE_OF = `must be one of ${ORDER_STATES.join(', ')}, or several with commas between`;
@@ -165,7 +170,7 @@ export function readOrderFilter(given: z.output<z.ZodObject<typeof orderFilters>
     fromMinor: readMinor('amountFrom', amountFrom, currency),
     toMinor: readMinor('amountTo', amountTo, currency),
     search: q === undefined ? null : readSearch(q),
-  };
+  } satisfies Required<OrderFilter>;
 }
 
 function readMinor(name: string, given: string | undefined, currency: string | null): number | null {

@@ -1,7 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { COMMANDS } from '../../src/cli/commands.ts';
 import { environmentOf, say } from '../cli/settled.ts';
 import { textOf } from '../console/reading.ts';
 import { signIn } from '../support/access.ts';
@@ -73,13 +74,50 @@ const preview = async (action: string, filter: object) =>
   (await post(settled(), '/v1/bulk', { action, filter, preview: true })).body.count?.n;
 const sorted = (ids: readonly string[]) => ids.toSorted();
 
+const without = (names: readonly string[], ...others: string[]) => sorted(names.filter((one) => !others.includes(one)));
+
+const COMMAND = {
+  orders: 'orders list',
+  events: 'events list',
+  notices: 'notices list',
+  rejections: 'rejections',
+  attention: 'attention',
+};
+/** Neither the command line nor the page of deliveries tells readings apart; no option is about the reason of a hold. */
+const ONLY_IN_API: Partial<Record<keyof typeof LISTS, { options?: string[]; controls?: string[] }>> = {
+  events: { options: ['kind'], controls: ['kind'] },
+  attention: { options: ['reason'] },
+};
+
 describe.each(Object.keys(LISTS) as (keyof typeof LISTS)[])('filters of %s', (name) => {
+  const { cases, operation, page: path } = LISTS[name];
+  const filters = without(Object.keys(operation.query?.shape ?? {}), 'limit', 'cursor', 'count');
+
   it('all have a case', () => {
-    const { cases, operation } = LISTS[name];
-    const filters = Object.keys(operation.query?.shape ?? {}).filter(
-      (key) => !['limit', 'cursor', 'count'].includes(key),
+    expect(sorted(Object.keys(cases))).toEqual(filters);
+  });
+
+  it('are the same on the command line, on the page of the console and in docs/api.md', async () => {
+    const named = COMMANDS.find((one) => one.name === COMMAND[name]);
+    const given = without(Object.keys(named?.options ?? {}), 'limit', 'all', 'count', 'csv', 'exit-code');
+    const options = given.map((one) =>
+      one === 'order' ? 'reference' : one.replace(/-./g, ([, to]) => String(to).toUpperCase()),
     );
-    expect(Object.keys(cases).toSorted()).toEqual(filters.toSorted());
+    const form = /<form class="filter".*?<\/form>/s.exec(await text(path, { cookie }))?.[0] ?? '';
+    const controls = [...form.matchAll(/ name="(\w+)"/g)].map(([, control]) => String(control));
+    const section = readFileSync('docs/api.md', 'utf8').split(`### GET /v1/${name}\n`)[1]?.split('\n### ')[0] ?? '';
+    const [, parameters = ''] = /((?:^\| `.*\n)+|Parameters: [^.]*)/m.exec(section) ?? [];
+    const described = parameters.split('\n').flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`(\w+)`/g)]);
+    expect(sorted([...options, ...(ONLY_IN_API[name]?.options ?? [])])).toEqual(filters);
+    expect(sorted([...controls, ...(ONLY_IN_API[name]?.controls ?? [])])).toEqual(filters);
+    expect(
+      without(
+        described.map(([, word]) => String(word)),
+        'limit',
+        'cursor',
+        'count',
+      ),
+    ).toEqual(filters);
   });
 });
 
