@@ -31,6 +31,7 @@ function startIdle(seen: ({ order: Order; opening: OpeningState | null } | null)
   const opener = startOpener({
     store: {
       openIntent: async () => ({ outcome: 'created', order: UNOPENED, linkKey: 1, opening: PENDING }),
+      quietMs: () => 0,
       claimOpenings: async () => [],
       findOrder: async () => seen[0]?.order ?? null,
       timeline,

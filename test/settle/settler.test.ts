@@ -43,6 +43,7 @@ it.each([
         },
       },
       store: {
+        quietMs: () => 0,
         claimEvents: async () => claims.shift() ?? [],
         settle: async () => {
           nowMs += workedMs;
@@ -139,6 +140,7 @@ describe('an event of a link whose secrets another process may know better', () 
       reading: null,
     };
     const store = {
+      quietMs: () => 0,
       claimEvents: async () => [],
       settle: vi.fn(async () => ({ outcome: 'lost' })),
       retryEvent: vi.fn(async (_: object) => {}),

@@ -22,24 +22,22 @@ describe('the client of a database thread', () => {
   let client: ThreadClient;
   let thread: FakeThread;
   let clockMs: number;
-  let ticks: (() => void)[];
+  let timers: { atMs: number; work: () => void }[];
   const onFailed = vi.fn();
 
   const clock: Clock = {
     nowMs: () => clockMs,
     monotonicMs: () => clockMs,
-    after: () => () => {},
-    every: (_periodMs, work) => {
-      ticks.push(work);
-      return () => {
-        ticks = ticks.filter((other) => other !== work);
-      };
+    after: (delayMs, work) => {
+      timers.push({ atMs: clockMs + delayMs, work });
+      return () => {};
     },
+    every: () => () => {},
   };
 
   beforeEach(async () => {
     clockMs = 0;
-    ticks = [];
+    timers = [];
     onFailed.mockClear();
     client = await startThread({
       start: {} as never,
@@ -57,7 +55,9 @@ describe('the client of a database thread', () => {
   /** Lets time pass as the client's own clock tells it. */
   function pass(ms: number): void {
     clockMs += ms;
-    for (const tick of ticks) tick();
+    const due = timers.filter(({ atMs }) => atMs <= clockMs);
+    timers = timers.filter((timer) => !due.includes(timer));
+    for (const { work } of due) work();
   }
 
   function answer(id: number, value: unknown): void {
@@ -152,7 +152,7 @@ describe('the client of a database thread', () => {
     thread.emit('error', new Error('it broke'));
     thread.emit('exit', 1);
     await client.close();
-    expect(ticks).toEqual([]);
+    expect(timers).toEqual([]);
   });
 
   it('closes when the thread ends, after what was called before', async () => {
