@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 282,
-  lines: 42_480,
+  lines: 42_506,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_929,
+  linesOfTests: 68_969,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_462,

@@ -181,6 +181,12 @@ describe('cli: drill', () => {
       / is damaged or not a database \(.*settled backup$/,
     ],
     ['of which an index misses a row', 'store_corrupt', missRow, / is damaged or not a database \(/],
+    [
+      'of which a row names one that is missing',
+      'store_corrupt',
+      (path) => change(path, (db) => db.exec('PRAGMA foreign_keys = off; DELETE FROM orders')),
+      /\(a row of \w+ names one of orders that is missing/,
+    ],
     ['empty', 'store_foreign', (path) => writeFileSync(path, ''), / is an empty file\. A restore from it would fail\./],
     [
       "another program's",

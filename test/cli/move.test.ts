@@ -139,6 +139,8 @@ describe('cli: move', () => {
     gone.pathname += '_gone';
     const poor = new URL(forbidden);
     poor.username = role;
+    const nowhere = new URL(await emptyDatabase());
+    nowhere.searchParams.set('options', '-c search_path=nowhere');
     const waiting = await startPostgres({ settings: { synchronous_standby_names: 'absent' } });
     onTestFinished(() => waiting.dispose());
     const refusals = [
@@ -147,6 +149,7 @@ describe('cli: move', () => {
       [incomplete, 'store_foreign', /holds a store already/],
       [gone.href, 'configuration_invalid', /does not exist\)\. Check the user, .* in the address given\.$/],
       [poor.href, 'store_unwritable', /permission denied for schema public/],
+      [nowhere.href, 'store_unwritable', /no schema has been selected/],
       [waiting.url('postgres'), 'store_busy', /wait for a standby .*: absent\), and none follows it/],
     ] as const;
     for (const [to, code, message] of refusals) {
@@ -167,6 +170,11 @@ describe('cli: move', () => {
     const wrong = { ...environment, SETTLED_SECRETS_KEY: Buffer.alloc(32, 5).toString('base64') };
     for (const dry of [[], ['--dry-run']]) {
       expect(await refusalOf(['--to', foreign, ...dry], wrong)).toMatchObject({ code: 'secrets_key_wrong' });
+    }
+    const newer = stoppedServer();
+    new Database(newer.path).exec('PRAGMA user_version = 9999').close();
+    for (const dry of [[], ['--dry-run']]) {
+      expect(await refusalOf(['--to', busy, ...dry], newer)).toMatchObject({ code: 'store_newer' });
     }
     expect(await tablesOf(foreign)).toEqual(['instance']);
     expect(movedTo(environment.path)).toBeNull();

@@ -9,7 +9,7 @@ import { migrate } from '../postgres/open.ts';
 import { Servers } from '../postgres/servers.ts';
 import { openForReading } from '../sqlite/file.ts';
 import { keysGiven, moved, readInstance, refuseForeign } from '../sqlite/identity.ts';
-import { lockStore, openForWriting, tryLockStore } from '../sqlite/open.ts';
+import { lockStore, openForWriting, refuseNewer, tryLockStore } from '../sqlite/open.ts';
 import { type Copied, copyTable, digestTable } from './copy.ts';
 import { type MovedTable, movedTables } from './tables.ts';
 import {
@@ -94,6 +94,7 @@ async function betweenBoth<T>(
 ): Promise<T> {
   let target: Destination | null = null;
   try {
+    refuseNewer(db, path);
     const { instanceId, keys, movedTo } = readInstance(db, path);
     if (movedTo !== null && movedTo !== to.name) throw moved(path, movedTo);
     keysInUse(keysGiven({ path, ...keyNames(keyIds) }), keys);

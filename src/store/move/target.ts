@@ -1,6 +1,6 @@
 import { Fault, terminalFault, transientFault } from '../../fault.ts';
 import type { ServerConnection } from '../postgres/connection.ts';
-import { storeFault } from '../postgres/faults.ts';
+import { confirmed, storeFault } from '../postgres/faults.ts';
 import { refuseOthersTables, TABLES } from '../postgres/open.ts';
 import { beginDurable } from '../postgres/transaction.ts';
 import { TURNS } from '../transaction.ts';
@@ -39,11 +39,10 @@ export async function prepareTarget({ client, name }: Destination): Promise<void
     );
   }
   await client.query(TAKE_TURN).catch((cause) => {
-    throw terminalFault(
-      'store_in_use',
-      `Another \`settled move\` works on ${name} (${cause.message}). Wait for it, or stop it.`,
-      { cause },
-    );
+    if (cause.code !== '55P03') throw cause;
+    throw terminalFault('store_in_use', `Another \`settled move\` works on ${name}. Wait for it, or stop it.`, {
+      cause,
+    });
   });
 }
 
@@ -85,11 +84,14 @@ export function notEmpty(name: string): Fault {
   );
 }
 
-/** Runs `work` in one durable transaction. If it fails, the connection has to be closed. */
-export async function inTransaction<T>({ client }: Destination, work: () => Promise<T>): Promise<T> {
+/**
+ * Runs `work` in one durable transaction. A commit that a required standby did not confirm counts as failed. After a
+ * failure the connection has to be closed.
+ */
+export async function inTransaction<T>({ client, name }: Destination, work: () => Promise<T>): Promise<T> {
   await client.query(beginDurable({}));
   const value = await work();
-  await client.query('COMMIT');
+  await confirmed(client, name, () => client.query('COMMIT'));
   return value;
 }
 

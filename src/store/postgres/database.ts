@@ -5,14 +5,12 @@ import type { Answer, Transaction } from '../transaction.ts';
 import { ServerConnection } from './connection.ts';
 import {
   busy,
+  confirmed,
   connectionFault,
   isDoubtful,
   isRefusedStatement,
-  isWarning,
   isWorthRerunning,
-  type Notice,
   storeFault,
-  unconfirmed,
 } from './faults.ts';
 import type { Servers } from './servers.ts';
 import { beginDurable, beginReading, finish, type Identity, PostgresTransaction } from './transaction.ts';
@@ -220,16 +218,9 @@ export class Database {
     if (call.isOver) throw this.#refusal ?? stopped();
     const client = await this.#connect();
     let isUsable = true;
-    let warning: Notice | null = null;
-    const note = (notice: Notice) => {
-      if (isWarning(notice)) warning ??= notice;
-    };
-    client.on('notice', note);
     try {
       if (call.isOver) throw this.#refusal ?? stopped();
-      const value = await work(client);
-      if (warning !== null) throw unconfirmed(this.name, warning);
-      return value;
+      return await confirmed(client, this.name, () => work(client));
     } catch (error) {
       const isDoubt = isDoubtful(error);
       if (isDoubt) this.#options.servers.doubt(client);
@@ -237,7 +228,6 @@ export class Database {
       isUsable = !isDoubt && (isRefusedStatement(error) || error instanceof Fault);
       throw error;
     } finally {
-      client.off('notice', note);
       client.release(!isUsable);
     }
   }

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { DatabaseError } from 'pg';
+import { type ClientBase, DatabaseError } from 'pg';
 import { Fault, transientFault } from '../../fault.ts';
 import type { ServerAddress } from '../address.ts';
 
@@ -134,7 +134,7 @@ export function storeFault(error: unknown, name: string): unknown {
   if (code === '53100') {
     return transientFault('store_full', `No space is left for ${name}. Free some.`, cause);
   }
-  if (code === '25006' || code === '42501') {
+  if (code === '25006' || code === '42501' || code === '3F000') {
     const what = `${name} cannot be written (${message}). Name the primary, and a role that owns settled's tables.`;
     return transientFault('store_unwritable', what, cause);
   }
@@ -161,20 +161,36 @@ export function notDurable(name: string, cause?: ErrorOptions): Fault {
 }
 
 /** A message that a server sends besides its answers. */
-export type Notice = { readonly code?: string | undefined; readonly message?: string | undefined };
+type Notice = { readonly code?: string | undefined; readonly message?: string | undefined };
 
 /**
  * Whether a server's message is more than advice (PostgreSQL, Appendix A: class 01), or says that its session ends
  * (57P). If a commit's wait for a standby is cancelled or cut, nothing else tells its answer from a proper one.
  */
-export function isWarning({ code = '' }: Notice): boolean {
+function isWarning({ code = '' }: Notice): boolean {
   return /^(01|57P)/.test(code);
 }
 
 /** The fault of a commit with a warning: no other server may have it. A retry finds it, or carries it out again. */
-export function unconfirmed(name: string, { message = '' }: Notice): Fault {
+function unconfirmed(name: string, { message = '' }: Notice): Fault {
   const what = `${name} committed, and warns (${message}). Whether a failover would keep it is not known, so it does not count as stored.`;
   return transientFault('store_unreachable', `${what} See that the standby answers.`);
+}
+
+/** Runs `work` on a connection. A commit that a required standby did not confirm counts as failed. */
+export async function confirmed<T>(client: ClientBase, name: string, work: () => Promise<T>): Promise<T> {
+  let warning: Notice | null = null;
+  const note = (notice: Notice) => {
+    if (isWarning(notice)) warning ??= notice;
+  };
+  client.on('notice', note);
+  try {
+    const value = await work();
+    if (warning !== null) throw unconfirmed(name, warning);
+    return value;
+  } finally {
+    client.off('notice', note);
+  }
 }
 
 /** A statement is prepared already, or is not, because the session has changed. */

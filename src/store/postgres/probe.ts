@@ -1,3 +1,4 @@
+import { DatabaseError } from 'pg';
 import type { PostgresAddress, ServerAddress } from '../address.ts';
 import { DegradedError, openingOf, type TrialOptions, type Tried, tryOrder, trySteps } from '../trial.ts';
 import { inspect, onConnection, type ServerConnection } from './connection.ts';
@@ -22,16 +23,15 @@ export async function probePostgres(options: Options): Promise<Tried[]> {
   const identity = { replica: schema, version: 'trial', settings: () => ({}), newId, random };
   const place = { servers: address.servers, name: address.name, direct: options.direct, trustsStorage, schema };
   const open = () => openPostgresStore({ ...openingOf(options), ...identity, ...place });
-  let isMade = false;
-  const make = async (client: ServerConnection) => {
-    const found = await makeSchema(client, schema);
-    isMade = true;
-    return found;
+  let made: Promise<string> | null = null;
+  const makeOnce = (client: ServerConnection) => {
+    made = makeSchema(client, schema);
+    return made;
   };
   const trying = trySteps(
     [
       ['server', () => onServer(server, (client) => look(client, trustsStorage))],
-      ['rights', () => onServer(direct, make)],
+      ['rights', () => onServer(direct, makeOnce)],
       ['sessions', () => assertKeepsSession(direct)],
       ['order', () => tryOrder(open, options)],
     ],
@@ -40,7 +40,10 @@ export async function probePostgres(options: Options): Promise<Tried[]> {
   try {
     return await Promise.race([trying, stopped]);
   } finally {
-    if (isMade) await onServer(direct, (client) => client.query(`DROP SCHEMA ${schema} CASCADE`));
+    // A trial that is stopped may still be making it, and one that got no answer may have made it.
+    const [{ status }] = await Promise.allSettled([made]);
+    const removed = made === null ? null : onServer(direct, (client) => client.query(unmake(schema)));
+    await (status === 'fulfilled' ? removed : removed?.catch(() => {}));
   }
 }
 
@@ -60,16 +63,21 @@ async function look(client: ServerConnection, trustsStorage: boolean): Promise<s
   return `PostgreSQL ${rows[0].version} at ${name}`;
 }
 
+// For what lasts no longer than the trial, no standby is waited for.
+const make = (schema: string) => `BEGIN; SET LOCAL synchronous_commit = local; CREATE SCHEMA ${schema}; COMMIT`;
+const unmake = (schema: string) =>
+  `BEGIN; SET LOCAL synchronous_commit = local; DROP SCHEMA IF EXISTS ${schema} CASCADE; COMMIT`;
+
 /** Makes the schema, after a table where settled would make its own, which is not kept. */
 async function makeSchema(client: ServerConnection, schema: string): Promise<string> {
   try {
     await client.query(`BEGIN; CREATE TABLE ${schema} (n INTEGER); ROLLBACK`);
-    await client.query(`CREATE SCHEMA ${schema}`);
+    await client.query(make(schema));
     return 'may create tables and schemas';
   } catch (error) {
-    const { message } = error as Error;
+    if (!(error instanceof DatabaseError)) throw error;
     throw new Error(
-      `${message}. The role must be able to create tables, and a schema for this trial: let it own the database, as ` +
+      `${error.message}. The role must be able to create tables, and a schema for this trial: let it own the database, as ` +
         'docs/postgres.md says, and look at its search_path and default_transaction_read_only',
     );
   }

@@ -66,6 +66,9 @@ function inspect(path: string): boolean {
   try {
     const said = db.pragma('integrity_check(1)', { simple: true });
     if (said !== 'ok') throw corrupt(path, String(said));
+    const [stray] = db.pragma('foreign_key_check') as { table: string; parent: string }[];
+    if (stray !== undefined)
+      throw corrupt(path, `a row of ${stray.table} names one of ${stray.parent} that is missing`);
     return readInstance(db, path).isCopy;
   } finally {
     db.close();

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { inspect } from '../../../src/store/postgres/connection.ts';
+import { inTransaction } from '../../../src/store/move/target.ts';
+import { inspect, type ServerConnection } from '../../../src/store/postgres/connection.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { untilFinishedStandby } from '../../support/test_database.ts';
 import { eventuallyAfter } from '../../support/timing.ts';
@@ -152,6 +153,17 @@ describe('a server that is told otherwise while settled serves', () => {
     await refused;
     await reload(url, "synchronous_standby_names = ''");
     expect(await world.store.recordDelivery(delivery)).toMatchObject({ outcome: 'duplicate' });
+  });
+
+  it('moves nothing by a commit of which the wait for a standby was cancelled', async () => {
+    const url = await server.create(`test_${randomUUID()}`);
+    const [watcher, client] = [await awaitNoStandby(url), await connectTo(url)];
+    const target = { client: client as ServerConnection, name: 'the target' };
+    const refused = expect(inTransaction(target, () => client.query('CREATE TABLE t ()'))).rejects.toMatchObject(
+      UNCONFIRMED,
+    );
+    await untilCancelled(watcher);
+    await refused;
   });
 
   it('does not say that there is no such link while its standbys may follow another primary, which may know it', async () => {

@@ -65,6 +65,20 @@ describe('the probe of a store on PostgreSQL', () => {
     await expectEmpty(url);
   });
 
+  it('removes what it was still making when it was stopped', async () => {
+    const url = await emptyDatabase();
+    const stop = Promise.withResolvers<never>();
+    const client = await connectTo(url);
+    await client.query('BEGIN; LOCK pg_namespace IN SHARE MODE');
+    const probing = probe(url, { stopped: stop.promise });
+    const waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'pg_namespace'::regclass";
+    await expect.poll(async () => (await client.query(waits)).rows).toHaveLength(1);
+    stop.reject(new Error('stopped'));
+    await client.query('ROLLBACK');
+    await expect(probing).rejects.toThrow('stopped');
+    await expectEmpty(url);
+  });
+
   it('finds a role that may create nothing, one that may create tables alone, and one with all rights', async () => {
     const url = await emptyDatabase();
     const role = `role_${randomUUID().slice(0, 8)}`;
