@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 282,
-  lines: 42_506,
+  files: 283,
+  lines: 42_568,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_969,
+  linesOfTests: 69_014,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_462,
@@ -108,7 +108,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     code: ['src/secrets/', 'src/work/', 'src/store/address.ts', ...SQLITE_FILES],
     types: ['src/store/'],
   },
-  'src/store/sqlite/': { code: ['src/store/', 'src/domain/'], types: [] },
+  'src/store/sqlite/': { code: ['src/store/', 'src/domain/', 'src/work/memory.ts'], types: [] },
   'src/store/': { code: ['src/store/', 'src/domain/', 'src/work/latest.ts'], types: [] },
   'src/receive/': {
     code: ['src/receive/', 'src/domain/', 'src/paylink/events.ts', 'src/work/'],

@@ -11,6 +11,7 @@ import type { Migrated } from '../store/migrate.ts';
 import { failureText } from '../terminal/output.ts';
 import { endProcess, stopAsked } from '../terminal/process.ts';
 import { stayAlive, systemClock } from '../work/clock.ts';
+import { watchMemory } from '../work/memory.ts';
 import { defineCommand } from './command.ts';
 import { urlOf } from './connection.ts';
 import { EXIT, failure } from './exit.ts';
@@ -63,6 +64,7 @@ async function start(
     log.info(describeApp(app, config), 'settled is serving');
     // Written now, because a process that is killed cannot write it at its end.
     flushCompileCache();
+    watchMemory(systemClock);
     return { app, log };
   } catch (fault) {
     return logFatal(log, fault, 'settled cannot serve');

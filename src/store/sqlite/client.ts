@@ -26,7 +26,7 @@ import { LANES } from './verbs.ts';
 const MESSAGE_CALLS = 16;
 
 export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
-  Omit<ThreadClientOptions, 'start'>;
+  Omit<ThreadClientOptions, 'start' | 'onChange'>;
 
 /** What the client uses of the thread that holds the database. */
 export type DatabaseThread = Pick<Worker, 'on' | 'once' | 'off' | 'postMessage'>;
@@ -35,6 +35,8 @@ type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
   /** Starts the thread; default: one of its own. */
   startDatabase?: (start: ThreadStart) => DatabaseThread;
+  /** Called after a batch that changed anything. */
+  onChange: () => void;
   /** Called when the thread met an error after which none of its answers can be trusted. */
   onFailed: (fault: Error) => void;
 };
@@ -62,16 +64,19 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     nowMs: clock.nowMs(),
     backupTo: null,
   };
-  const writer = await startThread({ ...options, start });
-  const reader = await startThread({ ...options, onBatch: () => {}, start: { ...start, role: 'reader' } }).catch(
-    async (error) => {
-      await writer.close();
-      throw error;
-    },
-  );
   const changes = countChanges(clock);
+  const writer = await startThread({ ...options, start, onChange: changes.note });
+  const reader = await startThread({
+    ...options,
+    onBatch: () => {},
+    onChange: () => {},
+    start: { ...start, role: 'reader' },
+  }).catch(async (error) => {
+    await writer.close();
+    throw error;
+  });
   const store: Store = {
-    ...storeVerbs(writer, reader, changes.note),
+    ...storeVerbs(writer, reader),
     // One process uses the database, so it knows of every change.
     changeMark: async () => String(changes.count()),
     quietMs: changes.quietMs,
@@ -93,27 +98,16 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 type Caller = Pick<ThreadClient, 'call'>;
 
 /** The verbs of the contract, each called in the thread of its lane. */
-function storeVerbs(writer: Caller, reader: Caller, onAnswered: (answer: unknown) => void) {
-  const { intake, work, read } = LANES;
-  const write = (name: string, _verb: unknown, args: readonly unknown[]) => {
-    const answer = writer.call(name, args);
-    if (name !== 'heartbeat') answer.then(onAnswered, onAnswered);
-    return answer;
-  };
-  return {
-    ...called(intake, write),
-    ...called(work, write),
-    ...called(read, (name, _verb, args) => reader.call(name, args)),
-  };
+function storeVerbs(writer: Caller, reader: Caller) {
+  const by = (thread: Caller) => (name: string, _verb: unknown, args: readonly unknown[]) => thread.call(name, args);
+  return { ...called(LANES.intake, by(writer)), ...called(LANES.work, by(writer)), ...called(LANES.read, by(reader)) };
 }
 
 function countChanges(clock: Clock) {
   let count = 0;
   let changedAtMs = clock.monotonicMs();
   return {
-    /** A failed call may still be carried out, so it counts. A claim that got no rows changed nothing. */
-    note: (answer: unknown): void => {
-      if (Array.isArray(answer) && answer.length === 0) return;
+    note: (): void => {
       count++;
       changedAtMs = clock.monotonicMs();
     },
@@ -177,7 +171,7 @@ class WaitingCalls {
   /** Whether a timer waits for the oldest call to become overdue. */
   #isWatched = false;
 
-  constructor(worker: DatabaseThread, { clock, callTimeoutMs, onBatch, onFailed }: ThreadClientOptions) {
+  constructor(worker: DatabaseThread, { clock, callTimeoutMs, onBatch, onChange, onFailed }: ThreadClientOptions) {
     this.#worker = worker;
     this.#clock = clock;
     this.#callTimeoutMs = callTimeoutMs;
@@ -195,6 +189,7 @@ class WaitingCalls {
     worker.on('message', (message: FromThread) => {
       if ('answers' in message) {
         onBatch(message.answers.length, message.seconds);
+        if (message.changed) onChange();
         unpack(recordsOfAnswers(message.answers), message.packed);
         this.#settle(message.answers);
       } else if ('failed' in message) fail(receiveError(message.failed));

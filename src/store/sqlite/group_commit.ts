@@ -10,7 +10,8 @@ import { type Connection, connection, finish, SqliteTransaction } from './transa
 import { LANES } from './verbs.ts';
 
 export type Call = { verb: string; args: readonly unknown[] };
-export type CallAnswer = { ok: true; value: unknown } | { ok: false; error: unknown };
+/** `wrote`: whether the call wrote any row. */
+export type CallAnswer = { ok: true; value: unknown; wrote: boolean } | { ok: false; error: unknown };
 
 type Verb = (tx: Transaction, ...args: unknown[]) => Work<unknown>;
 
@@ -47,7 +48,8 @@ export function openWriter(
 /** Copies the log over the pages that it replaces, and empties it. Not while a reader needs those pages. */
 function emptyLog(db: Database, faultOf: (error: unknown) => unknown): CallAnswer {
   try {
-    return { ok: true, value: { isErased: db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0 } };
+    const isErased = db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
+    return { ok: true, value: { isErased }, wrote: false };
   } catch (error) {
     return { ok: false, error: faultOf(error) };
   }
@@ -64,7 +66,7 @@ export function openReader(path: string, db: Database = openForReading(path)): R
   return {
     run: (call) => {
       try {
-        return { ok: true, value: inOneSnapshot.deferred(call) };
+        return { ok: true, value: inOneSnapshot.deferred(call), wrote: false };
       } catch (error) {
         return { ok: false, error: faultOf(error) };
       }
@@ -90,7 +92,11 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   const release = db.prepare('RELEASE call');
   const rollbackTo = db.prepare('ROLLBACK TO call');
   const { lostFault, faultOf } = placeOf(path);
-  const run = (call: Call): CallAnswer => ({ ok: true, value: carryOut(of, verbs, call) });
+  const run = (call: Call): CallAnswer => {
+    const before = of.writes;
+    const value = carryOut(of, verbs, call);
+    return { ok: true, value, wrote: of.writes > before };
+  };
 
   function runGuarded(call: Call): CallAnswer {
     savepoint.run();

@@ -15,7 +15,8 @@ export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true
 export type FromThread =
   /** Null if the thread only reads. */
   | { opened: Opened | null }
-  | { answers: NumberedAnswer[]; packed: Packed; seconds: number }
+  /** `changed`: whether a call other than a heartbeat changed anything, or may have. */
+  | { answers: NumberedAnswer[]; packed: Packed; seconds: number; changed: boolean }
   | { failed: SentError }
   | { closed: true; bytes?: number };
 

@@ -3,6 +3,7 @@ import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
+import { watchMemory } from '../../work/memory.ts';
 import { backUp } from './file.ts';
 import { type CallAnswer, openLanes, openReader, openWriter } from './group_commit.ts';
 import {
@@ -21,6 +22,7 @@ import {
 if (parentPort !== null) {
   // Written now, because a killed process never writes it at its end.
   flushCompileCache();
+  watchMemory(systemClock);
   serveDatabase(parentPort, workerData);
 }
 
@@ -100,8 +102,9 @@ function answer(port: MessagePort, batch: NumberedCall[], given: CallAnswer[], s
     if (one.error instanceof Fault && one.error.kind === 'terminal') fatal = one.error;
     return { id, ok: false, error: sendError(one.error) };
   });
+  const changed = given.some((one, index) => batch[index]?.verb !== 'heartbeat' && (!one.ok || one.wrote));
   const packed = pack(recordsOfAnswers(answers));
-  port.postMessage({ answers, packed, seconds } satisfies FromThread, [packed.bytes]);
+  port.postMessage({ answers, packed, seconds, changed } satisfies FromThread, [packed.bytes]);
   if (fatal !== undefined) post(port, { failed: sendError(fatal) });
   return fatal !== undefined;
 }

@@ -9,10 +9,12 @@ export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
   compiled: (Compiled | undefined)[];
   /** Set when a verb's statement came after the verb's end. No batch may be committed after it. */
   bug: Fault | null;
+  /** The rows that were written on it, also by transactions that were rolled back. */
+  writes: number;
 };
 
 export function connection(db: Database, names: Pick<Transaction, 'replica' | 'newId'>): Connection {
-  return { db, compiled: [], bug: null, ...names };
+  return { db, compiled: [], bug: null, writes: 0, ...names };
 }
 
 /** A transaction of a process that only opens a database: it takes no lease and makes no id. */
@@ -38,17 +40,26 @@ export class SqliteTransaction implements Transaction {
   all<Row>(statement: Statement, values: object = {}): Answer<Row[]> {
     return this.#carryOut(statement, values, (compiled, bound) => {
       const rows = compiled.prepared.all(...bound);
+      this.#noteWrites(compiled, rows.length);
       if (compiled.booleans.length > 0) for (const row of rows) readRow(row, compiled);
       return rows as Row[];
     });
   }
 
   one<Row>(statement: Statement, values: object = {}): Answer<Row | undefined> {
-    return this.#carryOut(statement, values, firstRow) as Answer<Row | undefined>;
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const row = firstRow(compiled, bound);
+      this.#noteWrites(compiled, row === undefined ? 0 : 1);
+      return row as Row | undefined;
+    });
   }
 
   run(statement: Statement, values: object = {}): Answer<number> {
-    return this.#carryOut(statement, values, ({ prepared }, bound) => prepared.run(...bound).changes);
+    return this.#carryOut(statement, values, (compiled, bound) => {
+      const { changes } = compiled.prepared.run(...bound);
+      this.#noteWrites(compiled, changes);
+      return changes;
+    });
   }
 
   send(statement: Statement, values: object = {}): void {
@@ -74,6 +85,10 @@ export class SqliteTransaction implements Transaction {
       this.#failure ??= { error };
       throw error;
     }
+  }
+
+  #noteWrites({ prepared }: Compiled, rows: number): void {
+    if (!prepared.readonly) this.#connection.writes += rows;
   }
 
   #assertOpen({ sql }: Statement): void {

@@ -26,6 +26,8 @@ export function changesContract({ shared }: Worlds): void {
         const before = await mark();
         await world.store.heartbeat(world.tick());
         expect(await world.store.claimOpenings({ limit: 1, nowMs: world.nowMs, leaseMs: LEASE_MS })).toEqual([]);
+        expect(await world.store.claimBulk({ limit: 1, nowMs: world.nowMs, leaseMs: LEASE_MS })).toBeNull();
+        await world.store.endRefusals(world.nowMs);
         await world.store.stats(world.nowMs);
         expect(await mark()).toBe(before);
       });

@@ -72,7 +72,10 @@ export function shopFailuresContract({ fresh }: Worlds): void {
       // Those that were never tried are claimed beside them.
       await claim(false);
       expect(await areOpen()).toBe(0);
+      const mark = await world.store.changeMark();
       for (let n = 0; n < 3; n++) await claim(true);
+      // Who looks only after a change must learn of it, although nothing was claimed.
+      expect(await world.store.changeMark()).not.toBe(mark);
       expect(await matters()).toMatchObject([
         { count: 1, openedAtMs: world.nowMs, detail: expect.stringContaining('answer: 503 later') },
       ]);

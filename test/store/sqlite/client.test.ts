@@ -45,6 +45,7 @@ describe('the client of a database thread', () => {
       clock,
       callTimeoutMs: 10_000,
       onBatch: () => {},
+      onChange: () => {},
       onFailed,
     });
     thread = FakeThread.last;
@@ -62,7 +63,7 @@ describe('the client of a database thread', () => {
 
   function answer(id: number, value: unknown): void {
     const answers = [{ id, ok: true as const, value }];
-    thread.emit('message', { seconds: 0, answers, packed: pack(recordsOfAnswers(answers)) });
+    thread.emit('message', { seconds: 0, changed: false, answers, packed: pack(recordsOfAnswers(answers)) });
   }
 
   it('leaves an argument to its caller as it was', async () => {

@@ -54,15 +54,15 @@ describe('a batch of calls', () => {
 
   const rows = () => db.prepare('SELECT n FROM t ORDER BY n').pluck().all();
   const call = (verb: string, ...args: unknown[]): Call => ({ verb, args });
-  const failure = ({ ...answer }: CallAnswer | undefined = { ok: true, value: null }) =>
+  const failure = ({ ...answer }: CallAnswer | undefined = { ok: true, value: null, wrote: false }) =>
     answer.ok ? null : (answer.error as Error);
 
   it('is carried out in its order, each call seeing those before it', () => {
     expect(run([call('add', 1), call('count'), call('add', 2), call('count')])).toEqual([
-      { ok: true, value: null },
-      { ok: true, value: 1 },
-      { ok: true, value: null },
-      { ok: true, value: 2 },
+      { ok: true, value: null, wrote: true },
+      { ok: true, value: 1, wrote: false },
+      { ok: true, value: null, wrote: true },
+      { ok: true, value: 2, wrote: false },
     ]);
   });
 
