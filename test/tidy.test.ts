@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 42_568,
+  lines: 42_593,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 69_014,
+  linesOfTests: 69_016,
   linesOfProofs: 10_403,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_462,
+  linesOfDocs: 8_463,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

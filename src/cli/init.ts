@@ -65,7 +65,11 @@ async function setUp(options: InitOptions): Promise<Report> {
   terminal?.say('\nWritten. settled is started for a moment, and doctor looks at it …');
   const config = readConfig();
   const checks = await consultDoctor(config);
-  const next = nextSteps(plan, config);
+  const next = nextSteps(
+    plan,
+    config,
+    Object.keys(inherited).filter((name) => name.startsWith('SETTLED_')),
+  );
   return {
     data: { folder: process.cwd(), files, doctor: { checks }, next },
     lines: [
@@ -102,7 +106,7 @@ async function consultDoctor(config: Config): Promise<Finding[]> {
 }
 
 /** What a person does then, a step each. */
-function nextSteps({ settings }: InitPlan, config: Config): string[] {
+function nextSteps({ settings }: InitPlan, config: Config, inherited: readonly string[]): string[] {
   const file = (name: string) => settings[`${name}_FILE`] ?? name;
   const { host, port } = config.operatorListen;
   const key = config.secretsKey === null ? secretsKeyPath(storeFile(config.store)) : file('SETTLED_SECRETS_KEY');
@@ -110,10 +114,13 @@ function nextSteps({ settings }: InitPlan, config: Config): string[] {
     config.shopUrl === null
       ? 'It reads what happened to its orders from the feed, GET /v1/feed.'
       : `Notices to it are signed with the secret in ${file('SETTLED_SHOP_SECRET')}.`;
+  const also =
+    inherited.length === 0 ? '' : ` Its environment must have ${inherited.join(', ')} as it has now: .env does not.`;
   return [
     'If something is failing, correct it: settings are in .env, secrets in data/. Then `settled doctor` checks again.',
     'Start it in this folder: `settled serve`; in a checkout `npm start`; if settled is a package in this folder, ' +
-      '`npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.',
+      '`npx settled serve`. For good: the unit of systemd or compose.yaml, see Run it in docs/operations.md.' +
+      also,
     `Give the shop its token, which is in ${file('SETTLED_SHOP_TOKEN')}. It opens orders at ${host}:${port}: ` +
       `docs/integrate.md. ${notices}`,
     `Keep a copy of ${key} elsewhere, apart from the backups. Without it no delivery can be verified.`,

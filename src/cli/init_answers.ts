@@ -98,11 +98,18 @@ export async function answerQuestions(source: Source): Promise<Record<string, st
     isPrivate ||= (await terminal?.confirm('Is the shop on this machine or in this network?')) === true;
     return isPrivate;
   };
+  const refused: string[] = [];
   for (const name of NAMES) {
     const { setting } = questionOf(name);
     if (isGiven(inherited, setting.name)) continue;
-    answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
+    try {
+      answers[setting.name] = await answerTo(name, source, { known: { ...inherited, ...answers }, mayBePrivate });
+    } catch (error) {
+      if (terminal !== null || !(error instanceof CommandError)) throw error;
+      refused.push(error.message);
+    }
   }
+  if (refused.length > 0) throw new CommandError('answer_refused', refused.join(' '));
   const isShop = answers[shopUrl.name] !== '';
   if (isPrivate && isShop && !isGiven(inherited, shopAllowPrivate.name)) answers[shopAllowPrivate.name] = 'true';
   return answers;
@@ -144,8 +151,15 @@ async function answerTo(name: AnswerName, { options, terminal }: Source, asked: 
   const { take, usual = '' } = questionOf(name);
   const option = options[name];
   const given = name === 'api-key-file' && option !== undefined ? readGivenFile(name, option).toString('utf8') : option;
+  let isHidden = false;
   for (;;) {
-    const text = (given ?? (await ask(name, terminal)) ?? usual).trim();
+    const text = (given ?? (await ask(name, terminal, isHidden)) ?? usual).trim();
+    // Enter alone leads back to the question.
+    const isTurned = isHidden ? text === '' : name === 'store' && terminal !== null && /^postgres(ql)?$/i.test(text);
+    if (isTurned && given === undefined) {
+      isHidden = !isHidden;
+      continue;
+    }
     try {
       if (/\p{Cc}/u.test(text)) throw new Error('has a control character in it');
       return (await take(text, asked)) as string;
@@ -165,16 +179,18 @@ function reachedFrom(serviceUrl: string | null, address: string): string {
   throw new Error('is no address to which the service can deliver: give an https address that the internet reaches');
 }
 
+const HIDDEN_ADDRESS = '  postgres://user:password@host:5432/database, not shown while you type > ';
+
 /** Undefined if no person can be asked, or if Enter alone was typed. */
-async function ask(name: AnswerName, terminal: Terminal | null): Promise<string | undefined> {
+async function ask(name: AnswerName, terminal: Terminal | null, isHidden: boolean): Promise<string | undefined> {
   if (terminal === null) return undefined;
+  // It holds a password.
+  if (isHidden) return terminal.ask(HIDDEN_ADDRESS, { isSecret: true });
   const { lines, usual } = questionOf(name);
   terminal.say(`\n${NAMES.indexOf(name) + 1} of ${NAMES.length}  ${lines.join('\n        ')}`);
   const hint = usual ? `[${usual}] ` : '';
   const text = await terminal.ask(`  ${hint}> `, { isSecret: name === 'api-key-file' });
-  if (name !== 'store' || !/^postgres(ql)?$/i.test(text)) return text || undefined;
-  // It holds a password.
-  return terminal.ask('  postgres://user:password@host:5432/database, not shown while you type > ', { isSecret: true });
+  return text || undefined;
 }
 
 export type Terminal = NonNullable<ReturnType<typeof openTerminal>>;

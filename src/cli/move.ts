@@ -78,8 +78,10 @@ function notSqlite(name: string): Fault {
 }
 
 function reportOfCheck({ isServed, bytes, holds }: MoveCheck, { path, to }: MoveOptions): Report {
+  const data = { store: to.name, isServed, bytes, holds };
+  if (holds === 'store') return { data, lines: [alreadyIn(to.name)] };
   return {
-    data: { store: to.name, isServed, bytes, holds },
+    data,
     lines: [
       `${path} has ${inBytes(bytes)}, and can be moved to ${to.name}.`,
       `${isServed ? 'A process serves it: stop that first.' : 'No process serves it.'} Nothing is served while it is moved.`,
@@ -87,12 +89,12 @@ function reportOfCheck({ isServed, bytes, holds }: MoveCheck, { path, to }: Move
   };
 }
 
+const alreadyIn = (name: string) => `The store is in ${name} already; the move was completed before.`;
+
 function reportOf({ wasMoved, tables }: Moved, { path, to }: MoveOptions): Report {
   const rows = tables.reduce((sum, one) => sum + one.rows, 0);
   const equal = `${inNumber(rows, 'row')} in ${tables.length} tables, each compared by its digest (--json lists them).`;
-  const done = wasMoved
-    ? `The store is in ${to.name} already; the move was completed before.`
-    : `The store was moved to ${to.name}. ${equal}`;
+  const done = wasMoved ? alreadyIn(to.name) : `The store was moved to ${to.name}. ${equal}`;
   return { data: { store: to.name, wasMoved, rows, tables }, lines: [done, '', ...nextSteps(path)] };
 }
 

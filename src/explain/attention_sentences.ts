@@ -148,7 +148,7 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
   },
   link_disabled: (reference, _nothing, { check }) =>
     `The payment link of order ${reference} is switched off at the service and was not paid, so the customer cannot pay. ` +
-    "Switch it on in the service's panel. This matter ends with the service's next answer. To ask now: " +
+    "Switch it on in the service's panel. This matter ends with the service's next answer after that. To ask now: " +
     `${check(reference)}. If the link is meant to be off, cancel the order: settled orders cancel ${shellWord(reference)}`,
   link_mismatch: deadEvent,
   link_missing: (reference) =>

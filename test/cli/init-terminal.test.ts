@@ -78,6 +78,8 @@ describe('cli: init on a terminal', () => {
     await session.answer('[sqlite:./data/settled.db] > ', 'postgres\r');
     await session.answer('not shown while you type > ', 'mysql://user:hidden-word@host\r');
     await session.answer('No: it names no store', '');
+    // A second try is as hidden as the first.
+    await session.answer('not shown while you type > ', '\r');
     await session.answer('[sqlite:./data/settled.db] > ', '\r');
     await session.answer('5 of 5', '');
     await session.answer('> ', 'http://127.0.0.1:9/settled\r');
