@@ -26,6 +26,9 @@ function openSteppable() {
   return {
     clock,
     pass: advance,
+    /** Calls of the store take none of this time: they would count as unanswered. */
+    waitFor: ({ underWay }: TestApp['calls']) =>
+      turned.aroundTurns({ beforeMove: async () => void (await Promise.allSettled(underWay)), afterTurn: () => {} }),
     step: (byMs: number) => {
       aheadMs += byMs;
     },
@@ -96,6 +99,7 @@ async function start(
   const { log, lines } = readableLog();
   const storePath = over.storePath ?? `${testFolder()}/settled.db`;
   const app = await startTestApp({ clock: time.clock, log, ...over, storePath, atEnd: () => {} });
+  time.waitFor(app.calls);
   onTestFinished(() => void app.app.stop());
   return { app, lines, storePath };
 }
