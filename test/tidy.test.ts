@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 42_593,
+  lines: 42_592,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

@@ -234,7 +234,7 @@ export function migrate(db: Database.Database, path: string): string[] {
     'CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT',
   );
   const applied = db.prepare('SELECT number, name, sha256 FROM migration ORDER BY number').all() as Applied[];
-  refuseNewer(db, path);
+  refuseNewer(db, path, known);
   const missing = missingMigrations(known, applied, path);
   for (const migration of missing) {
     db.exec('BEGIN IMMEDIATE');
@@ -253,10 +253,9 @@ export function migrate(db: Database.Database, path: string): string[] {
 }
 
 /** Refuses a database that a newer settled has migrated: `store_newer`. */
-export function refuseNewer(db: Database.Database, path: string): void {
+export function refuseNewer(db: Database.Database, path: string, known = readMigrations('sqlite')): void {
   const version = Number(db.pragma('user_version', { simple: true }));
-  const known = readMigrations('sqlite').at(-1)?.number ?? 0;
-  if (version > known) throw newer(path, `has version ${version}, made by a newer settled`);
+  if (version > (known.at(-1)?.number ?? 0)) throw newer(path, `has version ${version}, made by a newer settled`);
 }
 
 /** A migration may also edit the schema's text, if the stored data stays valid. */
