@@ -1,4 +1,4 @@
-import { type Figures, inRounds, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
+import { enoughFor, type Figures, inRounds, planOf, type RunOptions, sustained } from './measure.ts';
 import { atMost, CPU, type Found, figuresTable, LAG, P99, perSecond, RATE, ratio } from './report.ts';
 import { startSettled, withServer } from './servers.ts';
 import { fillStore, registerLinks } from './stores.ts';
@@ -10,15 +10,10 @@ type FilledOptions = RunOptions & {
 
 const FILL_FROM = 100_000_000;
 const MEASURE_FROM = 200_000_000;
-/**
- * More than a server settles in a second on the machines of docs/bench.md. A round that runs out of deliveries is
- * shorter.
- */
-const PER_SECOND_MAX = 8_000;
 
 /** Measures deliveries until they are settled, on an empty store and on a filled one in turns. */
 export async function runFilled(options: FilledOptions): Promise<Found> {
-  const { workspace, events, forMs, warmUp, measureWith, onProgress } = options;
+  const { workspace, events, measureWith, onProgress } = options;
   const paths = { 'empty store': workspace.path('empty.db'), 'filled store': workspace.path('filled.db') };
   fillStore(paths['filled store'], { from: FILL_FROM, count: events }, (done) =>
     onProgress(`filling a store: ${done} of ${events} events`),
@@ -27,7 +22,7 @@ export async function runFilled(options: FilledOptions): Promise<Found> {
 
   /** Each measurement uses new links, because every round uses the same filled store. */
   async function measureOn(store: keyof typeof paths): Promise<Figures> {
-    const range = { from: nextLink, count: warmUp + Math.ceil((PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000) };
+    const range = { from: nextLink, count: enoughFor(options) };
     nextLink += range.count;
     if (store === 'empty store') workspace.remove('empty.db');
     registerLinks(paths[store], range);

@@ -4,10 +4,10 @@ import { command, flag, type Given, some, text, whole } from '../prove/harness/p
 import { CONTESTANTS, type Contestant, runContest } from './contest.ts';
 import { runFilled } from './filled.ts';
 import { runIdle } from './idle.ts';
-import { measureOnce, measurePatiently } from './measure.ts';
 import { runTold } from './notices.ts';
+import { measureOnce, measurePatiently } from './patience.ts';
+import { runProfile } from './profile.ts';
 import { type Found, report, verdicts } from './report.ts';
-import { profileInto } from './servers.ts';
 import { openWorkspace } from './workspace.ts';
 
 /** `npm run bench`: prints the figures of docs/bench.md. Fails on errors, not on figures. */
@@ -24,7 +24,7 @@ const OPTIONS = {
   filled: whole('events in the filled store (1000000; quick 20000)', null, { max: 20_000_000 }),
   patient: flag('wait for an idle machine before each measurement, and repeat disturbed ones'),
   json: text('FILE', "also write every round's figures"),
-  profile: text('FOLDER', 'make the servers write CPU profiles; the figures of such a run are not true'),
+  profile: flag('only one sustained run, and where its time goes: the statements and the functions'),
 };
 type Arguments = Given<typeof OPTIONS> & { rounds: number; seconds: number };
 
@@ -44,6 +44,7 @@ async function measureAll(given: Arguments): Promise<Found[]> {
   };
   const contestants = CONTESTANTS.filter((name) => takesPart(name, given));
   try {
+    if (given.profile) return [await runProfile(common)];
     const found: Found[] = [];
     if (contestants.length > 0) found.push(await runContest({ ...common, contestants }));
     if (parts.includes('filled'))
@@ -84,7 +85,7 @@ function write(found: readonly Found[], given: Arguments): void {
   const cores = availableParallelism();
   const { rounds, seconds, connections } = given;
   const machine = `Node ${process.versions.node}, ${process.platform} ${process.arch}, ${cores} cores`;
-  const how = `${rounds} rounds of ${seconds} s, ${connections} connections`;
+  const how = `${rounds === 1 ? '1 round' : `${rounds} rounds`} of ${seconds} s, ${connections} connections`;
   process.stdout.write(`${machine}; ${how}\n\n${report(found)}\n`);
   if (cores > 2) {
     process.stdout.write("\nThe design's figures are for two cores: `taskset -c 0,1 npm run bench`.\n");
@@ -96,9 +97,8 @@ function write(found: readonly Found[], given: Arguments): void {
 }
 
 await command('bench', OPTIONS, async (given) => {
-  if (given.profile !== null) profileInto(given.profile);
   const [rounds, seconds] = given.quick ? [3, 1] : [5, 5];
-  const how = { ...given, rounds: given.rounds ?? rounds, seconds: given.seconds ?? seconds };
+  const how = { ...given, rounds: given.profile ? 1 : (given.rounds ?? rounds), seconds: given.seconds ?? seconds };
   write(await measureAll(how), how);
   return 0;
 });

@@ -5,6 +5,7 @@ import { quantile } from '../prove/harness/proof.ts';
 import { until } from '../prove/harness/wait.ts';
 import { lookUps, type Requests, signedDeliveries } from './deliveries.ts';
 import { type Load, type LoadResult, RateLimit, runLoad } from './load.ts';
+import type { MeasureWith } from './patience.ts';
 import { machineCpuSeconds, type Progress, type Server } from './servers.ts';
 import type { Range } from './stores.ts';
 import type { Workspace } from './workspace.ts';
@@ -49,6 +50,11 @@ export function planOf(
   return { deliveries, firstLink: from, warmUp, connections, forMs, warmCredentials: true };
 }
 
+/** As many deliveries as a sustained run may need. */
+export function enoughFor({ warmUp, forMs }: Pick<RunOptions, 'warmUp' | 'forMs'>): number {
+  return warmUp + Math.ceil((SETTLED_PER_SECOND_MAX * (SEARCH_MS + forMs)) / 1000);
+}
+
 /** What every part of the bench is run with. */
 export type RunOptions = {
   workspace: Workspace;
@@ -69,6 +75,11 @@ const PROGRESS_EVERY_MS = 250;
 const DRAINED_WITHIN_MS = 120_000;
 /** How long the sender looks for the rate that the server sustains, before anything is measured. */
 export const SEARCH_MS = 5_000;
+/**
+ * More than a server settles in a second on the machines of docs/bench.md. A round that runs out of deliveries is
+ * shorter.
+ */
+const SETTLED_PER_SECOND_MAX = 8_000;
 /** At this age of the oldest unsettled delivery, the sender is as fast as the server settles. */
 const LAG_SECONDS_AIM = 0.4;
 /** The sender is never slower. */
@@ -79,13 +90,6 @@ const BEYOND_SETTLED = 0.2;
 const LOOKS = 4;
 /** How many links' credentials a receiver keeps in memory. */
 const LOOK_UPS_MAX = 100_000;
-
-/** Patient measurements: the machine is idle, or a measurement disturbed, at these shares of its processor time. */
-const IDLE_SHARE = 0.08;
-const LOOK_MS = 500;
-const IDLE_WITHIN_MS = 60_000;
-const DISTURBED_SHARE = 0.08;
-const REPEATS_MAX = 3;
 
 /** As many acknowledgements as possible, without waiting for settlement. */
 export async function burst(server: Server, plan: Plan): Promise<Figures> {
@@ -99,8 +103,15 @@ export async function burst(server: Server, plan: Plan): Promise<Figures> {
   return { ...figures(result, result.seconds, meter), backlog, lagSecondsMax: null };
 }
 
-/** Acknowledged and settled at the highest sustainable rate. The clock runs until the last notice is written. */
-export async function sustained(server: Server, plan: Plan): Promise<Figures> {
+/**
+ * Acknowledged and settled at the highest sustainable rate. The clock runs until the last notice is written. `onStart`
+ * is awaited before it starts, and `onEnd` is called when it has stopped.
+ */
+export async function sustained(
+  server: Server,
+  plan: Plan,
+  { onStart = async () => {}, onEnd = () => {} }: { onStart?: () => Promise<void>; onEnd?: () => void } = {},
+): Promise<Figures> {
   await warmUp(server, plan);
   const rateLimit = new RateLimit(PER_SECOND_MIN);
   let lagSecondsMax = 0;
@@ -111,6 +122,7 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   const stopPacing = startPacing(server, rateLimit, noteLag);
   const search = await runLoad({ ...load, forMs: SEARCH_MS });
   const before = await untilSettled(server, () => {});
+  await onStart();
   lagSecondsMax = 0;
   const stop = startMeter(server);
   const startMs = performance.now();
@@ -118,6 +130,7 @@ export async function sustained(server: Server, plan: Plan): Promise<Figures> {
   const after = await untilSettled(server, noteLag);
   const seconds = (performance.now() - startMs) / 1000;
   const meter = stop();
+  onEnd();
   await stopPacing();
   assertRecorded(before, after, result.answered);
   return { ...figures(result, seconds, meter), backlog: 0, lagSecondsMax };
@@ -256,32 +269,4 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: 
     clientMicros: (meter.client / answered) * 1e6,
     othersShare: Math.max(0, (meter.machine - meter.allThreads - meter.client) / seconds / CORES),
   };
-}
-
-/** How a measurement is made: once, or repeated until other processes do not disturb it. */
-type MeasureWith = (measure: () => Promise<Figures>) => Promise<Figures>;
-
-export const measureOnce: MeasureWith = (measure) => measure();
-
-/**
- * Waits for an idle machine, and repeats a measurement that other processes disturbed. Returns the least disturbed one.
- */
-export const measurePatiently: MeasureWith = async (measure) => {
-  let best: Figures | null = null;
-  for (let repeat = 0; repeat <= REPEATS_MAX; repeat++) {
-    await untilIdle();
-    const figures = await measure();
-    if (best === null || figures.othersShare < best.othersShare) best = figures;
-    if (!(best.othersShare > DISTURBED_SHARE)) break;
-  }
-  return best as Figures;
-};
-
-async function untilIdle(): Promise<void> {
-  for (let waitedMs = 0; waitedMs < IDLE_WITHIN_MS; waitedMs += LOOK_MS) {
-    const before = machineCpuSeconds();
-    await delay(LOOK_MS);
-    const busy = (machineCpuSeconds() - before) / (LOOK_MS / 1000) / availableParallelism();
-    if (!(busy > IDLE_SHARE)) return;
-  }
 }

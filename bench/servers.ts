@@ -10,6 +10,7 @@ import { type Range, SECRETS_KEY } from './stores.ts';
 /** A server under measurement: a separate process, started as in production. */
 export type Server = {
   port: number;
+  pid: number;
   /** From its start to the first 200 of `/readyz`. */
   readySeconds: number;
   /** User and system time so far; NaN if the system does not say. */
@@ -131,13 +132,6 @@ export async function signIn({ url, token }: Operator): Promise<string> {
   return cookie;
 }
 
-let profileFolder: string | null = null;
-
-/** Makes every server write CPU profiles to a folder when it ends. The figures of such a run are not true. */
-export function profileInto(folder: string): void {
-  profileFolder = folder;
-}
-
 /** User and system time of the whole machine so far, without interrupts; NaN if the system does not say. */
 export function machineCpuSeconds(): number {
   const fields = readProc('/proc/stat')?.split('\n', 1)[0]?.split(/ +/);
@@ -171,8 +165,7 @@ type Start = Pick<Server, 'port'> &
 async function start({ args, port, log, environment, progress = null }: Start): Promise<Server> {
   const output = openSync(log, 'a');
   const startMs = performance.now();
-  const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
-  const child = spawn(process.execPath, [...profiling, ...args], {
+  const child = spawn(process.execPath, args, {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', output, output],
   });
@@ -187,18 +180,19 @@ async function start({ args, port, log, environment, progress = null }: Start): 
     });
   });
   await untilReady(port, () => ended);
+  const pid = child.pid as number;
   return {
     port,
+    pid,
     readySeconds: (performance.now() - startMs) / 1000,
     cpuSeconds: () => ({
-      allThreads: cpuSeconds(`/proc/${child.pid}/stat`),
-      mainThread: cpuSeconds(`/proc/${child.pid}/task/${child.pid}/stat`),
+      allThreads: cpuSeconds(`/proc/${pid}/stat`),
+      mainThread: cpuSeconds(`/proc/${pid}/task/${pid}/stat`),
     }),
-    rssMiB: () => rssMiB(child.pid as number),
+    rssMiB: () => rssMiB(pid),
     progress,
     kill: () => {
-      // A process writes its profile when it exits in order.
-      child.kill(profileFolder === null ? 'SIGKILL' : 'SIGTERM');
+      child.kill('SIGKILL');
       return exit;
     },
   };

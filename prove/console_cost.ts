@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as after } from 'node:timers/promises';
 import { type Figures, inRounds, planOf, sustained } from '../bench/measure.ts';
-import { profileInto, type SettledServer, signIn, startSettled, withServer } from '../bench/servers.ts';
+import { type SettledServer, signIn, startSettled, withServer } from '../bench/servers.ts';
 import { registerLinks } from '../bench/stores.ts';
 import { openWorkspace, type Workspace } from '../bench/workspace.ts';
-import { command, type Given, median, say, text, whole } from './harness/proof.ts';
+import { command, type Given, median, say, whole } from './harness/proof.ts';
 import { exchange } from './harness/send.ts';
 import { eachAtOnce } from './harness/wait.ts';
 
@@ -20,7 +20,6 @@ const OPTIONS = {
   // Even, so that either kind goes first as often: A B, B A.
   rounds: whole('rounds of each kind; an even number', 6),
   consoles: whole('open consoles', 20),
-  profile: text('FOLDER', 'make the servers write CPU profiles; the figures are not true then'),
 };
 const DELIVERIES = 60_000;
 const WARM_UP = 5_000;
@@ -136,7 +135,6 @@ function costOfOpenings(rounds: number, workspace: Workspace): Promise<{ shop: n
 }
 
 await command('prove:console-cost', OPTIONS, async (given) => {
-  if (given.profile !== null) profileInto(given.profile);
   const workspace = openWorkspace();
   const ratio = await costOfConsoles(given, workspace);
   say(
