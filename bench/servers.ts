@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { OPERATOR_TOKEN, serveEnvironment } from '../prove/harness/settled.ts';
@@ -186,8 +186,8 @@ async function start({ args, port, log, environment, progress = null }: Start): 
     pid,
     readySeconds: (performance.now() - startMs) / 1000,
     cpuSeconds: () => ({
-      allThreads: cpuSeconds(`/proc/${pid}/stat`),
-      mainThread: cpuSeconds(`/proc/${pid}/task/${pid}/stat`),
+      allThreads: threadsOf(pid).reduce((sum, thread) => sum + cpuSeconds(pid, thread), 0),
+      mainThread: cpuSeconds(pid, pid),
     }),
     rssMiB: () => rssMiB(pid),
     progress,
@@ -208,8 +208,15 @@ async function untilReady(port: number, hasEnded: () => boolean): Promise<void> 
   await until('becoming ready', READY_WITHIN_MS, isReady, 5);
 }
 
-function cpuSeconds(path: string): number {
-  return readStat(path)?.cpuSeconds ?? Number.NaN;
+function threadsOf(pid: number): number[] {
+  const folder = `/proc/${pid}/task`;
+  return existsSync(folder) ? readdirSync(folder).map(Number) : [pid];
+}
+
+/** To the nanosecond: an idle server uses less in a second than a tick of the clock in its `stat`. */
+function cpuSeconds(pid: number, thread: number): number {
+  const nanos = readProc(`/proc/${pid}/task/${thread}/schedstat`)?.split(' ', 1)[0];
+  return nanos === undefined ? Number.NaN : Number(nanos) / 1e9;
 }
 
 /** What a process or a thread says of itself; null if it has ended, or the system does not say. */

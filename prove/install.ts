@@ -23,8 +23,8 @@ const CHECKOUT = ['package.json', 'package-lock.json', '.npmrc', 'LICENSE', 'ass
 const OLDEST = [22, 18];
 const LOOK_EVERY_MS = 5;
 const READY_MS_MAX = 60_000;
-/** After a start: what it allocated to start is free again. */
-const IDLE_MS = 3_000;
+/** After a start: what it allocated to start is given back. */
+const IDLE_MS = 12_000;
 
 type Runtime = { name: string; path: string; isSuitable: boolean };
 type Served = { readyMs: number; residentMib: number };
