@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 42_592,
+  lines: 42_503,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 69_024,
+  linesOfTests: 68_877,
   linesOfProofs: 10_651,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_540,

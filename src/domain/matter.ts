@@ -146,7 +146,6 @@ export type NamedPayment = Pick<Payment, 'id' | 'status' | 'captured'> & Partial
 /** `kept`: the payment that pays the order. While the order is held, `owed` lists all, and a person decides first. */
 type RefundOwed = { readonly isHeld: boolean; readonly owed: PaymentList; readonly kept: PaymentList | null };
 
-/** `event` is null if an older version wrote the row; its sentence is then in `attention.detail`. */
 type NotUnderstood = {
   readonly event: {
     readonly key: number;
@@ -154,7 +153,7 @@ type NotUnderstood = {
     readonly why: string | null;
     /** Whether settled asked the service about the link, and its answer did not help. */
     readonly isUnanswered: boolean;
-  } | null;
+  };
   /** The event that has made the order paid since; null if none has. */
   readonly paidByEvent: number | null;
 };
@@ -247,20 +246,7 @@ export function listPayments(counted: readonly Payment[]): PaymentList {
   };
 }
 
-/**
- * Whether a row's `detail` is a whole sentence that an older version stored. It then replaces the params. A detail that
- * begins with a space only adds to them.
- */
-export function isWholeSentence(detail: string): boolean {
-  return detail !== '' && !detail.startsWith(' ');
-}
-
 /** The subject of the matter that settled cannot search for links made since a restored copy. */
 export function searchSubject(restoredFromMs: number): string {
   return `since ${new Date(restoredFromMs).toISOString()}`;
-}
-
-/** Reads the time from that subject, for a row that an older version wrote without params. NaN for another subject. */
-export function readSearchSubject(subject: string): number {
-  return Date.parse(subject.replace(/^since /, ''));
 }

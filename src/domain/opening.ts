@@ -55,14 +55,7 @@ export function notItsLink({ reference }: FoundOpening, id: string, why: string)
 export function secretNote(flaw: string | null): string {
   return flaw === null
     ? 'the service named a signing secret of its own: deliveries are verified with either'
-    : `${UNUSABLE_SECRET}${flaw}`;
-}
-
-const UNUSABLE_SECRET = 'the service named a signing secret that cannot be used: ';
-
-/** Reads the flaw from that line, for a link whose row an older version wrote without it. Null for any other line. */
-export function readSecretFlaw(note: string): string | null {
-  return note.startsWith(UNUSABLE_SECRET) ? note.slice(UNUSABLE_SECRET.length) : null;
+    : `the service named a signing secret that cannot be used: ${flaw}`;
 }
 
 /**

@@ -2,7 +2,6 @@ import {
   type AttentionKind,
   type AttentionParams,
   ENDED_BY_ANY_LINK,
-  isWholeSentence,
   type MatterKind,
   type UnreadableList,
 } from '../domain/matter.ts';
@@ -57,26 +56,9 @@ export function matterWords(kind: string): string {
 /** What an answer about a matter depends on beside it: its own number, and whether there is an API to ask. */
 type Reader = { key: number; canAsk: boolean };
 
-/**
- * What happened and what to do, for an open row of attention. `detail` is empty in rows of this version. Versions before
- * it stored the whole sentence; one that still serves the same database may also have added a sentence, after a space.
- */
+/** What happened and what to do, for an open row of attention. A kind that a later version raised has no sentence here. */
 export function explainAttention(
-  { kind, subject, params, detail }: Pick<AttentionSummary, 'kind' | 'subject' | 'params' | 'detail'>,
-  reader: Reader,
-): string {
-  const stored = shownDetail(detail, reader);
-  if (params === null) return stored;
-  const made = attentionSentence(kind as AttentionKind, subject, params as never, reader);
-  if (!isWholeSentence(stored)) return made + stored;
-  return (params as Partial<AttentionParams['event_not_understood']>).event === null ? stored + made : stored;
-}
-
-/** The sentence of a matter of one kind. A kind that a later version raised has no sentence here. */
-export function attentionSentence<K extends AttentionKind>(
-  kind: K,
-  subject: string,
-  params: AttentionParams[K],
+  { kind, subject, params }: Pick<AttentionSummary, 'kind' | 'subject' | 'params'>,
   { key, canAsk }: Reader,
 ): string {
   if (!Object.hasOwn(SENTENCES, kind)) return `A later version of settled raised this matter: ${kind}.`;
@@ -87,7 +69,7 @@ export function attentionSentence<K extends AttentionKind>(
       return canAsk ? command : `${command}, once SETTLED_API_URL and SETTLED_API_KEY are set`;
     },
   };
-  return SENTENCES[kind](subject, params, commands);
+  return SENTENCES[kind as AttentionKind](subject, params as never, commands);
 }
 
 type Commands = { end: string; check: (reference: string) => string };
@@ -134,7 +116,6 @@ const SENTENCES: { readonly [K in AttentionKind]: SentenceOf<K> } = {
       paidByEvent === null
         ? ''
         : ` Since then, the order was paid by event ${paidByEvent}: check that it was the same payment.`;
-    if (event === null) return paid;
     const why = event.why === null ? 'it is not readable JSON' : inClause(event.why);
     const asked = event.isUnanswered
       ? ' settled asked the service about the link, but got no answer that says more.'
@@ -264,15 +245,4 @@ function unreadableList({ restoredFromMs, why }: UnreadableList): string {
     'that were created since then. If a link is not in settled orders list, bring it back: settled links reserve REFERENCE ' +
     '--amount AMOUNT, then settled links add REFERENCE --amount AMOUNT --id ID. Then end this matter.'
   );
-}
-
-const END_MATTER = 'settled attention end ID --reason TEXT';
-const CHECK = /settled orders check (?:'(?:[^']|'\\'')*'|[\w.:@%+=/-]*[\w@%+=/-])/g;
-
-/** The sentence that an older version stored, with the matter's number, and with what `check` needs if it is not there. */
-function shownDetail(detail: string, { key, canAsk }: Reader): string {
-  const numbered = detail.replaceAll(END_MATTER, END_MATTER.replace('ID', String(key)));
-  return canAsk
-    ? numbered
-    : numbered.replace(CHECK, (check) => `${check}, once SETTLED_API_URL and SETTLED_API_KEY are set`);
 }

@@ -81,9 +81,9 @@ export function cannotAsk(troubles: readonly Trouble[]): string | null {
 
 /** A trouble without what the service, the shop or a sender said, for anybody who may see whether settled is ready. */
 export function troubleSentence({ kind, params, openedAtMs }: Trouble): string {
-  if (kind === 'service_unanswered' && params !== null) return outageSentence(params as Outage);
+  if (kind === 'service_unanswered') return outageSentence(params as Outage);
   const meaning = matterWords(kind);
   // When attempts began to fail is earlier than when that became a matter.
-  const { sinceMs = openedAtMs } = (params ?? {}) as { sinceMs?: number };
+  const { sinceMs = openedAtMs } = params as { sinceMs?: number };
   return `${capital(meaning)} (since ${iso(sinceMs)}).`;
 }

@@ -165,7 +165,7 @@ function nextOfDifference({ attention }: Timeline): string[] {
     .filter(({ kind }) => OF_DIFFERENCE.has(kind))
     .map(({ key, params }) => {
       const end = `settled attention end ${key} --reason TEXT`;
-      if (params !== null && 'said' in params) return returnAdvice(end);
+      if ('said' in params) return returnAdvice(end);
       return `Look at the payment in the service's panel, and act on what it shows. Then end this matter: ${end}`;
     });
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { prose } from '../../src/console/values.ts';
 import { MATTER_KINDS } from '../../src/domain/matter.ts';
 import { FLAGS, HOLD_REASONS, ORDER_STATES } from '../../src/domain/order.ts';
-import { attentionSentence } from '../../src/explain/attention_sentences.ts';
+import { explainAttention } from '../../src/explain/attention_sentences.ts';
 import { namedToken } from '../support/access.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -71,8 +71,8 @@ describe('console: commands that sentences name', () => {
 
   it('leave no command of a matter that a person could not run in a browser', () => {
     const reader = { key: 5, canAsk: true };
-    const conflict = { eventId: 'evt_1', beforeKey: 3, eventKey: 4 };
-    const { text } = shown(attentionSentence('event_conflict', 'pl_1', conflict, reader));
+    const params = { eventId: 'evt_1', beforeKey: 3, eventKey: 4 };
+    const { text } = shown(explainAttention({ kind: 'event_conflict', subject: 'pl_1', params }, reader));
     expect(text).toContain('event 3');
     expect(text).not.toContain('settled events');
     expect(text).not.toContain('settled attention');

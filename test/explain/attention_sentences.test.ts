@@ -9,7 +9,7 @@ import {
 } from '../../src/domain/matter.ts';
 import type { MatterGroup } from '../../src/domain/matter_money.ts';
 import type { Order } from '../../src/domain/order.ts';
-import { attentionSentence, explainAttention } from '../../src/explain/attention_sentences.ts';
+import { explainAttention } from '../../src/explain/attention_sentences.ts';
 import { summarizeAttention, troubleSentence } from '../../src/explain/attention_summary.ts';
 import { differences, type LastWord, lastSaid, whatServiceSays } from '../../src/explain/sides.ts';
 import type { EventSummary } from '../../src/store/verbs/lists.ts';
@@ -25,7 +25,7 @@ const seventy = Array.from({ length: 70 }, (_, n) => aFact('completed', { paymen
 
 /** What a person reads of a matter that a decision raised. */
 function decided(kind: DecidedAttention, order: Order): string {
-  return attentionSentence(kind, order.reference, decidedParams(kind, order), SEVEN);
+  return explainAttention({ kind, subject: order.reference, params: decidedParams(kind, order) }, SEVEN);
 }
 
 const DECIDED: Record<string, [DecidedAttention, Order]> = {
@@ -57,19 +57,15 @@ function sample(kind: AttentionKind, over: object = {}, canAsk = true): string {
   const [subject, params] = SAMPLE_MATTERS[kind];
   const kept = JSON.parse(JSON.stringify({ ...params, ...over }));
   expect(kept).toEqual({ ...params, ...over });
-  const sentence = attentionSentence(kind, subject, kept, { key: 7, canAsk });
+  const sentence = explainAttention({ kind, subject, params: kept }, { key: 7, canAsk });
   expect(sentence).not.toMatch(/undefined|null|NaN|\[object| ID --reason/);
   return sentence;
 }
 
 const returned = (kind: string) => ({ said: { kind, paymentId: 'pay_1', amount: '30.00', currency: 'BRL' } });
-const LATER = { kind: 'of_a_later_version', subject: 'x', params: { some: 'thing' }, detail: '' };
-const OLDER = {
-  ...{ kind: 'status_unclear', subject: 'a b', params: null },
-  detail: "Run settled orders check 'a b'. Then: settled attention end ID --reason TEXT",
-};
+const LATER = { kind: 'of_a_later_version', subject: 'x', params: { some: 'thing' } };
 const trouble = (kind: AttentionKind, sinceMs?: number) =>
-  troubleSentence({ ...{ key: 1, subject: 'shop', detail: '', openedAtMs: 9_000, kind }, params: { sinceMs } });
+  troubleSentence({ ...{ key: 1, subject: 'shop', openedAtMs: 9_000, kind }, params: { sinceMs } });
 
 const MATTERS: [title: string, sentence: () => string][] = [
   ...Object.entries(DECIDED).map(([what, [kind, order]]): [string, () => string] => [
@@ -88,10 +84,9 @@ const MATTERS: [title: string, sentence: () => string][] = [
   ]),
   [
     'link_not_known for a list that cannot be read',
-    () => attentionSentence('link_not_known', 'since', { restoredFromMs: 0, why: 'it has no list' } as never, SEVEN),
+    () => sample('link_not_known', { restoredFromMs: 0, why: 'it has no list' }),
   ],
   ['a kind of a later version', () => explainAttention(LATER, SEVEN)],
-  ['the sentence of an older version, without an API', () => explainAttention(OLDER, { key: 7, canAsk: false })],
   ['money_untold since its first attempt', () => trouble('money_untold', 1_000)],
   ['shop_refuses_notices since its first attempt', () => trouble('shop_refuses_notices', 1_000)],
   ['api_key_refused since it is a matter', () => trouble('api_key_refused')],

@@ -98,8 +98,8 @@ const paid = orderIn('paid');
 const after = (...facts: Parameters<typeof orderAfter>[1][]) => orderAfter(anOrder(), ...facts);
 const matters = (events: readonly EventSummary[]): Timeline['attention'] =>
   events.map(({ key }) => ({
-    ...{ key, kind: 'event_dead', subject: String(key), reference: 'order-1', params: null, count: 1 },
-    ...{ detail: 'It could not be settled.', openedAtMs: NOW, lastAtMs: NOW },
+    ...{ key, kind: 'event_dead', subject: String(key), reference: 'order-1', count: 1 },
+    ...{ params: { code: 'bug', message: 'broken.' }, openedAtMs: NOW, lastAtMs: NOW },
   }));
 const numbered = (count: number, over: Partial<EventSummary>) =>
   Array.from({ length: count }, (_, n) => event({ key: n + 1, ...over }));

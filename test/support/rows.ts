@@ -62,7 +62,7 @@ export function startEndlessRun(storePath: string, key: number): void {
 /** The open matters of attention, newest first; `detail`: as a person reads it. */
 export async function openAttention(
   store: Pick<Store, 'listMatters'>,
-): Promise<(ListedMatter & { reference: string | null })[]> {
+): Promise<(ListedMatter & { detail: string; reference: string | null })[]> {
   const { rows } = await store.listMatters({ limit: 1_000, after: null, kind: null, state: null });
   return rows
     .filter(({ kind }) => kind !== 'hold')

@@ -1,4 +1,4 @@
-import { type AttentionKind, type AttentionParams, isWholeSentence, readSearchSubject } from '../../domain/matter.ts';
+import type { AttentionKind, AttentionParams } from '../../domain/matter.ts';
 import { debtEnded } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type Author, writeAudit } from './audit.ts';
@@ -17,11 +17,8 @@ const RAISE_FOR_LINK = raise('(SELECT order_key FROM link WHERE key = @linkKey)'
 const RAISE_FOR_NO_ORDER = raise('NULL');
 const END = statement(`
   UPDATE attention SET ended_at_ms = @atMs WHERE kind = @kind AND subject = @subject AND ended_at_ms IS NULL`);
-const END_OF_ORDER = statement(`
-  UPDATE attention SET ended_at_ms = @atMs
-  WHERE kind = @kind AND subject = @subject AND order_key = @orderKey AND ended_at_ms IS NULL`);
 const LOCK_UNREAD = statement(`
-  SELECT key, detail, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
+  SELECT key, params FROM attention WHERE kind = 'event_not_understood' AND subject = @subject AND ended_at_ms IS NULL
   FOR NO KEY UPDATE`);
 const SET_PARAMS = statement('UPDATE attention SET params = @params WHERE key = @key');
 const END_ANSWERED = statement(`
@@ -49,20 +46,12 @@ export const attention = {
   },
   /** Records in the order's matter of events not understood which event has made the order paid since. */
   *notePaid(tx: Transaction, reference: string, paidByEvent: number): Work<void> {
-    type Unread = { key: number; detail: string; params: string | null };
-    const row = yield* tx.one<Unread>(LOCK_UNREAD, { subject: reference });
+    const row = yield* tx.one<{ key: number; params: string }>(LOCK_UNREAD, { subject: reference });
     if (row === undefined) return;
-    const { event = null } = (readParams(row.params) ?? {}) as Partial<AttentionParams['event_not_understood']>;
-    // The sentence that an older version stored already names the event.
-    const params = { event: isWholeSentence(row.detail) ? null : event, paidByEvent };
-    tx.send(SET_PARAMS, { key: row.key, params: JSON.stringify(params) });
+    tx.send(SET_PARAMS, { key: row.key, params: JSON.stringify({ ...JSON.parse(row.params), paidByEvent }) });
   },
   end(tx: Transaction, kind: AttentionKind, subject: string, atMs: number): void {
     tx.send(END, { kind, subject, atMs });
-  },
-  /** Ends a matter only if it is this order's: the subject of another order's matter may be the same text. */
-  endOfOrder(tx: Transaction, kind: AttentionKind, subject: string, orderKey: number, atMs: number): void {
-    tx.send(END_OF_ORDER, { kind, subject, orderKey, atMs });
   },
   /** Ends the matter of a dead event that is being retried. The event raises it again if it dies again. */
   endForEvent(tx: Transaction, eventKey: number, atMs: number): void {
@@ -82,19 +71,12 @@ export type AttentionSummary = {
   kind: string;
   subject: string;
   reference: string | null;
-  /** `AttentionParams` of its kind; null in rows that an older version wrote. */
-  params: object | null;
-  /** Empty, except in rows that an older version wrote: its sentence, or an addition that begins with a space. */
-  detail: string;
+  /** `AttentionParams` of its kind. */
+  params: object;
   count: number;
   openedAtMs: number;
   lastAtMs: number;
 };
-
-/** Parses the params of a row. Null if an older version wrote it, with a sentence in `detail`. */
-export function readParams(params: string | null): object | null {
-  return params === null ? null : (JSON.parse(params) as object);
-}
 
 const ORDER_OF_MATTER = statement(`
   SELECT order_key AS orderKey FROM attention WHERE key = @key AND ended_at_ms IS NULL`);
@@ -120,7 +102,7 @@ export function* endAttention(
   const of = yield* tx.one<{ orderKey: number | null }>(ORDER_OF_MATTER, { key });
   if (of === undefined) return null;
   if (of.orderKey !== null) lockOrder(tx, of.orderKey);
-  type Ended = { kind: string; subject: string; orderKey: number | null; params: string | null };
+  type Ended = { kind: string; subject: string; orderKey: number | null; params: string };
   const row = yield* tx.one<Ended>(END_BY_PERSON, { key, atMs, reason });
   if (row === undefined) return null;
   const { kind, orderKey } = row;
@@ -143,9 +125,7 @@ export function* endAttention(
 }
 
 /** Whoever ends this matter has looked for the links that settled could not search for, so the search ends. */
-function endSearch(tx: Transaction, { subject, params }: { subject: string; params: string | null }): void {
-  const { restoredFromMs } = (readParams(params) ?? { restoredFromMs: readSearchSubject(subject) }) as {
-    restoredFromMs?: number;
-  };
-  if (restoredFromMs !== undefined && !Number.isNaN(restoredFromMs)) tx.send(END_SEARCH, { restoredFromMs });
+function endSearch(tx: Transaction, { params }: { params: string }): void {
+  const { restoredFromMs } = JSON.parse(params) as { restoredFromMs?: number };
+  if (restoredFromMs !== undefined) tx.send(END_SEARCH, { restoredFromMs });
 }

@@ -19,7 +19,7 @@ import {
 } from '../../domain/matter_money.ts';
 import type { HoldReason, Order, OrderState } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { type AttentionSummary, readParams } from './attention.ts';
+import type { AttentionSummary } from './attention.ts';
 import { loadOrder } from './orders.ts';
 import { readReported } from './payments.ts';
 
@@ -44,9 +44,9 @@ export type Matters = {
   rows: ListedMatter[];
 };
 
-/** `reason`: the reason of the order's oldest hold. A hold has neither `params` nor `detail`: its order explains it. */
+/** `reason`: the reason of the order's oldest hold. A hold's `params` are empty: its order explains it. */
 export type ListedMatter = MatterPlace &
-  Pick<AttentionSummary, 'subject' | 'params' | 'detail' | 'lastAtMs'> & {
+  Pick<AttentionSummary, 'subject' | 'params' | 'lastAtMs'> & {
     reason: HoldReason | null;
     /** How often it was raised; for a hold, how many of its order are open. */
     count: number;
@@ -71,19 +71,17 @@ export function* listMatters(tx: Transaction, page: MatterPage): Work<Matters> {
 
 const TROUBLE_KINDS = MATTER_KINDS.filter((kind) => ['service', 'shop'].includes(concernOf(kind) ?? ''));
 const TROUBLES = statement(`
-  SELECT key, kind, subject, detail, params, opened_at_ms AS openedAtMs FROM attention
+  SELECT key, kind, subject, params, opened_at_ms AS openedAtMs FROM attention
   WHERE kind IN ('${TROUBLE_KINDS.join("', '")}') AND ended_at_ms IS NULL AND order_key IS NULL
   ORDER BY opened_at_ms, key LIMIT 50`);
 
 /** A matter about the whole installation. At most one of a kind and subject is open. */
-export type Trouble = Pick<AttentionSummary, 'key' | 'subject' | 'params' | 'detail' | 'openedAtMs'> & {
-  kind: AttentionKind;
-};
+export type Trouble = Pick<AttentionSummary, 'key' | 'subject' | 'params' | 'openedAtMs'> & { kind: AttentionKind };
 
 /** Open matters about the service or the shop as a whole, in the order of the list. */
 export function* openTroubles(tx: Transaction): Work<Trouble[]> {
-  const rows = yield* tx.all<Omit<Trouble, 'params'> & { params: string | null }>(TROUBLES);
-  const read = rows.map((row) => ({ ...row, params: readParams(row.params) }));
+  const rows = yield* tx.all<Omit<Trouble, 'params'> & { params: string }>(TROUBLES);
+  const read = rows.map((row) => ({ ...row, params: JSON.parse(row.params) }));
   return read.toSorted((a, b) => compareKinds(a.kind, b.kind));
 }
 
@@ -179,15 +177,15 @@ const HELD_ROWS = statement(`
   FROM hold h
   WHERE ${HELD} AND ${FOR_REASON} AND (h.opened_at_ms, h.order_key) > (@openedAtMs, @key) ORDER BY h.opened_at_ms, h.order_key LIMIT @limit`);
 const ATTENTION_ROWS = statement(`
-  SELECT a.key, a.subject, a.order_key AS orderKey, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
-    a.last_at_ms AS lastAtMs FROM attention a
+  SELECT a.key, a.subject, a.order_key AS orderKey, a.params, a.count, a.opened_at_ms AS openedAtMs, a.last_at_ms AS lastAtMs
+  FROM attention a
   WHERE a.kind = @kind AND a.ended_at_ms IS NULL AND (a.opened_at_ms, a.key) > (@openedAtMs, @key) AND ${IN_STATE}
   ORDER BY a.opened_at_ms, a.key LIMIT @limit`);
 
 type HeldRow = { orderKey: number; reason: HoldReason; openedAtMs: number; lastAtMs: number };
 type AttentionRow = Omit<ListedMatter, 'kind' | 'reason' | 'order' | 'params' | 'reported'> & {
   orderKey: number | null;
-  params: string | null;
+  params: string;
 };
 
 /** Reads a page of one kind, oldest first. */
@@ -205,7 +203,7 @@ function* readRows(
     const reported = yield* readReported(tx, asked);
     return held.map(({ orderKey: key, ...row }) => {
       const order = orders.get(key) as Order;
-      const about = { subject: order.reference, params: null, detail: '', count: order.holds.length };
+      const about = { subject: order.reference, params: {}, count: order.holds.length };
       return { ...row, ...about, kind, key, order, reported: reported.get(key) ?? null };
     });
   }
@@ -213,6 +211,6 @@ function* readRows(
   const orders = yield* loadOrder.byKeys(tx, new Set(open.flatMap(({ orderKey }) => orderKey ?? [])));
   return open.map(({ orderKey, params, ...row }) => {
     const order = orders.get(orderKey ?? 0) ?? null;
-    return { ...row, params: readParams(params), kind, reason: null, order, reported: null };
+    return { ...row, params: JSON.parse(params), kind, reason: null, order, reported: null };
   });
 }

@@ -167,7 +167,5 @@ function* tellOfUnread(tx: Transaction, { loaded, paidNow }: AppliedFacts, row: 
   if (paidNow !== null && hasMatters) yield* attention.notePaid(tx, subject, eventKey);
   const isReplay = outcomeBefore !== null || faultBefore !== null;
   if (!isReplay) return;
-  // In an earlier version the event was the subject of these matters.
-  attention.endOfOrder(tx, kind, String(eventKey), orderKey, atMs);
   if ((yield* tx.one(FIND_UNREAD, { linkKey, eventKey })) === undefined) attention.end(tx, kind, subject, atMs);
 }

@@ -258,14 +258,7 @@ export type OpeningColumns = {
 export function openingState(row: OpeningColumns): OpeningState {
   const { status, withheld, faultMessage } = row;
   const fault = faultNote(row.faultCode, faultMessage);
-  const foreignId = status === 'taken' ? (row.foreignId ?? readForeign(faultMessage ?? '')) : null;
+  const foreignId = status === 'taken' ? row.foreignId : null;
   const needsId = fault !== null && status !== 'taken' && row.isIdNeeded;
   return { status, withheld, fault, foreignId, needsId };
-}
-
-const FOREIGN = /^The service has a link (.+) of this reference that settled did not make\.$/;
-
-/** Reads the link's id from the message of an opening that an older version parked. Null for any other message. */
-function readForeign(message: string): string | null {
-  return FOREIGN.exec(message)?.[1] ?? null;
 }

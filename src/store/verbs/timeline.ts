@@ -1,10 +1,10 @@
 import { type CheckReason, isMoot } from '../../domain/check_queue.ts';
 import { firstCheckAtMs } from '../../domain/check_schedule.ts';
 import type { Reported } from '../../domain/comparison.ts';
-import { type OpeningState, readSecretFlaw } from '../../domain/opening.ts';
+import type { OpeningState } from '../../domain/opening.ts';
 import type { Order, OrderState } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { type AttentionSummary, readParams } from './attention.ts';
+import type { AttentionSummary } from './attention.ts';
 import { LASTING_REASON } from './check_queue.ts';
 import {
   EVENTS_OF_ORDER,
@@ -96,8 +96,7 @@ const HINTS = newest(
 );
 const REJECTIONS = newest(`${REJECTION} WHERE l.order_key = @orderKey ORDER BY r.key`);
 const OPEN_ATTENTION = newest(
-  `SELECT a.key, a.kind, a.subject, o.reference, a.detail, a.params, a.count, a.opened_at_ms AS openedAtMs,
-     a.last_at_ms AS lastAtMs
+  `SELECT a.key, a.kind, a.subject, o.reference, a.params, a.count, a.opened_at_ms AS openedAtMs, a.last_at_ms AS lastAtMs
    FROM attention a JOIN orders o ON o.key = a.order_key
    WHERE a.order_key = @orderKey AND a.ended_at_ms IS NULL ORDER BY a.key`,
 );
@@ -130,23 +129,17 @@ export function* timeline(tx: Transaction, reference: string): Work<Timeline | n
     events: (yield* events).map(eventSummary).reverse(),
     hints: (yield* hints).reverse(),
     rejections: (yield* rejections).reverse(),
-    attention: (yield* attention).map((row) => ({ ...row, params: readParams(row.params) })).reverse(),
+    attention: (yield* attention).map((row) => ({ ...row, params: JSON.parse(row.params) })).reverse(),
     notices: (yield* notices).map(noticeSummary).reverse(),
     drift: (yield* drift).reverse(),
     check: waitingCheck(yield* check, order.state),
     ...link,
-    secretFlaw: link.secretFlaw ?? notedFlaw(history),
     opening: openingSummary(yield* opening),
     reported: (yield* readReported(tx, [orderKey])).get(orderKey) ?? null,
   };
 }
 
-type AttentionColumns = Omit<AttentionSummary, 'params'> & { params: string | null };
-
-/** Why a secret named by the service cannot be used, if an older version recorded it only in the history. */
-function notedFlaw(history: readonly HistoryRow[]): string | null {
-  return history.map(({ what }) => readSecretFlaw(what)).findLast((flaw) => flaw !== null) ?? null;
-}
+type AttentionColumns = Omit<AttentionSummary, 'params'> & { params: string };
 
 type HistoryColumns = Omit<HistoryRow, 'cause' | 'by' | 'effects'> & {
   decidedBy: string | null;

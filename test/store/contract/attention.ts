@@ -10,7 +10,7 @@ export function expectNoCommands(rows: readonly { kind: string; params: string |
   expect(rows.filter(({ params }) => params !== null && COMMAND.test(params))).toEqual([]);
 }
 
-/** What a row of attention keeps, and how rows of the release before stay readable. */
+/** What a row of attention keeps. */
 export function attentionContract(worlds: Worlds): void {
   let world: World;
   let link: Link;
@@ -34,14 +34,6 @@ export function attentionContract(worlds: Worlds): void {
       `SELECT detail, params, ended_reason FROM attention WHERE kind = 'event_not_understood'
          AND subject = '${link.reference}' ORDER BY key`,
     );
-  /** Leaves the open matter of the order as the release before would have written it. */
-  const leaveAsBefore = async (detail: string): Promise<void> => {
-    await misread('it is a list');
-    await world.run(
-      `UPDATE attention SET detail = '${detail}', params = NULL
-       WHERE kind = 'event_not_understood' AND subject = '${link.reference}'`,
-    );
-  };
 
   describe('a row', () => {
     it('keeps data and no sentence; raised again it keeps the newest', async () => {
@@ -71,49 +63,6 @@ export function attentionContract(worlds: Worlds): void {
       await world.end((await matter()).key, reason);
       expect(await rows()).toEqual([{ ...before, ended_reason: reason }]);
       expect((await world.timeline(link)).history.at(-1)?.cause).toEqual({ kind: 'person', id: reason });
-    });
-  });
-
-  describe('a row of the release before', () => {
-    it('is shown as it was stored, with its number', async () => {
-      await leaveAsBefore('Look. Then: settled attention end ID --reason TEXT');
-      const { key, detail, params } = await matter();
-      expect(params).toBeNull();
-      expect(detail).toBe(`Look. Then: settled attention end ${key} --reason TEXT`);
-      const { attention } = await world.timeline(link);
-      expect(attention).toMatchObject([{ key, detail, params }]);
-    });
-
-    it('says after its sentence that the order was paid since', async () => {
-      await leaveAsBefore('Look.');
-      await world.settle(link, [said('completed')]);
-      expect((await matter()).detail).toMatch(/^Look\. Since then, the order was paid by event \d+: /);
-    });
-
-    it('is raised again as one of this release', async () => {
-      await leaveAsBefore('Look.');
-      await misread('it has no type');
-      expect(await matter()).toMatchObject({ count: 2, detail: expect.stringContaining('it has no type') });
-      expect((await matter()).detail).not.toContain('Look.');
-    });
-  });
-
-  describe('what a replica of the release before does to a row of this one', () => {
-    const change = (detail: string) =>
-      world.run(`UPDATE attention SET ${detail} WHERE kind = 'event_not_understood' AND subject = '${link.reference}'`);
-
-    it('replaces its sentence when that raises the matter again', async () => {
-      await misread('it is a list');
-      await change("detail = 'Raised again.', count = count + 1");
-      expect((await matter()).detail).toBe('Raised again.');
-      await world.settle(link, [said('completed')]);
-      expect((await matter()).detail).toMatch(/^Raised again\. Since then, the order was paid by event \d+: /);
-    });
-
-    it('adds to its sentence', async () => {
-      await misread('it is a list');
-      await change("detail = detail || ' And paid.'");
-      expect((await matter()).detail).toMatch(/^Event \d+ is authentic, .* --reason TEXT And paid\.$/);
     });
   });
 }

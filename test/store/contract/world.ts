@@ -15,7 +15,6 @@ import type { ClaimedNotice } from '../../../src/store/verbs/notices.ts';
 import type { Reading } from '../../../src/store/verbs/readings.ts';
 import type { SealedSecret } from '../../../src/store/verbs/secrets.ts';
 import type { SettleResult } from '../../../src/store/verbs/settle.ts';
-import type { Timeline } from '../../../src/store/verbs/timeline.ts';
 import { aFact } from '../../support/orders.ts';
 import { openAttention } from '../../support/rows.ts';
 
@@ -299,7 +298,7 @@ export class World {
   }
 
   /** `detail` of attention is what a person reads. */
-  async timeline({ reference }: { reference: string }): Promise<Timeline> {
+  async timeline({ reference }: { reference: string }) {
     const found = await this.store.timeline(reference);
     if (found === null) throw new Error(`there is no order ${reference}`);
     const attention = found.attention.map((matter) => {

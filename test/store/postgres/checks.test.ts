@@ -117,15 +117,15 @@ describe('asking about links by two replicas on PostgreSQL', () => {
     // The one has told of it, and has not committed it.
     const holder = await holding(
       url,
-      `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms)
-       VALUES ('link_not_known', '${lost.id}', 'told', ${world.nowMs}, ${world.nowMs})`,
+      `INSERT INTO attention (kind, subject, detail, params, opened_at_ms, last_at_ms)
+       VALUES ('link_not_known', '${lost.id}', '', '{"restoredFromMs":0,"why":"told"}', ${world.nowMs}, ${world.nowMs})`,
     );
     const compared = compare(other, [lost, listed(world.name('plink'))]);
     await untilBehind(holder);
     await holder.query('COMMIT');
     expect(await compared).toMatchObject({ notKnown: 1 });
     const told = await openAttention(one);
-    expect(told.filter(({ subject }) => subject === lost.id)).toMatchObject([{ count: 1, detail: 'told' }]);
+    expect(told.filter(({ subject }) => subject === lost.id)).toMatchObject([{ count: 1, params: { why: 'told' } }]);
   });
 
   it('compares the list, and makes all links due, where both do so at once', async () => {

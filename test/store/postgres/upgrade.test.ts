@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { readSearch } from '../../../src/domain/search.ts';
 import { readMigrations } from '../../../src/store/migrate.ts';
 import { said, type World, worldOf } from '../contract/world.ts';
-import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
 import { runIn } from './contract_store.ts';
-import { databaseBefore, emptyDatabase, newDatabase, openTestPostgres, openUntilEnd } from './opening.ts';
+import { emptyDatabase, newDatabase, openTestPostgres, openUntilEnd } from './opening.ts';
 
 /** What a newer program says that it has done to the database. */
 function migratedByNewer(url: string, { expands }: { expands: boolean }): Promise<void> {
@@ -36,12 +35,6 @@ describe('replicas of two versions', () => {
     const url = await newDatabase();
     await migratedByNewer(url, { expands: false });
     await expect(openTestPostgres(url)).rejects.toMatchObject({ code: 'store_newer' });
-  });
-
-  it('read what the older one stored as sentences', async () => {
-    const url = await databaseBefore(12);
-    await runIn(url, rowsOfBefore("'\\x00'").replaceAll(' VALUES (90', ' OVERRIDING SYSTEM VALUE VALUES (90'));
-    await expectReadable((await openUntilEnd(url)).store);
   });
 
   it('migrate an empty database once, however many start at once', async () => {

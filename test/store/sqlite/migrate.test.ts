@@ -1,13 +1,9 @@
-import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { APPLICATION_ID } from '../../../src/store/sqlite/identity.ts';
 import { migrate } from '../../../src/store/sqlite/open.ts';
 import { testFolder } from '../../support/app.ts';
-import { expectReadable, rowsOfBefore } from '../rows_of_before.ts';
-import { openTestStore } from './opening.ts';
 
 const FOLDER = new URL('../../../migrations/sqlite/', import.meta.url);
 const FILES = readdirSync(FOLDER).sort();
@@ -116,47 +112,11 @@ describe('migrations', () => {
     });
   });
 
-  /**
-   * A database as a version left it. What a migration makes of older rows cannot change without another digest of its
-   * file, with which test/docs/upgrade.test.ts cannot migrate what the release before left.
-   */
-  function leaveVersion(version: number, fill: (db: Database.Database) => void): void {
-    const old = FILES.slice(0, version);
-    using((db) => {
-      db.unsafeMode();
-      for (const file of old) db.exec(readFileSync(new URL(file, FOLDER), 'utf8'));
-      db.unsafeMode(false);
-      db.exec('CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL, sha256 TEXT NOT NULL) STRICT');
-      for (const [index, name] of old.entries()) {
-        const sha256 = createHash('sha256')
-          .update(readFileSync(new URL(name, FOLDER)))
-          .digest('hex');
-        db.prepare('INSERT INTO migration VALUES (?, ?, ?)').run(index + 1, name, sha256);
-      }
-      db.pragma(`user_version = ${version}`);
-      fill(db);
-    });
-  }
-
   function insertOrder(db: Database.Database, reference: string, atMs: number): number | bigint {
     const order = `INSERT INTO orders (reference, amount_minor, currency, state, created_at_ms, updated_at_ms)
       VALUES (?, 100, 'BRL', 'awaiting_payment', ?, ?)`;
     return db.prepare(order).run(reference, atMs, atMs).lastInsertRowid;
   }
-
-  describe('from a version that stored sentences', () => {
-    it('leave them readable', async () => {
-      leaveVersion(11, (db) => {
-        db.pragma(`application_id = ${APPLICATION_ID}`);
-        db.exec(rowsOfBefore("x'00'"));
-        db.exec(
-          "INSERT INTO instance (one, instance_id, secrets_key_id, created_at_ms, alive_at_ms) VALUES (1, 'i', 'key-1', 1, 1)",
-        );
-      });
-      const { store } = await openTestStore(path);
-      await expectReadable(store).finally(() => store.close());
-    });
-  });
 
   describe('all of them', () => {
     beforeEach(() => {
