@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 283,
-  lines: 42_503,
+  lines: 42_443,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

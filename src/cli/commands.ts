@@ -28,18 +28,10 @@ import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
 import { noticesList, noticesResend, noticesShow } from './notices.ts';
 import { backup, rotateKey, showConfig, stats, tail } from './operations.ts';
-import {
-  ordersAdopt,
-  ordersCancel,
-  ordersCheck,
-  ordersList,
-  ordersOpen,
-  ordersResolve,
-  ordersShow,
-  why,
-} from './orders.ts';
+import { ordersAdopt, ordersCancel, ordersCheck, ordersList, ordersOpen, ordersResolve, ordersShow } from './orders.ts';
 import { audit, openConsole, sessionsEnd, sessionsList, tokensAdd, tokensList, tokensRevoke } from './people.ts';
 import { migrateDatabase, serve } from './serve.ts';
+import { why } from './why.ts';
 
 /**
  * All commands of `settled`. To add one, define it by `defineCommand` in the file of its noun and name it in `GROUPS`:

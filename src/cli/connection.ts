@@ -22,16 +22,6 @@ const LINE_LENGTH_MAX = 4 * 1024 * 1024;
 export type ServerApi = ReturnType<typeof connection>;
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The running server's private API, as the operator, by the server's own configuration: that has its address and token. */
-export function connect(config: Config): ServerApi {
-  return connection(serverOf(config));
-}
-
-/** The private API of a server on another machine. */
-export function connectElsewhere(target: Elsewhere): ServerApi {
-  return connection(serverElsewhere(target));
-}
-
 /**
  * Makes neither address nor token. Faults of all requests: `server_unreachable`, `not_authorized`; throws `Refusal` for every
  * other answer but 2xx.
@@ -80,9 +70,10 @@ type Sent = {
   stop?: AbortSignal;
 };
 
-function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Server {
+/** The running server's private API, as the operator, by the server's own configuration: that has its address and token. */
+export function connect({ operatorListen, operatorToken, store, envFile }: Config): ServerApi {
   const { name } = SETTINGS.operatorListen;
-  return {
+  return connection({
     address: { ...reachable(operatorListen), isSecure: false, prefix: '' },
     mustBeHere: [name, `${name}_FILE`].some((one) => envFile?.names.includes(one)),
     url: urlOf(operatorListen),
@@ -93,13 +84,14 @@ function serverOf({ operatorListen, operatorToken, store, envFile }: Config): Se
         : 'Set SETTLED_OPERATOR_TOKEN to its own, or SETTLED_STORE to its database: the token file is kept beside it. ' +
           'Or stop it, if it is the settled of a demo or of another folder.',
     advice: 'Start it with `settled serve`; if it runs, give this command its SETTLED_OPERATOR_LISTEN.',
-  };
+  });
 }
 
-function serverElsewhere({ url, token }: Elsewhere): Server {
+/** The private API of a server on another machine. */
+export function connectElsewhere({ url, token }: Elsewhere): ServerApi {
   const { protocol, hostname, port, pathname } = new URL(url);
   const isSecure = protocol === 'https:';
-  return {
+  return connection({
     address: {
       host: hostname.replace(/^\[|\]$/g, ''),
       port: Number(port || (isSecure ? 443 : 80)),
@@ -115,7 +107,7 @@ function serverElsewhere({ url, token }: Elsewhere): Server {
     advice:
       'Check --at or SETTLED_AT: it must lead to the private listener, SETTLED_OPERATOR_LISTEN, which is best reached through ' +
       'a tunnel or a proxy with TLS. For a certificate of your own authority, set NODE_EXTRA_CA_CERTS to its file.',
-  };
+  });
 }
 
 /** The address under which this machine reaches a listener of its own. */

@@ -3,7 +3,6 @@ import { sumWords } from '../domain/ledger.ts';
 import { amountIn } from '../domain/money.ts';
 import type { OrderDocument } from '../domain/notice.ts';
 import { otherTotal, severalInstalments } from '../domain/payment_details.ts';
-import type { Explanation } from '../explain/explain.ts';
 import { shellWord } from '../explain/glossary.ts';
 import { parseJsonText } from '../json.ts';
 import { type Report, readGivenFile } from '../terminal/command.ts';
@@ -13,7 +12,6 @@ import { record } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
 import { EXIT } from './exit.ts';
 import { capturedWords, LIST_OPTIONS, type ListTable, list, ORDER_OPTIONS, queryOf } from './lists.ts';
-import { timelineLines } from './timeline.ts';
 
 /** The commands about one order, and the list of orders. */
 
@@ -134,21 +132,6 @@ export const ordersShow = defineCommand({
   about: 'show one order; `settled why` explains how it got there',
   examples: ['settled orders show order-8001', 'settled orders show order-8001 --json'],
   run: async ({ first, server }) => report(await server().get<OrderAnswer>(orderPath(first))),
-});
-
-export const why = defineCommand({
-  usage: 'why ORDER',
-  about: "explain an order's state: how it got there and what happens next",
-  details: [
-    'ORDER is the reference of an order.',
-    'First comes the answer, then everything that is known of the order, in order of time,',
-    'then what settled does next, and what a person should do.',
-  ],
-  examples: ['settled why order-8001'],
-  async run({ first, server }) {
-    const explained = await server().get<Explanation>(`${orderPath(first)}/timeline`);
-    return { data: explained, lines: timelineLines(explained) };
-  },
 });
 
 type CheckAnswer = OrderAnswer & { service: { linkStatus: string; paymentStatus: string | null } };

@@ -28,8 +28,8 @@ import { parseProxyAuth } from './proxy_auth.ts';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const LOG_FORMATS = ['json', 'pretty'] as const;
 
-/** `fallback`: the default; null if the setting may be absent. */
-export type Setting<T> = { name: string; fallback: string | null; parse: Parser<T> };
+/** `fallback`: the default; null if the setting may be absent. `isShown`: whether people may see its value. */
+export type Setting<T> = { name: string; fallback: string | null; isShown: boolean; parse: Parser<T> };
 
 const TOLERANCE_ADVICE = 'write whole seconds from 1 to 86400';
 const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 60 requests a minute';
@@ -38,9 +38,9 @@ const API_SLOTS_ADVICE = 'write a whole number from 5 to 55: the service allows 
 export const SETTINGS = {
   store: setting('SETTLED_STORE', 'sqlite:./data/settled.db', parseStore),
   /** The same database without a pooler, for wakeups, migrations and indexes; null if `store` serves for these too. */
-  storeDirect: optional('SETTLED_STORE_DIRECT', parseStoreDirect),
+  storeDirect: plain('SETTLED_STORE_DIRECT', parseStoreDirect),
   /** The operator's declaration why a server that shows fsync off is durable; null: settled refuses such a server. */
-  storeDurability: optional('SETTLED_STORE_DURABILITY', parseDeclaration),
+  storeDurability: plain('SETTLED_STORE_DURABILITY', parseDeclaration),
   /** Without a trailing slash. */
   publicUrl: setting('SETTLED_PUBLIC_URL', 'http://127.0.0.1:8787', parsePublicUrl),
   hooksListen: setting('SETTLED_HOOKS_LISTEN', '127.0.0.1:8787', parseListen),
@@ -54,7 +54,7 @@ export const SETTINGS = {
   secretsKeyPrevious: optional('SETTLED_SECRETS_KEY_PREVIOUS', parseSecretsKey),
   toleranceSeconds: setting('SETTLED_TOLERANCE_SECONDS', '300', wholeNumber({ min: 1, max: 86_400 }, TOLERANCE_ADVICE)),
   /** The service's API with its path, for example https://links.example.com/api/v1; null: settled only receives. */
-  apiUrl: optional('SETTLED_API_URL', parseApiUrl),
+  apiUrl: plain('SETTLED_API_URL', parseApiUrl),
   apiKey: optional('SETTLED_API_KEY', parseApiKey),
   apiSlots: setting('SETTLED_API_BUDGET_PER_MINUTE', '50', wholeNumber({ min: 5, max: 55 }, API_SLOTS_ADVICE)),
   confirm: setting('SETTLED_CONFIRM', 'in-doubt', oneOf(['in-doubt', 'always'])),
@@ -65,32 +65,39 @@ export const SETTINGS = {
   currency: setting('SETTLED_CURRENCY', 'BRL', parseCurrency),
   /** The prefix of the names of a delivery's two headers, in lower case. */
   headerPrefix: setting('SETTLED_HEADER_PREFIX', HEADER_PREFIX, parseHeaderPrefix),
-  hooksCors: optional('SETTLED_HOOKS_CORS', parseOrigin),
+  hooksCors: plain('SETTLED_HOOKS_CORS', parseOrigin),
   /** The address for notices; null: the shop reads the feed. */
-  shopUrl: optional('SETTLED_SHOP_URL', parseShopUrl),
+  shopUrl: plain('SETTLED_SHOP_URL', parseShopUrl),
   /** The keys that sign notices; two while the shop changes its secret. */
   shopSecrets: optional('SETTLED_SHOP_SECRET', parseShopSecrets),
   /** Whether notices may go to addresses that only this network knows. */
   shopAllowPrivate: setting('SETTLED_SHOP_ALLOW_PRIVATE', 'false', flag),
   /** Where people open the console, without a trailing slash; null if only on this machine. */
-  consoleUrl: optional('SETTLED_CONSOLE_URL', parseConsoleUrl),
+  consoleUrl: plain('SETTLED_CONSOLE_URL', parseConsoleUrl),
   /** A word beside the console's name, such as "sandbox"; null for none. */
-  consoleBadge: optional('SETTLED_CONSOLE_BADGE', parseBadge),
+  consoleBadge: plain('SETTLED_CONSOLE_BADGE', parseBadge),
   /** The time zone of the console's times and days; null: this machine's. */
-  timezone: optional('SETTLED_TIMEZONE', parseTimezone),
+  timezone: plain('SETTLED_TIMEZONE', parseTimezone),
   /** How a proxy says who signed in; null if people sign in with tokens. */
   proxyAuth: optional('SETTLED_PROXY_AUTH', parseProxyAuth),
   /** How long settled keeps the bodies of settled events. */
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),
   /** Null: `pretty` on a terminal, `json` elsewhere. */
-  logFormat: optional('SETTLED_LOG_FORMAT', oneOf(LOG_FORMATS)),
+  logFormat: plain('SETTLED_LOG_FORMAT', oneOf(LOG_FORMATS)),
 } as const;
 
+/** With a default, which holds no secret. */
 function setting<T>(name: string, fallback: string, parse: Parser<T>): Setting<T> {
-  return { name, fallback, parse };
+  return { name, fallback, isShown: true, parse };
 }
 
+/** Without a default. It is, or holds, a secret, as a new one may: that is shown only if it is known to be `plain`. */
 function optional<T>(name: string, parse: Parser<T>): Setting<T | null> {
-  return { name, fallback: null, parse };
+  return { name, fallback: null, isShown: false, parse };
+}
+
+/** Without a default, and without a secret. */
+function plain<T>(name: string, parse: Parser<T>): Setting<T | null> {
+  return { name, fallback: null, isShown: true, parse };
 }

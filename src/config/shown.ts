@@ -24,33 +24,6 @@ export type ShownConfig = {
   readonly fault: string | null;
 };
 
-/** Settings without a secret. All others are hidden, so that a new one is hidden until it is listed here. */
-const SHOWN: ReadonlySet<keyof typeof SETTINGS> = new Set([
-  'store',
-  'storeDirect',
-  'storeDurability',
-  'publicUrl',
-  'hooksListen',
-  'operatorListen',
-  'toleranceSeconds',
-  'apiUrl',
-  'apiSlots',
-  'confirm',
-  'linkLifetimeMs',
-  'customerReturn',
-  'currency',
-  'headerPrefix',
-  'hooksCors',
-  'shopUrl',
-  'shopAllowPrivate',
-  'consoleUrl',
-  'consoleBadge',
-  'timezone',
-  'keepBodiesMs',
-  'logLevel',
-  'logFormat',
-]);
-
 /** Every setting, in the order of `SETTINGS`. By default of the environment of this process, and its `.env`. */
 export function showConfig(given?: Environment): ShownConfig {
   const { environment, envFile } = given === undefined ? processEnvironment() : { environment: given, envFile: null };
@@ -93,7 +66,7 @@ function shownValue(key: keyof typeof SETTINGS, setting: Setting<unknown>, envir
   try {
     const value = readSetting(environment, setting);
     if (value === null) return { value: null, hidden: false, fault: null };
-    if (!SHOWN.has(key)) return { value: null, hidden: true, fault: null };
+    if (!setting.isShown) return { value: null, hidden: true, fault: null };
     return { value: inWords(key, value, environment[setting.name] || setting.fallback), hidden: false, fault: null };
   } catch (error) {
     return { value: null, hidden: false, fault: (error as Error).message };

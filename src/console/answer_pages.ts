@@ -62,15 +62,10 @@ const PAGES: Readonly<Record<string, AnswerPage>> = {
         }),
 };
 
+type Answering = { operation: string; document: object | undefined; typed: ReadonlyMap<string, string> };
+
 /** The page for what an operation answered to a form; null if there is none. `operation`: its id; `typed`: the form's fields. */
-export function answerPage(
-  view: View,
-  {
-    operation,
-    document,
-    typed,
-  }: { operation: string; document: object | undefined; typed: ReadonlyMap<string, string> },
-): Shown | null {
+export function answerPage(view: View, { operation, document, typed }: Answering): Shown | null {
   const make = Object.hasOwn(PAGES, operation) ? PAGES[operation] : undefined;
   return document === undefined ? null : (make?.(view, document, typed) ?? null);
 }

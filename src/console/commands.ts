@@ -1,5 +1,6 @@
 import { type Html, html } from '../http/app.ts';
-import { formHref, hrefOf, mayDo, orderPath, type View } from './view.ts';
+import { link } from './components.ts';
+import { formHref, mayDo, orderPath, type View } from './view.ts';
 
 /** What pages show in place of the commands that the API's sentences name: a reader with a browser has no terminal. */
 
@@ -58,10 +59,6 @@ function placeOf(view: Linking, command: string): Html {
 /** Reverses `shellWord` of the sentences. */
 function unquoted(word: string): string {
   return word.startsWith("'") ? word.slice(1, -1).replaceAll("'\\''", "'") : word;
-}
-
-function link(view: Linking, path: string, text: string): Html {
-  return html`<a href="${hrefOf(view, path)}">${text}</a>`;
 }
 
 /** A form of an order's page. A reader who may not use it is told so. */

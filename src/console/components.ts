@@ -47,6 +47,11 @@ function numeric(isNumber: true | undefined): Html | null {
   return isNumber === true ? html` class="number"` : null;
 }
 
+/** A link to a page of the console, given its path below the prefix. */
+export function link(view: Pick<View, 'prefix'>, path: string, text: string, query: QueryValues = {}): Html {
+  return html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
+}
+
 /** Names and their values; a null value is left out with its name. */
 export function definitions(pairs: readonly (readonly [string, HtmlValue])[]): Html {
   const shown = pairs.filter(([, value]) => value !== null);

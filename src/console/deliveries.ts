@@ -138,7 +138,7 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
   const columns: Column<HintDocument>[] = [
     { head: 'Event id', cell: ({ eventId }) => html`<code>${short(eventId)}</code>` },
     { head: 'Order', cell: ({ reference }) => orderLink(view, reference) },
-    { head: 'Signed', cell: ({ timestamp }) => signedAt(view, timestamp) },
+    { head: 'Signed', cell: ({ timestamp }) => time(view, Number(timestamp)) },
     { head: 'Came first', cell: ({ firstAt }) => age(view, firstAt) },
     { head: 'Came last', cell: ({ lastAt }) => age(view, lastAt) },
     { head: 'Times', isNumber: true, cell: ({ count }) => whole(count) },
@@ -159,14 +159,6 @@ export async function showStale(options: ConsoleOptions, view: View, request: Re
 }
 
 const ABOUT_STALE = html`<p class="soft">Authentic deliveries whose timestamp is too old, or in the future. settled does not settle them: it asks the service about the order instead.</p>`;
-
-/** The largest time that a date can have. */
-const TIME_MS_MAX = 8_640_000_000_000_000;
-
-function signedAt(view: View, timestamp: string): HtmlValue {
-  const ms = Number(timestamp);
-  return Number.isInteger(ms) && ms >= 0 && ms <= TIME_MS_MAX ? time(view, ms) : html`<code>${short(timestamp)}</code>`;
-}
 
 function partsOf(view: View, path: string, content: HtmlValue): PageParts {
   const pages = { Events: EVENTS, Rejections: REJECTIONS, Stale: STALE };

@@ -6,9 +6,9 @@ import { listNotices } from '../api/notices.ts';
 import { listOrders } from '../api/orders.ts';
 import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
-import { definitions, table } from './components.ts';
+import { definitions, link, table } from './components.ts';
 import { countOf, duration, prose, whole } from './values.ts';
-import { type ConsoleOptions, hrefOf, type QueryValues, type View } from './view.ts';
+import type { ConsoleOptions, View } from './view.ts';
 import { dayOf, momentOf } from './zone.ts';
 
 /** How much was delivered, settled and told to the shop today, and what waits. */
@@ -81,7 +81,7 @@ ${definitions([
     'Orders',
     states.length === 0
       ? null
-      : html`${states.map(([state, n], at) => html`${at === 0 ? null : ', '}${linkTo(view, '/orders', { state }, `${whole(n)} ${state.replaceAll('_', ' ')}`)}`)}`,
+      : html`${states.map(([state, n], at) => html`${at === 0 ? null : ', '}${link(view, '/orders', `${whole(n)} ${state.replaceAll('_', ' ')}`, { state })}`)}`,
   ],
 ])}</section>`;
 }
@@ -89,31 +89,27 @@ ${definitions([
 function partsOf(view: View, { stats, today, received, paid, told }: Flow): Part[] {
   const { events, notices, lagSeconds, noticesLagSeconds } = stats;
   const dead = (path: string, counts: StatsDocument['events']) =>
-    linkTo(view, path, { status: 'dead' }, whole(counts.dead ?? 0));
+    link(view, path, whole(counts.dead ?? 0), { status: 'dead' });
   return [
     {
       name: 'Events and answers received',
-      today: linkTo(view, '/deliveries', { since: today }, countOf(received)),
+      today: link(view, '/deliveries', countOf(received), { since: today }),
       waiting: waitingOf(events, lagSeconds),
       dead: dead('/deliveries', events),
     },
     {
       name: 'Orders paid',
-      today: linkTo(view, '/orders', { paidSince: today }, countOf(paid)),
+      today: link(view, '/orders', countOf(paid), { paidSince: today }),
       waiting: null,
       dead: null,
     },
     {
       name: noticesLagSeconds === null ? 'Notices written to the feed' : 'Notices for the shop',
-      today: linkTo(view, '/shop', { since: today }, countOf(told)),
+      today: link(view, '/shop', countOf(told), { since: today }),
       waiting: noticesLagSeconds === null ? null : waitingOf(notices, noticesLagSeconds),
       dead: dead('/shop', notices),
     },
   ];
-}
-
-function linkTo(view: View, path: string, query: QueryValues, text: string): Html {
-  return html`<a href="${hrefOf(view, path, query)}">${text}</a>`;
 }
 
 /** How many wait, and how late the oldest is. */

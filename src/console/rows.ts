@@ -50,7 +50,7 @@ ${definitions([
   [reading === null ? 'Type' : 'Why settled asked', event.type],
   ['Link', event.linkId],
   ['Received', timeAndAge(view, event.receivedAt)],
-  ['Signed', reading === null ? signedAt(view, event.timestamp) : null],
+  ['Signed', reading === null ? html`${time(view, Number(event.timestamp))} <code>${event.timestamp}</code>` : null],
   ['Reading', reading],
   [
     'Result',
@@ -68,12 +68,6 @@ ${definitions([
 ${again ? replayForm(view, event.id, 'Settle it again') : null}
 <section><h2>Body</h2>${bytes({ text: bodyText, base64: bodyBase64 })}</section>`;
   return { title: `Event ${event.id}`, here: '/deliveries', body };
-}
-
-function signedAt(view: View, timestamp: string): Html {
-  const ms = Number(timestamp);
-  const isTime = /^\d{1,15}$/.test(timestamp) && !Number.isNaN(new Date(ms).getTime());
-  return html`${isTime ? time(view, ms) : null} <code>${timestamp}</code>`;
 }
 
 const HEX_BYTES_MAX = 16_384;

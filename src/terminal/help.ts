@@ -1,5 +1,5 @@
 import { COMMON_OPTIONS, type Command, commandOf, type Options, type Report, usageOf } from './command.ts';
-import { type Block, hanging, padded, verbatim, width } from './output.ts';
+import { type Block, hanging, padded, strong, verbatim, width } from './output.ts';
 import { commandsOf, furtherOptions, noSuchCommand, type Program } from './program.ts';
 import { paint, type Screen } from './screen.ts';
 
@@ -92,10 +92,6 @@ function sentences(details: readonly string[]): Block[] {
     else joined.splice(-1, 1, `${before} ${line}`);
   }
   return joined.map((line) => (screen) => hanging(within(screen), '', line));
-}
-
-function strong(text: string): Block {
-  return (screen) => [paint(screen, 'strong', text)];
 }
 
 /** A command for a program. */

@@ -46,6 +46,11 @@ export function verbatim(text: string): Block {
   return () => printableLines(text);
 }
 
+/** A heading. */
+export function strong(text: string): Block {
+  return (screen) => [paint(screen, 'strong', text)];
+}
+
 /** A sentence, or several, below `indent` spaces. */
 export function prose(text: string, indent = 0): Exclude<Block, string> {
   return (screen) => printableLines(text).flatMap((line) => hanging(screen, ' '.repeat(indent), line));

@@ -1,22 +1,35 @@
 import type { Explanation } from '../explain/explain.ts';
-import { type Block, hanging, padded, printable, prose } from '../terminal/output.ts';
+import { type Block, hanging, padded, printable, prose, strong } from '../terminal/output.ts';
 import { ageOf, paint, type Screen, utcTime } from '../terminal/screen.ts';
+import { defineCommand } from './command.ts';
+import { orderPath } from './orders.ts';
+
+export const why = defineCommand({
+  usage: 'why ORDER',
+  about: "explain an order's state: how it got there and what happens next",
+  details: [
+    'ORDER is the reference of an order.',
+    'First comes the answer, then everything that is known of the order, in order of time,',
+    'then what settled does next, and what a person should do.',
+  ],
+  examples: ['settled why order-8001'],
+  async run({ first, server }) {
+    const explained = await server().get<Explanation>(`${orderPath(first)}/timeline`);
+    return { data: explained, lines: timelineLines(explained) };
+  },
+});
 
 /** An order's explanation for a person: the answer, what happened in order of time, and what happens next. */
-export function timelineLines({ answer, entries, next }: Explanation): Block[] {
+function timelineLines({ answer, entries, next }: Explanation): Block[] {
   return [
     (screen) => hanging(screen, '', printable(answer), 'strong'),
     '',
-    heading('What happened:'),
+    strong('What happened:'),
     (screen) => entryLines(screen, entries),
     '',
-    heading('What happens next:'),
+    strong('What happens next:'),
     ...next.map((line) => prose(line, 2)),
   ];
-}
-
-function heading(text: string): Block {
-  return (screen) => [paint(screen, 'strong', text)];
 }
 
 /** A narrower terminal does not say how long ago something was. */
