@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 283,
-  lines: 42_443,
+  files: 285,
+  lines: 42_527,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_877,
+  linesOfTests: 68_896,
   linesOfProofs: 10_651,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_540,
+  linesOfDocs: 8_544,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

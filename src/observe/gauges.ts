@@ -1,10 +1,10 @@
-import { Counter, Gauge, type Registry } from 'prom-client';
 import { concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
 import { OPENING_STATUSES } from '../domain/opening.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import type { ServerState } from '../store/contract.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
+import { Counter, Gauge, type Registry } from './prometheus.ts';
 
 /** The sources of a scrape's gauges. */
 export type Sources = {

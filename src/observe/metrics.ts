@@ -1,8 +1,8 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { OUTCOMES } from '../domain/decision.ts';
 import { LEARNED_BY, type LearnedBy } from '../domain/order.ts';
 import { FAULT_CODES } from '../fault.ts';
 import { rowGauges, type Sources } from './gauges.ts';
+import { type NewMetrics, newMetrics, Registry } from './prometheus.ts';
 
 export type Metrics = ReturnType<typeof openMetrics>;
 
@@ -13,7 +13,7 @@ export function openMetrics({ deliveryOutcomes, ...sources }: Sources & { delive
   const events = eventMetrics(make, deliveryOutcomes);
   const readRows = rowGauges([registry], sources);
   const { showFeed, ...notices } = noticeMetrics(make);
-  let isScraped = false;
+  let nodeMetrics: Promise<void> | undefined;
   return {
     ...events,
     ...apiMetrics(make),
@@ -21,34 +21,11 @@ export function openMetrics({ deliveryOutcomes, ...sources }: Sources & { delive
     /** The text of a scrape (Prometheus text format 0.0.4). */
     scrape: async (): Promise<{ contentType: string; text: string }> => {
       // Node's own metrics wake the process a hundred times a second.
-      if (!isScraped) collectDefaultMetrics({ register: registry });
-      isScraped = true;
+      nodeMetrics ??= import('prom-client').then((all) => all.collectDefaultMetrics({ register: registry }));
+      await nodeMetrics;
       const { feed } = await readRows();
       showFeed(feed.newest);
       return { contentType: registry.contentType, text: await registry.metrics() };
-    },
-  };
-}
-
-type NewMetrics = ReturnType<typeof newMetrics>;
-
-const LATENCY_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-
-function newMetrics(registers: [Registry]) {
-  const counter = <T extends string>(name: string, help: string, labelNames: readonly T[] = []) =>
-    new Counter({ name, help, labelNames, registers });
-  const histogram = (name: string, help: string, buckets: number[]) =>
-    new Histogram({ name, help, buckets, registers });
-  return {
-    counter,
-    histogram,
-    seconds: (name: string, help: string) => histogram(name, help, LATENCY_SECONDS),
-    gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
-    /** Shows each value of the label as 0 from the start: the increase of a series begins with its second sample. */
-    by: <T extends string>(label: T, values: readonly string[], name: string, help: string) => {
-      const made = counter<string>(name, help, [label]);
-      for (const value of values) made.inc({ [label]: value }, 0);
-      return made;
     },
   };
 }

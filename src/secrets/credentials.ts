@@ -47,8 +47,11 @@ export function openCredentials({ store, keyring, clock, freshMs }: CredentialsO
   const byLinkId = new Map<string, Kept>();
   let corrections = 0;
 
+  // Goes on where it was: a new one would pass every entry that was dropped before.
+  const oldestFirst = byToken.values();
+
   function keep(credentials: LinkCredentials, atMs = clock.monotonicMs(), isFoundById = true): void {
-    const [oldest] = byToken.size >= CACHED_MAX ? byToken.values() : [];
+    const oldest = byToken.size >= CACHED_MAX ? oldestFirst.next().value : undefined;
     if (oldest !== undefined) drop(oldest.credentials);
     put({ credentials, atMs }, isFoundById);
   }

@@ -1,3 +1,5 @@
+import type { OrderState } from '../domain/order.ts';
+
 /**
  * A transaction, as verbs use it. Statements run in the order of the calls, whether or not their answers are read; on
  * PostgreSQL they are pipelined. Once a statement fails, the transaction is rolled back, even if the verb resolves.
@@ -18,6 +20,8 @@ export type Transaction = {
   /** Whether other processes may use the database. Only then are there advisory locks and the table `replica`. */
   readonly hasReplicas: boolean;
   newId(): string;
+  /** Counts an order that changed its state. PostgreSQL counts orders when it is asked. */
+  countMove(from: OrderState, to: OrderState): void;
 };
 
 /**

@@ -88,13 +88,13 @@ describe('cli: what needs a person', () => {
     });
     tamper(
       app.storePath,
-      `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms) VALUES ('of_a_later_version', 'x', 'Look.', 1, 1)`,
+      `INSERT INTO attention (kind, subject, detail, opened_at_ms, last_at_ms) VALUES ('of_a_later_version', 'x', '', 1, 1)`,
     );
     const { text, data } = await say(['attention'], environmentOf(app));
     expect(data.attention).toHaveLength(2);
     expect(text).toMatch(/^2 matters need attention/);
     expect(text).toMatch(/^of_a_later_version +1 /m);
-    expect(text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*Look\.$/m);
+    expect(text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*A later version of settled raised this matter/m);
   });
 
   it('attention lists the first ten, of a kind or a state if that is asked for, and says that there are more', async () => {

@@ -70,6 +70,22 @@ describe('the credentials of links', () => {
     expect(findCredentials).toHaveBeenCalledTimes(2);
   });
 
+  it('keeps a bounded number of links, and drops the oldest, but for one that was kept again', async () => {
+    const link = (n: number) => ({
+      linkKey: n,
+      reference: `order-${n}`,
+      token: `token-${n}`,
+      secret: 's',
+      linkId: `pl_${n}`,
+    });
+    for (let n = 0; n < 100_000; n++) credentials.keep(link(n));
+    credentials.keep(link(1));
+    for (const n of [100_000, 100_001]) credentials.keep(link(n));
+    const kept = [0, 1, 2, 3, 100_000, 100_001].filter((n) => credentials.cachedByToken(`token-${n}`) !== undefined);
+    expect(kept).toEqual([1, 3, 100_000, 100_001]);
+    expect([credentials.cachedByLinkKey(0), credentials.knows('pl_2')]).toEqual([undefined, false]);
+  });
+
   it('forgets a secret that was corrected, by token and by key', async () => {
     await credentials.find({ token: 'token-1' });
     rows = [row(1, 'the right secret')];

@@ -1,10 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Transferable } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-import type { DatabaseThread } from '../../src/store/sqlite/client.ts';
+
 import type { ThreadStart } from '../../src/store/sqlite/messages.ts';
 import { migrate } from '../../src/store/sqlite/open.ts';
 import { serveDatabase } from '../../src/store/sqlite/thread.ts';
+import type { DatabaseThread } from '../../src/store/sqlite/threads.ts';
 
 /**
  * What a database thread does, without the thread: to start two of them for each app takes longer than most tests. Calls

@@ -84,6 +84,8 @@ export class PostgresTransaction implements Transaction {
     this.run(statement, values);
   }
 
+  countMove(): void {}
+
   /** Waits for the answer: if BEGIN failed, each later statement would be committed alone. */
   async begin(sql: string): Promise<void> {
     await this.#client.query(sql);

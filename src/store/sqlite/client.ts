@@ -1,4 +1,3 @@
-import { Worker } from 'node:worker_threads';
 import { type Fault, terminalFault, transientFault } from '../../fault.ts';
 import type { Clock } from '../../work/clock.ts';
 import { type CallOptions, type Opened, type OpenedEngine, type Store, stopped, WAITING_MAX } from '../contract.ts';
@@ -16,6 +15,7 @@ import {
   unpack,
 } from './messages.ts';
 import type { WriterOptions } from './open.ts';
+import { type DatabaseThread, runBackup, startThread, whenOpened } from './threads.ts';
 import { LANES } from './verbs.ts';
 
 /**
@@ -27,9 +27,6 @@ const MESSAGE_CALLS = 16;
 
 export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
   Omit<ThreadClientOptions, 'start' | 'onChange'>;
-
-/** What the client uses of the thread that holds the database. */
-export type DatabaseThread = Pick<Worker, 'on' | 'once' | 'off' | 'postMessage'>;
 
 type ThreadClientOptions = CallOptions & {
   start: ThreadStart;
@@ -65,8 +62,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     backupTo: null,
   };
   const changes = countChanges(clock);
-  const writer = await startThread({ ...options, start, onChange: changes.note });
-  const reader = await startThread({
+  const writer = await openThread({ ...options, start, onChange: changes.note });
+  const reader = await openThread({
     ...options,
     onBatch: () => {},
     onChange: () => {},
@@ -116,13 +113,9 @@ function countChanges(clock: Clock) {
   };
 }
 
-function startWorker(start: ThreadStart): Worker {
-  return new Worker(new URL('./thread.ts', import.meta.url), { workerData: start });
-}
-
 /** Starts a database thread and waits until its database is open. */
-export async function startThread(options: ThreadClientOptions): Promise<ThreadClient> {
-  const { start, startDatabase = startWorker } = options;
+export async function openThread(options: ThreadClientOptions): Promise<ThreadClient> {
+  const { start, startDatabase = startThread } = options;
   const worker = startDatabase(start);
   const opened = await whenOpened(worker);
   const waiting = new WaitingCalls(worker, options);
@@ -132,29 +125,6 @@ export async function startThread(options: ThreadClientOptions): Promise<ThreadC
     abandon: () => waiting.refuseAll(stopped()),
     close: () => waiting.close(),
   };
-}
-
-/** Copies the database at `start.path` to `start.backupTo`, in its own thread. */
-function runBackup(start: ThreadStart): Promise<{ bytes: number }> {
-  const worker = startWorker(start);
-  return new Promise((resolve, reject) => {
-    worker.once('error', reject);
-    worker.once('message', (message: FromThread) => {
-      if ('closed' in message) resolve({ bytes: message.bytes ?? 0 });
-      else if ('failed' in message) reject(receiveError(message.failed));
-    });
-  });
-}
-
-function whenOpened(worker: DatabaseThread): Promise<Opened | null> {
-  return new Promise((resolve, reject) => {
-    worker.once('error', reject);
-    worker.once('message', (message: FromThread) => {
-      worker.off('error', reject);
-      if ('opened' in message) resolve(message.opened);
-      else if ('failed' in message) reject(receiveError(message.failed));
-    });
-  });
 }
 
 class WaitingCalls {
@@ -228,7 +198,7 @@ class WaitingCalls {
     const calls = this.#unsent;
     this.#unsent = [];
     const packed = pack(recordsOfCalls(calls));
-    this.#post({ calls, packed }, [packed.bytes]);
+    this.#post({ calls, packed }, packed === null ? [] : [packed.bytes]);
   }
 
   #post(message: ToThread, transfer: ArrayBuffer[] = []): void {

@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Database } from 'better-sqlite3';
+import type { OrderState } from '../../domain/order.ts';
 import { Fault, terminalFault } from '../../fault.ts';
 import type { Opened } from '../contract.ts';
 import type { Transaction, Work } from '../transaction.ts';
@@ -7,7 +8,7 @@ import { storeFault } from './faults.ts';
 import { openForReading } from './file.ts';
 import { type OpenedDatabase, openForWriting, type WriterOptions } from './open.ts';
 import { type Connection, connection, finish, SqliteTransaction } from './transaction.ts';
-import { LANES } from './verbs.ts';
+import { COUNT_ORDERS, LANES } from './verbs.ts';
 
 export type Call = { verb: string; args: readonly unknown[] };
 /** `wrote`: whether the call wrote any row. */
@@ -99,6 +100,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   };
 
   function runGuarded(call: Call): CallAnswer {
+    const moved = of.moves.length;
     savepoint.run();
     try {
       const answer = run(call);
@@ -109,6 +111,7 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       if (!db.inTransaction) throw error;
       rollbackTo.run();
       release.run();
+      of.moves.length = moved;
       const fault = faultOf(error);
       if (fault instanceof Fault && fault.kind === 'terminal') throw fault;
       return { ok: false, error: fault };
@@ -116,10 +119,12 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
   }
 
   function commitAll(calls: readonly Call[], runOne: (call: Call) => CallAnswer): CallAnswer[] {
+    of.moves = [];
     begin.run();
     const answers = calls.map(runOne);
     const fault = lostFault() ?? of.bug;
     if (fault !== null) throw fault;
+    countOrders(of);
     commit.run();
     return answers;
   }
@@ -154,6 +159,18 @@ export function groupCommit(of: Connection, verbs: object, path: string): (calls
       return calls.map(() => ({ ok: false, error: fault }));
     }
   };
+}
+
+/** Counts the orders of the batch by the states that they left and came to. */
+function countOrders(of: Connection): void {
+  const growth = new Map<OrderState, number>();
+  const add = (state: OrderState, n: number) => growth.set(state, (growth.get(state) ?? 0) + n);
+  for (const { from, to } of of.moves) {
+    add(from, -1);
+    add(to, 1);
+  }
+  const tx = new SqliteTransaction(of);
+  for (const [state, n] of growth) tx.send(COUNT_ORDERS, { state, n });
 }
 
 /** Runs one call to its end, in a transaction object that ends with it. */

@@ -11,12 +11,12 @@ export type ThreadStart = WriterOptions & { role: ThreadRole; backupTo: string |
 export type NumberedCall = Call & { id: number };
 export type NumberedAnswer = { id: number; ok: true; value: unknown } | { id: number; ok: false; error: SentError };
 
-export type ToThread = { calls: NumberedCall[]; packed: Packed } | { close: true };
+export type ToThread = { calls: NumberedCall[]; packed: Packed | null } | { close: true };
 export type FromThread =
   /** Null if the thread only reads. */
   | { opened: Opened | null }
   /** `changed`: whether a call other than a heartbeat changed anything, or may have. */
-  | { answers: NumberedAnswer[]; packed: Packed; seconds: number; changed: boolean }
+  | { answers: NumberedAnswer[]; packed: Packed | null; seconds: number; changed: boolean }
   | { failed: SentError }
   | { closed: true; bytes?: number };
 
@@ -51,12 +51,9 @@ export function receiveError({ code, kind, message, stack }: SentError): Error {
   return bug;
 }
 
-/** Records' byte arrays, joined into one. */
+/** Records' byte arrays, joined into one, and where each came from. */
 export type Packed = {
-  /** The fields that held byte arrays, with the number of their record and the length, in the order of the arrays. */
-  readonly fields: readonly string[];
-  readonly records: Uint32Array;
-  readonly lengths: Uint32Array;
+  readonly parts: readonly (readonly [record: number, field: string, length: number])[];
   readonly bytes: ArrayBuffer;
 };
 
@@ -65,41 +62,37 @@ type Fields = Record<string, unknown>;
 /**
  * Moves the byte arrays of records into one, and leaves null in their place. A message would copy each of them with the
  * whole buffer that it is a view of (for a request's body, the socket's 64 KiB). Packed, they are copied once and
- * transferred.
+ * transferred. Null if there are none: a message that transfers nothing costs a third.
  */
-export function pack(records: readonly unknown[]): Packed {
-  const fields: string[] = [];
-  const owners: number[] = [];
+export function pack(records: readonly unknown[]): Packed | null {
+  const parts: [number, string, number][] = [];
   const arrays: Uint8Array[] = [];
-  let size = 0;
   for (const [index, record] of records.entries()) {
     if (typeof record !== 'object' || record === null || ArrayBuffer.isView(record)) continue;
     for (const field in record) {
       const value = (record as Fields)[field];
       if (!(value instanceof Uint8Array)) continue;
       (record as Fields)[field] = null;
-      fields.push(field);
-      owners.push(index);
+      parts.push([index, field, value.length]);
       arrays.push(value);
-      size += value.length;
     }
   }
-  const bytes = new Uint8Array(size);
+  if (arrays.length === 0) return null;
+  const bytes = new Uint8Array(parts.reduce((sum, [, , length]) => sum + length, 0));
   let at = 0;
   for (const array of arrays) {
     bytes.set(array, at);
     at += array.length;
   }
-  const lengths = Uint32Array.from(arrays, (array) => array.length);
-  return { fields, records: Uint32Array.from(owners), lengths, bytes: bytes.buffer };
+  return { parts, bytes: bytes.buffer };
 }
 
 /** Puts the byte arrays back into the same records, as views of one buffer. */
-export function unpack(records: readonly unknown[], { fields, records: owners, lengths, bytes }: Packed): void {
+export function unpack(records: readonly unknown[], packed: Packed | null): void {
+  if (packed === null) return;
   let at = 0;
-  for (const [index, field] of fields.entries()) {
-    const length = lengths[index] as number;
-    (records[owners[index] as number] as Fields)[field] = Buffer.from(bytes, at, length);
+  for (const [record, field, length] of packed.parts) {
+    (records[record] as Fields)[field] = Buffer.from(packed.bytes, at, length);
     at += length;
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { flushCompileCache } from 'node:module';
-import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
 import { watchMemory } from '../../work/memory.ts';
@@ -19,12 +19,12 @@ import {
   unpack,
 } from './messages.ts';
 
-if (parentPort !== null) {
+parentPort?.once('message', (start: ThreadStart) => {
   // Written now, because a killed process never writes it at its end.
   flushCompileCache();
   watchMemory(systemClock);
-  serveDatabase(parentPort, workerData);
-}
+  serveDatabase(parentPort as MessagePort, start);
+});
 
 /** Opens the database and carries out what the port is sent, until it is told to close. */
 export function serveDatabase(port: MessagePort, start: ThreadStart): void {
@@ -104,7 +104,7 @@ function answer(port: MessagePort, batch: NumberedCall[], given: CallAnswer[], s
   });
   const changed = given.some((one, index) => batch[index]?.verb !== 'heartbeat' && (!one.ok || one.wrote));
   const packed = pack(recordsOfAnswers(answers));
-  port.postMessage({ answers, packed, seconds, changed } satisfies FromThread, [packed.bytes]);
+  port.postMessage({ answers, packed, seconds, changed } satisfies FromThread, packed === null ? [] : [packed.bytes]);
   if (fatal !== undefined) post(port, { failed: sendError(fatal) });
   return fatal !== undefined;
 }

@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import type { OrderState } from '../../domain/order.ts';
 import { type Fault, terminalFault } from '../../fault.ts';
 import type { Answer, Awaited, Statement, Transaction, Work } from '../transaction.ts';
 import { bindings, type Compiled, compile, firstRow, readRow } from './dialect.ts';
@@ -11,10 +12,12 @@ export type Connection = Pick<Transaction, 'replica' | 'newId'> & {
   bug: Fault | null;
   /** The rows that were written on it, also by transactions that were rolled back. */
   writes: number;
+  /** Orders that changed their state in the batch, which is counted when it ends. */
+  moves: { from: OrderState; to: OrderState }[];
 };
 
 export function connection(db: Database, names: Pick<Transaction, 'replica' | 'newId'>): Connection {
-  return { db, compiled: [], bug: null, writes: 0, ...names };
+  return { db, compiled: [], bug: null, writes: 0, moves: [], ...names };
 }
 
 /** A transaction of a process that only opens a database: it takes no lease and makes no id. */
@@ -67,6 +70,10 @@ export class SqliteTransaction implements Transaction {
   }
 
   lock(): void {}
+
+  countMove(from: OrderState, to: OrderState): void {
+    if (from !== to) this.#connection.moves.push({ from, to });
+  }
 
   /** Throws the first failure, so that a verb that caught it and went on is rolled back. */
   end(): void {

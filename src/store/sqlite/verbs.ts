@@ -4,7 +4,6 @@ import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import {
-  COUNT_SUPERSEDED,
   type Counters,
   countLeases,
   countStatuses,
@@ -75,20 +74,24 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
-// Triggers maintain these counts.
+// Events, notices and drift are never deleted, so the highest key is their number.
+const NOTICES = '(SELECT coalesce(max(key), 0) FROM outbox)';
+// Triggers maintain the other counts, but the writer counts orders that change their state, once for a batch: with a trigger,
+// each settlement would keep copies of the pages that it changes.
 const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
+export const COUNT_ORDERS = statement(`
+  INSERT INTO order_count VALUES (@state, @n) ON CONFLICT DO UPDATE SET n = n + excluded.n`);
 const COUNTERS: Counters = {
-  notices: statement(`SELECT status AS name, n FROM notice_count UNION ALL ${COUNT_SUPERSEDED}`),
+  notices: countStatuses('outbox', NOTICES, `${NOTICES} - (SELECT n FROM notice_count)`),
   checks: statement(
     `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
   ),
-  // Events, notices and drift are never deleted, so the highest key is their number.
   events: countStatuses('inbox', '(SELECT coalesce(max(key), 0) FROM inbox)'),
   totals: statement(
     `SELECT (SELECT coalesce(max(key), 0) FROM drift) AS drift,
        (SELECT count(*) FROM settlement WHERE webhook_missing = 1 AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)
          AS webhooksMissing,
-       (SELECT coalesce(max(key), 0) FROM outbox) AS newest, generation, restored_from_ms AS restoredFromMs
+       ${NOTICES} AS newest, generation, restored_from_ms AS restoredFromMs
      FROM instance`,
   ),
 };

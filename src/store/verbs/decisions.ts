@@ -45,6 +45,7 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
     const { state, version, adoptedPaymentId, resolution } = after;
     const row = { state, version, adoptedPaymentId, resolution, flags: after.flags.join(',') };
     tx.send(cause.kind === 'event' ? UPDATE_ORDER_BY_EVENT : UPDATE_ORDER, { ...row, atMs, orderKey });
+    tx.countMove(order.state, state);
   }
   if (made.effects.length > 0) {
     const { rule, outcome } = made;

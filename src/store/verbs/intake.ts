@@ -39,10 +39,17 @@ const REARM = statement(`
 const RESTORE_BODY = statement(`
   INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
   ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`);
-const INSERT = statement(`
+const insert = (conflict: boolean, condition: string) =>
+  statement(`
   INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
-  VALUES (@linkKey, @eventId, @bodySha256, @timestamp, @mac, @type, @conflict, @receivedAtMs, @receivedAtMs)
+  SELECT @linkKey::bigint, @eventId, @bodySha256::bytea, @timestamp, @mac::bytea, @type, ${conflict},
+    @receivedAtMs::bigint, @receivedAtMs::bigint WHERE ${condition}
   ON CONFLICT DO NOTHING RETURNING key`);
+const INSERT_FIRST = insert(
+  false,
+  'NOT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey AND event_id = @eventId)',
+);
+const INSERT_OTHER = insert(true, 'true');
 
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
 
@@ -60,6 +67,11 @@ export function* recordOne(
 ): Work<Recorded> {
   const { linkKey, receivedAtMs } = delivery;
   if (!delivery.readable) lockOrderOfLink(tx, linkKey);
+  const first = yield* tx.one<{ key: number }>(INSERT_FIRST, delivery);
+  if (first !== undefined) {
+    keepBody(tx, first.key, delivery);
+    return { outcome: 'recorded', eventKey: first.key };
+  }
   const sameId = yield* findSameId(tx, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
   if (same !== undefined) {
@@ -73,20 +85,23 @@ export function* recordOne(
     return { outcome: 'duplicate', eventKey: key };
   }
   const [before] = sameId;
-  const conflict = before !== undefined;
-  const inserted = yield* tx.one<{ key: number }>(INSERT, { ...delivery, conflict });
+  const other = yield* tx.one<{ key: number }>(INSERT_OTHER, delivery);
   // Another transaction has just recorded it.
-  if (inserted === undefined) return yield* recordOne(tx, delivery, findSameId);
-  const { key } = inserted;
-  tx.send(INSERT_BODY, { ...delivery, key });
+  if (other === undefined || before === undefined) return yield* recordOne(tx, delivery, findSameId);
+  const { key } = other;
+  keepBody(tx, key, delivery);
   // Settlement compares statements about one payment, and tells of money that differs.
-  if (conflict && !delivery.isPaymentId) {
+  if (!delivery.isPaymentId) {
     const params = { eventId: delivery.eventId, beforeKey: before.key, eventKey: key };
     // Each link has one such matter, which counts.
     attention.raiseForLink(tx, 'event_conflict', { subject: `link ${linkKey}`, linkKey, params, atMs: receivedAtMs });
   }
-  if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
-  return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
+  return { outcome: 'conflict', eventKey: key };
+}
+
+function keepBody(tx: Transaction, key: number, { body, readable, linkKey, receivedAtMs: atMs }: Delivery): void {
+  tx.send(INSERT_BODY, { key, body });
+  if (!readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs });
 }
 
 const KEEP_HINT = statement(`

@@ -91,9 +91,10 @@ export type OrderRow = {
 // A link that settled opened is shown once its address is known, unless it is withheld.
 const SHOWN = '(NOT k.opened OR (k.url IS NOT NULL AND k.withheld IS NULL))';
 
-/** Joins to `orders` the link that `ORDER_COLUMNS` names. */
-export const SHOWN_LINK = `LEFT JOIN link shown ON shown.key =
-  (SELECT k.key FROM link k WHERE k.order_key = orders.key AND ${SHOWN} ORDER BY k.key DESC LIMIT 1)`;
+/** Joins to `orders` what `ORDER_COLUMNS` names: the link that is shown, and the customer. */
+export const BESIDE_ORDER = `LEFT JOIN link shown ON shown.key =
+    (SELECT k.key FROM link k WHERE k.order_key = orders.key AND ${SHOWN} ORDER BY k.key DESC LIMIT 1)
+  LEFT JOIN order_customer ON order_customer.order_key = orders.key`;
 
 /** Statements name their columns: PostgreSQL refuses a prepared `*` once a newer replica adds a column. */
 export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor, currency, state, flags, version,
@@ -103,12 +104,11 @@ export const ORDER_COLUMNS = `orders.key, reference, amount_minor AS amountMinor
   EXISTS (SELECT 1 FROM link k WHERE k.order_key = orders.key AND k.next_check_at_ms IS NULL) AS hasUnplanned,
   ${HAS_DETAILS}, (SELECT p.request FROM link k JOIN opening p ON p.link_key = k.key WHERE k.order_key = orders.key
     ORDER BY k.key DESC LIMIT 1) AS request,
-  (SELECT c.name FROM order_customer c WHERE c.order_key = orders.key) AS customerName,
-  (SELECT c.email FROM order_customer c WHERE c.order_key = orders.key) AS customerEmail,
+  order_customer.name AS customerName, order_customer.email AS customerEmail,
   shown.key AS shownKey, shown.link_id AS shownId, shown.url AS shownUrl, shown.short_url AS shownShortUrl,
   shown.status AS shownStatus, shown.expires_at_ms AS shownExpiresAtMs`;
 
-const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders ${SHOWN_LINK}`;
+const ORDER = `SELECT ${ORDER_COLUMNS} FROM orders ${BESIDE_ORDER}`;
 
 const BY_REFERENCE = statement(`${ORDER} WHERE reference = @reference`);
 const BY_KEY = statement(`${ORDER} WHERE orders.key = @orderKey`);

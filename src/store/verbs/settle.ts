@@ -11,7 +11,7 @@ import { type AppliedFacts, countQuote, followFact, followRow } from './conseque
 import { writeDecision } from './decisions.ts';
 import { bury, type ClaimedRow, type SettledRow, type SettleJob } from './inbox.ts';
 import { bindId } from './links.ts';
-import { complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow, SHOWN_LINK } from './orders.ts';
+import { BESIDE_ORDER, complete, type LoadedOrder, lockOrderOfEvent, ORDER_COLUMNS, type OrderRow } from './orders.ts';
 import { noteDetails } from './payments.ts';
 
 export type SettleResult = Settled | { outcome: 'lost' } | { outcome: 'link_mismatch' };
@@ -49,7 +49,7 @@ const LOCK_CLAIMED = statement(`
   SELECT i.link_key AS linkKey, l.link_id AS linkId, l.opened AS isOpened, l.expires_at_ms AS linkExpiresAtMs,
     i.outcome AS outcomeBefore, i.reading, i.type, i.received_at_ms AS receivedAtMs, i.fault_code AS faultBefore,
     (SELECT quote_mismatches FROM api_state) AS quoteMismatches, ${ORDER_COLUMNS}
-  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key ${SHOWN_LINK}
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key ${BESIDE_ORDER}
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
   FOR NO KEY UPDATE OF i`);
 

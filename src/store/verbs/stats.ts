@@ -64,15 +64,17 @@ type Totals = Pick<Stats, 'drift' | 'webhooksMissing'> & Stats['feed'];
 const countsOf = (table: string, statuses: readonly string[]) =>
   statuses.map((status) => `SELECT '${status}' AS name, count(*) AS n FROM ${table} WHERE status = '${status}'`);
 
-export const COUNT_SUPERSEDED = `SELECT 'superseded' AS name, count(*) AS n FROM outbox
+const COUNT_SUPERSEDED = `SELECT 'superseded' AS name, count(*) AS n FROM outbox
   WHERE superseded AND status = 'dead'`;
 
 /**
  * Counts the rows of each status except `done`; each of these statuses has an index.
  * @param every the number of all rows, as an expression
+ * @param pending that of the pending ones, if the database keeps it
  */
-export function countStatuses(table: 'inbox' | 'outbox', every: string): Statement {
-  const counts = [...countsOf(table, ['pending', 'leased', 'dead']), `SELECT 'every' AS name, ${every} AS n`];
+export function countStatuses(table: 'inbox' | 'outbox', every: string, pending?: string): Statement {
+  const waiting = pending === undefined ? countsOf(table, ['pending']) : [`SELECT 'pending' AS name, ${pending} AS n`];
+  const counts = [...waiting, ...countsOf(table, ['leased', 'dead']), `SELECT 'every' AS name, ${every} AS n`];
   return statement([...counts, ...(table === 'outbox' ? [COUNT_SUPERSEDED] : [])].join(' UNION ALL '));
 }
 

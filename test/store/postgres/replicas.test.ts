@@ -294,6 +294,7 @@ function withoutLocks(tx: Transaction, stall: () => Promise<void>): Transaction 
     run: (asked, values) => tx.run(unlocked(asked), values),
     send: (asked, values) => tx.send(unlocked(asked), values),
     lock: () => {},
+    countMove: () => {},
     all: (asked, values) => tx.all(unlocked(asked), values),
     one: <Row>(asked: Statement, values?: object) => {
       const row = tx.one<Row>(unlocked(asked), values);

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { type DatabaseThread, startThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
+import { openThread, type ThreadClient } from '../../../src/store/sqlite/client.ts';
 import { pack, recordsOfAnswers } from '../../../src/store/sqlite/messages.ts';
+import type { DatabaseThread } from '../../../src/store/sqlite/threads.ts';
 import type { Clock } from '../../../src/work/clock.ts';
 
 /** A thread that does nothing by itself: the test says what it answers and when it ends. */
@@ -39,7 +40,7 @@ describe('the client of a database thread', () => {
     clockMs = 0;
     timers = [];
     onFailed.mockClear();
-    client = await startThread({
+    client = await openThread({
       start: {} as never,
       startDatabase: () => new FakeThread() as unknown as DatabaseThread,
       clock,

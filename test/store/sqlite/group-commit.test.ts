@@ -17,6 +17,7 @@ describe('a batch of calls', () => {
 
   const verbs = {
     *add(tx: Transaction, n: number): Work<void> {
+      tx.countMove('awaiting_payment', 'paid');
       tx.send(ADD, { n });
     },
     *count(tx: Transaction): Work<number> {
@@ -48,6 +49,7 @@ describe('a batch of calls', () => {
     db = new Database(path);
     onTestFinished(() => void db.close());
     db.exec('CREATE TABLE t (n INTEGER PRIMARY KEY) STRICT');
+    db.exec('CREATE TABLE order_count (state TEXT NOT NULL PRIMARY KEY, n INTEGER NOT NULL) STRICT');
     run = groupCommit(connection(db, { replica: 'this', newId: randomUUID }), verbs, path);
     leaked = null;
   });
@@ -70,6 +72,8 @@ describe('a batch of calls', () => {
     const answers = run([call('add', 1), call('add', 1), call('add', 2)]);
     expect(answers.map(({ ok }) => ok)).toEqual([true, false, true]);
     expect(rows()).toEqual([1, 2]);
+    const counted = db.prepare('SELECT * FROM order_count ORDER BY state').raw().all();
+    expect(counted, 'orders that changed their state').toEqual(Object.entries({ awaiting_payment: -2, paid: 2 }));
   });
 
   it('takes back a call that went on after a failed statement, although it resolved', () => {

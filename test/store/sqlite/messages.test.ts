@@ -15,13 +15,12 @@ describe('byte arrays between threads', () => {
   });
 
   it('are copied alone, without the buffer that they are a view of', () => {
-    const { bytes: packed } = pack([{ body: Buffer.alloc(65_536).subarray(10, 20) }]);
-    expect(packed.byteLength).toBe(10);
+    expect(pack([{ body: Buffer.alloc(65_536).subarray(10, 20) }])?.bytes.byteLength).toBe(10);
   });
 
   it('leave a record alone that is itself a byte array', () => {
     const records = [bytes('whole')];
-    expect(pack(records).bytes.byteLength).toBe(0);
+    expect(pack(records)).toBeNull();
     expect(records[0]).toEqual(bytes('whole'));
   });
 
@@ -32,7 +31,7 @@ describe('byte arrays between threads', () => {
       { id: 2, ok: true as const, value: [{ body: bytes('row 1') }, { body: bytes('row 2') }] },
       { id: 3, ok: false as const, error: { code: null, kind: 'terminal' as const, message: '', stack: null } },
     ];
-    expect(Buffer.from(pack(recordsOfCalls(calls)).bytes).toString()).toBe('call');
-    expect(Buffer.from(pack(recordsOfAnswers(answers)).bytes).toString()).toBe('valuerow 1row 2');
+    const packed = (records: unknown[]) => Buffer.from(pack(records)?.bytes as ArrayBuffer).toString();
+    expect([packed(recordsOfCalls(calls)), packed(recordsOfAnswers(answers))]).toEqual(['call', 'valuerow 1row 2']);
   });
 });

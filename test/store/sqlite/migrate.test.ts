@@ -123,14 +123,11 @@ describe('migrations', () => {
       using((db) => migrate(db, path));
     });
 
-    it('count orders by their state with each change', () => {
+    it('count new orders and forgotten ones by their state', () => {
       using((db) => {
         for (const reference of ['a', 'b', 'c']) insertOrder(db, reference, 1000);
         for (const change of [
-          "UPDATE orders SET state = 'paid' WHERE reference = 'b'",
-          "UPDATE orders SET state = 'held'",
-          "UPDATE orders SET state = 'held', version = version + 1 WHERE reference = 'a'",
-          "UPDATE orders SET state = 'paid' WHERE reference = 'c'",
+          "UPDATE orders SET version = version + 1 WHERE reference = 'a'",
           "DELETE FROM orders WHERE reference IN ('a', 'c')",
         ]) {
           db.exec(change);

@@ -1,0 +1,2 @@
+-- expands
+-- PostgreSQL counts orders and notices when it is asked.
