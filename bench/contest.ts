@@ -16,7 +16,7 @@ import {
   usual,
   worst,
 } from './report.ts';
-import { startCeiling, startSettled, startTextbook, withServer } from './servers.ts';
+import { startCeiling, startReceiver, startSettled, withServer } from './servers.ts';
 import { makeTextbookStore, type Range, registerLinks } from './stores.ts';
 import type { Workspace } from './workspace.ts';
 
@@ -26,8 +26,10 @@ const settled = ({ workspace }: Contest) =>
   startSettled(workspace.log, workspace.freshCopy(SETTLED_TEMPLATE, 'settled.db'));
 const textbook =
   (synchronous: 'FULL' | 'NORMAL', mode: 'record' | 'settle') =>
-  ({ workspace }: Contest) =>
-    startTextbook(workspace.log, { path: workspace.freshCopy(TEXTBOOK_TEMPLATE, 'textbook.db'), synchronous, mode });
+  ({ workspace }: Contest) => {
+    const path = workspace.freshCopy(TEXTBOOK_TEMPLATE, 'textbook.db');
+    return startReceiver(workspace.log, './textbook.ts', [path, synchronous, mode]);
+  };
 const ceiling =
   (manner: 'each' | 'grouped') =>
   ({ workspace, range }: Contest) =>

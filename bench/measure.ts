@@ -19,6 +19,8 @@ export type Figures = {
   /** User and system time of the server process for each delivery, and its main thread's part of it. */
   cpuMicros: number;
   mainThreadMicros: number;
+  /** Of the store, if that is another process. */
+  storeMicros: number;
   /** The client's own processor time for each delivery: it shares the cores with the server. */
   clientMicros: number;
   /** The share of the machine's processor time that unrelated processes took. */
@@ -250,11 +252,16 @@ export function ownCpuSeconds(): number {
   return (user + system) / 1e6;
 }
 
-type Meter = { allThreads: number; mainThread: number; client: number; machine: number };
+type Meter = { allThreads: number; mainThread: number; store: number; client: number; machine: number };
 
 /** Counts processor time from now on. */
 function startMeter(server: Server): () => Meter {
-  return growthOf(() => ({ ...server.cpuSeconds(), client: ownCpuSeconds(), machine: machineCpuSeconds() }));
+  return growthOf(() => ({
+    ...server.cpuSeconds(),
+    store: server.storeCpuSeconds(),
+    client: ownCpuSeconds(),
+    machine: machineCpuSeconds(),
+  }));
 }
 
 function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: Meter) {
@@ -266,7 +273,8 @@ function figures({ answered, latenciesMs }: LoadResult, seconds: number, meter: 
     p99Ms: quantile(latenciesMs, 0.99),
     cpuMicros: (meter.allThreads / answered) * 1e6,
     mainThreadMicros: (meter.mainThread / answered) * 1e6,
+    storeMicros: (meter.store / answered) * 1e6,
     clientMicros: (meter.client / answered) * 1e6,
-    othersShare: Math.max(0, (meter.machine - meter.allThreads - meter.client) / seconds / CORES),
+    othersShare: Math.max(0, (meter.machine - meter.allThreads - meter.store - meter.client) / seconds / CORES),
   };
 }

@@ -1,18 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import { eachAtOnce, until } from '../prove/harness/wait.ts';
+import { until } from '../prove/harness/wait.ts';
 import { postgresAddress } from '../src/store/address.ts';
 import type { Store } from '../src/store/contract.ts';
+import { moveStore } from '../src/store/move/move.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { askOnce, type Member, startCluster } from '../test/support/cluster.ts';
 import { cpuSecondsOfFamily } from './servers.ts';
-import { KEYRING, type Range, registrationOf } from './stores.ts';
+import { KEYRING } from './stores.ts';
 
 /** The PostgreSQL under measurement, on the disk of `TMPDIR`: a server alone, or a primary and its synchronous standby. */
 export type MeasuredPostgres = {
-  /** Makes the database anew, with all links. Returns its address at the primary when nothing of this is left to write. */
-  freshDatabase(): Promise<string>;
+  /** Makes the database anew, as a copy of this template. Returns its address at the primary when nothing is left to write. */
+  freshDatabase(template: string): Promise<string>;
   /** Throws if the database does not hold so many deliveries, or the standby does not. */
   assertRecorded(deliveries: number): Promise<void>;
   /** Processor time so far; the standby's is NaN if there is none. */
@@ -20,7 +21,6 @@ export type MeasuredPostgres = {
   dispose(): Promise<void>;
 };
 
-const TEMPLATE = 'bench_template';
 const DATABASE = 'bench';
 const SETTINGS = {
   max_wal_size: '4GB',
@@ -34,27 +34,34 @@ const SETTINGS = {
 };
 const FOLLOWED_WITHIN_MS = 60_000;
 
-/** Starts it, and fills the template of its databases with a link for each number. */
-export async function startMeasuredPostgres(range: Range, hasStandby: boolean): Promise<MeasuredPostgres> {
+/** Starts it, and makes and fills the templates of its databases. */
+export async function startMeasuredPostgres(
+  templates: Readonly<Record<string, (url: string) => Promise<void>>>,
+  { hasStandby = false, settings = {} }: { hasStandby?: boolean; settings?: Record<string, string> } = {},
+): Promise<MeasuredPostgres> {
   const cluster = await startCluster({
     standbys: hasStandby ? 1 : 0,
     isSynchronous: hasStandby,
     beneath: tmpdir(),
-    settings: SETTINGS,
+    settings: { ...SETTINGS, ...settings },
   });
   // Clients reach the primary itself: the network of a cluster would take their processor time.
   const { primary, members, dispose } = cluster;
   const standbys = members.filter((member) => member !== primary);
   try {
-    await registerLinks(await primary.create(TEMPLATE), range);
+    for (const [name, fill] of Object.entries(templates)) {
+      const url = await primary.create(name);
+      await fill(url);
+      await askOnce(url, 'VACUUM ANALYZE');
+    }
   } catch (error) {
     await dispose();
     throw error;
   }
   return {
-    freshDatabase: async () => {
+    freshDatabase: async (template) => {
       await primary.drop(DATABASE);
-      const url = await primary.create(DATABASE, TEMPLATE);
+      const url = await primary.create(DATABASE, template);
       await askOnce(url, 'CHECKPOINT');
       await untilReplayed(primary, standbys.length);
       for (const standby of standbys) await askOnce(standby.url('postgres'), 'CHECKPOINT');
@@ -95,12 +102,10 @@ export async function openAt(url: string): Promise<Store> {
   return store;
 }
 
-async function registerLinks(url: string, { from, count }: Range): Promise<void> {
-  const store = await openAt(url);
-  const numbers = Array.from({ length: count }, (_, index) => from + index);
-  await eachAtOnce(12, numbers, (n) => store.registerLink(registrationOf(n)));
-  await store.close();
-  await askOnce(url, 'VACUUM ANALYZE');
+/** Fills a database by a move of the SQLite store at this path, which has all links sooner. */
+export async function moveInto(url: string, path: string): Promise<void> {
+  const to = postgresAddress(url);
+  await moveStore({ path, to, keyIds: [KEYRING.keyId], clock: systemClock, onProgress: () => {} });
 }
 
 /** Resolves when each standby shows what the primary has written by now. Throws if commits do not wait for them. */

@@ -1,7 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
-import { performance } from 'node:perf_hooks';
 import { promisify } from 'node:util';
 import { command, fixed, flag, median, quantile, say, table, whole } from '../prove/harness/proof.ts';
 import { until } from '../prove/harness/wait.ts';
@@ -9,10 +7,11 @@ import { askOnce } from '../test/support/cluster.ts';
 import { benchLink, completedEvent, signedDeliveries } from './deliveries.ts';
 import { runLoad } from './load.ts';
 import { growthOf, inRounds, ownCpuSeconds } from './measure.ts';
-import { type MeasuredPostgres, startMeasuredPostgres } from './postgres.ts';
+import { type MeasuredPostgres, moveInto, startMeasuredPostgres } from './postgres.ts';
+import { circumstances } from './run.ts';
 import { type Server, startSettled } from './servers.ts';
-import type { Range } from './stores.ts';
-import { openWorkspace, type Workspace } from './workspace.ts';
+import { type Range, registerLinks } from './stores.ts';
+import { inWorkspace, type Workspace } from './workspace.ts';
 
 /**
  * `npm run bench:replicas`: durable acknowledgements of one replica and of two on their own PostgreSQL, beside what
@@ -23,6 +22,7 @@ import { openWorkspace, type Workspace } from './workspace.ts';
 /** As many as a replica opens. */
 const PGBENCH_CONNECTIONS = 12;
 const PER_SECOND_MAX = 8_000;
+const TEMPLATE = 'registered';
 const WARM_UP = 3_000;
 const SETTLED_WITHIN_MS = 120_000;
 
@@ -42,10 +42,14 @@ const CONTESTANTS = [PGBENCH, 'one replica', 'two replicas'] as const;
 type Found = Record<(typeof CONTESTANTS)[number], Measured[]>;
 type Plan = { rounds: number; seconds: number; connections: number; standby: boolean };
 
-async function main({ rounds, seconds, connections, standby: hasStandby }: Plan): Promise<string> {
-  const workspace = openWorkspace();
+async function main(
+  { rounds, seconds, connections, standby: hasStandby }: Plan,
+  workspace: Workspace,
+): Promise<string> {
   const range = { from: 0, count: WARM_UP * 2 + PER_SECOND_MAX * seconds };
-  const postgres = await startMeasuredPostgres(range, hasStandby);
+  const path = workspace.path('links.db');
+  registerLinks(path, range);
+  const postgres = await startMeasuredPostgres({ [TEMPLATE]: (url) => moveInto(url, path) }, { hasStandby });
   try {
     const deliveries = signedDeliveries(range.from, range.count);
     const load = { deliveries, connections, forMs: seconds * 1000 };
@@ -54,9 +58,6 @@ async function main({ rounds, seconds, connections, standby: hasStandby }: Plan)
       return measureReplicas(postgres, workspace, { ...load, replicas: name === 'one replica' ? 1 : 2 });
     });
     return report(found, hasStandby);
-  } catch (error) {
-    process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
-    throw error;
   } finally {
     await postgres.dispose();
   }
@@ -69,7 +70,7 @@ async function measurePgbench(
   { count }: Range,
   seconds: number,
 ): Promise<Measured> {
-  const url = await postgres.freshDatabase();
+  const url = await postgres.freshDatabase(TEMPLATE);
   const script = workspace.path('insert.sql');
   const bytes = (length: number) => `'\\x${'ab'.repeat(length)}'::bytea`;
   const body = `'\\x${Buffer.from(completedEvent(1, benchLink(1))).toString('hex')}'::bytea`;
@@ -103,7 +104,7 @@ type Load = { deliveries: ReturnType<typeof signedDeliveries>; connections: numb
 /** Deliveries over HTTP, verified and durable when they are answered. */
 async function measureReplicas(postgres: MeasuredPostgres, workspace: Workspace, load: Load): Promise<Measured> {
   const { deliveries, connections, forMs, replicas } = load;
-  const url = await postgres.freshDatabase();
+  const url = await postgres.freshDatabase(TEMPLATE);
   const servers: Server[] = [];
   try {
     for (let n = 0; n < replicas; n++) {
@@ -188,11 +189,7 @@ const OPTIONS = {
 await command('bench:replicas', OPTIONS, async (plan) => {
   if (spawnSync('pgbench', ['--version']).status !== 0)
     throw new Error('it needs pgbench, which comes with PostgreSQL');
-  const startMs = performance.now();
-  const text = await main(plan);
-  const { rounds, seconds, connections } = plan;
-  const how = `${rounds} rounds of ${seconds} s, ${connections} connections of the client`;
-  const tookSeconds = ((performance.now() - startMs) / 1000).toFixed(0);
-  say(`Node ${process.versions.node}, ${availableParallelism()} cores; ${how}; took ${tookSeconds} s\n\n${text}`);
+  const text = await inWorkspace((workspace) => main(plan, workspace));
+  say(`${circumstances(plan)}\n\n${text}`);
   return 0;
 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +16,8 @@ export type Server = {
   readySeconds: number;
   /** User and system time so far; NaN if the system does not say. */
   cpuSeconds(): { allThreads: number; mainThread: number };
+  /** The same of the store, if that is another process. */
+  storeCpuSeconds(): number;
   /** NaN if the system does not say. */
   rssMiB(): number;
   /** What it has done since its start; null for one that stores nothing. */
@@ -44,18 +47,11 @@ export async function startCeiling(log: string, { from, count }: Range, manner: 
   return start({ args, port, log });
 }
 
-export async function startTextbook(
-  log: string,
-  options: { path: string; synchronous: 'FULL' | 'NORMAL'; mode: 'settle' | 'record' },
-): Promise<Server> {
+/** A receiver that shares `receive` with the others. `args`: what it takes after the port. */
+export async function startReceiver(log: string, file: string, args: readonly string[]): Promise<Server> {
   const port = await freePort();
-  const args = [script('./textbook.ts'), String(port), options.path, options.synchronous, options.mode];
-  const progress = async (): Promise<Progress> => {
-    const stats = (await getJson(`http://127.0.0.1:${port}/stats`)) as { recorded: number; unsettled: number };
-    // It settles right after each answer: there is no queue that could grow old.
-    return { ...stats, lagSeconds: 0 };
-  };
-  return start({ args, port, log, progress });
+  const progress = async () => (await getJson(`http://127.0.0.1:${port}/stats`)) as Progress;
+  return start({ args: [script(file), String(port), ...args], port, log, progress });
 }
 
 /**
@@ -159,27 +155,33 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
-type Start = Pick<Server, 'port'> &
-  Partial<Pick<Server, 'progress'>> & { args: string[]; log: string; environment?: Record<string, string> };
-
-async function start({ args, port, log, environment, progress = null }: Start): Promise<Server> {
+/** Starts a process whose output goes to the log. It ends with the bench. */
+export function spawnServer(
+  log: string,
+  program: string,
+  args: readonly string[],
+  environment: Record<string, string> = {},
+): { child: ChildProcess; exit: Promise<void>; hasEnded: () => boolean } {
   const output = openSync(log, 'a');
-  const startMs = performance.now();
-  const child = spawn(process.execPath, args, {
+  const child = spawn(program, args, {
     env: { PATH: process.env.PATH ?? '', ...environment },
     stdio: ['ignore', output, output],
   });
   closeSync(output);
   running.add(child);
-  let ended = false;
-  const exit = new Promise<void>((resolve) => {
-    child.once('exit', () => {
-      ended = true;
-      running.delete(child);
-      resolve();
-    });
+  const exit = once(child, 'exit').then(() => {
+    running.delete(child);
   });
-  await untilReady(port, () => ended);
+  return { child, exit, hasEnded: () => child.exitCode !== null || child.signalCode !== null };
+}
+
+type Start = Pick<Server, 'port'> &
+  Partial<Pick<Server, 'progress'>> & { args: string[]; log: string; environment?: Record<string, string> };
+
+async function start({ args, port, log, environment, progress = null }: Start): Promise<Server> {
+  const startMs = performance.now();
+  const { child, exit, hasEnded } = spawnServer(log, process.execPath, args, environment);
+  await untilReady(port, hasEnded);
   const pid = child.pid as number;
   return {
     port,
@@ -189,6 +191,7 @@ async function start({ args, port, log, environment, progress = null }: Start): 
       allThreads: threadsOf(pid).reduce((sum, thread) => sum + cpuSeconds(pid, thread), 0),
       mainThread: cpuSeconds(pid, pid),
     }),
+    storeCpuSeconds: () => 0,
     rssMiB: () => rssMiB(pid),
     progress,
     kill: () => {

@@ -92,16 +92,14 @@ function* batches({ from, count }: Range): Generator<number[]> {
 }
 
 function registration(n: number): Call {
-  return { verb: 'registerLink', args: [registrationOf(n)] };
-}
-
-/** What registers link number `n`. */
-export function registrationOf(n: number): Registration {
   const { reference, linkId, token, secret } = benchLink(n);
   const sealed = KEYRING.seal(secret, reference);
   const amount = { amountMinor: AMOUNT_MINOR, currency: CURRENCY };
-  const link = { reference, amount, linkId, token, secret: sealed, freshSecret: sealed };
-  return { ...link, by: null, mayCorrect: false, atMs: Date.now() };
+  const link: Registration = {
+    ...{ reference, amount, linkId, token, secret: sealed, freshSecret: sealed },
+    ...{ by: null, mayCorrect: false, atMs: Date.now() },
+  };
+  return { verb: 'registerLink', args: [link] };
 }
 
 function delivery(n: number, linkKey: number): Call {
@@ -149,7 +147,7 @@ export function makeTextbookStore(path: string, range: Range): void {
   flush(path);
 }
 
-const TEXTBOOK_SCHEMA = `
+export const TEXTBOOK_SCHEMA = `
   CREATE TABLE orders (key INTEGER PRIMARY KEY, reference TEXT NOT NULL UNIQUE, amount_minor INTEGER NOT NULL,
     currency TEXT NOT NULL, state TEXT NOT NULL DEFAULT 'awaiting_payment', paid_at_ms INTEGER, payment_id TEXT) STRICT;
   CREATE TABLE link (key INTEGER PRIMARY KEY, order_key INTEGER NOT NULL REFERENCES orders (key), link_id TEXT UNIQUE,

@@ -1,7 +1,6 @@
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import Database from 'better-sqlite3';
-import express from 'express';
-import getRawBody from 'raw-body';
+import { type CompletedEvent, noteSettled, receive } from './receiver.ts';
 
 /**
  * The receiver that a careful engineer writes first: Express, raw-body and better-sqlite3 in one process, one commit
@@ -17,14 +16,12 @@ db.pragma('journal_mode = WAL');
 db.pragma(`synchronous = ${synchronous}`);
 db.pragma('foreign_keys = ON');
 
-type Secret = { linkKey: number; secret: string };
-const secrets = new Map<string, Secret>();
+type Link = { linkKey: number; secret: string };
+const links = new Map<string, Link>();
 for (const row of db.prepare('SELECT key AS linkKey, token, secret FROM link').iterate()) {
-  const { token, linkKey, secret } = row as Secret & { token: string };
-  secrets.set(token, { linkKey, secret });
+  const { token, linkKey, secret } = row as Link & { token: string };
+  links.set(token, { linkKey, secret });
 }
-
-const counts = { recorded: 0, unsettled: 0 };
 
 const insertEvent = db.prepare(
   `INSERT INTO event (link_key, event_id, body, received_at_ms) VALUES (?, ?, ?, ?)
@@ -66,53 +63,19 @@ const settle = db.transaction((eventKey: number | bigint, linkKey: number, event
   finishEvent.run(eventKey);
 });
 
-type CompletedEvent = {
-  id: string;
-  data: {
-    paymentStatus: string;
-    paymentLink: { amount: number; currency: string; externalReference: string };
-    latestPayment: { id: string };
-  };
-};
-
-const app = express();
-app.disable('x-powered-by');
-app.disable('etag');
-
-app.post('/hooks/:token', async (request, response) => {
-  const link = secrets.get(request.params.token);
-  const body = await getRawBody(request, { limit: '256kb', length: request.headers['content-length'] ?? null });
-  const timestamp = String(request.headers['x-service-timestamp']);
-  const given = Buffer.from(String(request.headers['x-service-signature']), 'hex');
-  const mac = createHmac('sha256', link?.secret ?? '')
-    .update(`${timestamp}.`)
-    .update(body)
-    .digest();
-  const isFresh = Math.abs(Date.now() - Number(timestamp)) <= 86_400_000;
-  if (link === undefined || given.length !== mac.length || !timingSafeEqual(given, mac) || !isFresh) {
-    response.status(401).json({ error: 'unauthorized' });
-    return;
-  }
-  const event = JSON.parse(body.toString()) as CompletedEvent;
-  const { changes, lastInsertRowid } = insertEvent.run(link.linkKey, event.id, body, Date.now());
-  if (changes === 1) counts.recorded++;
-  response.json({ received: true, duplicate: changes === 0 });
-  if (changes === 0 || mode === 'record') return;
-  counts.unsettled++;
-  setImmediate(() => {
-    settle.immediate(lastInsertRowid, link.linkKey, event);
-    counts.unsettled--;
-  });
+receive({
+  port: Number(portText),
+  links,
+  record: ({ link, event, body }) => {
+    const { changes, lastInsertRowid } = insertEvent.run(link.linkKey, event.id, body, Date.now());
+    if (changes === 0) return false;
+    if (mode === 'record') noteSettled(event);
+    else setImmediate(settleLater, lastInsertRowid, link.linkKey, event);
+    return true;
+  },
 });
 
-app.get('/readyz', (_request, response) => {
-  response.json({ ready: true });
-});
-
-app.get('/stats', (_request, response) => {
-  response.json(counts);
-});
-
-app.listen(Number(portText), '127.0.0.1');
-
-process.once('SIGTERM', () => process.exit(0));
+function settleLater(eventKey: number | bigint, linkKey: number, event: CompletedEvent): void {
+  settle.immediate(eventKey, linkKey, event);
+  noteSettled(event);
+}

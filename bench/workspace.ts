@@ -44,3 +44,14 @@ export function openWorkspace(): Workspace {
     remove,
   };
 }
+
+/** Works in a new one. If that fails, it shows the end of the servers' output. */
+export async function inWorkspace<T>(work: (workspace: Workspace) => Promise<T>): Promise<T> {
+  const workspace = openWorkspace();
+  try {
+    return await work(workspace);
+  } catch (error) {
+    process.stderr.write(`\nthe servers' output ends with:\n${workspace.logTail()}\n`);
+    throw error;
+  }
+}

@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_896,
-  linesOfProofs: 10_651,
+  linesOfTests: 68_899,
+  linesOfProofs: 10_949,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_544,
+  linesOfDocs: 8_565,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };
@@ -433,7 +433,10 @@ function roomOf(file: string): string | undefined {
 
 function sourceFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter(
+      (entry) =>
+        entry.isFile() && entry.name.endsWith('.ts') && !relative(ROOT, entry.parentPath).includes('node_modules'),
+    )
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
 }
 
