@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 285,
-  lines: 42_527,
+  lines: 42_533,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,

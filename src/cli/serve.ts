@@ -75,7 +75,7 @@ async function start(
 
 /** Starts settled in this process, by the clock and the chance of this machine. */
 export async function startHere(config: Config, log: Log): Promise<App> {
-  if (config.store.engine === 'sqlite') (await import('../store/sqlite/threads.ts')).beginThreads();
+  if (config.store.engine === 'sqlite') (await import('../store/sqlite/threads.ts')).beginThread();
   const { startApp } = await import('../app/app.ts');
   return startApp({ config, clock: systemClock, random: Math.random, newId: randomUUID, log });
 }

@@ -63,17 +63,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   };
   const changes = countChanges(clock);
   const writer = await openThread({ ...options, start, onChange: changes.note });
-  const reader = await openThread({
-    ...options,
-    onBatch: () => {},
-    onChange: () => {},
-    start: { ...start, role: 'reader' },
-  }).catch(async (error) => {
-    await writer.close();
-    throw error;
-  });
+  // Nothing waits until it is open: calls may come while it loads its code.
+  const reader = openThread({ ...options, onBatch: () => {}, onChange: () => {}, start: { ...start, role: 'reader' } });
+  reader.catch(options.onFailed);
+  const afterwards = (end: (opened: ThreadClient) => unknown) => reader.then(end, () => {});
   const store: Store = {
-    ...storeVerbs(writer, reader),
+    ...storeVerbs(writer, { call: async (verb, args) => (await reader).call(verb, args) }),
     // One process uses the database, so it knows of every change.
     changeMark: async () => String(changes.count()),
     quietMs: changes.quietMs,
@@ -82,12 +77,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     // Migrations build every index before the process serves.
     buildIndexes: async () => ({ built: [], missing: [] }),
     close: async () => {
-      await Promise.all([reader.close(), writer.close()]);
+      await Promise.all([afterwards((opened) => opened.close()), writer.close()]);
     },
   };
   const abandon = () => {
     writer.abandon();
-    reader.abandon();
+    afterwards((opened) => opened.abandon());
   };
   return { store, opened: writer.opened as Opened, abandon };
 }

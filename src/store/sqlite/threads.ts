@@ -5,17 +5,18 @@ import { type FromThread, receiveError, type ThreadStart } from './messages.ts';
 /** What the client uses of the thread that holds the database. */
 export type DatabaseThread = Pick<Worker, 'on' | 'once' | 'off' | 'postMessage'>;
 
-/** Threads that load their code while the rest of the process loads its own. */
-const loading: Worker[] = [];
+/** A thread that loads its code while the rest of the process loads its own. */
+let loading: Worker | null = null;
 
-/** Begins to start the two threads of a store that will be opened. */
-export function beginThreads(): void {
-  loading.push(begin(), begin());
+/** Begins to start the first thread of a store that will be opened. */
+export function beginThread(): void {
+  loading = begin();
 }
 
 /** Starts a thread that holds a database. */
 export function startThread(start: ThreadStart): Worker {
-  const thread = loading.pop() ?? begin();
+  const thread = loading ?? begin();
+  loading = null;
   thread.postMessage(start);
   return thread;
 }
