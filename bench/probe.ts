@@ -1,7 +1,7 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { type Profiler, Session } from 'node:inspector';
 import { join } from 'node:path';
-import { BroadcastChannel, isMainThread, workerData } from 'node:worker_threads';
+import { BroadcastChannel, isMainThread, threadId } from 'node:worker_threads';
 
 /**
  * Loaded into each thread of a settled process before its own code (`--import`). At the first SIGUSR2 every thread begins
@@ -51,7 +51,7 @@ function toggle(): void {
   session.post('Profiler.stop', (error, { profile }) => {
     if (error !== null) throw error;
     const found: Probed = { statements: [...statements.values()], profile };
-    const path = join(process.env.BENCH_PROFILE ?? '', isMainThread ? 'main' : workerData.role);
+    const path = join(process.env.BENCH_PROFILE ?? '', ['main', 'writer', 'reader'][threadId] as string);
     writeFileSync(`${path}.new`, JSON.stringify(found));
     renameSync(`${path}.new`, path);
   });

@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 285,
-  lines: 42_533,
+  lines: 42_534,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_899,
+  linesOfTests: 68_900,
   linesOfProofs: 10_949,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_565,

@@ -1,6 +1,6 @@
 import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { type Delivery, recordOne, type SameId } from '../verbs/intake.ts';
+import { type Delivery, insertEvent, recordOne, type SameId } from '../verbs/intake.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import {
@@ -27,6 +27,10 @@ const BY_LINK_ID = statement(`${SEALED_CREDENTIALS} WHERE l.link_id = @linkId`);
 const BY_LINK_KEY = statement(`${SEALED_CREDENTIALS} WHERE l.key = @linkKey`);
 const BY_REFERENCE = statement(`${SEALED_CREDENTIALS} WHERE o.reference = @reference ORDER BY l.key DESC LIMIT 1`);
 
+// A link that is not there ignores the row. `INSERT … SELECT` would keep copies of the pages that it changes.
+const NEW_IDS_LINK = `CASE WHEN NOT EXISTS
+  (SELECT 1 FROM inbox WHERE link_key = @linkKey AND event_id = @eventId) THEN @linkKey END`;
+const INSERT_FIRST = statement(`${insertEvent(false, NEW_IDS_LINK, 'OR IGNORE')} RETURNING key`);
 const SAME_ID =
   'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId';
 const FIND_FIRST = statement(`${SAME_ID} LIMIT 1`);
@@ -44,7 +48,7 @@ const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
     return (yield* tx.one<SealedCredentials>(asked, by)) ?? null;
   },
   *recordDelivery(tx, delivery) {
-    return yield* recordOne(tx, delivery, findSameId);
+    return yield* recordOne(tx, delivery, { insertFirst: INSERT_FIRST, findSameId });
   },
 };
 

@@ -1,6 +1,6 @@
 import { ENDED_BY_ANY_LINK, REFUSED_WITHIN_MS } from '../../domain/matter.ts';
 import type { KeptReason } from '../../vocabulary.ts';
-import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
@@ -39,17 +39,11 @@ const REARM = statement(`
 const RESTORE_BODY = statement(`
   INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
   ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`);
-const insert = (conflict: boolean, condition: string) =>
-  statement(`
-  INSERT INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
-  SELECT @linkKey::bigint, @eventId, @bodySha256::bytea, @timestamp, @mac::bytea, @type, ${conflict},
-    @receivedAtMs::bigint, @receivedAtMs::bigint WHERE ${condition}
-  ON CONFLICT DO NOTHING RETURNING key`);
-const INSERT_FIRST = insert(
-  false,
-  'NOT EXISTS (SELECT 1 FROM inbox WHERE link_key = @linkKey AND event_id = @eventId)',
-);
-const INSERT_OTHER = insert(true, 'true');
+/** Inserts the row of an event. @param linkKey its link, as an expression */
+export const insertEvent = (conflict: boolean, linkKey = '@linkKey', or = '') => `
+  INSERT ${or} INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
+  VALUES (${linkKey}, @eventId, @bodySha256, @timestamp, @mac, @type, ${conflict}, @receivedAtMs, @receivedAtMs)`;
+const INSERT_OTHER = statement(`${insertEvent(true)} ON CONFLICT DO NOTHING RETURNING key`);
 
 const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
 
@@ -58,21 +52,22 @@ export type SameId = { key: number; bodySha256: Buffer; status: string };
 /**
  * Records one delivery: a new event, a duplicate, or an event id with other content. It needs no lock of the order: of
  * two contents with one event id, the one committed first counts as the first.
- * @param findSameId finds the first content of the id, and this content if it came before: at most two rows
+ * @param engine.insertFirst inserts the event unless one with its id is there
+ * @param engine.findSameId finds the first content of the id, and this content if it came before: at most two rows
  */
 export function* recordOne(
   tx: Transaction,
   delivery: Delivery,
-  findSameId: (tx: Transaction, delivery: Delivery) => Answer<SameId[]>,
+  engine: { insertFirst: Statement; findSameId: (tx: Transaction, delivery: Delivery) => Answer<SameId[]> },
 ): Work<Recorded> {
   const { linkKey, receivedAtMs } = delivery;
   if (!delivery.readable) lockOrderOfLink(tx, linkKey);
-  const first = yield* tx.one<{ key: number }>(INSERT_FIRST, delivery);
+  const first = yield* tx.one<{ key: number }>(engine.insertFirst, delivery);
   if (first !== undefined) {
     keepBody(tx, first.key, delivery);
     return { outcome: 'recorded', eventKey: first.key };
   }
-  const sameId = yield* findSameId(tx, delivery);
+  const sameId = yield* engine.findSameId(tx, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
   if (same !== undefined) {
     const { key } = same;
@@ -87,7 +82,7 @@ export function* recordOne(
   const [before] = sameId;
   const other = yield* tx.one<{ key: number }>(INSERT_OTHER, delivery);
   // Another transaction has just recorded it.
-  if (other === undefined || before === undefined) return yield* recordOne(tx, delivery, findSameId);
+  if (other === undefined || before === undefined) return yield* recordOne(tx, delivery, engine);
   const { key } = other;
   keepBody(tx, key, delivery);
   // Settlement compares statements about one payment, and tells of money that differs.

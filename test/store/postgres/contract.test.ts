@@ -19,6 +19,7 @@ const OF_OTHERS = ['sqlite/verbs', 'verbs/secrets', 'verbs/audit', 'postgres/rep
   .join('\n');
 /** How the others begin that only tests of lists, copies and servers carry out. */
 const ELSEWHERE = [
+  'INSERT OR IGNORE INTO inbox',
   'SELECT number, at_ms AS atMs, actor',
   "SELECT 'pending' AS name",
   'SELECT count(*) AS n FROM (SELECT',
