@@ -6,7 +6,7 @@ import { BroadcastChannel, isMainThread, threadId } from 'node:worker_threads';
 /**
  * Loaded into each thread of a settled process before its own code (`--import`). At the first SIGUSR2 every thread begins
  * to sample its functions and to count its SQL statements. At the second it writes what it found to a file of the folder
- * `BENCH_PROFILE`, named after the thread.
+ * `BENCH_PROFILE`, named by the thread's number.
  */
 
 export type Probed = { statements: Timed[]; profile: Profiler.Profile };
@@ -51,7 +51,7 @@ function toggle(): void {
   session.post('Profiler.stop', (error, { profile }) => {
     if (error !== null) throw error;
     const found: Probed = { statements: [...statements.values()], profile };
-    const path = join(process.env.BENCH_PROFILE ?? '', ['main', 'writer', 'reader'][threadId] as string);
+    const path = join(process.env.BENCH_PROFILE ?? '', String(threadId));
     writeFileSync(`${path}.new`, JSON.stringify(found));
     renameSync(`${path}.new`, path);
   });

@@ -13,6 +13,7 @@ import { registerLinks } from './stores.ts';
 const PROBE = new URL('./probe.ts', import.meta.url).href;
 /** The name of what the measurement itself costs. */
 const PROBING = '(probe)';
+/** The threads of a server on SQLite, by number. */
 const THREADS = ['main', 'writer', 'reader'] as const;
 const FUNCTIONS_MAX = 15;
 const NAME_LENGTH_MAX = 90;
@@ -64,7 +65,7 @@ export async function runProfile(options: RunOptions): Promise<Found> {
 }
 
 async function readProbed(folder: string): Promise<Record<(typeof THREADS)[number], Probed>> {
-  const paths = THREADS.map((thread) => [thread, `${folder}/${thread}`] as const);
+  const paths = THREADS.map((thread, number) => [thread, `${folder}/${number}`] as const);
   await until('writing a profile', WRITTEN_WITHIN_MS, async () => paths.every(([, path]) => existsSync(path)));
   return Object.fromEntries(paths.map(([thread, path]) => [thread, JSON.parse(readFileSync(path, 'utf8'))])) as never;
 }

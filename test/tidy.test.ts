@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 285,
-  lines: 42_534,
+  lines: 42_538,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,8 +27,8 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_900,
-  linesOfProofs: 10_949,
+  linesOfTests: 68_901,
+  linesOfProofs: 10_950,
   linesOfSandbox: 5_902,
   linesOfDocs: 8_565,
   filesToAPaidOrder: 15,

@@ -94,7 +94,9 @@ describe('cli: what needs a person', () => {
     expect(data.attention).toHaveLength(2);
     expect(text).toMatch(/^2 matters need attention/);
     expect(text).toMatch(/^of_a_later_version +1 /m);
-    expect(text).toMatch(/^\d+ +1970\S+ +of_a_later_version +- .*A later version of settled raised this matter/m);
+    expect(text).toMatch(
+      /^\d+ +1970\S+ +(of_a_later_version) +- .* A later version of settled raised this matter: \1\.$/m,
+    );
   });
 
   it('attention lists the first ten, of a kind or a state if that is asked for, and says that there are more', async () => {

@@ -1,7 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Transferable } from 'node:worker_threads';
 import Database from 'better-sqlite3';
-
 import type { ThreadStart } from '../../src/store/sqlite/messages.ts';
 import { migrate } from '../../src/store/sqlite/open.ts';
 import { serveDatabase } from '../../src/store/sqlite/thread.ts';

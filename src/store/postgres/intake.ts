@@ -1,7 +1,7 @@
 import type { Clock } from '../../work/clock.ts';
 import type { EngineVerbs } from '../contract.ts';
 import { type Answer, type Statement, statement, type Transaction } from '../transaction.ts';
-import { type Delivery, insertEvent, type Recorded, recordOne, type SameId } from '../verbs/intake.ts';
+import { type Delivery, type Recorded, recordOne, type SameId } from '../verbs/intake.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import { batched } from './batches.ts';
 import type { Database } from './database.ts';
@@ -127,7 +127,7 @@ async function recordAll(db: Database, deliveries: readonly Delivery[]): Promise
 }
 
 function recordAlone(db: Database, delivery: Delivery): Promise<Recorded> {
-  return db.write((tx) => recordOne(tx, delivery, { insertFirst: INSERT_FIRST, findSameId }));
+  return db.write((tx) => recordOne(tx, delivery, findSameId));
 }
 
 function columnsOf(deliveries: readonly Delivery[]): object {
@@ -160,8 +160,6 @@ function places(parts: readonly Uint8Array[]): [number[], number[]] {
   return [froms, parts.map(({ length }) => length)];
 }
 
-// One content of each id is the first, by the index inbox_once.
-const INSERT_FIRST = statement(`${insertEvent(false)} ON CONFLICT DO NOTHING RETURNING key`);
 // The first content of the id, and this content if it came later: by the index inbox_once, at most two rows.
 const FIND_SAME_ID = statement(`
   SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId

@@ -26,12 +26,15 @@ import { LANES } from './verbs.ts';
 const MESSAGE_CALLS = 16;
 
 export type SqliteStoreOptions = Pick<WriterOptions, 'path' | 'secretsKeyId' | 'olderKeyIds' | 'newInstanceId'> &
-  Omit<ThreadClientOptions, 'start' | 'onChange'>;
+  Omit<ThreadOptions, 'start' | 'onChange'>;
 
-type ThreadClientOptions = CallOptions & {
+type ThreadOptions = ThreadClientOptions & {
   start: ThreadStart;
   /** Starts the thread; default: one of its own. */
   startDatabase?: (start: ThreadStart) => DatabaseThread;
+};
+
+type ThreadClientOptions = CallOptions & {
   /** Called after a batch that changed anything. */
   onChange: () => void;
   /** Called when the thread met an error after which none of its answers can be trusted. */
@@ -39,8 +42,6 @@ type ThreadClientOptions = CallOptions & {
 };
 
 export type ThreadClient = {
-  /** What the writer found; null for a thread that only reads. */
-  readonly opened: Opened | null;
   call(verb: string, args: readonly unknown[]): Promise<unknown>;
   /** Refuses every waiting call now. The thread still finishes those that it has begun. */
   abandon(): void;
@@ -51,7 +52,7 @@ type Waiting = { resolve: (value: unknown) => void; reject: (error: Error) => vo
 
 /** Opens the embedded store: one thread writes with group commit, one reads. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedEngine> {
-  const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock } = options;
+  const { path, secretsKeyId, olderKeyIds = [], newInstanceId, clock, startDatabase = startThread } = options;
   const start: ThreadStart = {
     role: 'writer',
     path,
@@ -62,13 +63,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     backupTo: null,
   };
   const changes = countChanges(clock);
-  const writer = await openThread({ ...options, start, onChange: changes.note });
-  // Nothing waits until it is open: calls may come while it loads its code.
-  const reader = openThread({ ...options, onBatch: () => {}, onChange: () => {}, start: { ...start, role: 'reader' } });
-  reader.catch(options.onFailed);
-  const afterwards = (end: (opened: ThreadClient) => unknown) => reader.then(end, () => {});
+  const writer = await openThread({ ...options, startDatabase, start, onChange: changes.note });
+  const reading: ThreadClientOptions = { ...options, onBatch: () => {}, onChange: () => {} };
+  // Its first calls wait while it opens, because a start has nothing to read.
+  const reader = clientOf(startDatabase({ ...start, role: 'reader' }), reading);
   const store: Store = {
-    ...storeVerbs(writer, { call: async (verb, args) => (await reader).call(verb, args) }),
+    ...storeVerbs(writer, reader),
     // One process uses the database, so it knows of every change.
     changeMark: async () => String(changes.count()),
     quietMs: changes.quietMs,
@@ -77,12 +77,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     // Migrations build every index before the process serves.
     buildIndexes: async () => ({ built: [], missing: [] }),
     close: async () => {
-      await Promise.all([afterwards((opened) => opened.close()), writer.close()]);
+      await Promise.all([reader.close(), writer.close()]);
     },
   };
   const abandon = () => {
     writer.abandon();
-    afterwards((opened) => opened.abandon());
+    reader.abandon();
   };
   return { store, opened: writer.opened as Opened, abandon };
 }
@@ -108,14 +108,19 @@ function countChanges(clock: Clock) {
   };
 }
 
-/** Starts a database thread and waits until its database is open. */
-export async function openThread(options: ThreadClientOptions): Promise<ThreadClient> {
-  const { start, startDatabase = startThread } = options;
+/** Starts a database thread and waits until its database is open. `opened`: what a writer found; null for a reader. */
+export async function openThread({
+  start,
+  startDatabase = startThread,
+  ...options
+}: ThreadOptions): Promise<ThreadClient & { opened: Opened | null }> {
   const worker = startDatabase(start);
-  const opened = await whenOpened(worker);
+  return { opened: await whenOpened(worker), ...clientOf(worker, options) };
+}
+
+function clientOf(worker: DatabaseThread, options: ThreadClientOptions): ThreadClient {
   const waiting = new WaitingCalls(worker, options);
   return {
-    opened,
     call: (verb, args) => waiting.call(verb, args),
     abandon: () => waiting.refuseAll(stopped()),
     close: () => waiting.close(),

@@ -60,9 +60,10 @@ function emptyLog(db: Database, faultOf: (error: unknown) => unknown): CallAnswe
 export type Reader = { run(call: Call): CallAnswer; close(): void };
 
 /** Each call sees one snapshot of the database, so an order never disagrees with its ledger. */
-export function openReader(path: string, db: Database = openForReading(path)): Reader {
-  const of = connection(db, { replica: '', newId: noIds });
+export function openReader(path: string, given?: Database): Reader {
   const { faultOf } = placeOf(path);
+  const db = given ?? openOrFail();
+  const of = connection(db, { replica: '', newId: noIds });
   const inOneSnapshot = db.transaction((call: Call) => carryOut(of, LANES.read, call));
   return {
     run: (call) => {
@@ -74,6 +75,14 @@ export function openReader(path: string, db: Database = openForReading(path)): R
     },
     close: () => db.close(),
   };
+
+  function openOrFail(): Database {
+    try {
+      return openForReading(path);
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
 }
 
 function noIds(): never {
@@ -185,12 +194,12 @@ function carryOut(of: Connection, verbs: object, { verb, args }: Call): unknown 
 }
 
 function placeOf(path: string) {
-  const { dev, ino } = statSync(path);
+  const place = statSync(path, { throwIfNoEntry: false });
 
   /** Null while the file is in its place. An unlinked file accepts commits that can never be read. */
   function lostFault(): Fault | null {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found?.ino === ino && found.dev === dev) return null;
+    if (place !== undefined && found?.ino === place.ino && found.dev === place.dev) return null;
     return terminalFault(
       'store_lost',
       `${path} was removed or replaced while settled was running. Put the file back, or restore a backup, and start again.`,

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { type MessagePort, parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import { Fault } from '../../fault.ts';
 import { systemClock } from '../../work/clock.ts';
 import { watchMemory } from '../../work/memory.ts';
-import { backUp, lost } from './file.ts';
-import { type CallAnswer, openLanes, openReader, openWriter, type Reader } from './group_commit.ts';
+import { backUp } from './file.ts';
+import { type CallAnswer, openLanes, openReader, openWriter } from './group_commit.ts';
 import {
   type FromThread,
   type NumberedAnswer,
@@ -76,7 +75,7 @@ function serveWriter(port: MessagePort, start: ThreadStart): void {
 }
 
 function serveReader(port: MessagePort, { path }: ThreadStart): void {
-  const reader = openLate(path);
+  const reader = openReader(path);
   post(port, { opened: null });
   port.on('message', (message: ToThread) => {
     if ('close' in message) {
@@ -87,15 +86,6 @@ function serveReader(port: MessagePort, { path }: ThreadStart): void {
     }
     for (const call of received(message)) answer(port, [call], [reader.run(call)], 0);
   });
-}
-
-/** Opens a database for reading that is served already: it may have been taken away since. */
-function openLate(path: string): Reader {
-  try {
-    return openReader(path);
-  } catch (error) {
-    throw existsSync(path) ? error : lost(path);
-  }
 }
 
 function received({ calls, packed }: Extract<ToThread, { calls: unknown }>): NumberedCall[] {

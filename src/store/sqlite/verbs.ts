@@ -1,6 +1,6 @@
 import type { EngineVerbs } from '../contract.ts';
 import { type InTransaction, statement, type Transaction, type Work } from '../transaction.ts';
-import { type Delivery, insertEvent, recordOne, type SameId } from '../verbs/intake.ts';
+import { type Delivery, INSERT_BODY, insertEvent, type Recorded, recordOne, type SameId } from '../verbs/intake.ts';
 import { type FeedEnd, type FeedPage, type FeedRow, feedNotice } from '../verbs/notice_lists.ts';
 import { SEALED_CREDENTIALS, type SealedCredentials } from '../verbs/secrets.ts';
 import {
@@ -30,11 +30,20 @@ const BY_REFERENCE = statement(`${SEALED_CREDENTIALS} WHERE o.reference = @refer
 // A link that is not there ignores the row. `INSERT … SELECT` would keep copies of the pages that it changes.
 const NEW_IDS_LINK = `CASE WHEN NOT EXISTS
   (SELECT 1 FROM inbox WHERE link_key = @linkKey AND event_id = @eventId) THEN @linkKey END`;
-const INSERT_FIRST = statement(`${insertEvent(false, NEW_IDS_LINK, 'OR IGNORE')} RETURNING key`);
+const INSERT_NEW = statement(`${insertEvent({ linkKey: NEW_IDS_LINK, conflict: 'false' }, 'OR IGNORE')} RETURNING key`);
 const SAME_ID =
   'SELECT key, body_sha256 AS bodySha256, status FROM inbox WHERE link_key = @linkKey AND event_id = @eventId';
 const FIND_FIRST = statement(`${SAME_ID} LIMIT 1`);
 const FIND_SAME = statement(`${SAME_ID} AND body_sha256 = @bodySha256`);
+
+/** Records a delivery that can be read and whose event id is new, as most are, by one statement less. Null for another. */
+function* recordNew(tx: Transaction, delivery: Delivery): Work<Recorded | null> {
+  if (!delivery.readable) return null;
+  const row = yield* tx.one<{ key: number }>(INSERT_NEW, delivery);
+  if (row === undefined) return null;
+  tx.send(INSERT_BODY, { ...delivery, key: row.key });
+  return { outcome: 'recorded', eventKey: row.key };
+}
 
 function* findSameId(tx: Transaction, delivery: Delivery): Work<SameId[]> {
   const first = yield* tx.one<SameId>(FIND_FIRST, delivery);
@@ -48,7 +57,7 @@ const intakeVerbs: Pick<Verbs, 'findCredentials' | 'recordDelivery'> = {
     return (yield* tx.one<SealedCredentials>(asked, by)) ?? null;
   },
   *recordDelivery(tx, delivery) {
-    return yield* recordOne(tx, delivery, { insertFirst: INSERT_FIRST, findSameId });
+    return (yield* recordNew(tx, delivery)) ?? (yield* recordOne(tx, delivery, findSameId));
   },
 };
 
@@ -78,8 +87,9 @@ function upToBytes(rows: readonly FeedRow[], bytesMax: number): FeedPage['notice
   return rows.slice(0, tooMany === -1 ? rows.length : tooMany).map(feedNotice);
 }
 
-// Events, notices and drift are never deleted, so the highest key is their number.
-const NOTICES = '(SELECT coalesce(max(key), 0) FROM outbox)';
+/** Events and notices are never deleted, so the highest key is their number. */
+const rowsOf = (table: 'inbox' | 'outbox') => `(SELECT coalesce(max(key), 0) FROM ${table})`;
+const NOTICES = rowsOf('outbox');
 // Triggers maintain the other counts, but the writer counts orders that change their state, once for a batch: with a trigger,
 // each settlement would keep copies of the pages that it changes.
 const ORDERS = statement('SELECT state AS name, n FROM order_count WHERE n > 0');
@@ -90,7 +100,7 @@ const COUNTERS: Counters = {
   checks: statement(
     `SELECT rank, n, (SELECT min(due_at_ms) FROM link_check WHERE rank = check_count.rank) AS dueAtMs FROM check_count`,
   ),
-  events: countStatuses('inbox', '(SELECT coalesce(max(key), 0) FROM inbox)'),
+  events: countStatuses('inbox', rowsOf('inbox')),
   totals: statement(
     `SELECT (SELECT coalesce(max(key), 0) FROM drift) AS drift,
        (SELECT count(*) FROM settlement WHERE webhook_missing = 1 AND paid_at_ms > @afterMs AND paid_at_ms <= @untilMs)

@@ -1,6 +1,6 @@
 import { ENDED_BY_ANY_LINK, REFUSED_WITHIN_MS } from '../../domain/matter.ts';
 import type { KeptReason } from '../../vocabulary.ts';
-import { type Answer, type Statement, statement, type Transaction, type Work } from '../transaction.ts';
+import { type Answer, statement, type Transaction, type Work } from '../transaction.ts';
 import { attention } from './attention.ts';
 import { requestCheck } from './check_queue.ts';
 import { lockOrderOfLink } from './orders.ts';
@@ -39,35 +39,30 @@ const REARM = statement(`
 const RESTORE_BODY = statement(`
   INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)
   ON CONFLICT (inbox_key) DO UPDATE SET body = excluded.body`);
-/** Inserts the row of an event. @param linkKey its link, as an expression */
-export const insertEvent = (conflict: boolean, linkKey = '@linkKey', or = '') => `
+/** Inserts the row of an event. @param values expressions for its link and whether it is a conflict */
+export const insertEvent = (values = { linkKey: '@linkKey', conflict: '@conflict' }, or = '') => `
   INSERT ${or} INTO inbox (link_key, event_id, body_sha256, timestamp, mac, type, conflict, received_at_ms, due_at_ms)
-  VALUES (${linkKey}, @eventId, @bodySha256, @timestamp, @mac, @type, ${conflict}, @receivedAtMs, @receivedAtMs)`;
-const INSERT_OTHER = statement(`${insertEvent(true)} ON CONFLICT DO NOTHING RETURNING key`);
+  VALUES (${values.linkKey}, @eventId, @bodySha256, @timestamp, @mac, @type, ${values.conflict}, @receivedAtMs,
+    @receivedAtMs)`;
+const INSERT = statement(`${insertEvent()} ON CONFLICT DO NOTHING RETURNING key`);
 
-const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
+export const INSERT_BODY = statement('INSERT INTO inbox_body (inbox_key, body) VALUES (@key, @body)');
 
 export type SameId = { key: number; bodySha256: Buffer; status: string };
 
 /**
  * Records one delivery: a new event, a duplicate, or an event id with other content. It needs no lock of the order: of
  * two contents with one event id, the one committed first counts as the first.
- * @param engine.insertFirst inserts the event unless one with its id is there
- * @param engine.findSameId finds the first content of the id, and this content if it came before: at most two rows
+ * @param findSameId finds the first content of the id, and this content if it came before: at most two rows
  */
 export function* recordOne(
   tx: Transaction,
   delivery: Delivery,
-  engine: { insertFirst: Statement; findSameId: (tx: Transaction, delivery: Delivery) => Answer<SameId[]> },
+  findSameId: (tx: Transaction, delivery: Delivery) => Answer<SameId[]>,
 ): Work<Recorded> {
   const { linkKey, receivedAtMs } = delivery;
   if (!delivery.readable) lockOrderOfLink(tx, linkKey);
-  const first = yield* tx.one<{ key: number }>(engine.insertFirst, delivery);
-  if (first !== undefined) {
-    keepBody(tx, first.key, delivery);
-    return { outcome: 'recorded', eventKey: first.key };
-  }
-  const sameId = yield* engine.findSameId(tx, delivery);
+  const sameId = yield* findSameId(tx, delivery);
   const same = sameId.find(({ bodySha256 }) => bodySha256.equals(delivery.bodySha256));
   if (same !== undefined) {
     const { key } = same;
@@ -80,23 +75,20 @@ export function* recordOne(
     return { outcome: 'duplicate', eventKey: key };
   }
   const [before] = sameId;
-  const other = yield* tx.one<{ key: number }>(INSERT_OTHER, delivery);
+  const conflict = before !== undefined;
+  const inserted = yield* tx.one<{ key: number }>(INSERT, { ...delivery, conflict });
   // Another transaction has just recorded it.
-  if (other === undefined || before === undefined) return yield* recordOne(tx, delivery, engine);
-  const { key } = other;
-  keepBody(tx, key, delivery);
+  if (inserted === undefined) return yield* recordOne(tx, delivery, findSameId);
+  const { key } = inserted;
+  tx.send(INSERT_BODY, { ...delivery, key });
   // Settlement compares statements about one payment, and tells of money that differs.
-  if (!delivery.isPaymentId) {
+  if (conflict && !delivery.isPaymentId) {
     const params = { eventId: delivery.eventId, beforeKey: before.key, eventKey: key };
     // Each link has one such matter, which counts.
     attention.raiseForLink(tx, 'event_conflict', { subject: `link ${linkKey}`, linkKey, params, atMs: receivedAtMs });
   }
-  return { outcome: 'conflict', eventKey: key };
-}
-
-function keepBody(tx: Transaction, key: number, { body, readable, linkKey, receivedAtMs: atMs }: Delivery): void {
-  tx.send(INSERT_BODY, { key, body });
-  if (!readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs });
+  if (!delivery.readable) requestCheck(tx, { linkKey, reason: 'unreadable', atMs: receivedAtMs });
+  return { outcome: conflict ? 'conflict' : 'recorded', eventKey: key };
 }
 
 const KEEP_HINT = statement(`
