@@ -115,9 +115,13 @@ async function freshDatabase(postgres: MeasuredPostgres, template: string): Prom
 }
 
 const PROGRESS = `
+  WITH waiting AS (
+    SELECT received_at_ms FROM inbox WHERE status = 'pending' UNION ALL
+    SELECT received_at_ms FROM inbox WHERE status = 'leased'
+  )
   SELECT (SELECT coalesce(max(key), 0) FROM inbox)::int AS recorded, count(*)::int AS unsettled,
     coalesce(extract(epoch FROM now()) - min(received_at_ms) / 1000.0, 0)::float8 AS "lagSeconds"
-  FROM inbox WHERE status <> 'done'`;
+  FROM waiting`;
 
 /** settled, which is not asked itself how far it has come: on PostgreSQL its answer costs as much as forty deliveries. */
 async function startOnPostgres(log: string, url: string): Promise<Server> {

@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 285,
-  lines: 42_538,
+  lines: 42_582,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_901,
-  linesOfProofs: 10_950,
+  linesOfTests: 68_950,
+  linesOfProofs: 10_954,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_565,
+  linesOfDocs: 8_590,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

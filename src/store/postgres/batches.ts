@@ -5,6 +5,7 @@ import { busy, mayBeOnes } from './faults.ts';
 
 /** The most batches under way. Later calls gather, and share a commit, while one waits for its own. */
 export const UNDER_WAY_MAX = 4;
+/** The most calls of a batch, by default. */
 const CALLS_MAX = 256;
 
 type Waiting<Call, Answer> = {
@@ -18,6 +19,8 @@ type BatchOptions<Call, Answer> = {
   /** Answers each call. An answer that comes later does not delay the next batch. */
   together: (calls: readonly Call[]) => Promise<(Answer | Promise<Answer>)[]>;
   alone: (call: Call) => Promise<Answer>;
+  /** The most calls of a batch. */
+  callsMax?: number;
   clock: Clock;
   /** A call without an answer for this long is refused. If it was sent, it may still be carried out. */
   timeoutMs: number;
@@ -29,7 +32,7 @@ type BatchOptions<Call, Answer> = {
  * alone. If the connection to the database is lost, the calls that wait for it fail too.
  */
 export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (call: Call) => Promise<Answer> {
-  const { together, alone, clock, timeoutMs } = options;
+  const { together, alone, callsMax = CALLS_MAX, clock, timeoutMs } = options;
   let waiting: Waiting<Call, Answer>[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -40,7 +43,7 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
     setImmediate(() => {
       isScheduled = false;
       waiting = waiting.filter(({ isOver }) => !isOver);
-      if (waiting.length > 0) void carryOut(waiting.splice(0, CALLS_MAX));
+      if (waiting.length > 0) void carryOut(waiting.splice(0, callsMax));
       schedule();
     });
   }

@@ -39,7 +39,9 @@ export function isAfterFailure(error: unknown): boolean {
 
 /** Whether a batch may have failed because of one of its calls. */
 export function mayBeOnes(error: unknown): boolean {
-  return isRefusedStatement(error instanceof Fault ? error.cause : error);
+  if (error instanceof Fault) return isRefusedStatement(error.cause);
+  // What is neither a fault nor an answer of PostgreSQL is a bug that one call has met.
+  return isRefusedStatement(error) || !(error instanceof DatabaseError);
 }
 
 /** Whether a statement itself was refused, so that the connection is still usable. */

@@ -4,8 +4,11 @@ import type { PostgresAddress } from '../address.ts';
 import { type OpenedEngine, type Store, stopped } from '../contract.ts';
 import type { KeysGiven } from '../keys.ts';
 import { called, type Transaction, type Work } from '../transaction.ts';
+import type { SettleJob } from '../verbs/inbox.ts';
+import { settle, settleTogether } from '../verbs/settle.ts';
 import { readStats } from '../verbs/stats.ts';
 import { INTAKE, READ, WORK } from '../verbs/table.ts';
+import { batched } from './batches.ts';
 import { watchChanges } from './changes.ts';
 import { Database, type DatabaseOptions } from './database.ts';
 import { type DatabaseClock, databaseClock } from './database_clock.ts';
@@ -37,6 +40,9 @@ export type OpenedPostgresStore = OpenedEngine & {
 
 /** Connections of a replica. Deliveries have separate ones, so that they never wait for other work like a long list. */
 const CONNECTIONS = { intake: 6, work: 6 } as const;
+
+/** The most events settled in one transaction, which locks their orders until all of them are settled. */
+const SETTLED_TOGETHER_MAX = 32;
 
 /** Opens the store that replicas share. */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<OpenedPostgresStore> {
@@ -77,13 +83,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-type StoreParts = Replica & {
-  clock: DatabaseClock;
-  wakeups: Wakeups;
-  servers: Servers;
-  direct: Servers;
-  watches: readonly Cancel[];
-};
+type StoreParts = Replica &
+  Pick<PostgresStoreOptions, 'callTimeoutMs'> & {
+    clock: DatabaseClock;
+    wakeups: Wakeups;
+    servers: Servers;
+    direct: Servers;
+    watches: readonly Cancel[];
+  };
 
 /** The verbs of the contract on an open database. Deliveries have separate connections. */
 function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: StoreParts): Store {
@@ -95,6 +102,13 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     (_: string, verb: unknown, args: readonly unknown[]) =>
       gate.enter(() => on[way]((tx) => (verb as Verb)(tx, ...args)));
   const { findCredentials, recordDelivery } = intakeVerbs(intake, clock);
+  const settleAtOnce = batched({
+    together: (jobs: readonly SettleJob[]) => db.write((tx) => settleTogether(tx, jobs), jobs.length),
+    alone: (job) => db.write((tx) => settle(tx, job)),
+    callsMax: SETTLED_TOGETHER_MAX,
+    clock,
+    timeoutMs: parts.callTimeoutMs,
+  });
   const changes = watchChanges(db);
   const census = openCensus(db, clock);
   let closed: Promise<void> | undefined;
@@ -118,6 +132,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
       }),
     findCredentials: (by) => gate.enter(() => findCredentials(by)),
     recordDelivery: (delivery) => gate.enter(() => recordDelivery(delivery)),
+    settle: (job) => gate.enter(() => settleAtOnce(job)),
     catchUp: (options) => gate.enter(() => catchUp(db, options)),
     changeMark: () => gate.enter(changes.mark),
     quietMs: () => 0,

@@ -38,9 +38,8 @@ function isQuoteCounted({ order, fact, made: { outcome } }: Decided): boolean {
   return fact.kind === 'completed' && isOpen(order.state) && (outcome === 'applied' || outcome === 'held');
 }
 
-// Locked until the transaction ends, so that two replicas count one at a time.
-const QUOTE_MISMATCHES = statement('SELECT quote_mismatches AS mismatches FROM api_state FOR NO KEY UPDATE');
-const SET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = @mismatches');
+const COUNT_MISMATCH = statement(`
+  UPDATE api_state SET quote_mismatches = quote_mismatches + 1 RETURNING quote_mismatches AS count`);
 const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
 
 /**
@@ -59,9 +58,7 @@ export function* countQuote(tx: Transaction, decided: Decided, row: SettledRow):
     attention.end(tx, kind, QUOTES, atMs);
     return;
   }
-  const locked = yield* tx.one<{ mismatches: number }>(QUOTE_MISMATCHES);
-  const count = (locked?.mismatches ?? 0) + 1;
-  tx.send(SET_MISMATCHES, { mismatches: count });
+  const { count } = (yield* tx.one<{ count: number }>(COUNT_MISMATCH)) as { count: number };
   if (count >= DOUBTFUL_FROM) attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count }, atMs });
 }
 

@@ -5,7 +5,7 @@ import type { Order } from '../../domain/order.ts';
 import { isOvertaken, unreadNote } from '../../domain/reading.ts';
 import type { FaultNote } from '../../domain/retry.ts';
 import { decide } from '../../domain/settlement.ts';
-import { statement, type Transaction, type Work } from '../transaction.ts';
+import { statement, type Transaction, together, type Work } from '../transaction.ts';
 import { requestCheck } from './check_queue.ts';
 import { type AppliedFacts, countQuote, followFact, followRow } from './consequences.ts';
 import { writeDecision } from './decisions.ts';
@@ -30,6 +30,34 @@ const FINISH = statement(`
  * link than the one it was delivered for. The row becomes a dead letter, and the order stays as it was.
  */
 export function* settle(tx: Transaction, job: SettleJob): Work<SettleResult> {
+  lockOrderOfEvent(tx, job.eventKey);
+  return yield* settleLocked(tx, job);
+}
+
+const LOCK_ORDERS = statement(`
+  SELECT i.key AS eventKey, orders.key AS orderKey
+  FROM inbox i JOIN link l ON l.key = i.link_key JOIN orders ON orders.key = l.order_key
+  WHERE i.key = ANY(@keys::bigint[]) ORDER BY orders.key FOR NO KEY UPDATE OF orders`);
+
+/**
+ * Settles several claimed events in one transaction, those of different orders side by side. It locks all their orders
+ * first, in the order of their keys.
+ */
+export function* settleTogether(tx: Transaction, jobs: readonly SettleJob[]): Work<SettleResult[]> {
+  const keys = jobs.map(({ eventKey }) => eventKey);
+  const locked = yield* tx.all<{ eventKey: number; orderKey: number }>(LOCK_ORDERS, { keys });
+  const orderOf = new Map(locked.map(({ eventKey, orderKey }) => [eventKey, orderKey]));
+  const results: SettleResult[] = [];
+  function* inTurn(ofOrder: Iterable<[number, SettleJob]>): Work<void> {
+    for (const [index, job] of ofOrder) results[index] = yield* settleLocked(tx, job);
+  }
+  const orders = Map.groupBy(jobs.entries(), ([, { eventKey }]) => orderOf.get(eventKey));
+  yield* together(...[...orders.values()].map(inTurn));
+  return results;
+}
+
+/** Settles an event whose order is locked. */
+function* settleLocked(tx: Transaction, job: SettleJob): Work<SettleResult> {
   const claimed = yield* lockClaimed(tx, job);
   if (claimed === null) return { outcome: 'lost' };
   const row = { ...claimed, ...job };
@@ -53,9 +81,8 @@ const LOCK_CLAIMED = statement(`
   WHERE i.key = @eventKey AND i.attempt = @attempt AND i.holder = @replica AND i.status = 'leased'
   FOR NO KEY UPDATE OF i`);
 
-/** Locks the row's order, then the row, and reads both. Null if the caller no longer holds the row's lease. */
+/** Locks the row, and reads it and its order. Null if the caller no longer holds the row's lease. */
 function* lockClaimed(tx: Transaction, { eventKey, attempt }: SettleJob): Work<(ClaimedRow & OrderRow) | null> {
-  lockOrderOfEvent(tx, eventKey);
   return (yield* tx.one<ClaimedRow & OrderRow>(LOCK_CLAIMED, { eventKey, attempt, replica: tx.replica })) ?? null;
 }
 

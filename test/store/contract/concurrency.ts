@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { NO_DETAILS } from '../../../src/domain/payment_details.ts';
 import type { Store } from '../../../src/store/contract.ts';
+import type { SettleJob } from '../../../src/store/verbs/inbox.ts';
+import { stated } from '../../support/orders.ts';
 import { type Link, said, type World, type Worlds } from './world.ts';
 
 const DAY_MS = 86_400_000;
@@ -97,6 +99,53 @@ export function concurrencyContract({ fresh, shared }: Worlds): void {
       const { order, notices } = await world.timeline(link);
       expect(order.entries).toHaveLength(1);
       expect(notices).toHaveLength(1);
+    });
+
+    it('settle each of several orders, and the events of one in their order', async () => {
+      const world = shared();
+      const links = await Promise.all(times(8, () => world.newLink()));
+      const jobs: SettleJob[] = [];
+      for (const kind of ['pending', 'expired', 'completed'] as const) {
+        for (const link of links) jobs.push(world.job(await world.claimNew(link), { facts: [said(kind)] }));
+      }
+      const settled = await Promise.all(jobs.map((job) => world.store.settle(job)));
+      const ends = (['payment_pending', 'expired', 'paid'] as const).flatMap((state) =>
+        links.map(({ reference }) => ({ outcome: 'applied', state, reference })),
+      );
+      expect(settled).toMatchObject(ends);
+      for (const link of links) {
+        const { order, notices, history } = await world.timeline(link);
+        expect([order.version, order.entries.length, notices.length, history.length]).toEqual([4, 1, 3, 4]);
+      }
+    });
+
+    it('count what is counted over all orders, each once', async () => {
+      const world = shared();
+      await world.settle(await world.newLink(), [said('completed', { quoteMoney: stated('100.00') })]);
+      const jobs: SettleJob[] = [];
+      for (const _ of times(7, () => 0)) {
+        const facts = [said('completed', { quoteMoney: stated('90.00') })];
+        jobs.push(world.job(await world.claimNew(await world.newLink()), { facts }));
+      }
+      await Promise.all(jobs.map((job) => world.store.settle(job)));
+      expect(await world.matters('quote_reading_doubtful')).toMatchObject([{ params: { count: 7 } }]);
+    });
+
+    it.each<[string, Partial<SettleJob>]>([
+      ['the database refuses', { nowMs: 1e300 }],
+      ['the code cannot carry out', { details: null as never }],
+    ])('settle without one that %s', async (_what, bad) => {
+      const world = shared();
+      const jobs: SettleJob[] = [];
+      for (const _ of times(10, () => 0)) {
+        jobs.push(world.job(await world.claimNew(await world.newLink()), { facts: [said('completed')] }));
+      }
+      const settled = await Promise.allSettled(
+        jobs.map((job, index) => world.store.settle(index === 5 ? { ...job, ...bad } : job)),
+      );
+      expect(settled.map((one) => (one.status === 'fulfilled' ? one.value.outcome : one.status))).toEqual(
+        times(10, (index) => (index === 5 ? 'rejected' : 'applied')),
+      );
     });
 
     it('fail alone: one that cannot be carried out takes nothing from the others', async () => {
