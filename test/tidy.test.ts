@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 285,
-  lines: 42_582,
+  lines: 42_592,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_950,
+  linesOfTests: 68_990,
   linesOfProofs: 10_954,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_590,
+  linesOfDocs: 8_594,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

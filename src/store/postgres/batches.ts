@@ -21,6 +21,8 @@ type BatchOptions<Call, Answer> = {
   alone: (call: Call) => Promise<Answer>;
   /** The most calls of a batch. */
   callsMax?: number;
+  /** Whether calls that wait are refused once the connection is lost, because somebody awaits their answer. */
+  isAwaited?: boolean;
   clock: Clock;
   /** A call without an answer for this long is refused. If it was sent, it may still be carried out. */
   timeoutMs: number;
@@ -29,10 +31,10 @@ type BatchOptions<Call, Answer> = {
 /**
  * Carries calls out together. Calls of one turn of the event loop form a batch, and so do calls that come while
  * `UNDER_WAY_MAX` batches are under way. If a batch fails for a reason that may be one call's, each call is carried out
- * alone. If the connection to the database is lost, the calls that wait for it fail too.
+ * alone. If the connection to the database is lost, the calls of its batch fail, and those that wait if they are awaited.
  */
 export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (call: Call) => Promise<Answer> {
-  const { together, alone, callsMax = CALLS_MAX, clock, timeoutMs } = options;
+  const { together, alone, callsMax = CALLS_MAX, isAwaited = true, clock, timeoutMs } = options;
   let waiting: Waiting<Call, Answer>[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -54,10 +56,10 @@ export function batched<Call, Answer>(options: BatchOptions<Call, Answer>): (cal
       const answers = await together(batch.map(({ call }) => call));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer | Promise<Answer>);
     } catch (error) {
-      if (mayBeOnes(error)) {
+      if (batch.length > 1 && mayBeOnes(error)) {
         for (const { call, resolve, isOver } of batch) if (!isOver) resolve(alone(call));
       } else for (const { reject } of batch) reject(error);
-      if (error instanceof Fault && error.code === 'store_unreachable') {
+      if (isAwaited && error instanceof Fault && error.code === 'store_unreachable') {
         for (const { reject } of waiting.splice(0)) reject(error);
       }
     } finally {

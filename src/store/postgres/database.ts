@@ -145,12 +145,15 @@ export class Database {
     }
   }
 
-  /** Carries out work that may be repeated, and reports how long all of it took. */
+  /**
+   * Carries out work that may be repeated, and reports how long all of it took. Work for several calls is not repeated:
+   * what was in its way may be in it. Its caller then carries out each call alone.
+   */
   #timed<T>(calls: number, attempt: (call: Call) => Promise<T>): Promise<T> {
     return this.#call(async (call) => {
       const { clock } = this.#options;
       const sinceMs = clock.monotonicMs();
-      const value = await this.#rerun(call, attempt);
+      const value = await (calls === 1 ? this.#rerun(call, attempt) : attempt(call));
       this.#options.onBatch(calls, (clock.monotonicMs() - sinceMs) / 1000);
       return value;
     });

@@ -106,6 +106,7 @@ function storeVerbs({ db, intake }: { db: Database; intake: Database }, parts: S
     together: (jobs: readonly SettleJob[]) => db.write((tx) => settleTogether(tx, jobs), jobs.length),
     alone: (job) => db.write((tx) => settle(tx, job)),
     callsMax: SETTLED_TOGETHER_MAX,
+    isAwaited: false,
     clock,
     timeoutMs: parts.callTimeoutMs,
   });

@@ -4,13 +4,14 @@ import { statement, type Transaction, type Work } from '../transaction.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { loadOrder, lockOrder, noteHistory } from './orders.ts';
 
+/** Counts a matter that is open already. */
+export const COUNT_RAISED = `ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL
+     DO UPDATE SET count = attention.count + 1, last_at_ms = excluded.last_at_ms, detail = excluded.detail,
+       params = excluded.params`;
 const raise = (orderKey: string) =>
   statement(
     `INSERT INTO attention (kind, subject, order_key, detail, params, opened_at_ms, last_at_ms)
-     VALUES (@kind, @subject, ${orderKey}, '', @params, @atMs, @atMs)
-     ON CONFLICT (kind, subject) WHERE ended_at_ms IS NULL
-     DO UPDATE SET count = attention.count + 1, last_at_ms = excluded.last_at_ms, detail = excluded.detail,
-       params = excluded.params`,
+     VALUES (@kind, @subject, ${orderKey}, '', @params, @atMs, @atMs) ${COUNT_RAISED}`,
   );
 const RAISE_FOR_ORDER = raise('@orderKey');
 const RAISE_FOR_LINK = raise('(SELECT order_key FROM link WHERE key = @linkKey)');

@@ -5,7 +5,7 @@ import { driftOf } from '../../domain/history.ts';
 import type { AttentionKind } from '../../domain/matter.ts';
 import { isOpen, type LearnedBy, type Order } from '../../domain/order.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
-import { attention } from './attention.ts';
+import { attention, COUNT_RAISED } from './attention.ts';
 import { COMPLETION_AWAITED, requestCheck } from './check_queue.ts';
 import { type SettledRow, UNREAD_FAULTS } from './inbox.ts';
 import type { LoadedOrder } from './orders.ts';
@@ -30,6 +30,7 @@ export type AppliedFacts = {
 /** From this many quotes in a row on that name less than their links or are unreadable, they are one matter for a person. */
 const DOUBTFUL_FROM = 3;
 
+const DOUBTFUL = 'quote_reading_doubtful';
 /** The subject of that matter, which is about no single order. */
 const QUOTES = 'quote';
 
@@ -38,8 +39,12 @@ function isQuoteCounted({ order, fact, made: { outcome } }: Decided): boolean {
   return fact.kind === 'completed' && isOpen(order.state) && (outcome === 'applied' || outcome === 'held');
 }
 
-const COUNT_MISMATCH = statement(`
-  UPDATE api_state SET quote_mismatches = quote_mismatches + 1 RETURNING quote_mismatches AS count`);
+// Of several orders in one transaction, each counts and raises by what the statements before have left.
+const COUNT_MISMATCH = statement('UPDATE api_state SET quote_mismatches = quote_mismatches + 1');
+const RAISE_DOUBTFUL = statement(`
+  INSERT INTO attention (kind, subject, detail, params, opened_at_ms, last_at_ms)
+  SELECT '${DOUBTFUL}', '${QUOTES}', '', '{"count":' || quote_mismatches || '}', @atMs::bigint, @atMs::bigint
+  FROM api_state WHERE quote_mismatches >= ${DOUBTFUL_FROM} ${COUNT_RAISED}`);
 const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WHERE quote_mismatches <> 0');
 
 /**
@@ -47,19 +52,17 @@ const RESET_MISMATCHES = statement('UPDATE api_state SET quote_mismatches = 0 WH
  * about all of them. The order is held in any case: a doubt about what settled reads never pays an order. Call it
  * before the decision is written, because `api_state` is locked before attention.
  */
-export function* countQuote(tx: Transaction, decided: Decided, row: SettledRow): Work<void> {
-  const kind = 'quote_reading_doubtful';
-  const { nowMs: atMs, quoteMismatches } = row;
+export function countQuote(tx: Transaction, decided: Decided, { nowMs: atMs, quoteMismatches }: SettledRow): void {
   const agrees = quoteAgrees(decided.order, decided.fact);
   if (agrees === null || !isQuoteCounted(decided)) return;
   if (agrees) {
     if (quoteMismatches === 0) return;
     tx.send(RESET_MISMATCHES);
-    attention.end(tx, kind, QUOTES, atMs);
+    attention.end(tx, DOUBTFUL, QUOTES, atMs);
     return;
   }
-  const { count } = (yield* tx.one<{ count: number }>(COUNT_MISMATCH)) as { count: number };
-  if (count >= DOUBTFUL_FROM) attention.raiseForNoOrder(tx, kind, { subject: QUOTES, params: { count }, atMs });
+  tx.send(COUNT_MISMATCH);
+  tx.send(RAISE_DOUBTFUL, { atMs });
 }
 
 /** A written decision about the order in the row `orderKey`; `after` is the order after it. */

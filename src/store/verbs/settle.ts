@@ -51,8 +51,8 @@ export function* settleTogether(tx: Transaction, jobs: readonly SettleJob[]): Wo
   function* inTurn(ofOrder: Iterable<[number, SettleJob]>): Work<void> {
     for (const [index, job] of ofOrder) results[index] = yield* settleLocked(tx, job);
   }
-  const orders = Map.groupBy(jobs.entries(), ([, { eventKey }]) => orderOf.get(eventKey));
-  yield* together(...[...orders.values()].map(inTurn));
+  const orders = Map.groupBy(jobs.entries(), ([, { eventKey }]) => orderOf.get(eventKey) ?? 0);
+  yield* together(...[...orders].sort(([a], [b]) => a - b).map(([, ofOrder]) => inTurn(ofOrder)));
   return results;
 }
 
@@ -125,7 +125,7 @@ function* applyFact(tx: Transaction, applied: AppliedFacts, said: SaidFact, row:
   const fact = { ...said, authority: authorityOf(reading) };
   const made = decide(loaded.order, fact, policy);
   const decided = { ...loaded, fact, made };
-  yield* countQuote(tx, decided, row);
+  countQuote(tx, decided, row);
   const cause = { kind: reading === null ? 'event' : 'reading', id: String(reading ?? eventKey) } as const;
   const after = writeDecision(tx, loaded, made, cause, nowMs);
   followFact(tx, { ...decided, after }, row);

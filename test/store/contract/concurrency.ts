@@ -131,6 +131,22 @@ export function concurrencyContract({ fresh, shared }: Worlds): void {
       expect(await world.matters('quote_reading_doubtful')).toMatchObject([{ params: { count: 7 } }]);
     });
 
+    it.each([
+      ['after', ['90.00', '100.00']],
+      ['before', ['100.00', '90.00']],
+    ])('leave no doubt about quotes if one that agrees comes %s one that differs', async (_when, amounts) => {
+      const world = shared();
+      const settling = async (amount: string) =>
+        world.job(await world.claimNew(await world.newLink()), {
+          facts: [said('completed', { quoteMoney: stated(amount) })],
+        });
+      for (const amount of ['100.00', '90.00', '90.00']) await world.store.settle(await settling(amount));
+      const jobs = [];
+      for (const amount of amounts) jobs.push(await settling(amount));
+      await Promise.all(jobs.map((job) => world.store.settle(job)));
+      expect(await world.matters('quote_reading_doubtful')).toEqual([]);
+    });
+
     it.each<[string, Partial<SettleJob>]>([
       ['the database refuses', { nowMs: 1e300 }],
       ['the code cannot carry out', { details: null as never }],

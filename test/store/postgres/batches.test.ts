@@ -33,6 +33,19 @@ describe('calls that are carried out together', () => {
     expect(sent.flatMap((batch) => batch.calls)).not.toContain('late');
   });
 
+  it('are carried out later where the way to the database is lost, if nobody awaits them', async () => {
+    const { fill, ask, sent } = asking({ isAwaited: false });
+    const calls = await fill();
+    const waiting = ask('late');
+    const ended = Promise.allSettled(calls);
+    for (const { reject } of [...sent]) reject(LOST);
+    expect(await ended).toEqual(calls.map(() => ({ status: 'rejected', reason: LOST })));
+    await turn();
+    expect(sent.at(-1)?.calls).toEqual(['late']);
+    sent.at(-1)?.resolve(['recorded']);
+    expect(await waiting).toBe('recorded');
+  });
+
   const late: [string, (sent: Sent) => void][] = [
     ['is answered later', ({ resolve }) => resolve([Promise.reject(LOST), Promise.reject(LOST)])],
     ['is one of several of which some statement was refused', ({ reject }) => reject(REFUSED)],
@@ -74,7 +87,7 @@ type Sent = {
 };
 
 /** Calls whose batches the test answers. */
-function asking() {
+function asking(own: { isAwaited?: boolean } = {}) {
   const clock = openClock({ startMs: 0, scale: 1e-6 });
   const sent: Sent[] = [];
   const alone: string[] = [];
@@ -90,6 +103,7 @@ function asking() {
     },
     clock,
     timeoutMs: 10_000,
+    ...own,
   });
   /** Has as many batches under way as may be, of one call each. */
   async function fill(): Promise<Promise<string>[]> {

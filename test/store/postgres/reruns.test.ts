@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import type { Database } from '../../../src/store/postgres/database.ts';
-import { Awaited, statement } from '../../../src/store/transaction.ts';
+import { Awaited, statement, type Transaction } from '../../../src/store/transaction.ts';
 import { runIn } from './contract_store.ts';
 import { newDatabase, openTestDatabase } from './opening.ts';
 
@@ -60,6 +60,16 @@ describe('a transaction that is in the way of another', () => {
       expect(await counted()).toEqual({ one: 1, other: 1 });
     },
   );
+
+  it('is left to its caller at once if several calls share it', async () => {
+    let attempts = 0;
+    const work = function* (tx: Transaction) {
+      attempts++;
+      yield* tx.run(FAIL, { code: '40P01' });
+    };
+    await expect(db.write(work, 2)).rejects.toMatchObject({ cause: { code: '40P01' } });
+    expect(attempts).toBe(1);
+  });
 
   it('is refused as busy where it never comes through', async () => {
     let attempts = 0;
