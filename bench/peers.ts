@@ -2,16 +2,15 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import Database from 'better-sqlite3';
-import pg from 'pg';
 import { some } from '../prove/harness/proof.ts';
 import { askOnce } from '../test/support/cluster.ts';
 import { AMOUNT_MINOR, CURRENCY } from './deliveries.ts';
 import { type Figures, inRounds, planOf, type RunOptions, SEARCH_MS, sustained } from './measure.ts';
-import { type MeasuredPostgres, moveInto, startMeasuredPostgres } from './postgres.ts';
+import { type MeasuredPostgres, moveInto, startMeasuredPostgres, startOnPostgres } from './postgres.ts';
 import { assertRedisIsThere, type Fresh, startRedis } from './redis.ts';
 import { atLeast, CPU, type Found, figuresTable, LAG, P50, P99, perSecond, RATE, ratio, usual } from './report.ts';
 import { compare } from './run.ts';
-import { type Progress, type Server, startReceiver, startSettled, withServer } from './servers.ts';
+import { type Server, startReceiver, startSettled, withServer } from './servers.ts';
 import { registerLinks, TEXTBOOK_SCHEMA } from './stores.ts';
 
 /**
@@ -112,25 +111,6 @@ async function freshDatabase(postgres: MeasuredPostgres, template: string): Prom
   const address = await postgres.freshDatabase(template);
   const count = async () => (await askOnce(address, COUNT)).rows[0];
   return { address, cpuSeconds: () => postgres.cpuSeconds().primary, count, dispose: async () => {} };
-}
-
-const PROGRESS = `
-  WITH waiting AS (
-    SELECT received_at_ms FROM inbox WHERE status = 'pending' UNION ALL
-    SELECT received_at_ms FROM inbox WHERE status = 'leased'
-  )
-  SELECT (SELECT coalesce(max(key), 0) FROM inbox)::int AS recorded, count(*)::int AS unsettled,
-    coalesce(extract(epoch FROM now()) - min(received_at_ms) / 1000.0, 0)::float8 AS "lagSeconds"
-  FROM waiting`;
-
-/** settled, which is not asked itself how far it has come: on PostgreSQL its answer costs as much as forty deliveries. */
-async function startOnPostgres(log: string, url: string): Promise<Server> {
-  const server = await startSettled(log, '', { SETTLED_STORE: url });
-  const client = new pg.Client(url);
-  await client.connect();
-  const progress = async () => (await client.query<Progress>(PROGRESS)).rows[0] as Progress;
-  const kill = () => Promise.all([client.end(), server.kill()]).then(() => {});
-  return { ...server, progress, kill };
 }
 
 function foundIn(rounds: Readonly<Record<Name, Figures[]>>): Found {

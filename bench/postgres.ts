@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
+import pg from 'pg';
 import { until } from '../prove/harness/wait.ts';
 import { postgresAddress } from '../src/store/address.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -7,7 +8,7 @@ import { moveStore } from '../src/store/move/move.ts';
 import { openPostgresStore } from '../src/store/postgres/store.ts';
 import { systemClock } from '../src/work/clock.ts';
 import { askOnce, type Member, startCluster } from '../test/support/cluster.ts';
-import { cpuSecondsOfFamily } from './servers.ts';
+import { cpuSecondsOfFamily, type Progress, type SettledServer, startSettled } from './servers.ts';
 import { KEYRING } from './stores.ts';
 
 /** The PostgreSQL under measurement, on the disk of `TMPDIR`: a server alone, or a primary and its synchronous standby. */
@@ -106,6 +107,25 @@ export async function openAt(url: string): Promise<Store> {
 export async function moveInto(url: string, path: string): Promise<void> {
   const to = postgresAddress(url);
   await moveStore({ path, to, keyIds: [KEYRING.keyId], clock: systemClock, onProgress: () => {} });
+}
+
+const PROGRESS = `
+  WITH waiting AS (
+    SELECT received_at_ms FROM inbox WHERE status = 'pending' UNION ALL
+    SELECT received_at_ms FROM inbox WHERE status = 'leased'
+  )
+  SELECT (SELECT coalesce(max(key), 0) FROM inbox)::int AS recorded, count(*)::int AS unsettled,
+    coalesce(extract(epoch FROM now()) - min(received_at_ms) / 1000.0, 0)::float8 AS "lagSeconds"
+  FROM waiting`;
+
+/** settled, which is not asked itself how far it has come: on PostgreSQL its answer costs as much as forty deliveries. */
+export async function startOnPostgres(log: string, url: string): Promise<SettledServer> {
+  const server = await startSettled(log, '', { SETTLED_STORE: url });
+  const client = new pg.Client(url);
+  await client.connect();
+  const progress = async () => (await client.query<Progress>(PROGRESS)).rows[0] as Progress;
+  const kill = () => Promise.all([client.end(), server.kill()]).then(() => {});
+  return { ...server, progress, kill };
 }
 
 /** Resolves when each standby shows what the primary has written by now. Throws if commits do not wait for them. */
