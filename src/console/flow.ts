@@ -6,10 +6,10 @@ import { listNotices } from '../api/notices.ts';
 import { listOrders } from '../api/orders.ts';
 import { iso } from '../explain/glossary.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
+import { dayOf, momentOf } from '../work/zone.ts';
 import { definitions, link, table } from './components.ts';
 import { countOf, duration, prose, whole } from './values.ts';
 import type { ConsoleOptions, View } from './view.ts';
-import { dayOf, momentOf } from './zone.ts';
 
 /** How much was delivered, settled and told to the shop today, and what waits. */
 export type Flow = {

@@ -4,10 +4,10 @@ import { ProblemError } from '../api/problem.ts';
 import { readSearch } from '../domain/search.ts';
 import { type Html, type HtmlValue, html } from '../http/app.ts';
 import type { Problem } from '../http/problem.ts';
+import { endOfDay, momentOf } from '../work/zone.ts';
 import { type Filter, filterForm, pagination, problemPanel, table } from './components.ts';
 import { age, count, type Noun, STATUS_WORDS, statusBadge } from './values.ts';
 import { DONE, hrefOf, OPEN, orderPath, type View } from './view.ts';
-import { endOfDay, momentOf } from './zone.ts';
 
 /** A list of the API as a page: its filters as they were typed, its rows, and the way to the next ones. */
 

@@ -4,9 +4,9 @@ import { type Html, html } from '../http/app.ts';
 import type { Count } from '../store/verbs/list_pages.ts';
 import { type Tone, toneOf } from '../terminal/screen.ts';
 import { inWords } from '../work/clock.ts';
+import { localTime, zoneName } from '../work/zone.ts';
 import { inPlaceOfCommands, type Linking } from './commands.ts';
 import type { View } from './view.ts';
-import { localTime, zoneName } from './zone.ts';
 
 /** Single values as pages write them: money, times, counts, states. */
 

@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import { callerOf } from '../api/guard.ts';
 import type { ApiOptions } from '../api/route.ts';
 import { hasRole, type PersonRole } from '../domain/access.ts';
-import { machineZone } from './zone.ts';
+import { machineZone } from '../work/zone.ts';
 
 /** What the console needs. */
 export type ConsoleOptions = ApiOptions & {

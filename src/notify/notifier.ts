@@ -1,7 +1,8 @@
+import type { Peer } from '../http/peer.ts';
+import { openTarget, type TargetOptions } from '../http/target.ts';
 import type { Store } from '../store/contract.ts';
 import type { ClaimedNotice } from '../store/verbs/notices.ts';
 import { type BackgroundWorker, startPool } from '../work/loop.ts';
-import { openTarget, type TargetOptions } from './target.ts';
 import { type TellOptions, tell } from './tell.ts';
 
 /** Orders whose notices are sent at once. Retries have separate places, so that neither kind waits for the other. */
@@ -12,6 +13,14 @@ const DEADLINE_MS = 10_000;
 const LEASE_MS = 30_000;
 /** How long attempts under way may take when settled stops. */
 const STOP_MS = 2_000;
+
+export const SHOP: Peer = {
+  name: 'shop',
+  what: 'notice',
+  setting: 'SETTLED_SHOP_URL',
+  allow: 'SETTLED_SHOP_ALLOW_PRIVATE',
+  faults: { unreachable: 'shop_unreachable', timeout: 'shop_timeout', isPrivate: 'shop_address_private' },
+};
 
 export type NotifierOptions = Omit<TellOptions, 'store' | 'target' | 'keys' | 'isDown'> &
   Pick<TargetOptions, 'deadlineClock' | 'resolve'> & {
@@ -33,6 +42,7 @@ export function startNotifier(options: NotifierOptions): BackgroundWorker {
   const target = openTarget({
     ...options,
     url: options.shopUrl,
+    peer: SHOP,
     allowPrivate: options.shopAllowPrivate,
     connections: PLACES.new + PLACES.again,
     deadlineMs,

@@ -1,12 +1,11 @@
-import { createHmac } from 'node:crypto';
 import type { ShopAnswer } from '../domain/notice.ts';
 import { type RetrySteps, retryAfterMs, steppedDelayMs } from '../domain/retry.ts';
 import { Fault, type FaultCode, noteOf, terminalFault, transientFault } from '../fault.ts';
+import { signedHeaders, type Target, type TargetReply } from '../http/target.ts';
 import type { Log } from '../observe/log.ts';
 import type { Store } from '../store/contract.ts';
 import type { ClaimedNotice } from '../store/verbs/notices.ts';
 import type { Clock } from '../work/clock.ts';
-import type { Target, TargetReply } from './target.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -61,7 +60,7 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
   let answer: TargetReply | null = null;
   let fault: Fault | null;
   try {
-    answer = await target.post(noticeHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
+    answer = await target.post(signedHeaders(keys, { id, body, nowMs: clock.nowMs() }), body);
     // Cut off because settled stops. The lease ends with the process: on PostgreSQL now, on SQLite at the next start.
     if (answer === null) return null;
     fault = faultOf(answer);
@@ -80,26 +79,6 @@ export async function tell(options: TellOptions, notice: ClaimedNotice): Promise
     log.warn({ notice: id, fault: lost }, 'the result of a notice could not be written; the notice is sent again');
     return null;
   }
-}
-
-/**
- * The headers of one attempt (Standard Webhooks, version 1). The id is the same for all attempts; the signed time
- * differs.
- * @param keys the shop's key; while the shop changes it, the new and the old one, and either verifies
- */
-export function noticeHeaders(
-  keys: readonly Buffer[],
-  { id, body, nowMs }: { id: string; body: string; nowMs: number },
-): Record<string, string> {
-  const timestamp = String(Math.floor(nowMs / 1000));
-  const signed = `${id}.${timestamp}.${body}`;
-  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
-  return {
-    'content-type': 'application/json',
-    'webhook-id': id,
-    'webhook-timestamp': timestamp,
-    'webhook-signature': signatures.join(' '),
-  };
 }
 
 /** Why an answer is not an acknowledgement; null if it is one. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openClock } from '../../sandbox/clock.ts';
-import { dayOf, endOfDay, localTime, momentOf } from '../../src/console/zone.ts';
+import { dayOf, endOfDay, localTime, momentOf } from '../../src/work/zone.ts';
 import { startTestApp } from '../support/app.ts';
 import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { eventually } from '../support/timing.ts';

@@ -2,7 +2,9 @@ import type { LookupAddress, lookup } from 'node:dns';
 import { createServer } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Fault } from '../../src/fault.ts';
-import { openShopLookup, openTarget, type TargetOptions } from '../../src/notify/target.ts';
+import { openTargetLookup } from '../../src/http/peer.ts';
+import { openTarget, type TargetOptions } from '../../src/http/target.ts';
+import { SHOP } from '../../src/notify/notifier.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { type CallbackShop, startCallback } from '../support/callback.ts';
 import { freePort, listen } from '../support/network.ts';
@@ -41,7 +43,7 @@ function open(url: string, over: Partial<TargetOptions> = {}) {
     deadlineClock: systemClock,
     clock: systemClock,
   };
-  const target = openTarget({ url, ...common, ...over });
+  const target = openTarget({ url, peer: SHOP, ...common, ...over });
   onTestFinished(target.close);
   return { post: () => target.post({ 'webhook-id': 'msg_1_a' }, '{}') };
 }
@@ -105,7 +107,8 @@ describe('an address that only this network knows', () => {
     ]) {
       const mayConnect = (address: string) => [PUBLIC, OTHER].includes(address);
       const { resolve } = resolver(found);
-      const look = openShopLookup({
+      const look = openTargetLookup({
+        peer: SHOP,
         resolve,
         mayConnect,
         deadlineMs: 5_000,

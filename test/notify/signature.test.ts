@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { parseShopSecrets } from '../../src/config/parsers.ts';
-import { noticeHeaders } from '../../src/notify/tell.ts';
+import { signedHeaders } from '../../src/http/target.ts';
 import { SHOP_SECRET } from '../support/callback.ts';
 import { startStage } from './stage.ts';
 
@@ -18,7 +18,7 @@ const text = fc.oneof(
 const document = fc.record({ reference: text, title: text, metadata: fc.dictionary(text, fc.jsonValue()) });
 
 function signed(secrets: string, { id, body, nowMs = Date.now() }: { id: string; body: string; nowMs?: number }) {
-  return noticeHeaders(parseShopSecrets(secrets), { id, body, nowMs });
+  return signedHeaders(parseShopSecrets(secrets), { id, body, nowMs });
 }
 
 describe('a notice', () => {

@@ -1,10 +1,11 @@
-import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
+import { createHmac } from 'node:crypto';
+import { lookup } from 'node:dns';
 import type { Agent, IncomingMessage, request } from 'node:http';
 import { isIP, type LookupFunction } from 'node:net';
 import { isPrivateIp } from '../config/addresses.ts';
-import type { ShopAnswer } from '../domain/notice.ts';
 import { Fault, transientFault } from '../fault.ts';
 import type { Clock } from '../work/clock.ts';
+import { openTargetLookup, type Peer, refusedAddress } from './peer.ts';
 
 /** How much of an answer's body is stored. */
 const BODY_KEPT_BYTES = 1_024;
@@ -17,6 +18,8 @@ const INTERIM_MAX = 10;
 
 export type TargetOptions = {
   url: string;
+  peer: Peer;
+  method?: 'POST' | 'GET';
   /** Whether the address may be private to this network. */
   allowPrivate: boolean;
   /** The most connections at once. */
@@ -30,19 +33,19 @@ export type TargetOptions = {
   resolve?: typeof lookup;
 };
 
-export type TargetReply = ShopAnswer & { retryAfter: string | null; date: string | null };
+export type TargetReply = { status: number; body: string; retryAfter: string | null; date: string | null };
 
 export type Target = ReturnType<typeof openTarget>;
 
 /**
- * Opens the shop's callback address. Refuses private addresses when it connects, whether given as numbers or found
+ * Opens an address that an operator configured: the shop's callback, or a hook. Refuses private addresses when it connects, whether given as numbers or found
  * behind a name. It checks the very addresses that it connects to, so that the name cannot change in between.
  */
 export function openTarget(options: TargetOptions) {
   const url = new URL(options.url);
   const isHttps = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  // Notices leave this network only encrypted.
+  // What settled sends leaves this network only encrypted.
   const mayConnect = (address: string) => (isPrivateIp(address) ? options.allowPrivate : isHttps);
   const agentOptions = { keepAlive: true, maxSockets: options.connections };
   // Not by `import`: see `http` in http/connections.ts.
@@ -54,20 +57,19 @@ export function openTarget(options: TargetOptions) {
     url,
     request,
     signal: closing.signal,
-    lookup: openShopLookup({ resolve: lookup, ...options, mayConnect }),
+    lookup: openTargetLookup({ resolve: lookup, ...options, mayConnect }),
   });
 
   /**
-   * Sends one notice. Follows no redirects. Null if `close` ended it before the answer.
-   * Faults, all transient: `shop_unreachable`, `shop_timeout`, `shop_address_private`.
+   * Sends one request. Follows no redirects. Null if `close` ended it before the answer. Faults, all transient: the peer's.
    */
   async function post(headers: Record<string, string>, body: string): Promise<TargetReply | null> {
     // An IP address is not looked up, so it is checked here.
-    if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(host);
+    if (isIP(host) !== 0 && !mayConnect(host)) throw refusedAddress(options.peer, host);
     const untilMs = options.deadlineClock.monotonicMs() + options.deadlineMs;
     try {
       return await exchange({ agent, headers, body, untilMs }).catch((error) => {
-        // The shop may close an idle connection just as a request is sent on it. The request is repeated on a new one.
+        // The peer may close an idle connection just as a request is sent on it. The request is repeated on a new one.
         if (error instanceof StaleConnection) return exchange({ agent: false, headers, body, untilMs });
         throw error;
       });
@@ -98,7 +100,7 @@ type Exchange = {
   untilMs: number;
 };
 
-type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
+type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock' | 'peer' | 'method'> & {
   url: URL;
   request: typeof request;
   signal: AbortSignal;
@@ -106,14 +108,14 @@ type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock'> & {
 };
 
 function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise<TargetReply> {
-  const { url, request, signal, lookup, deadlineMs, deadlineClock } = options;
+  const { url, request, signal, lookup, deadlineMs, deadlineClock, peer, method = 'POST' } = options;
   const withheld = queryTexts(url);
   // More than is stored, to recognise a secret that only begins within the stored part.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
   return ({ agent, headers, body, untilMs }) =>
     new Promise((resolve, reject) => {
       const sending = request(url, {
-        method: 'POST',
+        method,
         agent,
         lookup,
         signal,
@@ -123,7 +125,7 @@ function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise
       let answer: IncomingMessage | null = null;
       let interim = 0;
       const leftMs = untilMs - deadlineClock.monotonicMs();
-      const cancel = deadlineClock.after(leftMs, () => end(answer, timedOut(deadlineMs)));
+      const cancel = deadlineClock.after(leftMs, () => end(answer, timedOut(peer, deadlineMs)));
 
       /** An answer that has begun counts, even if the rest of it never comes. */
       function end(head: Head | null, fault?: Error): void {
@@ -136,7 +138,7 @@ function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise
 
       sending.on('error', (error: NodeJS.ErrnoException) => {
         const isStale = sending.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
-        end(answer, isStale ? new StaleConnection() : asFault(error));
+        end(answer, isStale ? new StaleConnection() : asFault(peer, error));
       });
       sending.on('information', (head) => {
         if (++interim > INTERIM_MAX) end(head);
@@ -189,88 +191,34 @@ function reply({ statusCode, headers }: Head, kept: readonly Buffer[], withheld:
   };
 }
 
-function timedOut(deadlineMs: number): Fault {
-  const message = `The shop did not answer within ${deadlineMs / 1_000} s. It may still have taken the notice.`;
-  return transientFault('shop_timeout', message);
+function timedOut({ name, what, faults }: Peer, deadlineMs: number): Fault {
+  const message = `The ${name} did not answer within ${deadlineMs / 1_000} s. It may still have taken the ${what}.`;
+  return transientFault(faults.timeout, message);
 }
 
 /** Only the code, because an error's message may quote an address. */
-function asFault(error: NodeJS.ErrnoException): Fault {
+function asFault({ name, setting, faults }: Peer, error: NodeJS.ErrnoException): Fault {
   if (error instanceof Fault) return error;
-  const message = `The shop gave no answer: ${error.code ?? error.name}. Check SETTLED_SHOP_URL, the shop and the network.`;
-  return transientFault('shop_unreachable', message);
+  const message = `The ${name} gave no answer: ${error.code ?? error.name}. Check ${setting}, the ${name} and the network.`;
+  return transientFault(faults.unreachable, message);
 }
-
-/** How long the addresses of a name are reused. */
-const ADDRESSES_KEPT_MS = 10_000;
-
-export type ShopLookupOptions = Required<Pick<TargetOptions, 'resolve' | 'deadlineMs' | 'clock'>> & {
-  deadlineClock: Pick<Clock, 'after'>;
-  mayConnect: (address: string) => boolean;
-};
-
-type Asker = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 
 /**
- * Resolves the shop's name for each connection, to those addresses that settled may connect to. Fails if there are
- * none. All callers share one look-up, because it occupies one of the process's few threads for names and cannot be
- * cancelled.
+ * The headers of one attempt (Standard Webhooks, version 1). The id is the same for all attempts; the signed time
+ * differs.
+ * @param keys the peer's key; while the peer changes it, the new and the old one, and either verifies
  */
-export function openShopLookup(options: ShopLookupOptions): LookupFunction {
-  const { resolve, mayConnect, deadlineMs, deadlineClock, clock } = options;
-  let kept: { addresses: readonly LookupAddress[]; untilMs: number } | null = null;
-  /** Callers waiting for the look-up under way; null if there is none. */
-  let askers: Asker[] | null = null;
-  let isLate = false;
-
-  function answerAll(error: Error | null, addresses: readonly LookupAddress[]): void {
-    const answered = askers ?? [];
-    askers = [];
-    for (const asker of answered) asker(error, addresses);
-  }
-
-  function ask(hostname: string, options: LookupOptions, asker: Asker): void {
-    if (kept !== null && clock.monotonicMs() < kept.untilMs) asker(null, kept.addresses);
-    else if (isLate) asker(tooSlow(deadlineMs), []);
-    else if (askers !== null) askers.push(asker);
-    else lookUp(hostname, options, asker);
-  }
-
-  function lookUp(hostname: string, options: LookupOptions, asker: Asker): void {
-    askers = [asker];
-    const cancel = deadlineClock.after(deadlineMs, () => {
-      isLate = true;
-      answerAll(tooSlow(deadlineMs), []);
-    });
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      cancel();
-      isLate = false;
-      if (error === null) kept = { addresses, untilMs: clock.monotonicMs() + ADDRESSES_KEPT_MS };
-      answerAll(error, addresses);
-      askers = null;
-    });
-  }
-
-  return (hostname, options, callback) => {
-    ask(hostname, options, (error, addresses) => {
-      if (error !== null) return callback(error, '', 0);
-      const allowed = addresses.filter(({ address }) => mayConnect(address));
-      const [first] = allowed;
-      if (first === undefined) return callback(refusedAddress(addresses[0]?.address ?? hostname), '', 0);
-      if (options.all) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
+export function signedHeaders(
+  keys: readonly Buffer[],
+  { id, body, nowMs }: { id: string; body: string; nowMs: number },
+): Record<string, string> {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const signed = `${id}.${timestamp}.${body}`;
+  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`);
+  return {
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.join(' '),
   };
-}
-
-function refusedAddress(address: string): Fault {
-  const why = isPrivateIp(address)
-    ? 'only this network knows it. If the shop is meant to be there, set SETTLED_SHOP_ALLOW_PRIVATE=true'
-    : 'notices do not leave this network in the clear. Use https in SETTLED_SHOP_URL';
-  return transientFault('shop_address_private', `The shop's address is ${address}: ${why}.`);
-}
-
-function tooSlow(deadlineMs: number): Fault {
-  const message = `The shop's name was not resolved within ${deadlineMs / 1_000} s. Check the name server of this machine.`;
-  return transientFault('shop_unreachable', message);
 }
