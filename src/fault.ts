@@ -91,6 +91,10 @@ export const FAULTS = {
   shop_redirects: null,
   shop_gone: null,
   shop_address_private: null,
+  alert_unreachable: null,
+  alert_timeout: null,
+  alert_refused: null,
+  alert_address_private: null,
 } as const;
 export type FaultCode = keyof typeof FAULTS;
 export const FAULT_CODES = Object.keys(FAULTS) as FaultCode[];

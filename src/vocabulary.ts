@@ -203,6 +203,10 @@ export const ROLE_WORDS = {
   admin: 'also manages tokens, sessions, keys and backups',
 };
 
+/** The channels by which people are told of attention, by the setting that makes each. */
+export const ALERT_CHANNEL_WORDS = { url: 'the hook of SETTLED_ALERT_URL', mail: 'mail by SETTLED_ALERT_SMTP' };
+export type AlertChannel = keyof typeof ALERT_CHANNEL_WORDS;
+
 /** The names of a vocabulary, in its order. */
 export function namesOf<Name extends string>(vocabulary: Readonly<Record<Name, string>>): readonly Name[] {
   return Object.keys(vocabulary) as Name[];

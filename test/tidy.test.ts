@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 285,
-  lines: 42_592,
+  files: 296,
+  lines: 43_887,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 68_990,
-  linesOfProofs: 11_192,
+  linesOfTests: 70_039,
+  linesOfProofs: 11_798,
   linesOfSandbox: 5_902,
-  linesOfDocs: 8_614,
+  linesOfDocs: 8_884,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };
@@ -91,6 +91,9 @@ const LEAVES = ['fault', 'json', 'release', 'vocabulary', 'work/clock', 'observe
 /** What makes files durable, and knows whether a database is there. */
 const SQLITE_FILES = ['file', 'faults', 'identity'].map((name) => `src/store/sqlite/${name}.ts`);
 
+/** Requests to addresses that an operator configured. */
+const SENDING = ['src/http/target.ts', 'src/http/peer.ts'];
+
 /** For each room: the rooms and files whose code it may import, and those of which it may import types. */
 const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
   'src/domain/': { code: ['src/domain/'], types: [] },
@@ -122,11 +125,15 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     types: ['src/store/', 'src/secrets/'],
   },
   'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
-  'src/notify/': {
-    code: ['src/notify/', 'src/domain/', 'src/work/', 'src/config/addresses.ts'],
-    types: ['src/store/'],
+  'src/notify/': { code: ['src/notify/', 'src/domain/', 'src/work/', ...SENDING], types: ['src/store/'] },
+  'src/alert/': {
+    code: ['src/alert/', 'src/domain/', 'src/explain/', 'src/work/', 'src/config/addresses.ts', ...SENDING],
+    types: ['src/store/', 'src/config/'],
   },
-  'src/http/': { code: ['src/http/', 'src/receive/', 'src/settle/'], types: ['src/store/', 'src/config/'] },
+  'src/http/': {
+    code: ['src/http/', 'src/receive/', 'src/settle/', 'src/config/addresses.ts'],
+    types: ['src/store/', 'src/config/'],
+  },
   'src/explain/': {
     code: ['src/explain/', 'src/domain/', 'src/receive/diagnosis_words.ts'],
     types: ['src/store/', 'src/receive/diagnosis.ts', 'src/paylink/events.ts'],
@@ -150,6 +157,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/secrets/',
       'src/observe/',
       'src/links/',
+      'src/alert/',
       'src/reconcile/',
       'src/paylink/',
       'src/app/clock_steps.ts',
@@ -271,7 +279,7 @@ describe('the house', () => {
   });
 
   it('keeps the stages apart: they meet in rows', () => {
-    const stages = ['links', 'receive', 'reconcile', 'settle', 'notify'].map((stage) => `src/${stage}/`);
+    const stages = ['links', 'receive', 'reconcile', 'settle', 'notify', 'alert'].map((stage) => `src/${stage}/`);
     const crossings = imports.filter(({ from, to }) => {
       const [here, there] = [from, to].map((place) => stages.find((stage) => place.startsWith(stage)));
       return here !== undefined && there !== undefined && here !== there;

@@ -6,6 +6,7 @@ import { deliveryMac } from '../paylink/events.ts';
 import { ANSWERS, hasBody } from '../receive/answers.ts';
 import { inWords } from '../work/clock.ts';
 import { openLatest } from '../work/latest.ts';
+import { checkAlerts } from './alerts.ts';
 import { checkDatabase, checkKept, type Finding, failing, finding } from './doctor_store.ts';
 import { type ApiOptions, ok, operation } from './route.ts';
 
@@ -39,16 +40,17 @@ export const doctor = operation({
     ]);
     const isThere = !database.some(({ name, status }) => name === 'database' && status === 'failing');
     // After the request to the service, which takes a slot of the budget.
-    const [others = [], kept = []] = isThere
+    const [others = [], kept = [], alerts = []] = isThere
       ? await Promise.all([
           withoutFault('other addresses', checkOtherAddresses(options, { probes: probe === 'true' })),
           withoutFault('orders and events', checkKept(options, { countsAnew: probe === 'true' })),
+          withoutFault('alerts', checkAlerts(options)),
         ])
       : [];
     const ours = [checkReadiness(options), checkClockSteps(options)];
     return {
       store: options.storeName,
-      checks: [...ours, ...database, ...[address].flat(), ...others, ...service, ...kept],
+      checks: [...ours, ...database, ...[address].flat(), ...others, ...service, ...kept, ...alerts],
     };
   },
 });

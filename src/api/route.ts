@@ -1,6 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { z } from 'zod';
 import type { Caller, Callers } from '../access/identify.ts';
+import type { Alerts } from '../alert/alerts.ts';
+import type { HeartbeatState } from '../alert/heartbeat.ts';
 import type { ClockSteps } from '../app/clock_steps.ts';
 import type { Access, Change } from '../domain/access.ts';
 import type { Readiness } from '../http/app.ts';
@@ -279,6 +281,10 @@ export type ApiOptions = CountedNowAndThen & {
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted' | 'serviceAheadMs'>;
+  /** Tells people what needs them. */
+  alerts: Pick<Alerts, 'isConfigured' | 'test'>;
+  /** Null if none is configured. */
+  heartbeats: { state(): HeartbeatState } | null;
   /** Works on what people start for all rows of a filter. */
   bulk: Pick<BackgroundWorker, 'wake'>;
   /** Called when an event was made pending again. */

@@ -3,6 +3,7 @@ import type { Access } from '../domain/access.ts';
 import { sendProblem } from '../http/problem.ts';
 import { addSignInLink, addToken, endSession, listSessions, listTokens, revokeToken } from './access.ts';
 import { makeBackup, reconcile, rotateKey, showStats } from './admin.ts';
+import { testAlerts } from './alerts.ts';
 import { endAttention, listAttention } from './attention.ts';
 import { listAudit, verifyAudit } from './audit.ts';
 import { isForm, readBody } from './body.ts';
@@ -69,6 +70,7 @@ export const ROUTES: readonly Route[] = [
   route('POST /v1/admin/backup', 'Operation', ADMIN, { makeBackup }),
   route('POST /v1/admin/rotate-key', 'Operation', ADMIN, { rotateKey }),
   route('POST /v1/admin/reconcile', 'Operation', OPERATOR, { reconcile }),
+  route('POST /v1/admin/test-alerts', 'Operation', ADMIN, { testAlerts }),
   route('GET /v1/admin/doctor', 'Operation', VIEWER, { doctor }),
   route('GET /v1/admin/installation', 'Operation', VIEWER, { showInstallation }),
   route('GET /v1/tokens', 'Access', VIEWER, { listTokens }),

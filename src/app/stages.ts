@@ -1,3 +1,7 @@
+import { type Alerts, startAlerts } from '../alert/alerts.ts';
+import { startHeartbeats } from '../alert/heartbeat.ts';
+import { openHook } from '../alert/hook.ts';
+import { openMail } from '../alert/mail.ts';
 import { currentApiKey } from '../config/config.ts';
 import { restoredSentence } from '../explain/glossary.ts';
 import { startOpener } from '../links/opener.ts';
@@ -7,6 +11,7 @@ import { startReconciler } from '../reconcile/reconciler.ts';
 import { startRotation } from '../secrets/rotation.ts';
 import { type Settler, type SettlerOptions, startSettler } from '../settle/settler.ts';
 import type { BackgroundWorker } from '../work/loop.ts';
+import { machineZone } from '../work/zone.ts';
 import { startBulk } from './bulk_worker.ts';
 import type { Context } from './context.ts';
 import { eventLoopLoad } from './health.ts';
@@ -36,6 +41,9 @@ export function startStages(context: Context) {
     asking,
     /** Null if the shop has no callback. */
     notifier,
+    alerts: startAlerting(context),
+    /** Null if none is configured. */
+    heartbeats: startBeating(context),
     retention: startRetention({ ...context, keepBodiesMs: config.keepBodiesMs, canTell: config.shopUrl !== null }),
     rotation: startRotation({ ...context, source: config }),
     bulk: startBulk({ ...context, events: { raise: settler.wake } }),
@@ -132,6 +140,39 @@ function startNotifying(context: Context): BackgroundWorker | null {
   });
 }
 
+/** Tells people; by no channel if none is configured. */
+function startAlerting(context: Context): Alerts {
+  const { config, health, clock } = context;
+  const { alertUrl, alertSecrets, alertSmtp, alertFrom, alertTo, alertDigest, alertAllowPrivate } = config;
+  const common = { ...context, allowPrivate: alertAllowPrivate, clock };
+  return startAlerts({
+    ...context,
+    channels: [
+      ...(alertUrl && alertSecrets ? [openHook({ ...common, url: alertUrl, keys: alertSecrets })] : []),
+      ...(alertSmtp && alertFrom && alertTo
+        ? [openMail({ ...common, server: alertSmtp, from: alertFrom, to: alertTo })]
+        : []),
+    ],
+    consoleUrl: config.consoleUrl,
+    badge: config.consoleBadge,
+    showsCustomers: config.alertCustomers,
+    unlisted: health.unlisted,
+    digest: alertDigest === null ? null : { at: alertDigest, zone: config.timezone ?? machineZone() },
+    canTell: config.shopUrl !== null,
+  });
+}
+
+function startBeating(context: Context) {
+  const { config, health } = context;
+  if (config.heartbeatUrl === null) return null;
+  return startHeartbeats({
+    ...context,
+    url: config.heartbeatUrl,
+    allowPrivate: config.alertAllowPrivate,
+    isReady: () => health.readiness().ready,
+  });
+}
+
 /** A callback that was removed refuses nothing any more. */
 function endOldCallback({ store, clock, log }: Context): void {
   store.stopTelling({ nowMs: clock.nowMs() }).catch((fault: unknown) => {
@@ -144,13 +185,18 @@ export async function stopStages({
   settler,
   asking,
   notifier,
+  alerts,
+  heartbeats,
   retention,
   rotation,
   bulk,
   indexing,
 }: Stages): Promise<void> {
   asking?.service.close();
+  heartbeats?.stop();
   const { opener, reconciler } = asking ?? {};
-  await Promise.all([opener, reconciler, notifier, retention, rotation, bulk, indexing].map((stage) => stage?.stop()));
+  await Promise.all(
+    [opener, reconciler, notifier, alerts, retention, rotation, bulk, indexing].map((stage) => stage?.stop()),
+  );
   await settler.stop();
 }

@@ -1,3 +1,4 @@
+import { alertTroubles } from '../api/alerts.ts';
 import { describeServer } from '../api/doctor_store.ts';
 import { troubleSentence } from '../explain/attention_summary.ts';
 import { sentence } from '../explain/glossary.ts';
@@ -10,8 +11,8 @@ const LOOK_EVERY_MS = 2_000;
 const READ_AGAIN_MS = 60_000;
 
 /**
- * Tells this process's health and log what is wrong with the service, the shop, the clocks, the servers of the database
- * and the public address. The store keeps matters, so each replica says the same of them, also one that has just started.
+ * Tells this process's health and log what is wrong with the service, the shop, the clocks, the servers of the database,
+ * the public address and the channels of alerts. The store keeps matters, so each replica says the same of them, also one that has just started.
  */
 export function watchTroubles(context: Context): Cancel {
   const { store, otherAddresses, clock, clockSteps, health, pageLoads, log } = context;
@@ -20,14 +21,18 @@ export function watchTroubles(context: Context): Cancel {
 
   async function readStore() {
     const atMs = clock.monotonicMs();
-    const [open, addresses] = await Promise.all([store.openTroubles(), otherAddresses.get()]);
-    return { atMs, open, addresses };
+    const [open, addresses, alerts] = await Promise.all([
+      store.openTroubles(),
+      otherAddresses.get(),
+      alertTroubles({ store }),
+    ]);
+    return { atMs, open, addresses, alerts };
   }
 
   async function look(): Promise<void> {
     const ageMs = clock.monotonicMs() - (latest?.atMs ?? 0);
     if (latest === null || ageMs >= READ_AGAIN_MS || store.quietMs() <= ageMs) latest = await readStore();
-    const { open, addresses } = latest;
+    const { open, addresses, alerts } = latest;
     const servers = await store.serverStates();
     if (health.draining) return;
     const matters = open.map((trouble): Told => [`${trouble.kind} ${trouble.subject}`, troubleSentence(trouble)]);
@@ -38,6 +43,7 @@ export function watchTroubles(context: Context): Cancel {
       const words = `The service delivers events of ${linksElsewhere(other)}: it must still lead here.`;
       others.push([`other_address ${other.address}`, words]);
     }
+    others.push(...alerts);
     const differ = clocksDiffer(clockSteps.serviceAheadMs());
     if (differ !== null) others.push(['clocks_differ', differ]);
     const now = new Map([...matters, ...others]);

@@ -1,3 +1,4 @@
+import type { TestedChannel } from '../api/alerts.ts';
 import type { GroupDocument, MatterDocument } from '../api/attention.ts';
 import { MATTER_KINDS } from '../domain/matter.ts';
 import { amountIn } from '../domain/money.ts';
@@ -5,7 +6,7 @@ import { ORDER_STATES } from '../domain/order.ts';
 import type { Block } from '../terminal/output.ts';
 import { type Columns, table } from '../terminal/table.ts';
 import { defineCommand } from './command.ts';
-import { EXIT } from './exit.ts';
+import { CommandError, EXIT } from './exit.ts';
 import { capturedWords, listRows, moreLine, PAGE_OPTIONS } from './lists.ts';
 
 /** The commands about attention. */
@@ -110,5 +111,31 @@ export const attentionEnd = defineCommand({
     const path = `${PATH}/${encodeURIComponent(first)}/end`;
     const answer = await server().post<{ attention: { id: string } }>(path, { reason });
     return { data: answer, lines: [`Matter ${answer.attention.id} has ended.`] };
+  },
+});
+
+/** A mail server may take its time, and answers within half a minute. */
+const TEST_TIMEOUT_MS = 60_000;
+
+export const alert = defineCommand({
+  usage: 'alert',
+  about: 'test whether settled reaches people, by each channel that is configured',
+  details: [
+    'The running server sends a message and says what each channel answered. `settled doctor` says what each took last.',
+    'The command ends with 1 if a channel does not take it, and with 78 if none is configured: docs/alerts.md.',
+  ],
+  examples: ['settled alert --test'],
+  options: { test: { about: 'send a test message' } },
+  async run({ options, server }) {
+    if (options.test !== true) throw new CommandError('usage', 'alert only tests: write settled alert --test');
+    const path = '/v1/admin/test-alerts';
+    const answer = await server().post<{ channels: TestedChannel[] }>(path, undefined, TEST_TIMEOUT_MS);
+    const { channels } = answer;
+    const taken = ({ taken }: TestedChannel) => (taken ? 'taken' : 'not taken');
+    return {
+      data: answer,
+      lines: table(channels, { channel: 'name', test: taken, detail: 'detail' }),
+      exit: channels.every(({ taken }) => taken) ? EXIT.ok : EXIT.refused,
+    };
   },
 });

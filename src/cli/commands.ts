@@ -7,7 +7,7 @@ import { verbatim } from '../terminal/output.ts';
 import { commandsOf, type Program } from '../terminal/program.ts';
 import { runProgram, type Surroundings } from '../terminal/run.ts';
 import { type Clock, systemClock } from '../work/clock.ts';
-import { attention, attentionEnd } from './attention.ts';
+import { alert, attention, attentionEnd } from './attention.ts';
 import { bulkAccept, bulkCancel, bulkCheck, bulkEnd, bulkList, bulkReplay, bulkResend, bulkShow } from './bulk.ts';
 import {
   type Around,
@@ -83,7 +83,7 @@ const GROUPS: Program<Around>['groups'] = {
   ],
   'What the service said': [eventsList, eventsShow, eventsReplay, rejections, verifyDelivery],
   'Notices to the shop': [noticesList, noticesShow, noticesResend],
-  Attention: [attention, attentionEnd],
+  Attention: [attention, attentionEnd, alert],
   'For many at once': [bulkReplay, bulkResend, bulkCheck, bulkAccept, bulkEnd, bulkList, bulkShow, bulkCancel],
   'Who may use it': [openConsole, tokensAdd, tokensList, tokensRevoke, sessionsList, sessionsEnd, audit],
   'The command itself': [helpCommand(() => SETTLED), version, completion],

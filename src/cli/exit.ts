@@ -5,7 +5,7 @@ import { EXIT_BUG, EXIT_USAGE, Failure, failureOf } from '../terminal/failure.ts
 /** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
 const ENDINGS = {
   ok: [0, 'done'],
-  refused: [1, 'refused by the server, or doctor, init, drill or audit --verify found a fault'],
+  refused: [1, 'refused by the server, or doctor, init, drill, alert --test or audit --verify found a fault'],
   needsPerson: [3, 'attention --exit-code: something needs attention'],
   usage: [EXIT_USAGE, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],
@@ -52,6 +52,7 @@ const EXIT_OF_PROBLEM: Readonly<Partial<Record<ProblemCode, ExitCode>>> = {
   correction_forbidden: EXIT.notAllowed,
   key_not_ours_to_change: EXIT.configuration,
   backup_not_ours_to_make: EXIT.configuration,
+  alerts_not_configured: EXIT.configuration,
   link_unknown: EXIT.tryAgain,
   api_not_configured: EXIT.configuration,
   api_key_refused: EXIT.configuration,

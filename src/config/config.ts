@@ -158,7 +158,7 @@ function faultsBetween(values: Partial<Config>): string[] {
   if (secretsKeyPrevious && (secretsKey === null || secretsKey?.equals(secretsKeyPrevious))) {
     faults.push('SETTLED_SECRETS_KEY_PREVIOUS is the key that SETTLED_SECRETS_KEY replaces: give both, and two keys');
   }
-  return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values)];
+  return [...faults, ...faultsOfSharing(values), ...faultsOfShop(values), ...faultsOfAlerts(values)];
 }
 
 /** Replicas share no directory in which settled could make a key or token for all of them. */
@@ -183,16 +183,48 @@ function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config
   if (isHalf(shopUrl, shopSecrets)) {
     return ['SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone'];
   }
-  if (shopUrl == null || shopAllowPrivate !== false || isPublicAddress(shopUrl)) return [];
-  const { origin } = new URL(shopUrl);
-  const isPublic = isPublicAddress(shopUrl.replace(/^http:/, 'https:'));
-  const fault = isPublic
-    ? 'which is not https: anyone on the way could read and change notices. Write https://'
-    : 'which is not a public address';
-  return [
-    `SETTLED_SHOP_URL leads to ${origin}, ${fault}. If the shop is on this machine or in this network, set ` +
-      'SETTLED_SHOP_ALLOW_PRIVATE=true',
+  if (shopUrl == null || shopAllowPrivate !== false) return [];
+  const shop = { name: 'SETTLED_SHOP_URL', who: 'the shop', what: 'notices', allow: 'SETTLED_SHOP_ALLOW_PRIVATE' };
+  return faultOfAddress(shopUrl, shop);
+}
+
+/** A channel that is configured by half would be taken to work. */
+function faultsOfAlerts(values: Partial<Config>): string[] {
+  const { alertUrl, alertSecrets, alertSmtp, alertFrom, alertTo, alertDigest, alertAllowPrivate, heartbeatUrl } =
+    values;
+  const faults: string[] = [];
+  if (isHalf(alertUrl, alertSecrets)) {
+    faults.push('SETTLED_ALERT_URL and SETTLED_ALERT_SECRET belong together: give both, or neither');
+  }
+  if (isHalf(alertSmtp, alertFrom) || isHalf(alertSmtp, alertTo)) {
+    faults.push('SETTLED_ALERT_SMTP, SETTLED_ALERT_FROM and SETTLED_ALERT_TO belong together: give all three, or none');
+  }
+  if (alertDigest && alertUrl === null && alertSmtp === null) {
+    faults.push('SETTLED_ALERT_DIGEST has nowhere to go: set SETTLED_ALERT_URL or SETTLED_ALERT_SMTP too');
+  }
+  if (alertAllowPrivate !== false) return faults;
+  const host = alertSmtp?.host.includes(':') ? `[${alertSmtp.host}]` : alertSmtp?.host;
+  const sent = [
+    { url: alertUrl, name: 'SETTLED_ALERT_URL', who: 'the hook', what: 'alerts' },
+    { url: heartbeatUrl, name: 'SETTLED_HEARTBEAT_URL', who: 'that service', what: 'heartbeats' },
+    { url: host && `https://${host}`, name: 'SETTLED_ALERT_SMTP', who: 'the mail server', what: 'mail' },
   ];
+  const allow = 'SETTLED_ALERT_ALLOW_PRIVATE';
+  return [...faults, ...sent.flatMap(({ url, ...to }) => (url == null ? [] : faultOfAddress(url, { ...to, allow })))];
+}
+
+type Sending = { name: string; who: string; what: string; allow: string };
+
+/** Why settled may not send there without permission; empty if it may. */
+function faultOfAddress(url: string, { name, who, what, allow }: Sending): string[] {
+  if (isPublicAddress(url)) return [];
+  const { origin, host } = new URL(url);
+  const isPublic = isPublicAddress(url.replace(/^http:/, 'https:'));
+  const fault = isPublic
+    ? `which is not https: anyone on the way could read and change ${what}. Write https://`
+    : 'which is not a public address';
+  const address = what === 'mail' ? host : origin;
+  return [`${name} leads to ${address}, ${fault}. If ${who} is on this machine or in this network, set ${allow}=true`];
 }
 
 /** Whether only one of two settings that belong together is given. An invalid one counts as given. */

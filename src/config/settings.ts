@@ -1,4 +1,5 @@
 import { HEADER_PREFIX } from '../paylink/events.ts';
+import { mailAddresses, parseDigestTime, parseSmtp } from './alert_parsers.ts';
 import {
   duration,
   flag,
@@ -80,6 +81,23 @@ export const SETTINGS = {
   timezone: plain('SETTLED_TIMEZONE', parseTimezone),
   /** How a proxy says who signed in; null if people sign in with tokens. */
   proxyAuth: optional('SETTLED_PROXY_AUTH', parseProxyAuth),
+  /** The hook that gets messages about what needs a person; null for none. */
+  alertUrl: plain('SETTLED_ALERT_URL', parseShopUrl),
+  /** The keys that sign them. */
+  alertSecrets: optional('SETTLED_ALERT_SECRET', parseShopSecrets),
+  /** The server by which they go as mail, with its user and password; null for none. */
+  alertSmtp: optional('SETTLED_ALERT_SMTP', parseSmtp),
+  alertFrom: plain('SETTLED_ALERT_FROM', mailAddresses(1)),
+  /** Addresses, separated by commas. */
+  alertTo: plain('SETTLED_ALERT_TO', mailAddresses(20)),
+  /** Whether the hook, the mail server and the heartbeat may have addresses that only this network knows. */
+  alertAllowPrivate: setting('SETTLED_ALERT_ALLOW_PRIVATE', 'false', flag),
+  /** When the figures of the day are sent, in the time zone of the console; null: never. */
+  alertDigest: plain('SETTLED_ALERT_DIGEST', parseDigestTime),
+  /** Whether messages name customers. */
+  alertCustomers: setting('SETTLED_ALERT_CUSTOMERS', 'off', flag),
+  /** Fetched every minute while deliveries can be recorded; null: nothing is. */
+  heartbeatUrl: plain('SETTLED_HEARTBEAT_URL', parseShopUrl),
   /** How long settled keeps the bodies of settled events. */
   keepBodiesMs: setting('SETTLED_KEEP_BODIES', '90d', duration('1d', '3650d')),
   logLevel: setting('SETTLED_LOG_LEVEL', 'info', oneOf(LOG_LEVELS)),

@@ -73,15 +73,18 @@ function shownValue(key: keyof typeof SETTINGS, setting: Setting<unknown>, envir
   }
 }
 
+/** Whoever knows the path of a hook may send to it. */
+const PATHS_HIDDEN: ReadonlySet<string> = new Set(['shopUrl', 'alertUrl', 'heartbeatUrl']);
+
 /**
- * A setting's value without what may be a secret: passwords, queries, and the path of the shop's callback. Other values
+ * A setting's value without what may be a secret: passwords, queries, and the paths of callbacks. Other values
  * as written, or as read.
  */
 function inWords(key: keyof typeof SETTINGS, value: unknown, written: string | null): string {
   if (typeof value === 'object' && value !== null && 'engine' in value) return nameOf(value as StoreAddress);
   const text = typeof value === 'string' ? value : (written ?? String(value));
   const url = URL.parse(text);
-  if (key === 'shopUrl' && url !== null)
+  if (PATHS_HIDDEN.has(key) && url !== null)
     return url.pathname === '/' && url.search === '' ? url.origin : `${url.origin}/…`;
   return url === null || url.search === '' ? text : `${url.origin}${url.pathname}?…`;
 }

@@ -38,6 +38,7 @@ export const PROBLEM_MEANINGS = {
   cursor_from_before_restore: 'the cursor is from before the store was restored from a backup',
   key_not_ours_to_change: 'the secrets key comes from `SETTLED_SECRETS_KEY`, so settled cannot replace it',
   backup_not_ours_to_make: 'the store is PostgreSQL, which settled does not copy',
+  alerts_not_configured: 'no channel of alerts is configured, so there is none to test',
   not_cancellable: 'the order is paid, being paid, held, refunded or disputed: settled asked the service',
   not_adoptable:
     'the order is not open or needs no link, or the named link does not fit it: its money, its reference, or a payment on it',

@@ -3,6 +3,7 @@ import { OPENING_STATUSES } from '../domain/opening.ts';
 import { ORDER_STATES } from '../domain/order.ts';
 import { ROW_STATUSES } from '../domain/retry.ts';
 import type { ServerState } from '../store/contract.ts';
+import type { AlertState } from '../store/verbs/alerts.ts';
 import type { LeaseCounts, Stats } from '../store/verbs/stats.ts';
 import { Counter, Gauge, type Registry } from './prometheus.ts';
 
@@ -13,6 +14,8 @@ export type Sources = {
   freeBytes: (() => Promise<number | null>) | null;
   /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;
+  /** The channels by which people are told; empty if none is configured. */
+  alerts: () => Promise<readonly Pick<AlertState, 'name' | 'failingSinceMs' | 'waiting'>[]>;
   /** What `/readyz` of the private listener answers. */
   readiness: () => { ready: boolean; troubles?: readonly string[] };
   /** The connections of each listener. */
@@ -50,7 +53,7 @@ export function rowGauges(registers: [Registry], sources: Sources): () => Promis
   const ready = gauge('settled_ready', '1 while deliveries can be taken, as /readyz says it.');
   const troubles = gauge('settled_troubles', 'What is wrong although deliveries can be taken, as /readyz says it.');
   const showConnections = connectionGauges(registers, gauge, sources);
-  const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources)];
+  const showOwn = [...diskGauge(gauge, sources), ...sharingGauges(gauge, sources), alertGauges(gauge, sources)];
   return async () => {
     const [now] = await Promise.all([sources.stats(), ...showOwn.map((show) => show())]);
     for (const show of shows) show(now);
@@ -187,6 +190,17 @@ function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void
   if (freeBytes === null) return [];
   const free = gauge('settled_disk_free_bytes', 'Free space of the file system that holds the database.');
   return [async () => free.set((await freeBytes()) ?? Number.NaN)];
+}
+
+function alertGauges(gauge: NewGauge, { alerts }: Sources): () => Promise<void> {
+  const failing = gauge('settled_alerts_failing', '1 while a channel takes no alert.', ['channel']);
+  const waiting = gauge('settled_alerts_waiting', 'What a channel has still to tell, by the channel.', ['channel']);
+  return async () => {
+    for (const { name, failingSinceMs, waiting: count } of await alerts()) {
+      failing.set({ channel: name }, failingSinceMs === null ? 0 : 1);
+      waiting.set({ channel: name }, count);
+    }
+  };
 }
 
 const SERVER_ROLES: readonly ServerState['role'][] = ['primary', 'replaced', 'standby', 'unusable', 'unreachable'];

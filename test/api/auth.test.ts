@@ -43,6 +43,7 @@ const WHO = [
   ['post', '/v1/admin/backup', 'admin'],
   ['post', '/v1/admin/rotate-key', 'admin'],
   ['post', '/v1/admin/reconcile', 'operator'],
+  ['post', '/v1/admin/test-alerts', 'admin'],
   ['get', '/v1/admin/doctor', 'viewer'],
   ['get', '/v1/admin/installation', 'viewer'],
   ['get', '/v1/tokens', 'viewer'],

@@ -10,10 +10,12 @@ import { sqliteAddress } from '../../src/store/address.ts';
 import { systemClock } from '../../src/work/clock.ts';
 import { signIn } from '../support/access.ts';
 import { OPERATOR_TOKEN, SHOP_TOKEN, startTestApp, type TestApp } from '../support/app.ts';
+import { SHOP_SECRET } from '../support/callback.ts';
 import { paymentEvent } from '../support/deliveries.ts';
 import { DOCUMENTED, problemsOf, responseOf, SEEN } from '../support/document.ts';
 import { serveHere } from '../support/http.ts';
 import type { Passed } from '../support/network.ts';
+import { startReceiver } from '../support/receiver.ts';
 import { startEndlessRun, tamper } from '../support/rows.ts';
 import { act, createLink } from '../support/sandbox.ts';
 import { freshReference, sharedApp } from '../support/shared.ts';
@@ -280,6 +282,7 @@ describe('the answers of the document', () => {
     await app.api('/v1/admin/doctor');
     await app.api('/v1/admin/backup', { body: {} });
     await app.api('/v1/admin/rotate-key', { body: {} });
+    await app.api('/v1/admin/test-alerts', { body: {} });
     const ana = { name: 'ana', role: 'viewer' };
     const { secret } = (await app.api('/v1/tokens', { body: ana })).body.token;
     await app.api('/v1/tokens', { body: ana });
@@ -295,7 +298,14 @@ describe('the answers of the document', () => {
     void app.app.stop();
     await app.api('/readyz');
     const given = { SETTLED_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') };
-    const ruled = await startTestApp({ environment: given });
+    const hook = await startReceiver();
+    const alerts = {
+      SETTLED_ALERT_URL: hook.url,
+      SETTLED_ALERT_SECRET: SHOP_SECRET,
+      SETTLED_ALERT_ALLOW_PRIVATE: 'true',
+    };
+    const ruled = await startTestApp({ environment: { ...given, ...alerts } });
+    await ruled.api('/v1/admin/test-alerts', { body: {} });
     await ruled.api('/v1/admin/rotate-key', { body: {} });
     const shared = await startTestApp({ engine: 'postgres' });
     await shared.api('/v1/admin/backup', { body: {} });

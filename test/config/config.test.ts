@@ -17,6 +17,12 @@ const shopSecret = (bytes: number, fill = 1) => {
 };
 const SHOP = { SETTLED_SHOP_URL: 'https://shop.example.com/settled', SETTLED_SHOP_SECRET: shopSecret(32).text };
 
+const ALERTS = { SETTLED_ALERT_URL: 'https://hooks.example.com/T0', SETTLED_ALERT_SECRET: shopSecret(32).text };
+/** A server as it is read. */
+const smtp = (over: object) => {
+  return { host: 'smtp.example.com', port: 465, isSecure: true, user: null, password: null, ...over };
+};
+
 type Setting = {
   key: keyof Config;
   unset: unknown;
@@ -381,6 +387,66 @@ const SETTINGS: Record<string, Setting> = {
       'user=two words; from=10.0.0.2; viewer=*',
     ],
   },
+  SETTLED_ALERT_URL: {
+    key: 'alertUrl',
+    unset: null,
+    good: same('https://hooks.example.com/services/T0/B0?a=b'),
+    bad: ['hooks.example.com', 'http://hooks.example.com/a', 'https://10.0.0.1/a', 'https://me@hooks.example.com'],
+  },
+  SETTLED_ALERT_SECRET: {
+    key: 'alertSecrets',
+    unset: null,
+    good: [[shopSecret(24).text, [shopSecret(24).key]]],
+    bad: ['whsec_', 'hidden', shopSecret(23).text],
+  },
+  SETTLED_ALERT_SMTP: {
+    key: 'alertSmtp',
+    unset: null,
+    good: [
+      ['smtps://me:p%40ss@smtp.example.com', smtp({ user: 'me', password: 'p@ss' })],
+      ['smtp://smtp.example.com', smtp({ port: 587, isSecure: false })],
+      ['smtps://smtp.example.com:2465/', smtp({ port: 2465 })],
+      ['smtps://[2606:4700::1111]', smtp({ host: '2606:4700::1111' })],
+    ],
+    bad: [
+      'smtp.example.com',
+      'https://smtp.example.com',
+      'smtps://',
+      'smtps://me@smtp.example.com',
+      'smtps://me:a/hidden@smtp.example.com',
+      'smtps://me:100%@smtp.example.com',
+      'smtps://smtp.example.com/path',
+      'smtps://smtp.example.com?a=b',
+      'smtp://localhost:25',
+      'smtps://10.0.0.1',
+    ],
+  },
+  SETTLED_ALERT_FROM: {
+    key: 'alertFrom',
+    unset: null,
+    good: same('settled@example.com'),
+    bad: ['settled', 'settled <settled@example.com>', 'a@b@example.com', 'a@example.com,b@example.com'],
+  },
+  SETTLED_ALERT_TO: {
+    key: 'alertTo',
+    unset: null,
+    good: [...same('ana@example.com'), ['ana@example.com, bo@example.com', 'ana@example.com,bo@example.com']],
+    bad: ['ana', 'ana@example.com bo', 'Ana <ana@example.com>', Array(21).fill('ana@example.com').join(',')],
+  },
+  SETTLED_ALERT_ALLOW_PRIVATE: { key: 'alertAllowPrivate', unset: false, good: SWITCH, bad: ['yes'] },
+  SETTLED_ALERT_DIGEST: {
+    key: 'alertDigest',
+    unset: null,
+    good: same('08:00', '00:00', '23:59'),
+    bad: ['8:00', '24:00', '08:60', '8am', 'daily'],
+  },
+  SETTLED_ALERT_CUSTOMERS: { key: 'alertCustomers', unset: false, good: SWITCH, bad: ['yes'] },
+  SETTLED_HEARTBEAT_URL: {
+    key: 'heartbeatUrl',
+    unset: null,
+    good: same('https://beats.example.com/a-long-id'),
+    bad: ['beats.example.com', 'http://beats.example.com/a', 'https://localhost/a', 'https://me@beats.example.com'],
+  },
   SETTLED_KEEP_BODIES: {
     key: 'keepBodiesMs',
     unset: 90 * 86_400_000,
@@ -405,6 +471,15 @@ const BESIDE: Record<string, Record<string, string>> = {
   SETTLED_SECRETS_KEY_PREVIOUS: { SETTLED_SECRETS_KEY: NEXT_KEY.toString('base64') },
   SETTLED_SHOP_URL: { SETTLED_SHOP_SECRET: SHOP.SETTLED_SHOP_SECRET },
   SETTLED_SHOP_SECRET: { SETTLED_SHOP_URL: SHOP.SETTLED_SHOP_URL },
+  SETTLED_ALERT_URL: { SETTLED_ALERT_SECRET: ALERTS.SETTLED_ALERT_SECRET },
+  SETTLED_ALERT_SECRET: { SETTLED_ALERT_URL: ALERTS.SETTLED_ALERT_URL },
+  SETTLED_ALERT_DIGEST: {
+    SETTLED_ALERT_URL: ALERTS.SETTLED_ALERT_URL,
+    SETTLED_ALERT_SECRET: ALERTS.SETTLED_ALERT_SECRET,
+  },
+  SETTLED_ALERT_SMTP: { SETTLED_ALERT_FROM: 'settled@example.com', SETTLED_ALERT_TO: 'ana@example.com' },
+  SETTLED_ALERT_FROM: { SETTLED_ALERT_SMTP: 'smtps://smtp.example.com', SETTLED_ALERT_TO: 'ana@example.com' },
+  SETTLED_ALERT_TO: { SETTLED_ALERT_SMTP: 'smtps://smtp.example.com', SETTLED_ALERT_FROM: 'settled@example.com' },
 };
 /** What follows from settings, with everything left out. */
 const DERIVED = { apiKeyFile: null, publicUrlReaches: false, envFile: null };
@@ -601,6 +676,7 @@ describe('configuration', () => {
   it.each([
     ['SETTLED_API_URL', 'SETTLED_API_KEY'],
     ['SETTLED_SHOP_URL', 'SETTLED_SHOP_SECRET'],
+    ['SETTLED_ALERT_URL', 'SETTLED_ALERT_SECRET'],
   ] as const)('refuses %s without %s, and the reverse', (one, other) => {
     for (const name of [one, other]) {
       const half = { [name]: SETTINGS[name]?.good[0]?.[0] ?? '' };
@@ -628,6 +704,39 @@ describe('configuration', () => {
       const allowed = { ...SHOP, SETTLED_SHOP_URL: url, SETTLED_SHOP_ALLOW_PRIVATE: 'true' };
       expect(readConfig(allowed).shopUrl).toBe(new URL(url).href);
     }
+  });
+
+  it.each(['SMTP', 'FROM', 'TO'])('refuses mail of alerts without SETTLED_ALERT_%s, and this one alone', (one) => {
+    const mail = {
+      SETTLED_ALERT_SMTP: 'smtps://smtp.example.com',
+      SETTLED_ALERT_FROM: 'settled@example.com',
+      SETTLED_ALERT_TO: 'ana@example.com',
+    };
+    const name = `SETTLED_ALERT_${one}` as keyof typeof mail;
+    for (const half of [{ ...mail, [name]: '' }, { [name]: mail[name] }]) {
+      expect(refusal(half).split('\n').slice(1)).toEqual([expect.stringContaining('belong together: give all three')]);
+    }
+  });
+
+  it('refuses a digest that has nowhere to go', () => {
+    expect(refusal({ SETTLED_ALERT_DIGEST: '08:00' })).toContain('SETTLED_ALERT_DIGEST has nowhere to go');
+  });
+
+  it.each(PRIVATE_HOSTS)('lets alerts, mail and heartbeats go to %s only if private addresses are allowed', (host) => {
+    const given = {
+      ...ALERTS,
+      SETTLED_ALERT_URL: `https://${host}/T0`,
+      SETTLED_ALERT_SMTP: `smtps://${host}`,
+      SETTLED_ALERT_FROM: 'settled@example.com',
+      SETTLED_ALERT_TO: 'ana@example.com',
+      SETTLED_HEARTBEAT_URL: `https://${host}/id`,
+    };
+    const faults = refusal(given).split('\n').slice(1);
+    const names = ['SETTLED_ALERT_URL', 'SETTLED_HEARTBEAT_URL', 'SETTLED_ALERT_SMTP'];
+    for (const name of names) expect(faults.join('\n')).toContain(`${name} leads to`);
+    expect(readConfig({ ...given, SETTLED_ALERT_ALLOW_PRIVATE: 'true' }).alertUrl).toBe(
+      new URL(`https://${host}/T0`).href,
+    );
   });
 
   it('asks always only if an API is configured', () => {
@@ -679,6 +788,11 @@ describe('configuration', () => {
     ['SETTLED_SHOP_URL', 'ftp://me:a-password@shop.example.com/a-password'],
     ['SETTLED_SHOP_URL', 'https://me:a-password@shop.example.com'],
     ['SETTLED_SHOP_SECRET', 'whsec_a-password'],
+    ['SETTLED_ALERT_URL', 'https://10.0.0.1/a-password'],
+    ['SETTLED_ALERT_SECRET', 'whsec_a-password'],
+    ['SETTLED_ALERT_SMTP', 'smtps://me:a-password@10.0.0.1'],
+    ['SETTLED_ALERT_SMTP', 'me:a-password@smtp.example.com'],
+    ['SETTLED_HEARTBEAT_URL', 'http://beats.example.com/a-password'],
     ['SETTLED_SHOP_SECRET', `${shopSecret(32).text} a-password`],
   ])('never repeats what %s held', (name, text) => {
     const message = refusal({ [name]: text });

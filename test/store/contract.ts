@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, onTestFailed, onTestFinished } from 'vitest';
 import { hasFailed } from '../support/app.ts';
 import { accessContract } from './contract/access.ts';
+import { alertsContract } from './contract/alerts.ts';
 import { budgetContract } from './contract/asking-budget.ts';
 import { cancelContract } from './contract/asking-cancel.ts';
 import { checksContract } from './contract/asking-checks.ts';
@@ -49,6 +50,7 @@ export const IN_TURN: Parts = {
   changes: changesContract,
   matters: mattersContract,
   attention: attentionContract,
+  alerts: alertsContract,
   'each kind of matter': matterKindsContract,
   'matters, whatever happens': mattersPropertyContract,
   budget: budgetContract,

@@ -16,6 +16,9 @@ const FILLED_BY_TARGET = ['reason_after', 'heard_after', 'again_reason', 'again_
   (name) => `link_check.${name}`,
 );
 
+/** Copied last: as long as the target has no channel, its triggers write nothing about the rows of other tables. */
+const MOVED_LAST = ['alert_channel', 'alert_entry'];
+
 export type MovedTable = {
   name: string;
   /** `sourceName`: the source's column that it is made of. */
@@ -75,6 +78,8 @@ function inOrder(db: Database, columns: readonly SourceColumn[]): string[] {
     for (const { table } of db.pragma(`foreign_key_list(${name})`) as { table: string }[]) add(table);
     ordered.add(name);
   };
-  for (const { table } of columns) add(table);
+  const isLast = (table: string) => MOVED_LAST.includes(table);
+  for (const { table } of columns) if (!isLast(table)) add(table);
+  for (const table of MOVED_LAST) add(table);
   return [...ordered];
 }

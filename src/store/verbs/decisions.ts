@@ -15,6 +15,7 @@ import { type NoticeType, noticeBody, shownFlags } from '../../domain/notice.ts'
 import type { LearnedBy, Order, OrderState } from '../../domain/order.ts';
 import { decide } from '../../domain/settlement.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
+import { noteHeld } from './alerts.ts';
 import { attention } from './attention.ts';
 import { type Author, writeAudit } from './audit.ts';
 import { checkSchedule } from './check_queue.ts';
@@ -46,6 +47,9 @@ export function writeDecision(tx: Transaction, loaded: LoadedOrder, made: Decisi
     const row = { state, version, adoptedPaymentId, resolution, flags: after.flags.join(',') };
     tx.send(cause.kind === 'event' ? UPDATE_ORDER_BY_EVENT : UPDATE_ORDER, { ...row, atMs, orderKey });
     tx.countMove(order.state, state);
+    const isHeld = state === 'held';
+    if (isHeld !== (order.state === 'held'))
+      noteHeld(tx, { orderKey, reference: order.reference, what: isHeld ? 'opened' : 'over', atMs });
   }
   if (made.effects.length > 0) {
     const { rule, outcome } = made;

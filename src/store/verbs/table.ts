@@ -1,4 +1,5 @@
 import { accessQueries, accessVerbs } from './access.ts';
+import { alertQueries, alertVerbs } from './alerts.ts';
 import { endAttention } from './attention.ts';
 import { listMatters, openTroubles } from './attention_list.ts';
 import { auditQueries, auditVerbs } from './audit.ts';
@@ -64,6 +65,7 @@ export const WORK = {
   ...bulkVerbs,
   ...accessVerbs,
   ...auditVerbs,
+  ...alertVerbs,
 };
 
 /** Lists, timelines and counts for people, of committed rows, by key. Each verb sees one snapshot and delays no commit. */
@@ -72,6 +74,7 @@ export const READ = {
   ...noticeQueries,
   ...accessQueries,
   ...auditQueries,
+  ...alertQueries,
   listOrders,
   previewResolution,
   ...bulkQueries,

@@ -188,6 +188,9 @@ const GIVE_BACK = [
     UPDATE opening SET status = 'pending', holder = NULL, may_exist = true,
       due_at_ms = (SELECT created_at_ms FROM link WHERE key = link_key) WHERE ${OURS}`),
   statement(`UPDATE outbox SET status = 'pending', holder = NULL, due_at_ms = created_at_ms WHERE ${OURS}`),
+  statement(`
+    UPDATE alert_channel SET holder = NULL, due_at_ms = composed_at_ms
+    WHERE holder = @replica OR (@isAlone::boolean AND holder IS NOT NULL)`),
 ];
 
 /** Returns the rows that this replica has leased to their queues. A process that is alone has every lease. */

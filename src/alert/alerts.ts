@@ -1,0 +1,214 @@
+import { steppedDelayMs } from '../domain/retry.ts';
+import {
+  type AlertMessage,
+  type AlertReader,
+  digestMessage,
+  mattersMessage,
+  reminderMessage,
+  testMessage,
+} from '../explain/alert_message.ts';
+import { noteOf } from '../fault.ts';
+import type { Log } from '../observe/log.ts';
+import type { Store } from '../store/contract.ts';
+import type { AlertState, alertQueries, alertVerbs, ClaimedAlert } from '../store/verbs/alerts.ts';
+import type { Clock } from '../work/clock.ts';
+import { type BackgroundWorker, startLoop } from '../work/loop.ts';
+import { dayOf, momentOf } from '../work/zone.ts';
+import type { Channel, ChannelAnswer } from './hook.ts';
+
+/** How often a channel looks whether there is something to tell. */
+const LOOK_MS = 2_000;
+/** Without a change in the store. */
+const LOOK_QUIET_MS = 60_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** What opens within this time of the first goes out with it. */
+const GATHER_MS = 10_000;
+/** The most entries that one message tells. */
+const ENTRIES_MAX = 500;
+/** Longer than the longest attempt, of a mail server that speaks slowly. */
+const LEASE_MS = 45_000;
+/** Without an end: what has opened meanwhile goes out with the next message. */
+const RETRY = { stepsMs: [5_000, 15_000, 30_000, MINUTE_MS, 2 * MINUTE_MS], forMs: Number.POSITIVE_INFINITY };
+
+export type AlertsOptions = Omit<AlertReader, 'unlisted' | 'nowMs'> & {
+  channels: readonly Channel[];
+  store: Pick<Store, keyof typeof alertVerbs | keyof typeof alertQueries | 'listMatters' | 'quietMs'>;
+  clock: Clock;
+  random: () => number;
+  newId: () => string;
+  log: Log;
+  unlisted: () => readonly string[];
+  /** When the figures of a day are sent, like `08:00`, and in which time zone; null: never. */
+  digest: { at: string; zone: string } | null;
+  /** Whether the shop has a callback. */
+  canTell: boolean;
+};
+
+type TestedChannel = { name: Channel['name'] } & ChannelAnswer;
+/** settled stops. */
+const NO_ANSWER: ChannelAnswer = { fault: null, answer: null };
+
+export type Alerts = Pick<BackgroundWorker, 'stop'> & {
+  isConfigured: boolean;
+  /** Sends a test by each channel at once. */
+  test(): Promise<TestedChannel[]>;
+};
+
+/** Tells people what needs them, by each configured channel for itself. */
+export function startAlerts(options: AlertsOptions): Alerts {
+  const { channels, store, clock, log } = options;
+  const openChannels = () => store.openAlertChannels({ names: channels.map(({ name }) => name), nowMs: clock.nowMs() });
+  const opened = openChannels().catch((fault: unknown) => {
+    log.warn({ fault }, 'the channels of alerts could not be noted; the next look or start tries again');
+  });
+  const loops = channels.map((channel) => startChannel(options, channel, { opened, openChannels }));
+
+  async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
+    const body = write(testMessage(readerOf(options)), clock.nowMs());
+    const { fault, answer } = (await send({ id: `alert_test_${options.newId()}`, body })) ?? NO_ANSWER;
+    return { name, fault, answer };
+  }
+
+  return {
+    isConfigured: channels.length > 0,
+    test: () => Promise.all(channels.map(testOne)),
+    stop: async () => {
+      for (const channel of channels) channel.close();
+      await Promise.all(loops.map((loop) => loop.stop()));
+    },
+  };
+}
+
+type Opening = { opened: Promise<void>; openChannels: () => Promise<void> };
+
+/** Writes and sends the messages of one channel, one after the other. */
+function startChannel(options: AlertsOptions, channel: Channel, { opened, openChannels }: Opening): BackgroundWorker {
+  const { store, clock, log } = options;
+  const compose = openComposer(options, channel);
+  let looked = { atMs: Number.NEGATIVE_INFINITY, isIdle: false };
+  let isTold = false;
+
+  async function look(nowMs: number): Promise<number> {
+    const state = (await store.alertChannels()).find(({ name }) => name === channel.name);
+    if (state === undefined) {
+      await openChannels();
+      return 0;
+    }
+    if (state.hasMessage) return sendDue(state, nowMs);
+    const pacedMs = MINUTE_MS - Math.min(...[state.composedAtMs, state.takenAtMs].map((ms) => since(ms, nowMs)));
+    if (pacedMs > 0) return pacedMs;
+    return compose(state, nowMs);
+  }
+
+  async function sendDue(state: AlertState, nowMs: number): Promise<number> {
+    const claimed = await store.claimAlert({ channel: channel.name, nowMs, leaseMs: LEASE_MS });
+    // It waits for its next attempt, or another replica sends it.
+    if (claimed === null) return Math.min(LOOK_QUIET_MS, Math.max(LOOK_MS, (state.dueAtMs ?? 0) - nowMs));
+    const answered = await channel.send(claimed);
+    if (answered !== null) await note(claimed, answered);
+    return 0;
+  }
+
+  async function note({ id, number, attempt }: ClaimedAlert, { fault, answer }: ChannelAnswer): Promise<void> {
+    const nowMs = clock.nowMs();
+    const dueAtMs = nowMs + (steppedDelayMs(RETRY, { attempt, triedForMs: 0 }, options.random()) ?? 0);
+    const ended = { fault: fault === null ? null : noteOf(fault), answer, dueAtMs, nowMs };
+    await store.endAlert({ channel: channel.name, number, attempt, ...ended });
+    const about = { channel: channel.name, alert: id };
+    if (fault === null) log.info(about, 'people were told what needs them');
+    else log[attempt === 1 ? 'warn' : 'debug']({ ...about, fault }, 'an alert was not taken; it is sent again');
+  }
+
+  async function turn(): Promise<number> {
+    await opened;
+    const nowMs = clock.monotonicMs();
+    const agoMs = nowMs - looked.atMs;
+    if (looked.isIdle && agoMs < LOOK_QUIET_MS && store.quietMs() > agoMs) return LOOK_MS;
+    const waitMs = await look(clock.nowMs());
+    looked = { atMs: nowMs, isIdle: waitMs === LOOK_MS };
+    isTold = false;
+    return waitMs;
+  }
+
+  return startLoop({
+    clock,
+    turn: async (may) => {
+      try {
+        return await turn();
+      } catch (fault) {
+        if (!isTold && !may.isStopping())
+          log.warn({ channel: channel.name, fault }, 'alerts cannot be sent; trying again');
+        isTold = true;
+        return LOOK_MS;
+      }
+    },
+  });
+}
+
+/** Milliseconds since a time, at least 0; without an end if it never was, or if the clock was ahead then. */
+function since(ms: number | null, nowMs: number): number {
+  return ms === null || ms > nowMs + MINUTE_MS ? Number.POSITIVE_INFINITY : Math.max(0, nowMs - ms);
+}
+
+type Composed = { message: AlertMessage; entries?: readonly number[]; reminds?: boolean; digests?: boolean };
+
+/** Returns what writes the next message of a channel if there is one, and the milliseconds until it looks again. */
+function openComposer(options: AlertsOptions, channel: Channel) {
+  const { store, digest } = options;
+  const readWaiting = () => store.listMatters({ kind: null, state: null, after: null, limit: 0 });
+
+  async function ofEntries(reader: AlertReader): Promise<Composed> {
+    const entries = await store.alertEntries({ channel: channel.name, limit: ENTRIES_MAX });
+    const waiting = await readWaiting();
+    const opened = entries.filter(({ what }) => what === 'opened').length;
+    // It names all that waits, and so reminds of it.
+    const reminds = waiting.groups.reduce((sum, { count }) => sum + count, 0) <= opened;
+    return { message: mattersMessage(entries, waiting, reader), entries: entries.map(({ key }) => key), reminds };
+  }
+
+  async function ofDay({ digestedAtMs }: AlertState, reader: AlertReader): Promise<Composed | null> {
+    const { nowMs } = reader;
+    if (digest === null || digestedAtMs >= lastDigestMs(digest, nowMs)) return null;
+    const paid = await store.paidBetween({ afterMs: digestedAtMs, untilMs: nowMs });
+    const period = `from ${dayOf(digest.zone, digestedAtMs)} to ${dayOf(digest.zone, nowMs)}, ${digest.at}`;
+    const { canTell } = options;
+    return { message: digestMessage(paid, await readWaiting(), { ...reader, period, canTell }), digests: true };
+  }
+
+  async function ofReminder({ remindedAtMs }: AlertState, reader: AlertReader): Promise<Composed | null> {
+    const { nowMs } = reader;
+    if (since(remindedAtMs, nowMs) < DAY_MS) return null;
+    const waiting = await readWaiting();
+    const oldestAtMs = Math.min(...waiting.groups.map(({ oldestAtMs }) => oldestAtMs));
+    if (waiting.groups.length === 0 || (remindedAtMs !== null && oldestAtMs > nowMs - DAY_MS)) return null;
+    return { message: reminderMessage(waiting, reader), reminds: true };
+  }
+
+  return async (state: AlertState, nowMs: number): Promise<number> => {
+    const reader = { ...readerOf(options), nowMs };
+    if (state.waiting > 0) {
+      const gatherMs = GATHER_MS - since(state.waitingSinceMs, nowMs);
+      if (gatherMs > 0) return gatherMs;
+    }
+    const composed =
+      state.waiting > 0 ? await ofEntries(reader) : ((await ofDay(state, reader)) ?? (await ofReminder(state, reader)));
+    if (composed === null) return LOOK_MS;
+    const { message, entries = [], reminds = false, digests = false } = composed;
+    const body = channel.write(message, nowMs);
+    await store.putAlert({ channel: channel.name, number: state.number, body, entries, reminds, digests, nowMs });
+    return 0;
+  };
+}
+
+function readerOf(options: AlertsOptions): AlertReader {
+  const { consoleUrl, badge, showsCustomers, clock } = options;
+  return { consoleUrl, badge, showsCustomers, unlisted: options.unlisted(), nowMs: clock.nowMs() };
+}
+
+/** The latest time, until now, at which the clock of the zone showed `at`. */
+function lastDigestMs({ at, zone }: { at: string; zone: string }, nowMs: number): number {
+  const ofDay = (ms: number) => momentOf(zone, `${dayOf(zone, ms)} ${at}`) ?? 0;
+  const today = ofDay(nowMs);
+  return today <= nowMs ? today : ofDay(nowMs - DAY_MS);
+}

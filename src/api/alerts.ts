@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { alertTrouble, explainChannel, failsToTell } from '../explain/alert_status.ts';
+import { iso } from '../explain/glossary.ts';
+import { ALERT_CHANNEL_WORDS, namesOf } from '../vocabulary.ts';
+import { type Finding, failing, finding } from './doctor_store.ts';
+import { problem } from './problem.ts';
+import { type ApiOptions, ok, operation } from './route.ts';
+
+/** How people are told of what needs them: a test, and what doctor finds. */
+
+const tested = z
+  .strictObject({
+    name: z.enum(namesOf(ALERT_CHANNEL_WORDS)),
+    taken: z.boolean().describe('Whether it took the test.'),
+    detail: z.string().describe('What it answered, or why it took nothing.'),
+  })
+  .meta({ id: 'TestedChannel' });
+
+export type TestedChannel = z.infer<typeof tested>;
+
+export const testAlerts = operation({
+  summary: 'Send a test by each channel of alerts',
+  description: 'It answers when each channel did, within half a minute.',
+  answers: ok('What each channel answered.', { channels: z.array(tested) }),
+  problems: { 409: ['alerts_not_configured'] },
+  answersWithoutStore: true,
+  answer: async ({ alerts }) => {
+    if (!alerts.isConfigured) {
+      const detail =
+        'No channel of alerts is configured. Set SETTLED_ALERT_URL or SETTLED_ALERT_SMTP: see docs/alerts.md.';
+      throw problem(409, 'alerts_not_configured', detail);
+    }
+    const tests = await alerts.test();
+    const channels = tests.map(({ name, fault, answer }) => {
+      const detail = [fault?.message, answer && `it answered: ${answer}`].filter(Boolean).join(' ');
+      // Without either, settled stopped meanwhile.
+      return { name, taken: fault === null && answer !== null, detail };
+    });
+    return { channels };
+  },
+});
+
+/** Whether people are told: a finding for each channel, and one for the heartbeat. */
+export async function checkAlerts({ store, alerts, heartbeats }: ApiOptions): Promise<Finding[]> {
+  const none =
+    'no channel is configured, so nobody is told what needs attention (SETTLED_ALERT_URL, SETTLED_ALERT_SMTP)';
+  const channels = alerts.isConfigured ? await store.alertChannels() : [];
+  const found = channels.map((state) => {
+    const name = `alerts: ${state.name}`;
+    const detail = explainChannel(state);
+    return failsToTell(state) ? failing(name, detail) : finding(name, state.fault === null, detail);
+  });
+  return [...(alerts.isConfigured ? found : [finding('alerts', true, none)]), ...checkHeartbeat(heartbeats)];
+}
+
+function checkHeartbeat(heartbeats: ApiOptions['heartbeats']): Finding[] {
+  if (heartbeats === null) return [];
+  const { heardAtMs, fault } = heartbeats.state();
+  const heard = heardAtMs === null ? 'none was taken so far' : `the last one was taken at ${iso(heardAtMs)}`;
+  return [finding('heartbeat', fault === null, heard, `${fault?.message} ${heard}`)];
+}
+
+/** What is wrong with the channels, for everybody who looks whether settled works: by the channel's name. */
+export async function alertTroubles({ store }: Pick<ApiOptions, 'store'>): Promise<[string, string][]> {
+  const channels = (await store.alertChannels()).filter(failsToTell);
+  return channels.map((state) => [`alert_failing ${state.name}`, alertTrouble(state)]);
+}

@@ -1,0 +1,31 @@
+import type { AlertState } from '../store/verbs/alerts.ts';
+import { ALERT_CHANNEL_WORDS } from '../vocabulary.ts';
+import { inNumber, iso, sentence } from './glossary.ts';
+
+/** Whether alerts reach people, in the same words on every surface. */
+
+/** One failed attempt may be a passing trouble: the next follows within seconds. */
+const FAILS_FROM_ATTEMPT = 2;
+
+/** Whether a channel takes no message. */
+export function failsToTell({ attempt, failingSinceMs }: AlertState): boolean {
+  return failingSinceMs !== null && attempt >= FAILS_FROM_ATTEMPT;
+}
+
+/** That it takes none, without what it said, for anybody who may see whether settled is ready. */
+export function alertTrouble({ name, failingSinceMs }: AlertState): string {
+  const since = failingSinceMs === null ? '' : ` since ${iso(failingSinceMs)}`;
+  return `People are not told what needs them: ${ALERT_CHANNEL_WORDS[name]} takes no alert${since}. See settled doctor.`;
+}
+
+/** What a channel took last and answered last, and what it has still to take. */
+export function explainChannel({ takenAtMs, answer, fault, failingSinceMs, hasMessage, waiting }: AlertState): string {
+  const took = takenAtMs === null ? 'it has taken no message so far' : `it took its last message at ${iso(takenAtMs)}`;
+  const said = answer === null || answer === '' ? '' : ` and answered last: ${answer}`;
+  const test = takenAtMs === null ? '. To try it: settled alert --test' : '';
+  const since = failingSinceMs === null ? '' : ` since ${iso(failingSinceMs)}`;
+  const fails =
+    fault === null ? '' : `no attempt has succeeded${since}: ${sentence(fault.message)} settled tries again; `;
+  const waits = hasMessage ? `. A message waits, and ${inNumber(waiting, 'entry', 'entries')} for the next one` : '';
+  return `${fails}${took}${said}${waits}${test}`;
+}

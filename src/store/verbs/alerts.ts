@@ -1,0 +1,203 @@
+import type { MatterKind } from '../../domain/matter.ts';
+import { type FaultNote, faultNote } from '../../domain/retry.ts';
+import type { AlertChannel } from '../../vocabulary.ts';
+import { statement, type Transaction, type Work } from '../transaction.ts';
+
+/**
+ * Tells people of attention by their channels. Triggers of the table `attention`, and `noteHeld`, write an entry for each
+ * channel if a matter opens or ends. A message takes entries along in the transaction that writes it. A channel has one
+ * message at a time, so its messages keep their order, and no channel waits for another.
+ */
+
+const KEEP_ENTRIES = statement('DELETE FROM alert_entry WHERE NOT channel = ANY(@names::text[])');
+const KEEP_CHANNELS = statement('DELETE FROM alert_channel WHERE NOT name = ANY(@names::text[])');
+const ADD_CHANNEL = statement(`
+  INSERT INTO alert_channel (name, digested_at_ms) VALUES (@name, @nowMs) ON CONFLICT DO NOTHING`);
+
+/**
+ * Makes these the channels of the store. A new one has nothing to tell yet but what waits. One that is no longer
+ * configured loses what it had to tell.
+ */
+function* openAlertChannels(
+  tx: Transaction,
+  { names, nowMs }: { names: readonly AlertChannel[]; nowMs: number },
+): Work<void> {
+  tx.send(KEEP_ENTRIES, { names });
+  tx.send(KEEP_CHANNELS, { names });
+  for (const name of names) tx.send(ADD_CHANNEL, { name, nowMs });
+}
+
+const NOTE_HELD = statement(`
+  INSERT INTO alert_entry (channel, kind, subject, order_key, what, at_ms)
+  SELECT name, 'hold', @reference::text, @orderKey::bigint, @what::text, @atMs::bigint FROM alert_channel`);
+
+/** Notes that an order is held, or is no longer. */
+export function noteHeld(
+  tx: Transaction,
+  held: { orderKey: number; reference: string; what: AlertWhat; atMs: number },
+): void {
+  tx.send(NOTE_HELD, held);
+}
+
+type AlertWhat = 'opened' | 'over';
+
+const CHANNEL = `name, number, body IS NOT NULL AS hasMessage, composed_at_ms AS composedAtMs, attempt,
+  due_at_ms AS dueAtMs, failing_since_ms AS failingSinceMs, fault_code AS faultCode, fault_message AS faultMessage,
+  taken_at_ms AS takenAtMs, answer, reminded_at_ms AS remindedAtMs, digested_at_ms AS digestedAtMs,
+  (SELECT count(*) FROM alert_entry e WHERE e.channel = alert_channel.name) AS waiting,
+  (SELECT min(at_ms) FROM alert_entry e WHERE e.channel = alert_channel.name) AS waitingSinceMs`;
+const CHANNELS = statement(`SELECT ${CHANNEL} FROM alert_channel ORDER BY name`);
+
+export type AlertState = {
+  name: AlertChannel;
+  /** How many messages were written. */
+  number: number;
+  /** Whether one of them is still to be taken. */
+  hasMessage: boolean;
+  composedAtMs: number | null;
+  attempt: number;
+  /** The next attempt, or the end of the lease of this one. */
+  dueAtMs: number | null;
+  /** The first of the attempts in a row that failed; null if the last one did not. */
+  failingSinceMs: number | null;
+  fault: FaultNote | null;
+  takenAtMs: number | null;
+  /** What the channel said last. */
+  answer: string | null;
+  remindedAtMs: number | null;
+  digestedAtMs: number;
+  /** Entries that no message has taken along yet, and when the first was written. */
+  waiting: number;
+  waitingSinceMs: number | null;
+};
+
+/** The configured channels: what each took last, and what it has still to tell. */
+function* alertChannels(tx: Transaction): Work<AlertState[]> {
+  type Row = Omit<AlertState, 'fault'> & { faultCode: string | null; faultMessage: string | null };
+  const rows = yield* tx.all<Row>(CHANNELS);
+  return rows.map(({ faultCode, faultMessage, ...row }) => ({ ...row, fault: faultNote(faultCode, faultMessage) }));
+}
+
+const ENTRIES = statement(`
+  SELECT e.key, e.what, e.at_ms AS atMs, e.attention_key AS id, e.kind, e.opened_at_ms AS openedAtMs, e.order_key AS orderKey,
+    CASE WHEN e.order_key IS NOT NULL THEN coalesce(o.reference, e.subject) END AS reference,
+    o.amount_minor AS amountMinor, o.currency, c.name AS customerName, c.email AS customerEmail,
+    CASE WHEN e.kind = 'hold' THEN (SELECT h.reason FROM hold h WHERE h.order_key = e.order_key
+      ORDER BY h.ended_at_ms IS NULL DESC, h.ended_at_ms DESC, h.opened_at_ms, length(h.id), h.id LIMIT 1) END AS reason
+  FROM alert_entry e LEFT JOIN orders o ON o.key = e.order_key LEFT JOIN order_customer c ON c.order_key = o.key
+  WHERE e.channel = @channel ORDER BY e.key LIMIT @limit`);
+
+/** That a matter opened, or is over. */
+export type AlertEntry = {
+  key: number;
+  what: AlertWhat;
+  atMs: number;
+  /** The matter's number; null if it is that the order is held. */
+  id: number | null;
+  kind: MatterKind;
+  /** When the matter opened; null of an order that is held. */
+  openedAtMs: number | null;
+  /** Why the order is held; null of all other matters. */
+  reason: string | null;
+  orderKey: number | null;
+  /** Null if it is about no order. */
+  reference: string | null;
+  /** What the order asks for; null if settled has forgotten the order. */
+  amountMinor: number | null;
+  currency: string | null;
+  customerName: string | null;
+  customerEmail: string | null;
+};
+
+/** What a channel has still to tell, oldest first. */
+function* alertEntries(tx: Transaction, page: { channel: AlertChannel; limit: number }): Work<AlertEntry[]> {
+  return yield* tx.all<AlertEntry>(ENTRIES, page);
+}
+
+const PUT = statement(`
+  UPDATE alert_channel SET number = number + 1, message_id = @id, body = @body, composed_at_ms = @nowMs::bigint,
+    due_at_ms = @nowMs::bigint, attempt = 0, holder = NULL,
+    reminded_at_ms = CASE WHEN @reminds::boolean THEN @nowMs::bigint ELSE reminded_at_ms END,
+    digested_at_ms = CASE WHEN @digests::boolean THEN @nowMs::bigint ELSE digested_at_ms END
+  WHERE name = @channel AND number = @number AND body IS NULL`);
+const TAKE_ALONG = statement('DELETE FROM alert_entry WHERE key = ANY(@entries::bigint[])');
+
+/** `number`: of the messages before it. `entries`: the keys of what it tells. */
+type NewAlert = {
+  channel: AlertChannel;
+  number: number;
+  body: string;
+  entries: readonly number[];
+  reminds: boolean;
+  digests: boolean;
+  nowMs: number;
+};
+
+/** Writes a message of a channel. `lost`: another replica has written one since `number` was read. */
+function* putAlert(tx: Transaction, { entries, ...message }: NewAlert): Work<'put' | 'lost'> {
+  const put = yield* tx.run(PUT, { ...message, id: `alert_${tx.newId()}` });
+  if (put === 0) return 'lost';
+  if (entries.length > 0) tx.send(TAKE_ALONG, { entries });
+  return 'put';
+}
+
+/** No attempt is due later than this, unless the clock was ahead. */
+const DUE_MS_MAX = 3_600_000;
+const CLAIM = statement(`
+  UPDATE alert_channel SET holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs
+  WHERE name = @channel AND body IS NOT NULL AND (due_at_ms <= @nowMs OR due_at_ms > @nowMs::bigint + ${DUE_MS_MAX})
+  RETURNING number, message_id AS id, body, attempt`);
+
+type AlertRef = { channel: AlertChannel; number: number; attempt: number };
+/** `id`: the same for all attempts. */
+export type ClaimedAlert = Omit<AlertRef, 'channel'> & { id: string; body: string };
+
+/** Leases the message of a channel, if it is due. */
+function* claimAlert(
+  tx: Transaction,
+  { leaseMs, ...claim }: { channel: AlertChannel; nowMs: number; leaseMs: number },
+): Work<ClaimedAlert | null> {
+  const leased = { ...claim, replica: tx.replica, untilMs: claim.nowMs + leaseMs };
+  return (yield* tx.one<ClaimedAlert>(CLAIM, leased)) ?? null;
+}
+
+const IS_OURS = 'name = @channel AND number = @number AND attempt = @attempt AND holder = @replica';
+const END = statement(`
+  UPDATE alert_channel SET body = NULL, message_id = NULL, holder = NULL, due_at_ms = NULL, taken_at_ms = @nowMs,
+    failing_since_ms = NULL, fault_code = NULL, fault_message = NULL, answer = @answer WHERE ${IS_OURS}`);
+const RETRY = statement(`
+  UPDATE alert_channel SET holder = NULL, due_at_ms = @dueAtMs, failing_since_ms = coalesce(failing_since_ms, @nowMs),
+    fault_code = @code, fault_message = @message, answer = @answer WHERE ${IS_OURS}`);
+
+type AlertEnd = AlertRef & { fault: FaultNote | null; answer: string | null; dueAtMs: number; nowMs: number };
+
+/** Writes the end of an attempt: the channel took the message, or gets it again at `dueAtMs`. `lost`: the lease is over. */
+function* endAlert(tx: Transaction, { fault, ...ended }: AlertEnd): Work<'taken' | 'retried' | 'lost'> {
+  const row = { ...ended, replica: tx.replica, ...fault };
+  const changed = yield* tx.run(fault === null ? END : RETRY, row);
+  if (changed === 0) return 'lost';
+  return fault === null ? 'taken' : 'retried';
+}
+
+const PAID = statement(`
+  SELECT o.currency, count(*) AS orders, sum(o.amount_minor / 1000000) AS millions, sum(o.amount_minor % 1000000) AS rest,
+    count(*) FILTER (WHERE EXISTS (
+      SELECT 1 FROM outbox n WHERE n.order_key = o.key AND n.type = 'order.paid' AND n.status = 'done')) AS told
+  FROM settlement s JOIN orders o ON o.key = s.order_key
+  WHERE s.paid_at_ms > @afterMs AND s.paid_at_ms <= @untilMs GROUP BY o.currency ORDER BY o.currency`);
+
+/** Orders that became paid in one currency, what they ask for, and of how many the shop was told. */
+export type PaidSum = { currency: string; orders: number; amountMinor: bigint; told: number };
+
+/** The orders that became paid in a time. */
+function* paidBetween(tx: Transaction, time: { afterMs: number; untilMs: number }): Work<PaidSum[]> {
+  type Row = Pick<PaidSum, 'currency' | 'orders' | 'told'> & { millions: number; rest: number };
+  const rows = yield* tx.all<Row>(PAID, time);
+  return rows.map(({ millions, rest, ...row }) => ({
+    ...row,
+    amountMinor: BigInt(millions) * 1_000_000n + BigInt(rest),
+  }));
+}
+
+export const alertVerbs = { openAlertChannels, putAlert, claimAlert, endAlert };
+export const alertQueries = { alertChannels, alertEntries, paidBetween };
