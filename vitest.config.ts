@@ -66,7 +66,7 @@ class LongFirst extends BaseSequencer {
  */
 const AROUND = [
   'test/{demo,deploy,examples,prove,release,sandbox}/*.test.ts',
-  'test/{readme,cli/launcher,docs/first_shop,docs/upgrade}.test.ts',
+  'test/{readme,cli/first-contact-shapes,cli/launcher,docs/first_shop,docs/upgrade}.test.ts',
   'test/{flow/opening-kill,process/flood}.test.ts',
 ];
 

@@ -1,6 +1,6 @@
 import type { EventKind, Link, Payment } from './model.ts';
 import type { Switches } from './options.ts';
-import { linkDetails, paymentResource, paymentsSummary, written } from './resources.ts';
+import { linkDetails, paymentResource, paymentsSummary, shownCurrency, shownReference, written } from './resources.ts';
 
 /** The link and its payments when the event is emitted. */
 export type EventContent = { id: string; kind: EventKind; link: Link; payments: readonly Payment[]; nowMs: number };
@@ -21,7 +21,8 @@ export function eventBody(content: EventContent, options: { url: string; switche
   const latest = payments.at(-1);
   const isReversed = latest?.status === 'REFUNDED' || latest?.status === 'DISPUTED';
   const isOfPayment = kind === 'payment_link.payment_status_changed' && latest !== undefined;
-  const id = isOfPayment && switches['event-ids'] === 'payment' ? latest.id : content.id;
+  const ids = { own: content.id, payment: isOfPayment ? latest.id : content.id, link: link.id, none: undefined };
+  const id = ids[switches['event-ids']];
   const ofPayment = {
     paymentStatus: isReversed && switches['refund-event'] === 'own-status' ? latest.status : paymentStatus,
     latestPayment: latest === undefined ? null : paymentResource(latest, payments.length - 1, options),
@@ -48,12 +49,14 @@ function bare(
   paymentStatus: string,
   { hasMoney, switches }: { hasMoney: boolean; switches: Switches },
 ) {
-  const named = { paymentLinkId: link.id, externalReference: link.externalReference };
+  const externalReference = shownReference(link.externalReference, switches);
+  const named = { paymentLinkId: link.id, externalReference };
   if (kind === 'payment_link.created') return named;
   if (kind === 'payment_link.status_changed') return { ...named, status: link.status };
   const latest = payments.at(-1);
   const latestPayment = latest === undefined ? null : { id: latest.id, status: latest.status };
-  const money = hasMoney ? { amount: written(link.amount, switches), currency: link.currency } : {};
+  const currency = shownCurrency(link.currency, switches);
+  const money = hasMoney ? { amount: written(link.amount, switches), currency } : {};
   return { ...named, ...money, paymentStatus, latestPayment };
 }
 

@@ -48,8 +48,19 @@ export const SWITCHES = {
       'v1=hex',
       'v1,base64',
       't=,v1=hex',
+      'signature=',
     ],
   },
+  signed: {
+    about: 'what is signed: timestamp, full stop and body, as section 6 says; or the body alone, against it',
+    values: ['timestamp.body', 'body'],
+  },
+  'timestamp-unit': {
+    about: "the unit of a delivery's timestamp: milliseconds, as section 6 says; or seconds, against it",
+    values: ['ms', 's'],
+  },
+  method: { about: 'the HTTP method of a delivery (section 6: "not shown")', values: ['POST', 'PUT'] },
+  deliveries: { about: 'whether events are delivered at all', values: ['sent', 'none'] },
   retries: {
     about:
       'whether a retry is signed again with its own timestamp, or carries the timestamp and signature of the first attempt',
@@ -104,18 +115,48 @@ export const SWITCHES = {
     values: ['in-place', 'beside'],
   },
   'event-ids': {
-    about: 'the id of an event about a payment: its own, or that of the payment',
-    values: ['own', 'payment'],
+    about: "the id of an event: its own; that of the payment, if it is about one; the link's; or none",
+    values: ['own', 'payment', 'link', 'none'],
   },
   numbers: {
-    about: 'how amounts are written: as decimals, or as arithmetic with doubles leaves them: 256.16999999999996',
-    values: ['decimals', 'doubles'],
+    about:
+      'how amounts are written: as decimals, as arithmetic with doubles leaves them (256.16999999999996), as text, or in ' +
+      'cents',
+    values: ['decimals', 'doubles', 'text', 'cents'],
+  },
+  'total-brl': { about: 'totalBRL of a quote: a number, a text, or left out', values: ['number', 'text', 'none'] },
+  currency: { about: 'the currency of links: BRL, none named, or USD', values: ['BRL', 'none', 'USD'] },
+  reference: {
+    about: 'the externalReference in answers and events: as given, left out, or in capitals',
+    values: ['as-given', 'none', 'changed'],
+  },
+  'longest-reference': {
+    about: 'an externalReference of more than 64 characters: kept, cut, or refused',
+    values: ['as-given', 'changed', 'refused'],
+  },
+  'oddest-reference': {
+    about:
+      'an externalReference with other characters than letters, digits, ".", "_" and "-": kept, changed, or refused',
+    values: ['as-given', 'changed', 'refused'],
+  },
+  expiry: {
+    about: 'the expiresAt that was given: kept, left out of answers, or an hour earlier',
+    values: ['as-given', 'none', 'other'],
+  },
+  details: {
+    about: "a link's details: with paymentStatus and payments (section 2), or, against it, without",
+    values: ['whole', 'no-payments'],
+  },
+  list: {
+    about:
+      'the list of links: filtered by externalReference, all links in spite of it, or 403 as in environment sandbox',
+    values: ['filtered', 'unfiltered', 'refused'],
   },
   'webhook-url': {
     about:
-      'how answers spell the webhookUrl that was given: in the same way, with a slash at its end, or with its scheme ' +
-      'in capitals. Deliveries go to the given one',
-    values: ['as-given', 'slash', 'capitals'],
+      'how answers spell the webhookUrl that was given: in the same way, with a slash at its end, with its scheme in ' +
+      'capitals, not at all, or as another address. Deliveries go to the given one',
+    values: ['as-given', 'slash', 'capitals', 'none', 'elsewhere'],
   },
   'payment-ids': {
     about:
@@ -126,27 +167,30 @@ export const SWITCHES = {
   'creation-status': { about: 'the status of a successful creation', values: ['201', '200'] },
   'creation-envelope': {
     about:
-      'the body of the answer to a creation: the link with its secret, the secret beside the link, or the link ' +
-      'alone as the body',
-    values: ['in-link', 'beside-link', 'bare'],
+      'the body of the answer to a creation: the link with its secret, the secret beside the link, the link alone ' +
+      'as the body, or all of it under data',
+    values: ['in-link', 'beside-link', 'bare', 'in-data'],
   },
   'creation-secret': {
     about:
       "the webhookSecret in the answer to a creation: the given one; the service's own, which it then signs " +
-      "with; the given one, masked; or the service's own, of 8 characters",
-    values: ['given', 'own', 'masked', 'short'],
+      "with; the given one, masked; the service's own, of 8 characters; or none",
+    values: ['given', 'own', 'masked', 'short', 'none'],
   },
   'error-body': {
     about:
       'the body of an error: an object with code, message and field; a sentence under error; a sentence under ' +
-      'message; a list errors of fields and messages; or a title and a detail',
-    values: ['object', 'error-text', 'message', 'errors', 'detail'],
+      'message; a list errors of fields and messages; a title and a detail; nothing; or a page of HTML',
+    values: ['object', 'error-text', 'message', 'errors', 'detail', 'empty', 'html'],
   },
   'is-active': {
     about: 'isActive: "true while not expired" (section 2), or true while the status is ACTIVE',
     values: ['not-expired', 'status-active'],
   },
-  'rate-reset': { about: 'X-RateLimit-Reset: seconds from now, or epoch seconds', values: ['seconds', 'epoch'] },
+  'rate-reset': {
+    about: 'X-RateLimit-Reset: seconds from now, epoch seconds or milliseconds; or none of these headers',
+    values: ['seconds', 'epoch', 'epoch-ms', 'none'],
+  },
   timestamps: {
     about: "whether deliveries are stamped with the sandbox's time, or with real time even after its clock was turned",
     values: ['sandbox', 'true'],

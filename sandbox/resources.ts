@@ -8,16 +8,16 @@ type RenderOptions = { url: string; switches: Switches };
 export function listItem(link: Link, { url, switches }: RenderOptions) {
   return {
     id: link.id,
-    externalReference: link.externalReference,
+    externalReference: shownReference(link.externalReference, switches),
     title: link.title,
     description: link.description,
     amount: written(link.amount, switches),
-    currency: link.currency,
+    currency: shownCurrency(link.currency, switches),
     status: link.status,
     isMultiUse: false,
     isActive: switches['is-active'] === 'not-expired' ? link.status !== 'EXPIRED' : link.status === 'ACTIVE',
     isExpired: link.status === 'EXPIRED',
-    expiresAt: timeText(link.expiresAtMs),
+    expiresAt: shownExpiry(link.expiresAtMs, switches),
     url: `${url}/pay/${link.id}`,
     shortUrl: `${url}/s/${link.short}`,
     metadata: link.metadata,
@@ -58,23 +58,61 @@ export function paymentResource(payment: Payment, index: number, { switches }: P
     customer: payment.customer,
     quote: {
       amount: written(payment.amount, switches),
-      currency: payment.currency,
+      currency: shownCurrency(payment.currency, switches),
       paymentMethod: payment.method,
       installments: payment.installments,
-      totalBRL: written(payment.totalBRL, switches),
+      totalBRL: shownTotal(payment.totalBRL, switches),
     },
   };
 }
 
-/** An amount as a number of JSON. With `doubles` it is the double before the nearest one. */
-export function written(amount: number, { numbers }: Switches): number {
+export function shownReference(reference: string | null, switches: Switches): string | null | undefined {
+  if (reference === null || switches.reference === 'none') return reference === null ? null : undefined;
+  if (switches.reference === 'changed') return reference.toUpperCase();
+  const odd = switches['oddest-reference'] === 'changed' ? reference.replace(ODD, '_') : reference;
+  return switches['longest-reference'] === 'changed' ? odd.slice(0, REFERENCE_LENGTH_MAX) : odd;
+}
+
+const ODD = /[^\w.-]/g;
+const REFERENCE_LENGTH_MAX = 64;
+
+/** Whether a switch has this externalReference refused. */
+export function isRefusedReference(reference: string, switches: Switches): boolean {
+  const isLong = reference.length > REFERENCE_LENGTH_MAX;
+  return (
+    (isLong && switches['longest-reference'] === 'refused') ||
+    (reference.search(ODD) >= 0 && switches['oddest-reference'] === 'refused')
+  );
+}
+
+export function shownCurrency(currency: string, switches: Switches): string | undefined {
+  if (switches.currency === 'none') return undefined;
+  return switches.currency === 'BRL' ? currency : switches.currency;
+}
+
+function shownExpiry(ms: number | null, { expiry }: Switches): string | null | undefined {
+  if (expiry === 'none') return undefined;
+  return timeText(ms === null || expiry === 'as-given' ? ms : ms - 3_600_000);
+}
+
+function shownTotal(total: number, switches: Switches): number | string | undefined {
+  if (switches['total-brl'] === 'none') return undefined;
+  return switches['total-brl'] === 'text' ? total.toFixed(2) : written(total, switches);
+}
+
+/** An amount as JSON has it. With `doubles` it is the double before the nearest one. */
+export function written(amount: number, { numbers }: Switches): number | string {
   if (numbers === 'decimals') return amount;
+  if (numbers === 'text') return amount.toFixed(2);
+  if (numbers === 'cents') return Math.round(amount * 100);
   const bits = new BigInt64Array(Float64Array.of(amount).buffer);
   return new Float64Array(BigInt64Array.of((bits[0] ?? 0n) - 1n).buffer)[0] ?? amount;
 }
 
 function spelled(url: string | null, switches: Switches): string | null {
   if (url === null || switches['webhook-url'] === 'as-given') return url;
+  if (switches['webhook-url'] === 'none') return null;
+  if (switches['webhook-url'] === 'elsewhere') return 'https://hooks.example.com/elsewhere';
   if (switches['webhook-url'] === 'slash') return `${url}/`;
   return url.replace(/^https?:/i, (scheme) => scheme.toUpperCase());
 }

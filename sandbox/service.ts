@@ -228,7 +228,8 @@ export class Service {
     const event = this.#store.addEvent(about, (id) =>
       eventBody({ id, kind, link, payments, nowMs }, { url, switches: switches() }),
     );
-    const isSent = link.webhookUrl !== null && (origin === 'panel' || environment === 'production');
+    const isSilent = switches().deliveries === 'none' || environment !== 'production';
+    const isSent = link.webhookUrl !== null && (origin === 'panel' || !isSilent);
     return { event, delivery: isSent ? this.#store.addDelivery({ event, origin, nowMs }) : null };
   }
 

@@ -16,8 +16,8 @@ const MEDIAN_LINES_MIN = 95;
  * A feature that needs more pays by removing something, or its commit says its price.
  */
 const LIMITS = {
-  files: 296,
-  lines: 43_887,
+  files: 301,
+  lines: 44_650,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_039,
+  linesOfTests: 70_639,
   linesOfProofs: 11_798,
-  linesOfSandbox: 5_902,
-  linesOfDocs: 8_884,
+  linesOfSandbox: 6_054,
+  linesOfDocs: 9_027,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };
@@ -124,6 +124,10 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
     code: ['src/links/', 'src/domain/', 'src/paylink/', 'src/work/'],
     types: ['src/store/', 'src/secrets/'],
   },
+  'src/contact/': {
+    code: ['src/contact/', 'src/domain/', 'src/paylink/', 'src/receive/verify.ts', 'src/work/'],
+    types: ['src/cli/connection.ts'],
+  },
   'src/reconcile/': { code: ['src/reconcile/', 'src/domain/', 'src/paylink/', 'src/work/'], types: ['src/store/'] },
   'src/notify/': { code: ['src/notify/', 'src/domain/', 'src/work/', ...SENDING], types: ['src/store/'] },
   'src/alert/': {
@@ -187,7 +191,7 @@ const MAY_IMPORT: Record<string, { code: string[]; types: string[] }> = {
       'src/work/',
       'src/store/address.ts',
     ],
-    types: ['src/store/', 'src/http/', 'src/api/', 'src/app/'],
+    types: ['src/store/', 'src/http/', 'src/api/', 'src/app/', 'src/contact/'],
   },
   'src/app/': { code: ['src/'], types: [] },
 };

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Context } from '../context.ts';
 import { LINK_STATUSES, type Link, MERCHANT_NAME, Refusal } from '../model.ts';
-import { listItem } from '../resources.ts';
+import { isRefusedReference, listItem } from '../resources.ts';
 import type { LinkQuery } from '../store/links.ts';
 import { type Creation, readCreation, readJson } from './creation.ts';
 import type { Answer } from './errors.ts';
@@ -34,7 +34,11 @@ function showMerchant(_call: Call, { store }: Context): Answer {
 
 async function createLink({ request }: Call, context: Context): Promise<Answer> {
   const body = await readJson(request);
-  const link = context.service.create(withSecret(readCreation(body, context.clock.nowMs()), context));
+  const given = readCreation(body, context.clock.nowMs());
+  if (isRefusedReference(given.externalReference ?? '', context.switches())) {
+    throw new Refusal(400, 'validation_error', 'externalReference is not accepted.', 'externalReference');
+  }
+  const link = context.service.create(withSecret(given, context));
   return { status: Number(context.switches()['creation-status']), body: creationBody(link, context) };
 }
 
@@ -43,6 +47,7 @@ function withSecret(given: Creation, { switches, store }: Context): Creation {
   switch (switches()['creation-secret']) {
     case 'given':
     case 'masked':
+    case 'none':
       return given;
     case 'own':
       return { ...given, webhookSecret: null };
@@ -54,11 +59,14 @@ function withSecret(given: Creation, { switches, store }: Context): Creation {
 /** The only answer that shows the secret (spec section 2). A switch says at which place. */
 function creationBody(link: Link, context: Context): object {
   const paymentLink = context.service.details(link);
-  const isMasked = context.switches()['creation-secret'] === 'masked';
-  const webhookSecret = isMasked ? `${link.webhookSecret.slice(0, 6)}***` : link.webhookSecret;
+  const shown = { masked: `${link.webhookSecret.slice(0, 6)}***`, none: undefined };
+  const shows = context.switches()['creation-secret'];
+  const webhookSecret = shows === 'masked' || shows === 'none' ? shown[shows] : link.webhookSecret;
   switch (context.switches()['creation-envelope']) {
     case 'in-link':
       return { success: true, paymentLink: { ...paymentLink, webhookSecret } };
+    case 'in-data':
+      return { success: true, data: { paymentLink: { ...paymentLink, webhookSecret } } };
     case 'beside-link':
       return { success: true, paymentLink, webhookSecret };
     case 'bare':
@@ -67,11 +75,12 @@ function creationBody(link: Link, context: Context): object {
 }
 
 function listLinks({ query }: Call, { options, store, url, switches }: Context): Answer {
-  if (options.environment === 'sandbox') {
+  if (options.environment === 'sandbox' || switches().list === 'refused') {
     const message = 'The list of payment links is not there in the sandbox environment; read a link by its id.';
     throw new Refusal(403, 'not_in_sandbox', message);
   }
-  const wanted = readListQuery(query);
+  const asked = readListQuery(query);
+  const wanted = switches().list === 'unfiltered' ? { ...asked, externalReference: null } : asked;
   const { links, total } = store.links(wanted);
   const rendering = { url, switches: switches() };
   const { page, pageSize } = wanted;
@@ -81,7 +90,9 @@ function listLinks({ query }: Call, { options, store, url, switches }: Context):
 }
 
 function showLink({ id }: Call, context: Context): Answer {
-  return { status: 200, body: { success: true, paymentLink: context.service.details(context.service.link(id)) } };
+  const { paymentStatus, payments, ...rest } = context.service.details(context.service.link(id));
+  const whole = context.switches().details === 'whole' ? { paymentStatus, payments } : {};
+  return { status: 200, body: { success: true, paymentLink: { ...rest, ...whole } } };
 }
 
 /**

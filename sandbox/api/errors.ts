@@ -35,7 +35,10 @@ export function errorAnswer(error: unknown, switches: Switches): Answer {
 }
 
 /** Section 7 does not show the body of an error, so its shape is a switch. Every shape names the field in its text. */
-function errorBody({ code, message, field }: Pick<ApiError, 'code' | 'message' | 'field'>, switches: Switches): object {
+function errorBody(
+  { code, message, field }: Pick<ApiError, 'code' | 'message' | 'field'>,
+  switches: Switches,
+): object | string {
   switch (switches['error-body']) {
     case 'object':
       return { success: false, error: { code, message, field } };
@@ -47,5 +50,9 @@ function errorBody({ code, message, field }: Pick<ApiError, 'code' | 'message' |
       return { success: false, errors: [{ field, message }] };
     case 'detail':
       return { title: code, detail: message };
+    case 'empty':
+      return '';
+    case 'html':
+      return `<!doctype html><title>${code}</title><h1>${code}</h1>`;
   }
 }

@@ -27,13 +27,14 @@ export function openRateLimit({ limit, nowMs, switches }: RateLimitOptions): Rat
   const acceptedMs = new Map<string, number[]>();
 
   function headers(remaining: number, freeInMs: number): Record<string, string> {
-    if (limit === null) return {};
-    const freeAtMs = switches()['rate-reset'] === 'seconds' ? freeInMs : nowMs() + freeInMs;
+    const written = switches()['rate-reset'];
+    if (limit === null || written === 'none') return {};
+    const freeAtMs = written === 'seconds' ? freeInMs : nowMs() + freeInMs;
     return {
       'x-ratelimit-limit': String(limit),
       'x-ratelimit-remaining': String(remaining),
       // The spec does not say what is reset. Here it is the moment when the oldest counted request leaves the window.
-      'x-ratelimit-reset': String(Math.ceil(freeAtMs / 1_000)),
+      'x-ratelimit-reset': String(written === 'epoch-ms' ? freeAtMs : Math.ceil(freeAtMs / 1_000)),
     };
   }
 

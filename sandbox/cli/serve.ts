@@ -10,7 +10,7 @@ import type { Sandbox } from '../sandbox.ts';
 import { connect, DEFAULT_URL, defineCommand, HEADER_PREFIX_OPTION, readHeaderPrefix } from './client.ts';
 import { EXIT } from './exit.ts';
 import { readPlanText } from './faults.ts';
-import { readSwitchOptions } from './switches.ts';
+import { likeness, readSwitchOptions } from './switches.ts';
 
 /** A day a second: beyond that retries would run into each other. */
 const TIME_SCALE_MAX = 86_400;
@@ -27,6 +27,10 @@ const OPTIONS = {
   seed: { value: 'TEXT', about: 'the same seed gives the same ids and secrets; default: a new one for each sandbox' },
   'time-scale': { value: 'N', about: 'how many seconds of the sandbox pass in a real one; default 1' },
   'header-prefix': HEADER_PREFIX_OPTION,
+  like: {
+    value: 'FILE',
+    about: 'switches and header prefix as in a recording of `settled first-contact`; --set goes on',
+  },
   set: { value: 'NAME=VALUE', isRepeatable: true, about: 'a switch for what the specification leaves open' },
   fault: { value: 'JSON', isRepeatable: true, about: 'a fault plan, such as {"fault": "duplicate"}' },
   'no-rate-limit': { about: 'answer more than 60 requests a minute' },
@@ -43,13 +47,16 @@ export const serve = defineCommand({
   run: async ({ options, json, screen, print }) => {
     const stopped = stopAsked();
     const chosen = readOptions(options);
+    const unplayed = likeness(options.like).unplayed;
     const plans = await readPlans(options.fault ?? []);
     const sandbox = await start(chosen);
     const control = connect(sandbox.url);
     for (const plan of plans) await control.post('/faults', plan);
     const planned = (await control.get('/faults')).faults as { remaining: number | null }[];
     const open = planned.filter(({ remaining }) => remaining !== 0).length;
-    await print(reportText({ data: addresses(sandbox), lines: banner(sandbox, chosen, open) }, json, screen));
+    await print(
+      reportText({ data: addresses(sandbox), lines: banner(sandbox, chosen, { open, unplayed }) }, json, screen),
+    );
     // Written now, because a process that is killed never gets to write it at its end.
     flushCompileCache();
     await stopped;
@@ -88,6 +95,7 @@ function readOptions(given: Given<typeof OPTIONS>): SandboxOptions {
   for (const name of ['data', 'seed'] as const) {
     if (given[name] === '') throw new UsageError(`--${name} must not be empty.`);
   }
+  const like = likeness(given.like);
   const listen = given.listen === undefined ? DEFAULT_LISTEN : readListen(given.listen);
   return {
     environment,
@@ -97,8 +105,8 @@ function readOptions(given: Given<typeof OPTIONS>): SandboxOptions {
     apiKey,
     seed: given.seed ?? null,
     timeScale,
-    headerPrefix: readHeaderPrefix(given['header-prefix']),
-    switches: readSwitchOptions('--set', given.set ?? []),
+    headerPrefix: readHeaderPrefix(given['header-prefix'] ?? like.headerPrefix),
+    switches: readSwitchOptions('--set', [...like.pairs, ...(given.set ?? [])]),
     rateLimit: given['no-rate-limit'] === true ? null : 60,
     merchantInactive: given['merchant-inactive'] === true,
   };
@@ -151,8 +159,11 @@ function addresses({ url, apiKey, seed }: Sandbox) {
 
 const NOTICE = 'No money here is real.';
 
-/** What `serve` prints once it listens. `plans`: how many fault plans are not spent. */
-function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): Block[] {
+/** `open`: how many fault plans are not spent. `unplayed`: what a recording has and no switch. */
+type Notes = { open: number; unplayed: readonly string[] };
+
+/** What `serve` prints once it listens. */
+function banner(sandbox: Sandbox, options: SandboxOptions, notes: Notes): Block[] {
   const { url, apiKey, seed } = sandbox;
   return [
     '',
@@ -168,7 +179,7 @@ function banner(sandbox: Sandbox, options: SandboxOptions, plans: number): Block
         ['data', options.data ?? 'in memory, gone when it stops; keep it with --data FILE'],
         ['seed', seed],
         ['clock', clockText(sandbox, options)],
-        ...unusual(options, plans),
+        ...unusual(options, notes),
       ]),
     ),
     '',
@@ -191,12 +202,13 @@ function clockText({ aheadMs, clock }: Sandbox, { timeScale }: SandboxOptions): 
 }
 
 /** The options that are not the default and change how the sandbox answers. */
-function unusual({ switches, merchantInactive, rateLimit }: SandboxOptions, plans: number) {
+function unusual({ switches, merchantInactive, rateLimit }: SandboxOptions, { open, unplayed }: Notes) {
   const names = Object.keys(DEFAULT_SWITCHES) as (keyof Switches)[];
   const changed = names.filter((name) => switches[name] !== DEFAULT_SWITCHES[name]);
   const rows: [string, string][] = [];
   if (changed.length > 0) rows.push(['switches', changed.map((name) => `${name}=${switches[name]}`).join(', ')]);
-  if (plans > 0) rows.push(['fault plans', `${plans}: list them with the command faults`]);
+  if (unplayed.length > 0) rows.push(['not played', unplayed.join(', ')]);
+  if (open > 0) rows.push(['fault plans', `${open}: list them with the command faults`]);
   if (merchantInactive) rows.push(['merchant', 'inactive: every call of the API is answered 403']);
   if (rateLimit === null) rows.push(['rate limit', 'none']);
   return rows;

@@ -1,3 +1,4 @@
+import { readGivenFile } from '../../src/terminal/command.ts';
 import { UsageError } from '../../src/terminal/failure.ts';
 import { table } from '../../src/terminal/table.ts';
 import { DURATIONS, durationMs, durationText } from '../duration.ts';
@@ -71,4 +72,31 @@ export function readSwitchOptions(option: string, pairs: readonly string[]): Swi
 
 function valuesOf(name: string): readonly string[] {
   return SWITCHES[name as keyof typeof SWITCHES].values;
+}
+
+/** What a recording of `settled first-contact` says: pairs for switches, and what no switch can play. */
+export function likeness(file: string | undefined): { pairs: string[]; headerPrefix?: string; unplayed: string[] } {
+  if (file === undefined) return { pairs: [], unplayed: [] };
+  const { 'header-prefix': headerPrefix, ...gaps } = readGaps(file);
+  const pairs = Object.entries(gaps).map(([name, value]) => ({ name, value, pair: `${name}=${value}` }));
+  const plays = ({ name, value }: { name: string; value: string }) =>
+    Object.hasOwn(SWITCHES, name) && valuesOf(name).includes(value);
+  return {
+    pairs: pairs.filter(plays).map(({ pair }) => pair),
+    ...(headerPrefix === undefined ? {} : { headerPrefix }),
+    unplayed: pairs.filter((one) => !plays(one)).map(({ pair }) => pair),
+  };
+}
+
+function readGaps(file: string): Record<string, string> {
+  let recording: { settledFirstContact?: unknown; gaps?: unknown };
+  try {
+    recording = JSON.parse(readGivenFile('like', file).toString());
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    recording = {};
+  }
+  const { settledFirstContact, gaps } = recording ?? {};
+  if (settledFirstContact === 1 && typeof gaps === 'object' && gaps !== null) return gaps as Record<string, string>;
+  throw new UsageError(`--like ${file} is no recording of \`settled first-contact\`.`);
 }

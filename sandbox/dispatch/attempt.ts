@@ -52,10 +52,10 @@ export async function makeAttempt(delivery: Delivery, parts: AttemptOptions): Pr
   if (postpone(delivery, held, parts)) return;
 
   const atMs = clock.nowMs();
-  const ownTimestamp = stamp(switches().timestamps, atMs);
+  const ownTimestamp = stamp(switches(), atMs);
   const timestamp = switches().retries === 'signed-once' ? (delivery.firstTimestamp ?? ownTimestamp) : ownTimestamp;
   const shipment = beforeSigning({ secret: link.webhookSecret, timestamp, body: Buffer.from(event.body) }, held);
-  const signature = sign({ ...shipment, encoding: switches().signature });
+  const signature = sign({ ...shipment, encoding: switches().signature, signed: switches().signed });
   const answers = await ship({ url: link.webhookUrl as string, shipment, signature, held }, parts);
   // An answered attempt is recorded even after an abort: sending it again would be a duplicate that was not planned.
   if (signal.aborted && answers.every(({ status }) => status === null)) return;
@@ -74,7 +74,7 @@ async function ship({ url, shipment, signature, held }: ToShip, parts: AttemptOp
   if (planned(held, 'drop') !== null) {
     return [{ status: null, body: null, error: 'dropped by a fault plan: nothing was sent', tookMs: 0 }];
   }
-  const { clock, options, signal } = parts;
+  const { clock, options, signal, switches } = parts;
   const { timeScale, headerPrefix } = options;
   const headers = deliveryHeaders(headerPrefix, { timestamp: shipment.timestamp, signature });
   const timeoutMs = Math.min(TIMEOUT_REAL_MS_MAX, Math.max(TIMEOUT_REAL_MS_MIN, TIMEOUT_MS / timeScale));
@@ -82,7 +82,7 @@ async function ship({ url, shipment, signature, held }: ToShip, parts: AttemptOp
     const startMs = clock.monotonicMs();
     const answer = await send({
       url,
-      ...asSent(afterSigning(shipment.body, held), headers, held),
+      ...asSent(afterSigning(shipment.body, held), headers, held, switches().method),
       timeoutMs,
       timeoutError: `no answer within ${Math.round((timeoutMs * timeScale) / 1_000)} s`,
       signal,

@@ -109,8 +109,9 @@ export function asSent(
   body: Buffer,
   headers: Record<string, string>,
   held: Held | null,
+  usual: string,
 ): { method: string; headers: Record<string, string>; body: Buffer; chunkBytes: number | null } {
-  const method = (planned(held, 'other-method')?.takes.method as string | undefined) ?? 'POST';
+  const method = (planned(held, 'other-method')?.takes.method as string | undefined) ?? usual;
   const chunkBytes = (planned(held, 'chunked')?.takes.bytes as number | undefined) ?? null;
   if (planned(held, 'compress') === null) return { method, headers, body, chunkBytes };
   return { method, chunkBytes, headers: { ...headers, 'content-encoding': 'gzip' }, body: gzipSync(body) };

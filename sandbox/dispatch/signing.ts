@@ -8,11 +8,14 @@ export type Signed = {
   /** The bytes as they are sent; text is signed as UTF-8. */
   body: Buffer | string;
   encoding: Switches['signature'];
+  /** Default: timestamp and body. */
+  signed?: Switches['signed'];
 };
 
 /** The value of the signature header: HMAC-SHA256 over timestamp + "." + raw body (spec section 6). */
-export function sign({ secret, timestamp, body, encoding }: Signed): string {
-  const digest = createHmac('sha256', secret).update(`${timestamp}.`).update(body).digest();
+export function sign({ secret, timestamp, body, encoding, signed = 'timestamp.body' }: Signed): string {
+  const before = signed === 'body' ? '' : `${timestamp}.`;
+  const digest = createHmac('sha256', secret).update(before).update(body).digest();
   switch (encoding) {
     case 'hex':
       return digest.toString('hex');
@@ -40,12 +43,15 @@ export function sign({ secret, timestamp, body, encoding }: Signed): string {
       return `v1,${digest.toString('base64')}`;
     case 't=,v1=hex':
       return `t=${timestamp},v1=${digest.toString('hex')}`;
+    case 'signature=':
+      return `signature=${digest.toString('hex')}`;
   }
 }
 
 /** The value of the timestamp header: `nowMs` of the sandbox's clock, or real time. */
-export function stamp(timestamps: Switches['timestamps'], nowMs: number): string {
-  return String(timestamps === 'true' ? Date.now() : nowMs);
+export function stamp(switches: Pick<Switches, 'timestamps' | 'timestamp-unit'>, nowMs: number): string {
+  const ms = switches.timestamps === 'true' ? Date.now() : nowMs;
+  return String(switches['timestamp-unit'] === 's' ? Math.floor(ms / 1_000) : ms);
 }
 
 /**

@@ -65,9 +65,9 @@ export function forBrowser({ service, clock, switches, options }: Context, link:
   const kind = oneNamed('event kind', given, EVENT_KINDS);
   const atMs = clock.nowMs();
   const { event } = service.emit(link, kind, 'automatic');
-  const { signature: encoding, timestamps } = switches();
-  const timestamp = stamp(timestamps, atMs);
-  const signature = sign({ secret: link.webhookSecret, timestamp, body: event.body, encoding });
+  const { signature: encoding, signed } = switches();
+  const timestamp = stamp(switches(), atMs);
+  const signature = sign({ secret: link.webhookSecret, timestamp, body: event.body, encoding, signed });
   const headers = deliveryHeaders(options.headerPrefix, { timestamp, signature });
   return { atMs, event: event.id, url, headers, body: event.body };
 }

@@ -153,7 +153,13 @@ function line<What extends string, Fields extends z.ZodRawShape>(what: What, fie
 }
 
 const happened = z.discriminatedUnion('what', [
-  z.strictObject({ ...common, what: z.enum(['accepted', 'duplicate', 'conflict', 'unreadable']), event, type }),
+  z.strictObject({
+    ...common,
+    what: z.enum(['accepted', 'duplicate', 'conflict', 'unreadable']),
+    event,
+    type,
+    signedAs: field.anyText('How its signature was written.', 'sha256=hex'),
+  }),
   line('stale', { type }),
   line('rejected', { reason: z.enum(REJECTION_REASONS) }),
   line('refused', { reason: z.string() }),

@@ -23,6 +23,7 @@ import { eventsList, eventsReplay, eventsShow, rejections, verifyDelivery } from
 import { doctor } from './doctor.ts';
 import { drill } from './drill.ts';
 import { EXIT_MEANINGS, failure, Refusal } from './exit.ts';
+import { firstContact } from './first_contact.ts';
 import { init } from './init.ts';
 import { linksAdd, linksReserve, reconcile } from './links.ts';
 import { moveStoreCommand } from './move.ts';
@@ -76,7 +77,10 @@ const completion = defineCommand({
 
 /** Every command, in the order and under the headings in which help shows them. */
 const GROUPS: Program<Around>['groups'] = {
-  'Run it': [init, serve, migrateDatabase, moveStoreCommand, showConfig, doctor, stats, tail, backup, drill, rotateKey],
+  'Run it': [
+    ...[init, firstContact, serve, migrateDatabase, moveStoreCommand, showConfig, doctor, stats, tail, backup],
+    ...[drill, rotateKey],
+  ],
   'Orders and their links': [
     ...[ordersOpen, ordersList, ordersShow, why, ordersCheck, ordersCancel, ordersResolve, ordersAdopt],
     ...[linksReserve, linksAdd, reconcile],

@@ -5,7 +5,7 @@ import { EXIT_BUG, EXIT_USAGE, Failure, failureOf } from '../terminal/failure.ts
 /** How a command may end: the exit code, after sysexits.h if it has one, and what it means, in a line. */
 const ENDINGS = {
   ok: [0, 'done'],
-  refused: [1, 'refused by the server, or doctor, init, drill, alert --test or audit --verify found a fault'],
+  refused: [1, 'refused, or doctor, init, first-contact, drill, alert --test or audit --verify found a fault'],
   needsPerson: [3, 'attention --exit-code: something needs attention'],
   usage: [EXIT_USAGE, 'the command line cannot be understood'],
   notAuthentic: [65, 'verify: the delivery is not authentic, or not fresh'],

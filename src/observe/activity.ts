@@ -16,7 +16,13 @@ const WAITING_MAX = 10_000;
  * is concerned.
  */
 export type Happened = { at: string; reference: string | null } & (
-  | { what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable'; event: string; type: string | null }
+  | {
+      what: 'accepted' | 'duplicate' | 'conflict' | 'unreadable';
+      event: string;
+      type: string | null;
+      /** How the signature was written, like `sha256=hex`. */
+      signedAs: string;
+    }
   | { what: 'stale'; type: string | null }
   | { what: 'rejected'; reason: KeptReason }
   /** A delivery refused for another reason than its signature or timestamp. */
@@ -40,6 +46,7 @@ type Delivered = {
   outcome: string;
   link?: { readonly reference: string };
   recorded?: { eventKey: number };
+  signedAs?: () => string;
   type?: string | null;
   reason?: KeptReason;
 };
@@ -143,12 +150,12 @@ export function openActivity(clock: Clock, credentials: Pick<Credentials, 'cache
   };
 }
 
-function describeDelivery({ outcome, link, recorded, type = null, reason }: Delivered): object {
+function describeDelivery({ outcome, link, recorded, signedAs, type = null, reason }: Delivered): object {
   // The link of a probe has no order.
   const reference = link?.reference || null;
   if (recorded !== undefined) {
     const what = outcome === 'recorded' ? 'accepted' : outcome;
-    return { what, reference, event: String(recorded.eventKey), type };
+    return { what, reference, event: String(recorded.eventKey), type, signedAs: signedAs?.() ?? '' };
   }
   if (outcome === 'stale') return { what: outcome, reference, type };
   if (reason !== undefined) return { what: 'rejected', reference, reason };

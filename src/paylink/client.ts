@@ -92,16 +92,16 @@ async function showLink(ask: Ask, id: string, as: RequestClass): ReturnType<Serv
   throw new ServiceFault('transient', 'service_answer_unusable', message);
 }
 
-function list(query: string): ServiceCall<ListPage> {
+export function list(query: string): ServiceCall<ListPage> {
   return { ...get('/payment-links'), path: `/payment-links?${query}`, of: 'list', read: readPage };
 }
 
-function get(path: string): Omit<ServiceCall<never>, 'read'> {
+export function get(path: string): Omit<ServiceCall<never>, 'read'> {
   return { name: `GET ${path}`, method: 'GET', path, body: null, secrets: [], of: null };
 }
 
 /** `POST /payment-links` (spec §4). Leaves out what is null. */
-function creation(link: NewLink): ServiceCall<LinkMade> {
+export function creation(link: NewLink): ServiceCall<LinkMade> {
   const given = Object.entries(link).filter(([, value]) => value !== null);
   return {
     name: 'POST /payment-links',
@@ -219,7 +219,7 @@ function isNoAnswer(fault: ServiceFault): boolean {
   return NO_ANSWER.has(fault.code) || (fault.code === 'service_not_found' && !isMissing(fault));
 }
 
-function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {
+export function request(url: string, { name, method, path, body }: ServiceCall<unknown>, key: string) {
   const headers = {
     'x-api-key': key,
     accept: 'application/json',

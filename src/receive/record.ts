@@ -10,7 +10,7 @@ import type { Clock } from '../work/clock.ts';
 import { ANSWERS, type HookAnswer } from './answers.ts';
 import type { Diagnosis } from './diagnosis.ts';
 import { diagnoseRefused } from './rejections.ts';
-import { type Authentic, isFresh, type Verified, verify } from './verify.ts';
+import { type Authentic, isFresh, type Verified, verify, writtenAs } from './verify.ts';
 
 /**
  * How a delivery ended, for the metrics. `rejected`: not authentic; `refused`: settled is stopping; `shed`: no room for
@@ -63,6 +63,8 @@ export type EndedDelivery = {
   /** The link that the delivery was signed for, or that it names: for the log and those who follow it. */
   link?: { readonly linkKey: number; readonly reference: string };
   recorded?: Recorded;
+  /** How its signature was written: for those who follow. */
+  signedAs?: () => string;
   type?: string | null;
   /** Why settled refused it before reading its signature. */
   unread?: KeptReason;
@@ -121,7 +123,7 @@ async function verifyNow(
 
 async function record(
   { store, clock, log, onRecorded }: DeliveryOptions,
-  { timestamp, mac }: Authentic,
+  { timestamp, mac, signature }: Authentic,
   body: Buffer,
   link: LinkCredentials,
 ): Promise<EndedDelivery> {
@@ -140,6 +142,7 @@ async function record(
     afterwards: onRecorded,
     link,
     recorded,
+    signedAs: () => writtenAs(signature, timestamp),
     type,
   };
 }

@@ -7,7 +7,7 @@ import type { RejectionReason } from '../vocabulary.ts';
 export const SIGNING_SECRET_BYTES_MIN = 16;
 
 /** A delivery signed with the link's secret. Its freshness and content are not checked yet. */
-export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer };
+export type Authentic = { timestamp: string; timestampMs: number; mac: Buffer; signature: string };
 
 export type Verified = { ok: true; authentic: Authentic } | { ok: false; reason: RejectionReason };
 
@@ -36,7 +36,8 @@ export function verify(delivery: {
   // The second secret is used only if the first does not match, which is rare.
   for (const key of [() => secret, ...(serviceSecret === undefined ? [] : [serviceSecret])]) {
     const mac = deliveryMac(key(), timestamp.value, body);
-    if (matchesAny(mac, candidates)) return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac } };
+    if (matchesAny(mac, candidates))
+      return { ok: true, authentic: { timestamp: timestamp.value, timestampMs, mac, signature: signature.value } };
   }
   return refuse('signature_wrong');
 }
@@ -114,6 +115,20 @@ export function decode(text: string): Buffer | null {
   if (BASE64.test(text)) return Buffer.from(text, 'base64');
   if (BASE64URL.test(text)) return Buffer.from(text, 'base64url');
   return null;
+}
+
+/**
+ * How the first signature in a header that `readSignatures` reads is written: `hex`, `sha256=base64`, `t=,v1=hex`. Of base64
+ * without padding it does not tell the alphabet.
+ */
+export function writtenAs(header: string, timestamp: string): string {
+  const [first = '', second = ''] = splitElements(header);
+  const isStamp = first === STAMP + timestamp;
+  const element = isStamp ? second : first;
+  const text = withoutPrefix(element);
+  const digits = /[A-F]/.test(text) ? 'hex-upper' : 'hex';
+  const encoding = HEX.test(text) ? digits : text.endsWith('=') ? 'base64' : 'base64-unpadded';
+  return `${isStamp ? `${STAMP},` : ''}${element.slice(0, element.length - text.length)}${encoding}`;
 }
 
 /** Whether a candidate equals the expected code. Compares in constant time. */

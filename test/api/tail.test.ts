@@ -22,7 +22,7 @@ describe('api: tail', () => {
     const [{ id = '' } = {}] = shop.notices;
     const type = 'payment_link.payment_status_changed';
     expect(tail.lines.filter(({ what }) => what !== 'alive')).toEqual([
-      { at: AT, what: 'accepted', reference: 'order-1', event: '1', type },
+      { at: AT, what: 'accepted', reference: 'order-1', event: '1', type, signedAs: 'hex' },
       {
         at: AT,
         what: 'settled',

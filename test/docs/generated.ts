@@ -8,6 +8,7 @@ import { SCENARIOS } from '../../sandbox/scenarios.ts';
 import { OPEN_ROUTES, ROUTES } from '../../src/api/router.ts';
 import { EXIT_MEANINGS, EXIT_OF_COMMAND, exitOfProblem } from '../../src/cli/exit.ts';
 import { SETTINGS } from '../../src/config/settings.ts';
+import { GAPS } from '../../src/contact/gaps.ts';
 import { PAST_RULES, RULES } from '../../src/domain/decision.ts';
 import { ATTENTION_KINDS } from '../../src/domain/matter.ts';
 import { NOTICE_TYPES } from '../../src/domain/notice.ts';
@@ -66,6 +67,16 @@ export const CHECKED_IN: Readonly<Record<string, (text: string) => string>> = {
     'answers of the hook': table(hookAnswers()),
     'reasons of rejections': table(KEPT_REASONS.map((reason) => [inCode(reason), BY_HAND, BY_HAND])),
     verdicts: table(Object.entries(VERDICTS).map(([code, exit]) => [inCode(code), exit, BY_HAND, BY_HAND])),
+  }),
+  'docs/first-contact.md': blocks({
+    gaps: table(
+      Object.values(GAPS).map(([about, expected, handled, advice]) => [
+        about,
+        expected === null ? 'as configured' : inCode(expected),
+        handled === '' ? '' : inCode(...handled.split(' ')),
+        advice,
+      ]),
+    ),
   }),
   'docs/events.md': blocks({
     objects: table(OBJECT_PLACES.map(({ role, in: holders, names }) => [role, holders.join(', '), inCode(...names)])),

@@ -32,11 +32,14 @@ const COMPLETED: EventContent = {
   ],
 };
 
+/** All but the one that settled does not read. */
+const SIGNATURES = SWITCHES.signature.values.filter((value) => value !== 'signature=');
+
 describe('settled with the sandbox, for every reading of what the spec leaves open', () => {
   it('verifies and reads every one: each signature with each envelope and each name of the type', () => {
     const names = { signature: 'x-service-signature', timestamp: 'x-service-timestamp' };
     const [secret, timestamp] = ['a secret of this very test', '1760000000000'];
-    for (const signature of SWITCHES.signature.values) {
+    for (const signature of SIGNATURES) {
       for (const envelope of SWITCHES.envelope.values) {
         for (const typeName of SWITCHES['type-name'].values) {
           const switches = { ...DEFAULT_SWITCHES, signature, envelope, 'type-name': typeName };
@@ -62,7 +65,7 @@ describe('settled with the sandbox, for every reading of what the spec leaves op
     const shop = await startShop({ api: false, switches: [`retries=${retries}`] });
     const envelopes = SWITCHES.envelope.values;
     const paid: string[] = [];
-    for (const [at, signature] of SWITCHES.signature.values.entries()) {
+    for (const [at, signature] of SIGNATURES.entries()) {
       await set(shop, { signature, envelope: envelopes[at % envelopes.length] as string });
       const [first, again] = [`${signature}, at once`, `${signature}, by a retry`];
       await payLink(shop, await sell(shop, first));

@@ -27,6 +27,7 @@ const ENCODINGS: Record<string, (digest: Buffer, timestamp: string) => string> =
   'v1=hex': (digest) => `v1=${digest.toString('hex')}`,
   'v1,base64': (digest) => `v1,${digest.toString('base64')}`,
   't=,v1=hex': (digest, timestamp) => `t=${timestamp},v1=${digest.toString('hex')}`,
+  'signature=': (digest) => `signature=${digest.toString('hex')}`,
 };
 
 describe('sandbox: the signature', () => {

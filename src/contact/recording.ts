@@ -1,0 +1,62 @@
+import { writeFileSync } from 'node:fs';
+import type { Shapes } from './gaps.ts';
+
+/** Writes what a first contact saw so that anyone may read it: shapes, and nothing that was in them. */
+
+/** An exchange of the API, or a delivery. `body`: as it was sent. */
+export type Seen = { what: string; status?: number; headers?: Record<string, string>; body: string };
+
+/** Writes it for this user alone, into a new file. Returns why it could not; null if it is written. */
+export function writeRecording(file: string, { found, seen }: { found: Shapes; seen: readonly Seen[] }): string | null {
+  const shown = seen.map((one) => ({ ...one, body: redactedIn(one.body) }));
+  const recording = { settledFirstContact: 1, gaps: found, seen: shown };
+  try {
+    writeFileSync(file, `${JSON.stringify(recording, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+    return null;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
+}
+
+const SHOWN_MAX = 2_000;
+const ITEMS_MAX = 20;
+const DEPTH_MAX = 20;
+
+/** Words of the specification: no value of a customer, and no secret, is one of them. */
+const WORDS = new Set([
+  ...['ACTIVE', 'INACTIVE', 'EXPIRED', 'NOT_STARTED', 'PENDING', 'COMPLETED', 'DISPUTED', 'REFUNDED'],
+  ...['CREDIT_CARD', 'PIX', 'BRL'],
+  ...['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'],
+]);
+
+/** The body as JSON, or as text. */
+function redactedIn(body: string): unknown {
+  try {
+    return redacted(JSON.parse(body));
+  } catch {
+    return masked(body);
+  }
+}
+
+function redacted(value: unknown, depth = 0): unknown {
+  if (depth > DEPTH_MAX) return null;
+  if (typeof value === 'string') return WORDS.has(value) ? value : masked(value);
+  if (typeof value === 'number') return Number(String(value).replace(/\d/g, '1'));
+  if (Array.isArray(value)) return value.slice(0, ITEMS_MAX).map((one) => redacted(one, depth + 1));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [nameOf(name), redacted(inner, depth + 1)]));
+}
+
+/** A field's name, unless it is a value: an id, an address, a person. */
+function nameOf(name: string): string {
+  return /^[A-Za-z_]{1,40}$/.test(name) ? name : masked(name);
+}
+
+/** A text of the same length, with each letter and digit replaced by one of its kind. The scheme of an address stays. */
+function masked(text: string): string {
+  const scheme = /^https?:\/\//i.exec(text)?.[0] ?? '';
+  const rest = text.slice(scheme.length, SHOWN_MAX);
+  return (
+    scheme + rest.replace(/[\p{L}\p{M}\p{N}]/gu, (one) => (/\p{N}/u.test(one) ? '0' : /\p{Lu}/u.test(one) ? 'A' : 'a'))
+  );
+}

@@ -1,0 +1,280 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { MAIN } from '../../prove/harness/settled.ts';
+import { testFolder } from '../support/app.ts';
+import { spawnSandbox, spawnSettled } from '../support/process.ts';
+import { HOUR_MS, startTestSandbox } from '../support/sandbox.ts';
+import { meet, startBeside } from './first_contacts.ts';
+import { startPlainService } from './plain_service.ts';
+import { failing, misunderstood } from './settled.ts';
+
+describe('cli: first-contact with a service that the project knows nothing of', () => {
+  it('names each of its shapes; the recording says nothing else, and plays the same', async () => {
+    const service = await startPlainService();
+    const { environment, settled } = await startBeside(service);
+    const onLink = async (url: string) => service.pay(url.split('/').at(-1) as string);
+    const told = await meet(environment, ['--payment', '--references'], { onLink });
+    expect(told).toMatchObject({
+      code: 0,
+      gaps: {
+        ...{ 'creation-status': '200', 'creation-envelope': 'in-data', 'creation-secret': 'given' },
+        ...{ reference: 'as-given', 'longest-reference': 'as-given', 'oddest-reference': 'as-given' },
+        ...{ 'webhook-url': 'as-given', numbers: 'text', currency: 'BRL', expiry: 'as-given', details: 'whole' },
+        ...{ 'payment-ids': 'none', 'total-brl': 'text', list: 'refused', 'error-body': 'message' },
+        ...{ 'rate-reset': 'epoch-ms', deliveries: 'sent', method: 'POST', 'header-prefix': 'x-service' },
+        ...{ 'timestamp-unit': 'ms', signature: 'v1,base64', signed: 'timestamp.body', wrapping: 'resource' },
+        ...{ envelope: 'data', 'type-name': 'eventType', 'event-ids': 'none' },
+      },
+    });
+    expect(service.links).toHaveLength(3);
+
+    expect(statSync(told.file).mode & 0o777).toBe(0o600);
+    const recording = readFileSync(told.file, 'utf8');
+    const secrets = service.links.flatMap(({ webhookSecret, webhookUrl, externalReference, id }) => [
+      ...[webhookSecret, webhookUrl.split('/').at(-1) as string, externalReference, id],
+    ]);
+    const hidden = [...secrets, ...service.personal, service.apiKey, environment.SETTLED_OPERATOR_TOKEN as string];
+    expect(
+      hidden.filter((one) => recording.includes(one) || recording.includes(JSON.stringify(one).slice(1, -1))),
+    ).toEqual([]);
+    expect(recording).toContain('"name": "Aaaaaa Aaaaa 0a"');
+
+    const sandbox = spawnSandbox([
+      '--like',
+      told.file,
+      '--listen',
+      '127.0.0.1:0',
+      '--api-key',
+      'key-of-the-copy',
+      '--json',
+    ]);
+    const { url } = JSON.parse(await sandbox.line(/^\{/));
+    const copy = await startBeside({ url, apiKey: 'key-of-the-copy' });
+    const pay = async (page: string) =>
+      fetch(`${url}/_control/links/${page.split('/').at(-1)}/pay`, {
+        method: 'POST',
+        body: '{}',
+        headers: { 'content-type': 'application/json' },
+      });
+    expect((await meet(copy.environment, ['--payment', '--references'], { onLink: pay })).table).toBe(told.table);
+    for (const { id, externalReference } of service.links) {
+      expect(await settled.order(externalReference)).toMatchObject({ amount: '25.01', link: { id } });
+    }
+  });
+
+  it('says which header names it uses, and the sandbox then uses them', async () => {
+    const sandbox = await startTestSandbox({ headerPrefix: 'x-acme' });
+    const { environment } = await startBeside(sandbox);
+    const told = await meet(environment, []);
+    expect(told.code).toBe(1);
+    expect(told.text).toMatch(
+      /prefix of its headers +x-acme +not handled\n +Set SETTLED_HEADER_PREFIX to this, and restart settled\.\n/,
+    );
+    const copy = spawnSandbox([
+      '--like',
+      told.file,
+      '--listen',
+      '127.0.0.1:0',
+      '--api-key',
+      'key-of-the-copy',
+      '--json',
+    ]);
+    const { url } = JSON.parse(await copy.line(/^\{/));
+    const again = await startBeside({ url, apiKey: 'key-of-the-copy' });
+    expect((await meet(again.environment, [])).table).toBe(told.table);
+  });
+});
+
+describe('cli: first-contact, with deliveries that settled refuses', () => {
+  it('says so of a service whose clock is an hour ahead', async () => {
+    const sandbox = await startTestSandbox();
+    await sandbox.clock.advance(HOUR_MS);
+    const { environment } = await startBeside(sandbox);
+    const { code, gaps, text } = await meet(environment);
+    expect({ code, deliveries: gaps.deliveries }).toEqual({ code: 1, deliveries: 'stale' });
+    expect(text).toMatch(
+      /deliveries +stale +not handled\n +`settled rejections` and `settled doctor` say why it is refused\.\n/,
+    );
+  });
+
+  it('waits for one that is signed with the secret that the service named, and lists what it has not seen', async () => {
+    const sandbox = await startTestSandbox({ switches: ['creation-secret=own'] });
+    const { environment } = await startBeside(sandbox);
+    const early = await meet(environment, ['--wait', '0']);
+    expect(early).toMatchObject({ code: 0, gaps: { 'creation-secret': 'own' } });
+    const again = async (url: string) => {
+      await sandbox.idle();
+      const { deliveries } = (await sandbox.control(`/deliveries?link=${url.split('/').at(-1)}`)).body;
+      const [{ event }] = deliveries;
+      await sandbox.control(`/events/${event}/resend`, { method: 'POST' });
+    };
+    expect(await meet(environment, [], { onLink: again })).toMatchObject({
+      code: 0,
+      gaps: { signed: 'timestamp.body' },
+    });
+  });
+});
+
+describe('cli: first-contact on a terminal', () => {
+  it.each([
+    ['no', 1, 0],
+    ['yes', 0, 1],
+  ])('asks before it makes anything, and takes %s for an answer', async (word, code, links) => {
+    if (spawnSync('script', ['--version']).error !== undefined) return;
+    const service = await startPlainService();
+    const { environment } = await startBeside(service);
+    const folder = testFolder();
+    const command = `'${process.execPath}' '${MAIN}' first-contact`;
+    const child = spawn('script', ['-qec', command, '/dev/null'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH ?? '', TERM: 'dumb', NO_COLOR: '1', ...environment },
+    });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let shown = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+      shown += chunk;
+      if (shown.endsWith('[y/N] > ')) child.stdin.write(`${word}\r`);
+    });
+    const [exit] = await once(child, 'close');
+    expect({ exit, shown }).toMatchObject({
+      exit: code,
+      shown: expect.stringMatching(/Make order first-contact-\w+ in settled/),
+    });
+    expect([service.links.length, readdirSync(folder).length]).toEqual([links, links]);
+  });
+});
+
+describe('cli: first-contact, interrupted', () => {
+  const steps = ['GET /merchant/profile', 'POST /payment-links', 'POST /payment-links answered', 'GET /payment-links/'];
+  const all = [...steps, 'GET /payment-links', 'waiting'].flatMap((step) =>
+    (['SIGINT', 'SIGKILL'] as const).map((signal) => [signal, step] as const),
+  );
+
+  it.each(all)('by %s at %s leaves at most the link that it named before', async (signal, step) => {
+    const reached = Promise.withResolvers<void>();
+    const over = Promise.withResolvers<void>();
+    let isAsked = false;
+    const hold = async (at: string) => {
+      if (at !== step || !isAsked) return;
+      reached.resolve();
+      await over.promise;
+    };
+    const service = await startPlainService({ hold });
+    const { environment } = await startBeside(service);
+    isAsked = true;
+    const folder = testFolder();
+    const command = spawnSettled(['first-contact', '--yes', '--payment'], environment, { cwd: folder });
+    const named = command.line(/^Making order first-contact-\d{8}T\d{9}Z /);
+    named.catch(() => {});
+    if (step === 'waiting') await command.line(/^Waiting/);
+    else await reached.promise;
+    const { stdout } = await command.end(signal);
+    over.resolve();
+    const references = service.links.map(({ externalReference }) => externalReference);
+    expect(references.filter((reference) => !stdout.includes(reference))).toEqual([]);
+    expect(references.length).toBeLessThanOrEqual(1);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('cli: first-contact refuses', () => {
+  type Case = {
+    what: string;
+    code: string;
+    exit: number;
+    says: RegExp;
+    environment?: Record<string, string>;
+    answer?: [number, string];
+  };
+  const cases: Case[] = [
+    {
+      what: 'a wrong key',
+      code: 'service_key_refused',
+      exit: 78,
+      says: /Put the right key/,
+      environment: { SETTLED_API_KEY: 'wrong-key-of-this-test' },
+    },
+    {
+      what: 'an inactive merchant',
+      code: 'service_forbidden',
+      exit: 78,
+      says: /merchant may be inactive/,
+      answer: [403, '{"message":"no"}'],
+    },
+    {
+      what: 'a page of HTML',
+      code: 'service_answer_unusable',
+      exit: 78,
+      says: /it is no JSON\. Check that SETTLED_API_URL/,
+      answer: [200, '<html>'],
+    },
+    {
+      what: 'a service that is down',
+      code: 'service_failed',
+      exit: 75,
+      says: /The service failed/,
+      answer: [503, '{}'],
+    },
+    {
+      what: 'nothing there',
+      code: 'service_unreachable',
+      exit: 75,
+      says: /GET \/merchant\/profile got no complete answer/,
+      environment: { SETTLED_API_URL: 'http://127.0.0.1:9' },
+    },
+    {
+      what: 'no public address',
+      code: 'public_url_not_public',
+      exit: 78,
+      says: /cannot deliver to http:\/\/10\.0\.0\.1/,
+      environment: { SETTLED_API_URL: 'https://links.example.com', SETTLED_PUBLIC_URL: 'http://10.0.0.1' },
+    },
+  ];
+  it.each(cases)('$what, and makes nothing', async ({ code, exit, says, environment = {}, answer }) => {
+    const service = await startPlainService({
+      instead: (_request, response) => {
+        if (answer !== undefined) response.writeHead(answer[0]).end(answer[1]);
+        return answer !== undefined;
+      },
+    });
+    const beside = await startBeside(service);
+    const error = await failing(['first-contact', '--yes'], { ...beside.environment, ...environment });
+    expect(error).toMatchObject({ code, exit, message: expect.stringMatching(says) });
+    expect(service.links).toEqual([]);
+    expect((await beside.settled.api('/v1/orders')).body.orders).toEqual([]);
+  });
+
+  it('an address that the service refuses, and says what became of the order', async () => {
+    const service = await startPlainService({
+      instead: ({ method }, response) => {
+        if (method === 'POST') response.writeHead(400).end('{"message":"webhookUrl must be https"}');
+        return method === 'POST';
+      },
+    });
+    const { environment } = await startBeside(service);
+    const error = await failing(['first-contact', '--yes'], environment);
+    expect(error).toMatchObject({ code: 'service_refused', exit: 1 });
+    expect(error.message).toMatch(
+      /webhookUrl must be https.* No link was made; order first-contact-\w+ stays in settled: /s,
+    );
+  });
+
+  it('no reference for good: an order of one that the service refuses is cancelled', async () => {
+    const sandbox = await startTestSandbox({ switches: ['longest-reference=refused'] });
+    const { environment, settled } = await startBeside(sandbox);
+    expect((await meet(environment, ['--references'])).text).toMatch(/one of 128 characters +refused +not handled/);
+    const { orders } = (await settled.api('/v1/orders')).body;
+    expect(orders.map(({ state }: { state: string }) => state).sort()).toEqual([
+      'awaiting_payment',
+      'awaiting_payment',
+      'cancelled',
+    ]);
+  });
+
+  it('to ask without a terminal, and to wait for no number of seconds', async () => {
+    expect(await misunderstood(['first-contact'])).toContain('Give --yes');
+    expect(await misunderstood(['first-contact', '--yes', '--wait', 'long'])).toContain('--wait');
+  });
+});
