@@ -28,7 +28,7 @@ RUN chown -R 0:0 .compile-cache && chmod -R u=rwX,go=rX .compile-cache
 FROM ${NODE_IMAGE}
 LABEL org.opencontainers.image.title="settled" \
       org.opencontainers.image.description="The merchant's side of a single-use payment-link service" \
-      org.opencontainers.image.version="0.3.0" \
+      org.opencontainers.image.version="0.4.0" \
       org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production \
     NODE_COMPILE_CACHE=/app/.compile-cache \

@@ -13,7 +13,6 @@ import { startServing } from '../process/serving.ts';
 import { sharedServer } from '../store/postgres/opening.ts';
 import { testFolder } from '../support/app.ts';
 import { blocksIn } from '../support/markdown.ts';
-import { freePort } from '../support/network.ts';
 import { paste } from '../support/process.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -23,10 +22,10 @@ const page = read('docs/upgrade.md');
 const { version } = JSON.parse(read('package.json'));
 
 /** The release before, whose last migration this is. */
-const BEFORE = '0.2.0';
-const LAST_MIGRATION = 18;
+const BEFORE = '0.3.0';
+const LAST_MIGRATION = 24;
 
-/** What that release said of its rows at the end: test/vectors/0.2.0/make.mjs. */
+/** What that release said of its rows at the end: test/vectors/0.3.0/make.mjs. */
 type Said = {
   orders: OrderDocument[];
   /** The cursor that the shop keeps, and the notices after it. */
@@ -54,11 +53,9 @@ function pasted(lines: readonly string[], environment: Record<string, string>): 
   return paste(lines.map((line) => line.replace(/^settled/, launcher)).join('\n'), environment, testFolder());
 }
 
-/** Listeners that doctor finds. */
-async function atFreePort(): Promise<Record<string, string>> {
-  const hooks = `127.0.0.1:${await freePort()}`;
-  return { SETTLED_HOOKS_LISTEN: hooks, SETTLED_PUBLIC_URL: `http://${hooks}` };
-}
+/** Where the links of the release before lead: an upgrade does not change that, and doctor looks whether it leads here. */
+const HOOKS = '127.0.0.1:18787';
+const ADDRESSES = { SETTLED_HOOKS_LISTEN: HOOKS, SETTLED_PUBLIC_URL: `http://${HOOKS}` };
 
 /** The environment of commands that ask this server. */
 function beside({ operatorPort }: Serving, environment: Record<string, string>): Record<string, string> {
@@ -110,7 +107,7 @@ describe('docs/upgrade.md', () => {
     writeFileSync(path, gunzipSync(readFileSync(join(ROOT, `test/vectors/${BEFORE}/sqlite.db.gz`))), { mode: 0o600 });
     writeFileSync(`${path}.key`, `${said.keys.sqlite}\n`, { mode: 0o600 });
     const [backUp = [], migrate = [], check = []] = commandsOf('One process with an SQLite file');
-    const environment = { SETTLED_STORE: `sqlite:${path}`, ...(await atFreePort()) };
+    const environment = { SETTLED_STORE: `sqlite:${path}`, ...ADDRESSES };
     const migrated = pasted(migrate, environment);
     const since = readMigrations('sqlite').filter(({ number }) => number > LAST_MIGRATION);
     expect(since.filter(({ name }) => !migrated.includes(name))).toEqual([]);
@@ -123,7 +120,7 @@ describe('docs/upgrade.md', () => {
   it(`leads from ${BEFORE} on PostgreSQL, and nothing is lost`, async () => {
     const url = await loadRows(JSON.parse(read(`test/vectors/${BEFORE}/postgres.json`)));
     const [migrate = [], check = []] = commandsOf('Replicas on PostgreSQL');
-    const environment = { SETTLED_STORE: url, SETTLED_SECRETS_KEY: said.keys.postgres, ...(await atFreePort()) };
+    const environment = { SETTLED_STORE: url, SETTLED_SECRETS_KEY: said.keys.postgres, ...ADDRESSES };
     const migrated = pasted(migrate, { ...environment, SETTLED_OPERATOR_TOKEN: OPERATOR_TOKEN });
     const since = readMigrations('postgres').filter(({ number }) => number > LAST_MIGRATION);
     expect(since.filter(({ name }) => !migrated.includes(name))).toEqual([]);

@@ -1,6 +1,6 @@
-// Writes what a shop left in the databases of settled 0.2.0, by the program of 0.2.0:
-//   git worktree add --detach ../settled-0.2.0 8e45df1 && ln -s "$PWD/node_modules" ../settled-0.2.0/node_modules
-//   node bin/fitting-node.mjs test/vectors/0.2.0/make.mjs ../settled-0.2.0
+// Writes what a shop left in the databases of settled 0.3.0, by the program of 0.3.0:
+//   git worktree add --detach ../settled-0.3.0 cee880c && ln -s "$PWD/node_modules" ../settled-0.3.0/node_modules
+//   node bin/fitting-node.mjs test/vectors/0.3.0/make.mjs ../settled-0.3.0
 // sqlite.db.gz is its file after a stop, postgres.json its rows, and said.json what it said of them at the end.
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -16,7 +16,7 @@ const RELEASE = join(resolve(process.argv[2]), 'bin/settled.mjs');
 const PORTS = { hooks: 18787, operator: 18788, sandbox: 18790 };
 const [HOOKS, OPERATOR, SANDBOX] = Object.values(PORTS).map((port) => `http://127.0.0.1:${port}`);
 /** Of this database alone. */
-const KEY = Buffer.alloc(32, 'settled 0.2.0').toString('base64');
+const KEY = Buffer.alloc(32, 'settled 0.3.0').toString('base64');
 const TOKEN = 'operator-token-of-the-tests';
 const API_KEY = 'key-of-the-sandbox';
 
@@ -77,7 +77,7 @@ async function deliver(webhookUrl, secret, body) {
   return (await fetch(webhookUrl, { method: 'POST', headers, body })).status;
 }
 
-/** A shop's day. Returns what 0.2.0 says at its end, and what the service and the shop keep. */
+/** A shop's day. Returns what 0.3.0 says at its end, and what the service and the shop keep. */
 async function play() {
   for (const [reference, ...money] of [['paid'], ['refunded'], ['held', '--money', 'less']]) {
     await open(reference);
@@ -172,7 +172,7 @@ async function rowsOf(url) {
   return { tables, sequences };
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'settled-0.2.0-'));
+const folder = mkdtempSync(join(tmpdir(), 'settled-0.3.0-'));
 const file = join(folder, 'settled.db');
 const server = await startPostgres();
 try {
