@@ -97,6 +97,12 @@ function readGaps(file: string): Record<string, string> {
     recording = {};
   }
   const { settledFirstContact, gaps } = recording ?? {};
-  if (settledFirstContact === 1 && typeof gaps === 'object' && gaps !== null) return gaps as Record<string, string>;
+  if (
+    settledFirstContact === 1 &&
+    typeof gaps === 'object' &&
+    gaps !== null &&
+    Object.values(gaps).every((value) => typeof value === 'string')
+  )
+    return gaps as Record<string, string>;
   throw new UsageError(`--like ${file} is no recording of \`settled first-contact\`.`);
 }

@@ -58,11 +58,17 @@ export type Alerts = Pick<BackgroundWorker, 'stop'> & {
 /** Tells people what needs them, by each configured channel for itself. */
 export function startAlerts(options: AlertsOptions): Alerts {
   const { channels, store, clock, log } = options;
-  const openChannels = () => store.openAlertChannels({ names: channels.map(({ name }) => name), nowMs: clock.nowMs() });
+  let isOpen = false;
+  const openChannels = async () => {
+    await store.openAlertChannels({ names: channels.map(({ name }) => name), nowMs: clock.nowMs() });
+    isOpen = true;
+  };
   const opened = openChannels().catch((fault: unknown) => {
     log.warn({ fault }, 'the channels of alerts could not be noted; the next look or start tries again');
   });
-  const loops = channels.map((channel) => startChannel(options, channel, { opened, openChannels }));
+  const loops = channels.map((channel) =>
+    startChannel(options, channel, { opened, openChannels, isOpen: () => isOpen }),
+  );
 
   async function testOne({ name, write, send }: Channel): Promise<TestedChannel> {
     const body = write(testMessage(readerOf(options)), clock.nowMs());
@@ -80,10 +86,14 @@ export function startAlerts(options: AlertsOptions): Alerts {
   };
 }
 
-type Opening = { opened: Promise<void>; openChannels: () => Promise<void> };
+type Opening = { opened: Promise<void>; openChannels: () => Promise<void>; isOpen: () => boolean };
 
 /** Writes and sends the messages of one channel, one after the other. */
-function startChannel(options: AlertsOptions, channel: Channel, { opened, openChannels }: Opening): BackgroundWorker {
+function startChannel(
+  options: AlertsOptions,
+  channel: Channel,
+  { opened, openChannels, isOpen }: Opening,
+): BackgroundWorker {
   const { store, clock, log } = options;
   const compose = openComposer(options, channel);
   let looked = { atMs: Number.NEGATIVE_INFINITY, isIdle: false };
@@ -92,6 +102,8 @@ function startChannel(options: AlertsOptions, channel: Channel, { opened, openCh
   async function look(nowMs: number): Promise<number> {
     const state = (await store.alertChannels()).find(({ name }) => name === channel.name);
     if (state === undefined) {
+      // A replica that started later has other settings: it has removed this channel.
+      if (isOpen()) return LOOK_MS;
       await openChannels();
       return 0;
     }
@@ -192,7 +204,7 @@ function openComposer(options: AlertsOptions, channel: Channel) {
       if (gatherMs > 0) return gatherMs;
     }
     const composed =
-      state.waiting > 0 ? await ofEntries(reader) : ((await ofDay(state, reader)) ?? (await ofReminder(state, reader)));
+      (await ofDay(state, reader)) ?? (await (state.waiting > 0 ? ofEntries(reader) : ofReminder(state, reader)));
     if (composed === null) return LOOK_MS;
     const { message, entries = [], reminds = false, digests = false } = composed;
     const body = channel.write(message, nowMs);

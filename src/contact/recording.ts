@@ -8,7 +8,11 @@ export type Seen = { what: string; status?: number; headers?: Record<string, str
 
 /** Writes it for this user alone, into a new file. Returns why it could not; null if it is written. */
 export function writeRecording(file: string, { found, seen }: { found: Shapes; seen: readonly Seen[] }): string | null {
-  const shown = seen.map((one) => ({ ...one, body: redactedIn(one.body) }));
+  const shown = seen.map((one) => ({
+    ...one,
+    headers: one.headers && headersOf(one.headers),
+    body: redactedIn(one.body),
+  }));
   const recording = { settledFirstContact: 1, gaps: found, seen: shown };
   try {
     writeFileSync(file, `${JSON.stringify(recording, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
@@ -28,6 +32,15 @@ const WORDS = new Set([
   ...['CREDIT_CARD', 'PIX', 'BRL'],
   ...['payment_link.created', 'payment_link.status_changed', 'payment_link.payment_status_changed'],
 ]);
+
+/** A media type and numbers stay. */
+function headersOf(headers: Record<string, string>): Record<string, string> {
+  const isPlain = (value: string) =>
+    /^(?:\d{1,15}|(?:application|text)\/[a-z+-]{1,20}(?:; ?charset=utf-8)?)$/i.test(value);
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, isPlain(value) ? value : masked(value)]),
+  );
+}
 
 /** The body as JSON, or as text. */
 function redactedIn(body: string): unknown {

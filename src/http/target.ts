@@ -109,7 +109,7 @@ type ExchangeOptions = Pick<TargetOptions, 'deadlineMs' | 'deadlineClock' | 'pee
 
 function openExchange(options: ExchangeOptions): (exchange: Exchange) => Promise<TargetReply> {
   const { url, request, signal, lookup, deadlineMs, deadlineClock, peer, method = 'POST' } = options;
-  const withheld = queryTexts(url);
+  const withheld = secretTexts(url);
   // More than is stored, to recognise a secret that only begins within the stored part.
   const taken = BODY_KEPT_BYTES + Math.max(0, ...withheld.map((text) => Buffer.byteLength(text)));
   return ({ agent, headers, body, untilMs }) =>
@@ -171,10 +171,11 @@ function keepBeginning(response: IncomingMessage, kept: Buffer[], most: number, 
 type Head = Pick<IncomingMessage, 'statusCode' | 'headers'>;
 
 /** The texts of the address's query, which may be secrets, as written and as decoded, longest first. */
-function queryTexts({ search, searchParams }: URL): string[] {
+function secretTexts({ pathname, search, searchParams }: URL): string[] {
   const query = search.slice(1);
   const written = query.split('&').map((pair) => pair.slice(pair.indexOf('=') + 1));
-  return [...new Set([query, ...written, ...searchParams.values()])]
+  const path = [pathname, ...pathname.split('/').filter((part) => part.length >= 8)];
+  return [...new Set([query, ...written, ...searchParams.values(), ...path])]
     .filter((text) => text.length >= QUERY_TEXT_MIN)
     .sort((a, b) => b.length - a.length);
 }

@@ -6,6 +6,7 @@ import { paymentEvent, signedHeaders } from '../support/deliveries.ts';
 import { type MailServer, startMailServer } from '../support/mail.ts';
 import { readableLog } from '../support/observe.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { tamper } from '../support/rows.ts';
 import { doctorOf } from '../support/surfaces.ts';
 import { eventually } from '../support/timing.ts';
 
@@ -205,6 +206,33 @@ describe('alerts', () => {
     await inTime(world, () => expect(hook.received).toHaveLength(3));
     await pass(world, 3 * DAY_MS, HOUR_MS);
     expect(hook.received).toHaveLength(3);
+  });
+
+  it('send the figures of a day before what has opened meanwhile, which may be something every minute', async () => {
+    const world = await start({ SETTLED_ALERT_DIGEST: '00:05' });
+    const { clock, hook } = world;
+    await clock.advance(4 * MINUTE_MS + 57_000);
+    await hold(world, 'order-1');
+    await inTime(world, () => expect(hook.received).toHaveLength(1));
+    await inTime(world, async () => {
+      await pass(world, MINUTE_MS, 10_000);
+      expect(hook.received).toHaveLength(2);
+    });
+    expect(hook.received.map(({ event }) => event.type)).toEqual(['digest', 'matters']);
+  });
+
+  it('leave a channel out that a replica of other settings has removed', async () => {
+    const world = await start();
+    const { settled, clock } = world;
+    await clock.advance(1_000);
+    const channels = async () => {
+      const { body } = await settled.api('/v1/admin/doctor?probe=false');
+      return body.checks.flatMap(({ name }: { name: string }) => name.match(/(?<=^alerts: )\w+/) ?? []);
+    };
+    await inTime(world, async () => expect(await channels()).toEqual(['mail', 'url']));
+    tamper(settled.storePath, "DELETE FROM alert_channel WHERE name = 'mail'");
+    await pass(world, 3 * MINUTE_MS, 5_000);
+    expect(await channels()).toEqual(['url']);
   });
 
   it('send the figures of a day at its time in the zone of the people, once, over a restart', async () => {

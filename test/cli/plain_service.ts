@@ -69,6 +69,7 @@ export async function startPlainService({ hold, instead }: PlainOptions = {}): P
       response.writeHead(status, {
         'content-type': 'application/json',
         'x-ratelimit-reset': String(Date.now() + 60_000),
+        'x-ratelimit-limit': `60; key=${apiKey}`,
       });
       response.end(JSON.stringify({ ...body, debug: { key: request.headers['x-api-key'] } }));
     };

@@ -45,7 +45,7 @@ const CHANNEL = `name, number, body IS NOT NULL AS hasMessage, composed_at_ms AS
   due_at_ms AS dueAtMs, failing_since_ms AS failingSinceMs, fault_code AS faultCode, fault_message AS faultMessage,
   taken_at_ms AS takenAtMs, answer, reminded_at_ms AS remindedAtMs, digested_at_ms AS digestedAtMs,
   (SELECT count(*) FROM alert_entry e WHERE e.channel = alert_channel.name) AS waiting,
-  (SELECT min(at_ms) FROM alert_entry e WHERE e.channel = alert_channel.name) AS waitingSinceMs`;
+  (SELECT at_ms FROM alert_entry e WHERE e.channel = alert_channel.name ORDER BY key LIMIT 1) AS waitingSinceMs`;
 const CHANNELS = statement(`SELECT ${CHANNEL} FROM alert_channel ORDER BY name`);
 
 export type AlertState = {
@@ -142,7 +142,7 @@ function* putAlert(tx: Transaction, { entries, ...message }: NewAlert): Work<'pu
 }
 
 /** No attempt is due later than this, unless the clock was ahead. */
-const DUE_MS_MAX = 3_600_000;
+const DUE_MS_MAX = 300_000;
 const CLAIM = statement(`
   UPDATE alert_channel SET holder = @replica, attempt = attempt + 1, due_at_ms = @untilMs
   WHERE name = @channel AND body IS NOT NULL AND (due_at_ms <= @nowMs OR due_at_ms > @nowMs::bigint + ${DUE_MS_MAX})

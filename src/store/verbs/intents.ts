@@ -150,6 +150,8 @@ const FORGET_ORDER = ['history', 'attention', 'link'].map((table) =>
   statement(`DELETE FROM ${table} WHERE order_key = @orderKey`),
 );
 const FORGET = statement('DELETE FROM orders WHERE key = @orderKey');
+// SQLite gives the key of the newest order to the next one once it is deleted. No order has a negative key.
+const FORGET_KEY = statement('UPDATE alert_entry SET order_key = -order_key WHERE order_key = @orderKey');
 
 /**
  * Deletes an order whose link the service refused to make, so that its reference can be used again. `kept`: authentic
@@ -173,6 +175,7 @@ export function* closeOpening(
   for (const each of FORGET_LINK) tx.send(each, { linkKey });
   for (const each of FORGET_ORDER) tx.send(each, { orderKey });
   tx.send(FORGET, { orderKey });
+  tx.send(FORGET_KEY, { orderKey });
   return 'closed';
 }
 
