@@ -1,7 +1,8 @@
+import { rmSync } from 'node:fs';
 import type { Finding } from '../api/doctor_store.ts';
 import { type Config, currentApiKey } from '../config/config.ts';
 import type { Contact, FirstLink } from '../contact/contact.ts';
-import type { GapName, GapRow } from '../contact/gaps.ts';
+import type { GapName, GapRow, Shapes } from '../contact/gaps.ts';
 import { inMoney } from '../domain/money.ts';
 import { inNumber } from '../explain/glossary.ts';
 import { type Report, wholeNumber } from '../terminal/command.ts';
@@ -20,6 +21,10 @@ const WAIT_SECONDS = 90;
 const LONGEST = 128;
 const ODDEST = ' Ação "1/2" <é> 😀 %41+&?#';
 
+const NONE_CAME =
+  "In its sandbox the service sends none by itself: simulate one on the link's page while the command waits. Run it again, " +
+  'with a longer --wait. `settled doctor` says whether a delivery can arrive.';
+const UNWRITABLE = 'Nothing was made. No file is replaced: give --record a new one, in a folder that you may write.';
 const ADVICE = 'Nothing was made. Set SETTLED_PUBLIC_URL to the https address under which it reaches settled.';
 
 export const firstContact = defineCommand({
@@ -34,7 +39,7 @@ export const firstContact = defineCommand({
   ],
   examples: ['settled first-contact', 'settled first-contact --yes --references --wait 300 --payment'],
   options: {
-    record: { value: 'FILE', about: 'where the recording is written; default: REFERENCE.json in this folder' },
+    record: { value: 'FILE', about: 'a new file for the recording; default: REFERENCE.json in this folder' },
     wait: { value: 'SECONDS', about: `how long to wait for deliveries at most; default ${WAIT_SECONDS}` },
     payment: { about: "wait for a payment's event: make or simulate one on the link's page" },
     references: { about: 'make two more links, with the longest and with the oddest reference that settled sends' },
@@ -51,9 +56,9 @@ export const firstContact = defineCommand({
     if (!options.yes && terminal === null) {
       throw new UsageError('There is no terminal to ask on. Give --yes: an order and a link are made then.');
     }
-    const ask = async (thing: string) => {
-      if (terminal !== null) return terminal.confirm(`Make ${thing}?`);
-      await say(`Making ${thing}.`);
+    const ask = async (things: string) => {
+      if (terminal !== null) return terminal.confirm(`Make ${things}?`);
+      await say(`Making ${things}.`);
       return true;
     };
     const release = stayAlive();
@@ -67,7 +72,7 @@ export const firstContact = defineCommand({
 });
 
 type Plan = { reference: string; waitMs: number; file: string; payment?: true; references?: true };
-type Around = { clock: Clock; say: (line: string) => Promise<void>; ask: (thing: string) => Promise<boolean> };
+type Around = { clock: Clock; say: (line: string) => Promise<void>; ask: (things: string) => Promise<boolean> };
 
 async function meet(config: Config, server: ServerApi, plan: Plan, { clock, say, ask }: Around): Promise<Report> {
   const { apiUrl: url, publicUrl, publicUrlReaches, currency, headerPrefix } = config;
@@ -76,31 +81,43 @@ async function meet(config: Config, server: ServerApi, plan: Plan, { clock, say,
     throw new Refusal('api_not_configured', 'There is no API: set SETTLED_API_URL and SETTLED_API_KEY.');
   if (!publicUrlReaches)
     throw new Refusal('public_url_not_public', `The service cannot deliver to ${publicUrl}. ${ADVICE}`);
+  const { writeRecording } = await import('../contact/recording.ts');
+  const why = writeRecording(file, { found: {}, seen: [] });
+  if (why !== null)
+    throw new CommandError('files_unwritable', `The recording ${file} cannot be written: ${why}. ${UNWRITABLE}`);
+  // It was only tried: an interrupted command leaves no file.
+  rmSync(file);
   const { greet, leastAmount, openLink, askMore, awaitDeliveries } = await import('../contact/contact.ts');
   const apiOf = { url, key: currentApiKey(config), currency, headerPrefix, server, clock };
   const contact: Contact = { ...apiOf, found: {}, seen: [] };
   const { status } = await greet(contact);
   const unreached = await whyUnreached(server);
   await say(`The service takes the API key; the merchant is ${status ?? 'there'}. Nothing was made yet.`);
-  const what = `order ${reference} in settled, its link of ${inMoney(leastAmount(currency))} at ${new URL(url).host}, and ${file}`;
-  if (!(await ask(what))) throw new CommandError('not_confirmed', 'Nothing was made, and nothing written.');
-  const opened = (await openLink(contact, reference, null)) as FirstLink;
-  await askMore(contact, opened);
-  const others = {
+  const others: Shapes = {
     'longest-reference': reference.padEnd(LONGEST, '-0123456789'),
     'oddest-reference': `${reference}${ODDEST}`,
   };
-  for (const [gap, other] of Object.entries(plan.references ? others : {}) as [GapName, string][]) {
-    if (await ask(`order and link ${other}`)) await openLink(contact, other, gap);
-  }
+  const more = Object.entries(plan.references ? others : {}) as [GapName, string][];
+  const named = more.map(([, other]) => `\n  ${other}`).join('');
+  if (named !== '') await say(`For --references, an order and a link of each of these references as well:${named}`);
+  const link = `its link of ${inMoney(leastAmount(currency))}${named === '' ? '' : ', and those two'}`;
+  if (!(await ask(`order ${reference} in settled, the recording ${file} and, at ${new URL(url).host}, ${link}`)))
+    throw new CommandError('not_confirmed', 'Nothing was made, and nothing written.');
+  const opened = (await openLink(contact, reference, null)) as FirstLink;
+  await askMore(contact, opened);
+  for (const [gap, other] of more) await openLink(contact, other, gap);
+  const page = plan.payment
+    ? "Pay, or in the service's sandbox simulate a payment, on the link's page:"
+    : "The link's page, where payments are real unless this is the service's sandbox:";
   await say(
     unreached === null
-      ? `Waiting for deliveries, ${waitMs / 1_000} s at most. To ${plan.payment ? 'pay' : 'simulate'}: ${opened.url ?? 'the panel of the service'}`
+      ? `Waiting for deliveries, ${waitMs / 1_000} s at most. ${page} ${opened.url ?? 'see the panel of the service'}`
       : `No delivery is waited for: ${unreached}.`,
   );
   if (unreached === null) await awaitDeliveries(contact, opened, { waitMs, forPayment: plan.payment === true });
   opened.tail.stop.abort();
-  return await reportOf(contact, plan);
+  const isMissed = unreached === null && contact.found.deliveries === undefined;
+  return await reportOf(contact, plan, isMissed ? `No delivery came within ${waitMs / 1_000} s. ${NONE_CAME}` : null);
 }
 
 /** Why no delivery can come; null if the server's own arrives at the public address. */
@@ -110,7 +127,8 @@ async function whyUnreached(server: ServerApi): Promise<string | null> {
   return status === 'ok' ? null : detail;
 }
 
-async function reportOf(contact: Contact, { reference, file }: Plan): Promise<Report> {
+/** `missed`: what to say if deliveries were waited for, and none came. */
+async function reportOf(contact: Contact, { reference, file }: Plan, missed: string | null): Promise<Report> {
   const { rowsOf } = await import('../contact/gaps.ts');
   const { writeRecording } = await import('../contact/recording.ts');
   const rows = rowsOf(contact.found, contact);
@@ -122,6 +140,7 @@ async function reportOf(contact: Contact, { reference, file }: Plan): Promise<Re
       ...rowLines(rows),
       '',
       bad === 0 ? 'settled handles all that was seen.' : `settled does not handle ${inNumber(bad, 'row')}.`,
+      ...(missed === null ? [] : [missed]),
       'The orders and links named above stay, and expire within a day.',
       why === null
         ? `\`settled sandbox --like ${file}\` plays what was seen.`

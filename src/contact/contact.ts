@@ -88,12 +88,14 @@ export async function openLink(contact: Contact, reference: string, gap: GapName
   return { id: value.id, url: value.url, asked, tail };
 }
 
-/** Cancels an order of which the service surely has no link. Says what became of it. */
+/** Cancels an order of which the service surely has no link. Says what became of it, and what to do. */
 async function endOrder(server: ServerApi, reference: string, { mayHaveArrived }: ServiceFault): Promise<string> {
-  if (mayHaveArrived) return `The service may have made link ${reference}, which then expires within a day.`;
+  const later = `To cancel it later: settled orders cancel '${reference}'`;
+  const stays = `Order ${reference} stays in settled`;
+  if (mayHaveArrived) return `${stays}; the service may have made its link, which expires within a day. ${later}`;
   return server.post(`/v1/orders/${encodeURIComponent(reference)}/cancel`).then(
     () => `No link was made, and order ${reference} is cancelled.`,
-    (error: Error) => `No link was made; order ${reference} stays in settled: ${error.message}`,
+    (error: Error) => `No link was made. ${stays}: ${error.message} ${later}`,
   );
 }
 
@@ -153,7 +155,6 @@ export async function awaitDeliveries(
     await new Promise<void>((resolve) => void clock.after(LOOK_EVERY_MS, resolve));
   }
   opened.tail.stop.abort();
-  found.deliveries ??= 'none';
   if (!forPayment) return;
   Object.assign(found, ofDetails((await hear(contact, detailsOf(opened.id))).reply, opened.asked));
 }
@@ -183,12 +184,14 @@ async function lookAtDeliveries(contact: Contact, { id, asked, tail }: FirstLink
     // An event about a payment says the most.
     Object.assign(found, isOfPayment(row) ? shape : { ...shape, ...found });
   }
-  const signedAs = tail.signedAs.get(deliveries.at(-1)?.id ?? '');
+  const named = deliveries.flatMap(({ id: event }) => tail.signedAs.get(event) ?? []);
+  // One in base64url alone may lack a digit that tells it from base64.
+  const signedAs = named.find((form) => form.endsWith('base64url')) ?? named.at(-1);
   if (signedAs !== undefined) found.signature = signedAs;
   return {
     hasCome: refused.length + deliveries.length > 0 || tail.isStale,
     isPayment: deliveries.length === 0 || deliveries.some(isOfPayment),
-    isNamed: deliveries.length === 0 || signedAs !== undefined,
+    isNamed: deliveries.length === 0 || tail.signedAs.has(deliveries.at(-1)?.id ?? ''),
   };
 }
 

@@ -16,7 +16,7 @@ const NO_JSON = "settled takes such an answer for a proxy's, and asks again. Fin
 const PREFIX = 'Set SETTLED_HEADER_PREFIX to this, and restart settled';
 const WHY = '`settled rejections` and `settled doctor` say why it is refused';
 const FORMS =
-  'hex-upper base64 base64-unpadded sha256=hex sha256=base64 SHA256=hex sha256:hex hmac-sha256=hex v1=hex v1,base64 t=,v1=hex';
+  'hex-upper base64 base64url base64-unpadded sha256=hex sha256=base64 SHA256=hex sha256:hex hmac-sha256=hex v1=hex v1,base64 t=,v1=hex';
 
 /** Its words, the value that settled expects, the others that it reads as well, and what to do about any other. */
 type Gap = readonly [about: string, expected: string | null, handled: string, advice: string];
@@ -31,8 +31,8 @@ export const GAPS = {
   'creation-envelope': ['body of a creation', 'in-link', 'beside-link bare in-data', REPORT],
   'creation-secret': ['webhookSecret', 'given', 'own masked none', SECRET],
   reference: ['externalReference', 'as-given', 'none', OTHER],
-  'longest-reference': ['one of 128 characters', 'as-given', 'none', SHORT],
-  'oddest-reference': ['one with odd characters', 'as-given', 'none', PLAIN],
+  'longest-reference': ['a reference of 128 characters', 'as-given', 'none', SHORT],
+  'oddest-reference': ['a reference with odd characters', 'as-given', 'none', PLAIN],
   'webhook-url': ['webhookUrl', 'as-given', 'slash capitals none other', ELSEWHERE],
   numbers: ['amount', 'decimals', 'doubles text', MONEY],
   currency: ['currency', null, '', CURRENCY],
@@ -75,9 +75,8 @@ export function rowsOf(found: Shapes, own: { currency: string; headerPrefix: str
   return GAP_NAMES.map((gap) => {
     const [about, expected, handled, advice]: Gap = GAPS[gap];
     const value = found[gap] ?? null;
-    const isUnseen = value === null || (gap === 'deliveries' && value === 'none');
     const isRead = handled.split(' ').some((one) => one === value) ? 'handled' : 'not handled';
-    const verdict = isUnseen ? 'not seen' : value === (expected ?? configured[gap]) ? 'as expected' : isRead;
+    const verdict = value === null ? 'not seen' : value === (expected ?? configured[gap]) ? 'as expected' : isRead;
     return { gap, about, value, verdict, advice: verdict === 'not handled' ? `${advice}.` : null };
   });
 }

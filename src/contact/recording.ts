@@ -3,6 +3,8 @@ import type { Shapes } from './gaps.ts';
 
 /** Writes what a first contact saw so that anyone may read it: shapes, and nothing that was in them. */
 
+const REASONS: Readonly<Record<string, string>> = { EEXIST: 'it exists', ENOENT: 'its folder does not exist' };
+
 /** An exchange of the API, or a delivery. `body`: as it was sent. */
 export type Seen = { what: string; status?: number; headers?: Record<string, string>; body: string };
 
@@ -18,7 +20,8 @@ export function writeRecording(file: string, { found, seen }: { found: Shapes; s
     writeFileSync(file, `${JSON.stringify(recording, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
     return null;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code ?? String(error);
+    const { code = String(error) } = error as NodeJS.ErrnoException;
+    return REASONS[code] ?? code;
   }
 }
 

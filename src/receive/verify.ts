@@ -118,8 +118,8 @@ export function decode(text: string): Buffer | null {
 }
 
 /**
- * How the first signature in a header that `readSignatures` reads is written: `hex`, `sha256=base64`, `t=,v1=hex`. Of base64
- * without padding it does not tell the alphabet.
+ * How the first signature in a header that `readSignatures` reads is written: `hex`, `sha256=base64`, `t=,v1=hex`. Of padded
+ * base64 it does not tell the alphabet, and without padding only if a digit of base64url alone is there.
  */
 export function writtenAs(header: string, timestamp: string): string {
   const [first = '', second = ''] = splitElements(header);
@@ -127,7 +127,8 @@ export function writtenAs(header: string, timestamp: string): string {
   const element = isStamp ? second : first;
   const text = withoutPrefix(element);
   const digits = /[A-F]/.test(text) ? 'hex-upper' : 'hex';
-  const encoding = HEX.test(text) ? digits : text.endsWith('=') ? 'base64' : 'base64-unpadded';
+  const unpadded = /[-_]/.test(text) ? 'base64url' : 'base64-unpadded';
+  const encoding = HEX.test(text) ? digits : text.endsWith('=') ? 'base64' : unpadded;
   return `${isStamp ? `${STAMP},` : ''}${element.slice(0, element.length - text.length)}${encoding}`;
 }
 

@@ -32,7 +32,8 @@ const WITHHELD = ['reference=changed', 'numbers=cents', 'currency=USD', 'webhook
 /** What a first contact cannot tell from another value. */
 const SEEN_AS: Readonly<Record<string, Record<string, string>>> = {
   'wrapping=link-id': { wrapping: 'none', 'event-ids': 'link' },
-  'signature=base64url': { signature: 'base64-unpadded' },
+  // None within so many seconds is no shape.
+  'deliveries=none': {},
   // There is one payment.
   'payment-ids=first': { 'payment-ids': 'all' },
 };
@@ -48,7 +49,9 @@ const alone: Shape[] = [...bad, { deliveries: 'none' }, { 'creation-secret': 'ow
 const mixed: Shape[] = Array.from({ length: Math.max(...names.map((name) => valuesOf(name).length)) }, (_, at) => {
   const shape = Object.fromEntries(
     names.map((name) => {
-      const values = valuesOf(name).filter((value) => !alone.some((one) => one[name] === value));
+      // One delivery in base64url may look like base64: first-contact.test.ts has it.
+      const isMixed = (value: string) => value !== 'base64url' && !alone.some((one) => one[name] === value);
+      const values = valuesOf(name).filter(isMixed);
       return [name, values[at % values.length] as string];
     }),
   );
@@ -117,6 +120,10 @@ describe('cli: first-contact', () => {
         code: isBad(shape) ? 1 : 0,
         ...Object.assign({}, ...seen),
       });
+      if (shape.deliveries === 'none') {
+        expect(gaps).not.toHaveProperty('deliveries');
+        continue;
+      }
       const { pairs, unplayed } = likeness(told.file);
       expect(unplayed).toEqual([]);
       const played = Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s)));
@@ -126,7 +133,7 @@ describe('cli: first-contact', () => {
         body: { reference: `after-${told.reference}`, title, amount: '30.00' },
       });
       expect([shape, opened.status === 201]).toEqual([shape, !WITHHELD.some((pair) => hasIn(shape, pair))]);
-      if (isBad(shape) || shape.deliveries === 'none') continue;
+      if (isBad(shape)) continue;
       await eventually(async () => expect(await settled.order(told.reference)).toMatchObject({ state: 'paid' }));
     }
   }, 300_000);

@@ -1,8 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../../prove/harness/settled.ts';
+import { likeness } from '../../sandbox/cli/switches.ts';
 import { testFolder } from '../support/app.ts';
 import { spawnSandbox, spawnSettled } from '../support/process.ts';
 import { HOUR_MS, startTestSandbox } from '../support/sandbox.ts';
@@ -29,6 +31,9 @@ describe('cli: first-contact with a service that the project knows nothing of', 
       },
     });
     expect(service.links).toHaveLength(3);
+    // Named before the first is made.
+    const [before = ''] = told.text.split('\nWaiting ');
+    expect(service.links.filter(({ externalReference: one }) => !`${before}\n`.includes(one))).toEqual([]);
 
     expect(statSync(told.file).mode & 0o777).toBe(0o600);
     const recording = readFileSync(told.file, 'utf8');
@@ -64,6 +69,22 @@ describe('cli: first-contact with a service that the project knows nothing of', 
     }
   });
 
+  it('tells base64url from base64, from any delivery that has a digit of its own', async () => {
+    const isPlain = [false, true];
+    const sign = (code: Buffer) => {
+      const text = code.toString('base64url');
+      if (/[-_]/.test(text) === (isPlain[0] ?? false)) return null;
+      isPlain.shift();
+      return text;
+    };
+    const service = await startPlainService({ sign });
+    const { environment } = await startBeside(service);
+    const onLink = async (url: string) => service.pay(url.split('/').at(-1) as string);
+    const { code, gaps, file } = await meet(environment, ['--payment'], { onLink });
+    expect({ code, signature: gaps.signature }).toEqual({ code: 0, signature: 'base64url' });
+    expect(likeness(file).pairs).toContain('signature=base64url');
+  });
+
   it('says which header names it uses, and the sandbox then uses them', async () => {
     const sandbox = await startTestSandbox({ headerPrefix: 'x-acme' });
     const { environment } = await startBeside(sandbox);
@@ -84,6 +105,20 @@ describe('cli: first-contact with a service that the project knows nothing of', 
     const { url } = JSON.parse(await copy.line(/^\{/));
     const again = await startBeside({ url, apiKey: 'key-of-the-copy' });
     expect((await meet(again.environment, [])).table).toBe(told.table);
+  });
+});
+
+describe('cli: first-contact, with no delivery', () => {
+  it('says so at its end, and what to do; the recording does not play that', async () => {
+    const sandbox = await startTestSandbox({ switches: ['deliveries=none'] });
+    const { environment } = await startBeside(sandbox);
+    const { code, text, file } = await meet(environment, ['--wait', '1'], { columns: 500 });
+    expect(code).toBe(0);
+    expect(text).toMatch(/The link's page, where payments are real unless .*: http\S+\n/);
+    expect(text).toMatch(
+      /\nNot seen: a reference of 128 characters, a reference with odd characters, .*\n\n.*\nNo delivery came within 1 s\. .*simulate one on the link's page.*--wait.*`settled doctor`/,
+    );
+    expect(likeness(file).pairs.filter((pair) => pair.startsWith('deliveries'))).toEqual([]);
   });
 });
 
@@ -257,14 +292,65 @@ describe('cli: first-contact refuses', () => {
     const error = await failing(['first-contact', '--yes'], environment);
     expect(error).toMatchObject({ code: 'service_refused', exit: 1 });
     expect(error.message).toMatch(
-      /webhookUrl must be https.* No link was made; order first-contact-\w+ stays in settled: /s,
+      /webhookUrl must be https.* No link was made\. Order first-contact-\w+ stays in settled: .* To cancel it later: settled orders cancel 'first-contact-\w+'$/s,
     );
+  });
+
+  it.each([
+    // settled asks nothing before the service's pause is over.
+    [
+      429,
+      'service_rate_limited',
+      /No link was made\. Order (\S+) stays in settled: .*: settled orders cancel '\1'$/s,
+      'awaiting_payment',
+    ],
+    [
+      500,
+      'service_failed',
+      /Order (\S+) stays in settled; .* may have made its link.*: settled orders cancel '\1'$/s,
+      'cancelled',
+    ],
+  ])('to go on if the creation is answered %i, and says how to cancel the order', async (status, code, says, state) => {
+    let isDown = true;
+    const service = await startPlainService({
+      instead: ({ method, url }, response) => {
+        const isOurs = method === 'POST' || url?.includes('?') === true;
+        if (!isOurs) return false;
+        if (isDown) response.writeHead(method === 'POST' ? status : 429).end('{}');
+        else response.writeHead(200).end('{"paymentLinks":[],"pagination":{"page":1,"limit":50,"total":0,"pages":0}}');
+        return true;
+      },
+    });
+    const { environment, settled } = await startBeside(service);
+    const error = await failing(['first-contact', '--yes'], environment);
+    expect(error).toMatchObject({ code, exit: 75, message: expect.stringMatching(says) });
+    isDown = false;
+    const [, reference = ''] = says.exec(error.message) ?? [];
+    expect(await settled.order(reference)).toMatchObject({ state: 'awaiting_payment' });
+    await settled.api(`/v1/orders/${reference}/cancel`, { method: 'POST' });
+    expect(await settled.order(reference)).toMatchObject({ state });
+  });
+
+  it.each([
+    ['exists', '.', /it exists/],
+    ['has no folder', 'missing/recording.json', /its folder does not exist/],
+  ])('a recording whose file %s, before anything is made', async (_, name, says) => {
+    const service = await startPlainService();
+    const { environment, settled } = await startBeside(service);
+    const file = join(testFolder(), name);
+    const error = await failing(['first-contact', '--yes', '--record', file], environment);
+    expect(error).toMatchObject({ code: 'files_unwritable', exit: 77, message: expect.stringMatching(says) });
+    expect(error.message).toMatch(/Nothing was made\. .*give --record a new one/);
+    expect(service.links).toEqual([]);
+    expect((await settled.api('/v1/orders')).body.orders).toEqual([]);
   });
 
   it('no reference for good: an order of one that the service refuses is cancelled', async () => {
     const sandbox = await startTestSandbox({ switches: ['longest-reference=refused'] });
     const { environment, settled } = await startBeside(sandbox);
-    expect((await meet(environment, ['--references'])).text).toMatch(/one of 128 characters +refused +not handled/);
+    expect((await meet(environment, ['--references'])).text).toMatch(
+      /a reference of 128 characters +refused +not handled/,
+    );
     const { orders } = (await settled.api('/v1/orders')).body;
     expect(orders.map(({ state }: { state: string }) => state).sort()).toEqual([
       'awaiting_payment',

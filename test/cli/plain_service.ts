@@ -23,11 +23,13 @@ export type PlainOptions = {
   hold?: (step: string) => Promise<unknown>;
   /** Answers a request in place of the service; false if it does not. */
   instead?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Writes a signature; null for one that it would not send. */
+  sign?: (code: Buffer) => string | null;
 };
 
 const CUSTOMER = { name: 'Ângela Prado 3ª', email: 'angela.prado@example.com', document: '390.533.447-05', age: 4711 };
 
-export async function startPlainService({ hold, instead }: PlainOptions = {}): Promise<PlainService> {
+export async function startPlainService({ hold, instead, sign }: PlainOptions = {}): Promise<PlainService> {
   const apiKey = 'live_key_0123456789_of_the_plain_service';
   const links: PlainService['links'] = [];
   const paid = new Set<string>();
@@ -52,9 +54,14 @@ export async function startPlainService({ hold, instead }: PlainOptions = {}): P
     const { webhookUrl, webhookSecret, ...said } = details(link) as never as Record<string, string>;
     const resource = { link: said, paymentStatus: said.paymentStatus, latestPayment: said.payments?.[0] ?? null };
     const body = JSON.stringify({ eventType: kind, resource });
-    const timestamp = String(Date.now());
-    const mac = createHmac('sha256', link.webhookSecret).update(`${timestamp}.${body}`).digest('base64');
-    const headers = { 'x-service-signature': `v1,${mac}`, 'x-service-timestamp': timestamp };
+    const write = sign ?? ((code: Buffer) => `v1,${code.toString('base64')}`);
+    const signedAt = (ms: number): [signature: string, timestamp: string] => {
+      const code = createHmac('sha256', link.webhookSecret).update(`${ms}.${body}`).digest();
+      const signature = write(code);
+      return signature === null ? signedAt(ms + 1) : [signature, String(ms)];
+    };
+    const [signature, timestamp] = signedAt(Date.now());
+    const headers = { 'x-service-signature': signature, 'x-service-timestamp': timestamp };
     await fetch(link.webhookUrl, { method: 'POST', headers, body }).catch(() => {});
   }
 
