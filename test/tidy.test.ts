@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 301,
-  lines: 44_704,
+  lines: 44_764,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,10 +27,10 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_779,
+  linesOfTests: 70_858,
   linesOfProofs: 11_798,
   linesOfSandbox: 6_060,
-  linesOfDocs: 9_040,
+  linesOfDocs: 9_074,
   filesToAPaidOrder: 15,
   placesOfAnAttentionKind: 4,
 };

@@ -13,7 +13,7 @@ import type { Store } from '../store/contract.ts';
 import type { AlertState, alertQueries, alertVerbs, ClaimedAlert } from '../store/verbs/alerts.ts';
 import type { Clock } from '../work/clock.ts';
 import { type BackgroundWorker, startLoop } from '../work/loop.ts';
-import { dayOf, momentOf } from '../work/zone.ts';
+import { dayOf, localTime, momentOf } from '../work/zone.ts';
 import type { Channel, ChannelAnswer } from './hook.ts';
 
 /** How often a channel looks whether there is something to tell. */
@@ -183,7 +183,8 @@ function openComposer(options: AlertsOptions, channel: Channel) {
     const { nowMs } = reader;
     if (digest === null || digestedAtMs >= lastDigestMs(digest, nowMs)) return null;
     const paid = await store.paidBetween({ afterMs: digestedAtMs, untilMs: nowMs });
-    const period = `from ${dayOf(digest.zone, digestedAtMs)} to ${dayOf(digest.zone, nowMs)}, ${digest.at}`;
+    const minute = (ms: number) => localTime(digest.zone, ms).slice(0, '2026-11-23 08:03'.length);
+    const period = `from ${minute(digestedAtMs)} to ${minute(nowMs)}`;
     const { canTell } = options;
     return { message: digestMessage(paid, await readWaiting(), { ...reader, period, canTell }), digests: true };
   }

@@ -88,7 +88,9 @@ function said(error: unknown): string | null {
 }
 
 function mailFault(error: unknown): Fault {
-  const { code, responseCode } = error as SmtpError;
+  const { code, responseCode, message = '' } = error as SmtpError;
+  const tls = tlsWords(`${code} ${message}`, responseCode);
+  if (tls !== null) return transientFault('alert_unreachable', `The mail server ${tls}.`);
   if (responseCode !== undefined) {
     const hint = code === 'EAUTH' ? 'Check user and password in SETTLED_ALERT_SMTP' : 'Look at what it says';
     return transientFault('alert_refused', `The mail server answered ${responseCode}. ${hint}.`);
@@ -100,9 +102,20 @@ function mailFault(error: unknown): Fault {
       `The mail server did not answer within ${ANSWER_MS / 1000} s. Check SETTLED_ALERT_SMTP.`,
     );
   }
-  const why = code === 'ETLS' ? 'it does not offer STARTTLS' : ((error as Error).message.split('\n', 1)[0] ?? code);
+  const why = message.split('\n', 1)[0] || code;
   return transientFault(
     'alert_unreachable',
     `The mail server gave no answer: ${why}. Check SETTLED_ALERT_SMTP and the network.`,
   );
+}
+
+/** Why there is no TLS, and what to do; null if it is not about TLS. An error of a code and message, without the server's. */
+function tlsWords(error: string, responseCode: number | undefined): string | null {
+  if (/^ETLS .*STARTTLS/.test(error))
+    return 'does not offer STARTTLS. Use one that does, or write smtps:// if it speaks TLS on a port of its own';
+  if (responseCode !== undefined) return null;
+  if (/wrong version number/i.test(error)) return 'speaks no TLS on this port: write smtp:// for STARTTLS';
+  const [, why] = /^\S+ (.*(?:certificate|altnames).*)/i.exec(error) ?? [];
+  if (why === undefined) return null;
+  return `has a certificate that is not trusted: ${why}. If an authority of your own signed it, set NODE_EXTRA_CA_CERTS to its file`;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { alertTrouble, explainChannel, failsToTell } from '../explain/alert_status.ts';
-import { iso } from '../explain/glossary.ts';
+import { capital, iso } from '../explain/glossary.ts';
 import { ALERT_CHANNEL_WORDS, namesOf } from '../vocabulary.ts';
 import { type Finding, failing, finding } from './doctor_store.ts';
 import { problem } from './problem.ts';
@@ -32,7 +32,8 @@ export const testAlerts = operation({
     }
     const tests = await alerts.test();
     const channels = tests.map(({ name, fault, answer }) => {
-      const detail = [fault?.message, answer && `it answered: ${answer}`].filter(Boolean).join(' ');
+      const said = answer && `${fault === null ? 'it' : 'It'} answered: ${answer}`;
+      const detail = [fault?.message, said].filter(Boolean).join(' ');
       // Without either, settled stopped meanwhile.
       return { name, taken: fault === null && answer !== null, detail };
     });
@@ -57,7 +58,7 @@ function checkHeartbeat(heartbeats: ApiOptions['heartbeats']): Finding[] {
   if (heartbeats === null) return [];
   const { heardAtMs, fault } = heartbeats.state();
   const heard = heardAtMs === null ? 'none was taken so far' : `the last one was taken at ${iso(heardAtMs)}`;
-  return [finding('heartbeat', fault === null, heard, `${fault?.message} ${heard}`)];
+  return [finding('heartbeat', fault === null, heard, `${fault?.message} ${capital(heard)}`)];
 }
 
 /** What is wrong with the channels, for everybody who looks whether settled works: by the channel's name. */

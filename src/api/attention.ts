@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CONCERNS, concernOf, MATTER_KINDS, type MatterKind } from '../domain/matter.ts';
-import type { MatterGroup, MoneySum } from '../domain/matter_money.ts';
+import { inDecimals, type MatterGroup, type MoneySum } from '../domain/matter_money.ts';
 import { formatAmount } from '../domain/money.ts';
 import { orderDocument } from '../domain/notice.ts';
 import { HOLD_REASONS, ORDER_STATES } from '../domain/order.ts';
@@ -128,14 +128,8 @@ function summaryDocument(matters: Omit<Matters, 'rows'>, asked: Parameters<typeo
   };
 }
 
-function sumDocument({ currency, asked, balance, reported }: MoneySum): object {
-  const written = (amountMinor: bigint) => formatAmount({ amountMinor, currency });
-  return {
-    currency,
-    asked: written(asked),
-    balance: balance === null ? null : written(balance),
-    reported: written(reported),
-  };
+function sumDocument({ reported, ...sum }: MoneySum): object {
+  return { ...inDecimals(sum), reported: formatAmount({ amountMinor: reported, currency: sum.currency }) };
 }
 
 function groupDocument({ kind, reason, count, oldestAtMs, sums }: MatterGroup): object {

@@ -121,7 +121,7 @@ export const alert = defineCommand({
   usage: 'alert',
   about: 'test whether settled reaches people, by each channel that is configured',
   details: [
-    'The running server sends a message and says what each channel answered. `settled doctor` says what each took last.',
+    'The running server sends a message and says what each channel answered. `settled doctor` says what each took last, tests apart.',
     'The command ends with 1 if a channel does not take it, and with 78 if none is configured: docs/alerts.md.',
   ],
   examples: ['settled alert --test'],

@@ -149,9 +149,7 @@ function faultsBetween(values: Partial<Config>): string[] {
   const faults: string[] = [];
   const { operatorToken, shopToken, apiUrl, apiKey, confirm, secretsKey, secretsKeyPrevious } = values;
   if (typeof operatorToken === 'string' && operatorToken === shopToken) faults.push(SAME_TOKENS);
-  if (isHalf(apiUrl, apiKey)) {
-    faults.push('SETTLED_API_URL and SETTLED_API_KEY belong together: give both, or neither to only receive');
-  }
+  faults.push(...faultOfHalf({ SETTLED_API_URL: apiUrl, SETTLED_API_KEY: apiKey }, 'both, or neither to only receive'));
   if (confirm === 'always' && apiUrl === null) {
     faults.push("SETTLED_CONFIRM=always needs the service's API: set SETTLED_API_URL and SETTLED_API_KEY");
   }
@@ -180,9 +178,9 @@ function faultsOfFile({ storeDirect, storeDurability }: Partial<Config>): string
 }
 
 function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config>): string[] {
-  if (isHalf(shopUrl, shopSecrets)) {
-    return ['SETTLED_SHOP_URL and SETTLED_SHOP_SECRET belong together: give both, or neither to use the feed alone'];
-  }
+  const pair = { SETTLED_SHOP_URL: shopUrl, SETTLED_SHOP_SECRET: shopSecrets };
+  const half = faultOfHalf(pair, 'both, or neither to use the feed alone');
+  if (half.length > 0) return half;
   if (shopUrl == null || shopAllowPrivate !== false) return [];
   const shop = { name: 'SETTLED_SHOP_URL', who: 'the shop', what: 'notices', allow: 'SETTLED_SHOP_ALLOW_PRIVATE' };
   return faultOfAddress(shopUrl, shop);
@@ -192,13 +190,9 @@ function faultsOfShop({ shopUrl, shopSecrets, shopAllowPrivate }: Partial<Config
 function faultsOfAlerts(values: Partial<Config>): string[] {
   const { alertUrl, alertSecrets, alertSmtp, alertFrom, alertTo, alertDigest, alertAllowPrivate, heartbeatUrl } =
     values;
-  const faults: string[] = [];
-  if (isHalf(alertUrl, alertSecrets)) {
-    faults.push('SETTLED_ALERT_URL and SETTLED_ALERT_SECRET belong together: give both, or neither');
-  }
-  if (isHalf(alertSmtp, alertFrom) || isHalf(alertSmtp, alertTo)) {
-    faults.push('SETTLED_ALERT_SMTP, SETTLED_ALERT_FROM and SETTLED_ALERT_TO belong together: give all three, or none');
-  }
+  const hook = { SETTLED_ALERT_URL: alertUrl, SETTLED_ALERT_SECRET: alertSecrets };
+  const mail = { SETTLED_ALERT_SMTP: alertSmtp, SETTLED_ALERT_FROM: alertFrom, SETTLED_ALERT_TO: alertTo };
+  const faults = [...faultOfHalf(hook, 'both, or neither'), ...faultOfHalf(mail, 'all three, or none')];
   if (alertDigest && alertUrl === null && alertSmtp === null) {
     faults.push('SETTLED_ALERT_DIGEST has nowhere to go: set SETTLED_ALERT_URL or SETTLED_ALERT_SMTP too');
   }
@@ -227,7 +221,11 @@ function faultOfAddress(url: string, { name, who, what, allow }: Sending): strin
   return [`${name} leads to ${address}, ${fault}. If ${who} is on this machine or in this network, set ${allow}=true`];
 }
 
-/** Whether only one of two settings that belong together is given. An invalid one counts as given. */
-function isHalf(one: unknown, other: unknown): boolean {
-  return one !== undefined && other !== undefined && (one === null) !== (other === null);
+/** A fault if one of these settings is given and another is not. An invalid one counts as neither. */
+function faultOfHalf(settings: Readonly<Record<string, unknown>>, advice: string): string[] {
+  const names = Object.keys(settings);
+  const missing = names.filter((name) => settings[name] === null);
+  if (missing.length === 0 || !names.some((name) => settings[name] != null)) return [];
+  const all = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`;
+  return [`${all} belong together: give ${advice}. Missing: ${missing.join(' and ')}`];
 }

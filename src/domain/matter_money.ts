@@ -1,5 +1,7 @@
+import { payments, sums } from './ledger.ts';
 import { compareKinds, type MatterKind, MONEY_KINDS } from './matter.ts';
-import type { HoldReason } from './order.ts';
+import { formatAmount } from './money.ts';
+import type { HoldReason, Order } from './order.ts';
 
 /** Matters in groups, and the money of their orders. */
 
@@ -33,6 +35,25 @@ export type MoneySum = {
   /** What webhooks reported that the service did not confirm, so that it is in no balance. */
   readonly reported: bigint;
 };
+
+/** The same of one order, and of what was captured in other currencies. */
+export type OrderSum = Omit<MoneySum, 'reported'>;
+
+export function sumsOfOrder(order: Pick<Order, 'amount' | 'entries' | 'adoptedPaymentId'>): OrderSum[] {
+  const { amountMinor, currency } = order.amount;
+  const counted = payments(order);
+  const found = sums(counted, currency).map(({ currency, balance }) => ({ currency, asked: 0n, balance }));
+  const none = counted.length > 0 && found.length === 0 ? null : 0n;
+  const own = found.find((sum) => sum.currency === currency);
+  const asked = { currency, asked: BigInt(amountMinor), balance: own?.balance ?? none };
+  return [asked, ...found.filter((sum) => sum !== own)];
+}
+
+/** A sum as documents write it. */
+export function inDecimals({ currency, asked, balance }: OrderSum) {
+  const written = (amountMinor: bigint) => formatAmount({ amountMinor, currency });
+  return { currency, asked: written(asked), balance: balance === null ? null : written(balance) };
+}
 
 /** The money of orders that need a person for it. */
 export type MatterMoney = {

@@ -1,6 +1,6 @@
 import { compareKinds, concernOf } from '../domain/matter.ts';
-import type { MatterGroup } from '../domain/matter_money.ts';
-import { inMoney } from '../domain/money.ts';
+import { inDecimals, type MatterGroup, type OrderSum } from '../domain/matter_money.ts';
+import { formatAmount, inMoney } from '../domain/money.ts';
 import type { AlertEntry, PaidSum } from '../store/verbs/alerts.ts';
 import type { Matters } from '../store/verbs/attention_list.ts';
 import { inWords } from '../work/clock.ts';
@@ -79,12 +79,18 @@ export function digestMessage(
   const orders = paid.reduce((sum, one) => sum + one.orders, 0);
   const told = paid.reduce((sum, one) => sum + one.told, 0);
   const held = groups.filter(({ kind }) => kind === 'hold');
-  const owed = groups.filter(({ kind }) => kind === 'refund_due' || kind === 'duplicate_payment');
+  const owed = groups.filter(({ kind }) => kind === 'refund_due');
+  const twice = groups.filter(({ kind }) => kind === 'duplicate_payment');
+  const asked = paid.map(({ currency, amountMinor }) => ({ currency, asked: formatAmount({ amountMinor, currency }) }));
   const figures = {
-    Paid: orders === 0 ? 'no order' : `${inNumber(orders, 'order')}, ${paid.map((one) => inMoney(one)).join(' and ')}`,
+    Paid:
+      orders === 0
+        ? 'no order'
+        : `${inNumber(orders, 'order')}, asking for ${paid.map((one) => inMoney(one)).join(' and ')}`,
     Told: canTell ? `the shop took the news of ${told} of them` : 'the shop reads the feed',
     Held: inOrders(held),
     'Owed back': inOrders(owed),
+    'Paid more than once': inOrders(twice),
   };
   return {
     type: 'digest',
@@ -92,10 +98,11 @@ export function digestMessage(
     lines: Object.entries(figures).map(([name, value]) => ({ words: `${name}: ${value}`, link: null })),
     end: endOf(waiting, reader),
     data: {
-      paid: orders,
+      paid: { orders, sums: asked },
       told: canTell ? told : null,
-      held: total(held),
-      owedBack: total(owed),
+      held: { orders: total(held), sums: sumsOf(held).map(inDecimals) },
+      owedBack: { orders: total(owed), sums: sumsOf(owed).map(inDecimals) },
+      paidMoreThanOnce: { orders: total(twice), sums: sumsOf(twice).map(inDecimals) },
       waiting: total(groups),
     },
   };
@@ -144,19 +151,19 @@ function toldWords({ what, kind, reason, openedAtMs, overAtMs, ...of }: Told, { 
   const why = reason === null ? '' : ` (${words.holdReason(reason)})`;
   const lasted =
     openedAtMs === null || overAtMs === null ? '' : ` after ${inWords(wholeSeconds(overAtMs - openedAtMs))}`;
-  const state = { opened: '', over: `Over${lasted}. `, opened_and_over: `Opened, and over${lasted}. ` }[what];
   const meaning = `${matterWords(kind)}${why}`;
-  if (of.reference === null) return `${state}${capital(meaning)}.`;
   const customer = [of.customerName, of.customerEmail].filter((one) => one !== null).join(', ');
   const whose = showsCustomers && customer !== '' ? ` of ${customer}` : '';
-  const { amountMinor, currency } = of;
-  const money = amountMinor === null || currency === null ? '' : `, ${inMoney({ amountMinor, currency })}`;
-  return `${state}Order ${of.reference}${whose}${money}: ${meaning}.`;
+  const money = of.sums.length === 0 ? '' : `, ${moneyWords(of.sums)}`;
+  const about = of.reference === null ? '' : `order ${of.reference}${whose}${money}`;
+  if (what === 'opened') return `${capital(about === '' ? meaning : `${about}: ${meaning}`)}.`;
+  const over = what === 'over' ? `Over${lasted}` : `Opened, and over${lasted}`;
+  return `${over}, no longer true${about === '' ? '' : ` of ${about}`}: ${meaning}.`;
 }
 
 function groupWords({ kind, reason, count, oldestAtMs, sums }: MatterGroup, nowMs: number): string {
   const why = reason === null ? '' : ` (${words.holdReason(reason)})`;
-  const money = sums.length === 0 ? '' : `, ${asked(sums)}`;
+  const money = sums.length === 0 ? '' : `, ${moneyWords(sums)}`;
   return `${count}${money}, the oldest for ${inWords(wholeSeconds(nowMs - oldestAtMs))}: ${matterWords(kind)}${why}.`;
 }
 
@@ -164,22 +171,36 @@ function wholeSeconds(ms: number): number {
   return Math.max(0, Math.floor(ms / 1000) * 1000);
 }
 
-/** What orders ask for, a sum for each currency. */
-function asked(sums: MatterGroup['sums']): string {
-  const all = new Map<string, bigint>();
-  for (const { currency, asked } of sums) all.set(currency, (all.get(currency) ?? 0n) + asked);
-  return [...all].map(([currency, amountMinor]) => inMoney({ amountMinor, currency })).join(' and ');
+/** What was captured less what went back, as in the summary, and what the orders ask for. */
+function moneyWords(sums: readonly OrderSum[]): string {
+  const balances = sums.flatMap(({ balance, currency }) =>
+    balance ? inMoney({ amountMinor: balance, currency }) : [],
+  );
+  const unread = sums.some(({ balance }) => balance === null) ? ['balance not readable'] : [];
+  const asked = sums.flatMap(({ asked, currency }) => (asked ? inMoney({ amountMinor: asked, currency }) : []));
+  const balance = balances.length > 0 ? [`balance ${balances.join(' and ')}`] : unread;
+  return [...balance, ...(asked.length > 0 ? [`asked ${asked.join(' and ')}`] : [])].join(', ');
+}
+
+/** A sum for each currency. */
+function sumsOf(groups: readonly MatterGroup[]): OrderSum[] {
+  const all = groups.flatMap(({ sums }) => sums);
+  return [...Map.groupBy(all, ({ currency }) => currency)].map(([currency, own]) => {
+    const balance = own.reduce((sum, one) => sum + (one.balance ?? 0n), 0n);
+    const isUnread = balance === 0n && own.some((one) => one.balance === null);
+    return { currency, asked: own.reduce((sum, { asked }) => sum + asked, 0n), balance: isUnread ? null : balance };
+  });
 }
 
 function inOrders(groups: readonly MatterGroup[]): string {
-  if (groups.length === 0) return 'nothing';
-  return `${inNumber(total(groups), 'order')}, ${asked(groups.flatMap(({ sums }) => sums))}`;
+  return groups.length === 0 ? 'nothing' : `${inNumber(total(groups), 'order')}, ${moneyWords(sumsOf(groups))}`;
 }
 
 function document({ orderKey: _, customerName, customerEmail, ...one }: Told, reader: AlertReader): object {
-  const { openedAtMs, overAtMs, ...matter } = one;
+  const { openedAtMs, overAtMs, sums, ...matter } = one;
   return {
     ...matter,
+    sums: sums.map(inDecimals),
     meaning: matterWords(one.kind),
     ...(reader.showsCustomers ? { customer: { name: customerName, email: customerEmail } } : {}),
     openedAt: openedAtMs === null ? null : iso(openedAtMs),

@@ -20,12 +20,14 @@ export function alertTrouble({ name, failingSinceMs }: AlertState): string {
 
 /** What a channel took last and answered last, and what it has still to take. */
 export function explainChannel({ takenAtMs, answer, fault, failingSinceMs, hasMessage, waiting }: AlertState): string {
-  const took = takenAtMs === null ? 'it has taken no message so far' : `it took its last message at ${iso(takenAtMs)}`;
+  const took = takenAtMs === null ? 'no message so far, tests apart' : `it took its last message at ${iso(takenAtMs)}`;
   const said = answer === null || answer === '' ? '' : ` and answered last: ${answer}`;
   const test = takenAtMs === null ? '. To try it: settled alert --test' : '';
   const since = failingSinceMs === null ? '' : ` since ${iso(failingSinceMs)}`;
   const fails =
     fault === null ? '' : `no attempt has succeeded${since}: ${sentence(fault.message)} settled tries again; `;
-  const waits = hasMessage ? `. A message waits, and ${inNumber(waiting, 'entry', 'entries')} for the next one` : '';
+  const next = waiting > 0 ? `${inNumber(waiting, 'entry', 'entries')} for the next one` : '';
+  const left = [hasMessage ? 'a message' : '', next].filter(Boolean).join(' and ');
+  const waits = left === '' ? '' : `. Waiting: ${left}`;
   return `${fails}${took}${said}${waits}${test}`;
 }

@@ -15,7 +15,7 @@ export type Sources = {
   /** Null if no other process uses the store. */
   sharing: (() => Promise<Shared>) | null;
   /** The channels by which people are told; empty if none is configured. */
-  alerts: () => Promise<readonly Pick<AlertState, 'name' | 'failingSinceMs' | 'waiting'>[]>;
+  alerts: () => Promise<readonly Pick<AlertState, 'name' | 'failingSinceMs' | 'hasMessage' | 'waiting'>[]>;
   /** What `/readyz` of the private listener answers. */
   readiness: () => { ready: boolean; troubles?: readonly string[] };
   /** The connections of each listener. */
@@ -194,11 +194,11 @@ function diskGauge(gauge: NewGauge, { freeBytes }: Sources): (() => Promise<void
 
 function alertGauges(gauge: NewGauge, { alerts }: Sources): () => Promise<void> {
   const failing = gauge('settled_alerts_failing', '1 while a channel takes no alert.', ['channel']);
-  const waiting = gauge('settled_alerts_waiting', 'What a channel has still to tell, by the channel.', ['channel']);
+  const waiting = gauge('settled_alerts_waiting', 'What a channel has to tell: a message, and entries.', ['channel']);
   return async () => {
-    for (const { name, failingSinceMs, waiting: count } of await alerts()) {
+    for (const { name, failingSinceMs, hasMessage, waiting: entries } of await alerts()) {
       failing.set({ channel: name }, failingSinceMs === null ? 0 : 1);
-      waiting.set({ channel: name }, count);
+      waiting.set({ channel: name }, entries + (hasMessage ? 1 : 0));
     }
   };
 }

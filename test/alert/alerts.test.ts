@@ -87,23 +87,28 @@ describe('alerts', () => {
     expect(event.text.split('\n')).toEqual([
       'settled: 1 matter opened (1 about money)',
       expect.stringMatching(
-        RegExp(`^- Order order-1, 48\\.00 BRL: ${meaning} \\(.+\\)\\. https://shop\\.example/ops/orders/order-1$`),
+        RegExp(
+          `^- Order order-1, balance 10\\.00 BRL, asked 48\\.00 BRL: ${meaning} \\(.+\\)\\. https://shop\\.example/ops/orders/order-1$`,
+        ),
       ),
       expect.stringMatching(/^1 matter needs attention; .* 10\.00 BRL\. https:\/\/shop\.example\/ops\/attention$/),
     ]);
-    const about = { kind: 'hold', what: 'opened', reference: 'order-1', amountMinor: 4800, currency: 'BRL' };
+    const sums = [{ currency: 'BRL', asked: '48.00', balance: '10.00' }];
+    const about = { kind: 'hold', what: 'opened', reference: 'order-1', amountMinor: 4800, currency: 'BRL', sums };
     expect(event).toMatchObject({ type: 'matters', data: { waiting: 1, matters: [about] } });
 
     const [sent] = mail.mails;
     expect(sent).toMatchObject({ from: 'settled@shop.example', to: ['ana@shop.example', 'bo@shop.example'] });
     expect(sent?.headers).toMatchObject({ subject: 'settled: 1 matter opened (1 about money)' });
     expect(sent?.text.split('\n').filter((line) => line.length > 60 && !line.includes('https://'))).toEqual([]);
-    expect(sent?.text).toContain('- Order order-1, 48.00 BRL');
+    expect(sent?.text).toContain('- Order order-1, balance 10.00 BRL');
 
     await settled.api('/v1/orders/order-1/resolve', { body: { decision: 'accept', reason: 'seen' } });
     await inTime(world, () => expect([hook.received.length, mail.mails.length]).toEqual([2, 2]));
     expect(titles(world)[1]).toBe('settled: 1 over');
-    expect(hook.received[1]?.event.text).toMatch(/\n- Over\. Order order-1, .*\nNothing needs attention\./);
+    expect(hook.received[1]?.event.text).toMatch(
+      /\n- Over, no longer true of order order-1, .*\nNothing needs attention\./,
+    );
     await pass(world, 10 * MINUTE_MS);
     expect([hook.received.length, mail.mails.length]).toEqual([2, 2]);
   });
@@ -160,7 +165,7 @@ describe('alerts', () => {
     await inTime(world, async () => expect((await settled.api('/readyz')).body.troubles.join(' ')).toMatch(trouble));
     expect((await settled.api('/v1/attention')).body.summary.sentence).toMatch(trouble);
     expect(await doctorOf(settled.apiUrl, ['alerts: url'])).toMatch(
-      /failing alerts: url: no attempt.*answered 403.*1 entry/,
+      /failing alerts: url: no attempt.*answered 403.*Waiting: a message and 1 entry for the next one/,
     );
     const { checks } = (await settled.api('/v1/admin/doctor?probe=false')).body;
     expect(checks.find(({ name }: { name: string }) => name === 'alerts: mail')).toMatchObject({
@@ -170,7 +175,7 @@ describe('alerts', () => {
     const metrics = (await settled.api('/metrics')).body;
     expect(metrics).toContain('settled_alerts_failing{channel="url"} 1');
     expect(metrics).toContain('settled_alerts_failing{channel="mail"} 0');
-    expect(metrics).toContain('settled_alerts_waiting{channel="url"} 1');
+    expect(metrics).toContain('settled_alerts_waiting{channel="url"} 2');
     expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', kind: 'alert_failing' }));
 
     hook.answerWith(204);
@@ -194,7 +199,9 @@ describe('alerts', () => {
     const world = { settled, clock, hook } as World;
     await inTime(world, () => expect(hook.received).toHaveLength(1));
     expect(titles(world)).toEqual(['settled: still waiting: 1 matter']);
-    expect(hook.received[0]?.event.text).toMatch(/\n- 1, 48\.00 BRL, the oldest for \d+ s: the order is held/);
+    expect(hook.received[0]?.event.text).toMatch(
+      /\n- 1, balance 10\.00 BRL, asked 48\.00 BRL, the oldest for \d+ s: the order is held/,
+    );
     await pass(world, DAY_MS - HOUR_MS, HOUR_MS);
     expect(hook.received).toHaveLength(1);
     await inTime(world, async () => {
@@ -254,12 +261,13 @@ describe('alerts', () => {
       expect(hook.received.filter(isDigest)).toHaveLength(1);
     });
     const { event } = hook.received.find(isDigest) ?? {};
-    expect(event.text.split('\n').slice(0, 5)).toEqual([
-      'settled: from 2029-12-31 to 2030-01-01, 08:00',
-      '- Paid: 2 orders, 96.00 BRL',
+    expect(event.text.split('\n').slice(0, 6)).toEqual([
+      expect.stringMatching(/^settled: from 2029-12-31 21:00 to 2030-01-01 08:0[01]$/),
+      '- Paid: 2 orders, asking for 96.00 BRL',
       '- Told: the shop reads the feed',
-      '- Held: 1 order, 48.00 BRL',
+      '- Held: 1 order, balance 10.00 BRL, asked 48.00 BRL',
       '- Owed back: nothing',
+      '- Paid more than once: nothing',
     ]);
     const stopped = settled.app.stop();
     await clock.advance(10_000);

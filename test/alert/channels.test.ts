@@ -71,7 +71,7 @@ describe('settled alert --test', () => {
     const refused = await say(['alert', '--test'], environment, EXIT.refused);
     expect(refused.text).toMatch(/^url +not taken +The hook answered 404: only 2xx takes an alert\./m);
     expect(refused.text).toMatch(
-      /^mail +not taken +The mail server answered 451\. .*it answered: 451 4\.3\.0 not now/m,
+      /^mail +not taken +The mail server answered 451\. .*\. It answered: 451 4\.3\.0 not now/m,
     );
   });
 
@@ -115,13 +115,21 @@ describe('a mail server', () => {
     [
       'without STARTTLS gets no password',
       async () => `smtp://me:a-password@127.0.0.1:${await speaking('220 here', '250 here', '502 no STARTTLS')}`,
-      /^The mail server (gave no answer: it does not offer STARTTLS|answered 502)/,
+      /^The mail server does not offer STARTTLS\. .*smtps:\/\/.* It answered: 502 no STARTTLS$/,
     ],
     [
       'that is something else',
       async () => `smtps://127.0.0.1:${await speaking('HTTP/1.1 400 Bad Request')}`,
-      /^The mail server gave no answer: .*wrong version number/,
+      /^The mail server speaks no TLS on this port: write smtp:\/\/ for STARTTLS\.$/,
     ],
+    ...[true, false].map((secure): [string, () => Promise<string>, RegExp] => [
+      `whose certificate is not trusted, with TLS ${secure ? 'at once' : 'by STARTTLS'},`,
+      async () => {
+        const { port } = await startMailServer({ secure, trusted: false });
+        return `${secure ? 'smtps' : 'smtp'}://localhost:${port}`;
+      },
+      /^The mail server has a certificate that is not trusted: .+\. If .* NODE_EXTRA_CA_CERTS to its file\.$/,
+    ]),
     [
       'that does not know the password',
       async () => `smtps://settled:a-password@localhost:${(await startMailServer({ secure: true })).port}`,
@@ -205,7 +213,7 @@ describe('the heartbeat', () => {
     await clock.advance(60_000);
     await eventually(async () =>
       expect(await doctorOf(settled.apiUrl, ['heartbeat'], 'probe=false')).toMatch(
-        /^warning heartbeat: .*SETTLED_HEARTBEAT_URL answered 500.* the last one was taken at 2/,
+        /^warning heartbeat: .*SETTLED_HEARTBEAT_URL answered 500.* The last one was taken at 2/,
       ),
     );
   });

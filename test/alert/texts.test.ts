@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { chatText, mailText } from '../../src/alert/texts.ts';
 import { MATTER_KINDS, MONEY_KINDS } from '../../src/domain/matter.ts';
 import { totalMoney } from '../../src/domain/matter_money.ts';
-import { mattersMessage } from '../../src/explain/alert_message.ts';
+import type { HoldReason } from '../../src/domain/order.ts';
+import { digestMessage, mattersMessage } from '../../src/explain/alert_message.ts';
 import { matterWords } from '../../src/explain/attention_sentences.ts';
 import type { AlertEntry } from '../../src/store/verbs/alerts.ts';
 
@@ -27,6 +28,7 @@ const entry = (key: number, over: Partial<AlertEntry> = {}): AlertEntry => ({
   reference: `order-${key}`,
   amountMinor: 4_800,
   currency: 'BRL',
+  sums: [{ currency: 'BRL', asked: 4_800n, balance: 2_880n }],
   customerName: null,
   customerEmail: null,
   ...over,
@@ -40,11 +42,60 @@ describe('a message to people', () => {
     const [opened = '', over = ''] = ['opened', 'over'].map((what) =>
       chatText(message(entry(1, { kind, what: what as AlertEntry['what'], atMs: 61_000 }))),
     );
-    expect(opened).toContain(`- Order order-1, 48.00 BRL: ${words}. https://shop.example/ops/orders/order-1`);
-    expect(over).toContain(`- Over after 60 s. Order order-1, 48.00 BRL: ${words}.`);
+    const order = 'order-1, balance 28.80 BRL, asked 48.00 BRL';
+    expect(opened).toContain(`- Order ${order}: ${words}. https://shop.example/ops/orders/order-1`);
+    expect(over).toContain(`- Over after 60 s, no longer true of order ${order}: ${words}.`);
+    expect(over).toContain('settled: 1 over\n');
     expect(opened).toContain(MONEY_KINDS.includes(kind) ? '1 matter opened (1 about money)' : '1 matter opened\n');
     const ofNone = chatText(message(entry(1, { kind, orderKey: null, reference: null })));
     expect(ofNone).toContain(`- ${words.charAt(0).toUpperCase()}${words.slice(1)}. https://shop.example/ops/attention`);
+  });
+
+  it.each<[string, AlertEntry['sums'], string]>([
+    ['nothing', [{ currency: 'BRL', asked: 4_800n, balance: 0n }], ', asked 48.00 BRL'],
+    ['something else', [{ currency: 'BRL', asked: 4_800n, balance: null }], ', balance not readable, asked 48.00 BRL'],
+    [
+      'another currency',
+      [
+        { currency: 'BRL', asked: 4_800n, balance: 0n },
+        { currency: 'USD', asked: 0n, balance: 500n },
+      ],
+      ', balance 5.00 USD, asked 48.00 BRL',
+    ],
+    ['what is forgotten', [], ''],
+  ])('says what an order holds that got %s', (_what, sums, money) => {
+    expect(chatText(message(entry(1, { sums })))).toContain(`- Order order-1${money}: ${matterWords('hold')}.`);
+  });
+
+  it('sums of a day say what must go back, not what the orders ask for, in words and for programs', () => {
+    const group = (kind: 'hold' | 'refund_due' | 'duplicate_payment', reason: HoldReason | null, balance: bigint) => {
+      const sums = [{ currency: 'BRL', asked: 4_800n, balance, reported: 0n }];
+      return { kind, reason, count: 1, oldestAtMs: 0, sums };
+    };
+    const held = [group('hold', 'amount_mismatch', 1_000n), group('hold', 'unconfirmed', 0n)];
+    const groups = [...held, group('refund_due', null, 2_880n), group('duplicate_payment', null, 9_600n)];
+    const paid = [{ currency: 'BRL', orders: 2, amountMinor: 9_600n, told: 1 }];
+    const of = { ...READER, period: 'from then to now', canTell: true };
+    const { lines, data } = digestMessage(paid, { ...NOTHING, groups }, of);
+    expect(lines.map(({ words }) => words)).toEqual([
+      'Paid: 2 orders, asking for 96.00 BRL',
+      'Told: the shop took the news of 1 of them',
+      'Held: 2 orders, balance 10.00 BRL, asked 96.00 BRL',
+      'Owed back: 1 order, balance 28.80 BRL, asked 48.00 BRL',
+      'Paid more than once: 1 order, balance 96.00 BRL, asked 48.00 BRL',
+    ]);
+    const sum = (orders: number, balance: string, asked: string) => ({
+      orders,
+      sums: [{ currency: 'BRL', asked, balance }],
+    });
+    expect(data).toEqual({
+      paid: { orders: 2, sums: [{ currency: 'BRL', asked: '96.00' }] },
+      told: 1,
+      held: sum(2, '10.00', '96.00'),
+      owedBack: sum(1, '28.80', '48.00'),
+      paidMoreThanOnce: sum(1, '96.00', '48.00'),
+      waiting: 4,
+    });
   });
 
   it('lists money first, and names each in the mail and in the data; a chat gets as many as it takes', () => {

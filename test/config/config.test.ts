@@ -713,8 +713,13 @@ describe('configuration', () => {
       SETTLED_ALERT_TO: 'ana@example.com',
     };
     const name = `SETTLED_ALERT_${one}` as keyof typeof mail;
-    for (const half of [{ ...mail, [name]: '' }, { [name]: mail[name] }]) {
-      expect(refusal(half).split('\n').slice(1)).toEqual([expect.stringContaining('belong together: give all three')]);
+    const others = Object.keys(mail).filter((other) => other !== name);
+    for (const [half, missing] of [
+      [{ ...mail, [name]: '' }, name],
+      [{ [name]: mail[name] }, others.join(' and ')],
+    ] as const) {
+      const said = expect.stringMatching(`belong together: give all three, or none\\. Missing: ${missing}$`);
+      expect(refusal(half).split('\n').slice(1)).toEqual([said]);
     }
   });
 

@@ -40,19 +40,28 @@ describe('docs/alerts.md', () => {
   });
 
   it('has units that systemd knows, of which the service fails if something needs attention', ({ skip }) => {
-    expect(units.map(([, name]) => name)).toEqual(['settled-attention.service', 'settled-attention.timer']);
+    expect(units.map(([, name]) => name)).toEqual([
+      'settled-attention.service',
+      'settled-attention-mail.service',
+      'settled-attention.timer',
+    ]);
+    const named = (unit: string, name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1];
+    expect(named(units[0]?.[2] ?? '', 'OnFailure')).toBe('settled-attention-mail.service');
+    const service = readFileSync(join(ROOT, 'deploy/settled.service'), 'utf8');
+    for (const name of ['User', 'WorkingDirectory', 'Environment=SETTLED_STORE']) {
+      expect(named(units[0]?.[2] ?? '', name)).toBe(named(service, name));
+    }
     expect(units[0]?.[2]).toMatch(/^ExecStart=\/opt\/settled\/bin\/settled\.mjs attention --exit-code$/m);
     skipWithout(skip, ['systemd-analyze']);
     const folder = join(testFolder(), 'units');
     mkdirSync(folder);
-    const teller = '[Service]\nType=oneshot\nExecStart=/bin/true\n';
-    for (const [, name = '', text = ''] of [...units, ['', 'tell-me@.service', teller]]) {
+    for (const [, name = '', text = ''] of units) {
       writeFileSync(join(folder, name), text.replaceAll('/opt/settled/', ROOT));
     }
     const files = units.map(([, name = '']) => join(folder, name));
     const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', ...files], { encoding: 'utf8' });
     expect([status, stdout, stderr]).toEqual([0, '', '']);
-    const [, calendar = ''] = /^OnCalendar=(.*)$/m.exec(units[1]?.[2] ?? '') ?? [];
+    const [, calendar = ''] = /^OnCalendar=(.*)$/m.exec(units[2]?.[2] ?? '') ?? [];
     expect(spawnSync('systemd-analyze', ['calendar', calendar]).status).toBe(0);
   });
 });

@@ -20,9 +20,10 @@ export type MailServer = {
 
 const [USER, PASSWORD] = ['settled', 'p@ss/word'];
 
-/** A real mail server with TLS, from its first byte or by STARTTLS, whose certificate this process trusts. */
-export async function startMailServer({ secure = false } = {}): Promise<MailServer> {
-  const { key, cert } = trustedCertificate();
+/** A real mail server with TLS, from its first byte or by STARTTLS. `trusted`: whether this process trusts its certificate. */
+export async function startMailServer({ secure = false, trusted = true } = {}): Promise<MailServer> {
+  const { key, cert } = newCertificate();
+  if (trusted) setDefaultCACertificates([...getCACertificates('default'), cert.toString()]);
   const mails: Mail[] = [];
   let refusal: string | undefined;
   const server = new SMTPServer({
@@ -65,13 +66,12 @@ export async function startMailServer({ secure = false } = {}): Promise<MailServ
   };
 }
 
-function trustedCertificate(): { key: Buffer; cert: Buffer } {
+function newCertificate(): { key: Buffer; cert: Buffer } {
   const folder = testFolder();
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const made = 'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost';
   const names = ['-addext', 'subjectAltName=DNS:localhost', '-keyout', key, '-out', cert];
   execFileSync('openssl', [...made.split(' '), ...names], { stdio: 'ignore' });
-  setDefaultCACertificates([...getCACertificates('default'), readFileSync(cert, 'utf8')]);
   return { key: readFileSync(key), cert: readFileSync(cert) };
 }
 

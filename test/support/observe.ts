@@ -37,7 +37,7 @@ export const SOURCES: Sources = {
   stats: async () => NOTHING,
   freeBytes: async () => null,
   sharing: null,
-  alerts: async () => [{ name: 'url', failingSinceMs: null, waiting: 0 }],
+  alerts: async () => [{ name: 'url', failingSinceMs: null, hasMessage: true, waiting: 0 }],
   readiness: () => ({ ready: true }),
   connections: {
     public: () => ({

@@ -1,7 +1,9 @@
 import type { MatterKind } from '../../domain/matter.ts';
+import { type OrderSum, sumsOfOrder } from '../../domain/matter_money.ts';
 import { type FaultNote, faultNote } from '../../domain/retry.ts';
 import type { AlertChannel } from '../../vocabulary.ts';
 import { statement, type Transaction, type Work } from '../transaction.ts';
+import { loadOrder } from './orders.ts';
 
 /**
  * Tells people of attention by their channels. Triggers of the table `attention`, and `noteHeld`, write an entry for each
@@ -105,13 +107,20 @@ export type AlertEntry = {
   /** What the order asks for; null if settled has forgotten the order. */
   amountMinor: number | null;
   currency: string | null;
+  /** What the order asks for and holds, by currency; empty if settled has forgotten the order. */
+  sums: OrderSum[];
   customerName: string | null;
   customerEmail: string | null;
 };
 
 /** What a channel has still to tell, oldest first. */
 function* alertEntries(tx: Transaction, page: { channel: AlertChannel; limit: number }): Work<AlertEntry[]> {
-  return yield* tx.all<AlertEntry>(ENTRIES, page);
+  const rows = yield* tx.all<Omit<AlertEntry, 'sums'>>(ENTRIES, page);
+  const orders = yield* loadOrder.byKeys(tx, new Set(rows.flatMap(({ orderKey }) => orderKey ?? [])));
+  return rows.map((row) => {
+    const order = orders.get(row.orderKey ?? 0);
+    return { ...row, sums: order === undefined ? [] : sumsOfOrder(order) };
+  });
 }
 
 const PUT = statement(`

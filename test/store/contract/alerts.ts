@@ -70,11 +70,12 @@ export function alertsContract({ fresh, shared }: Worlds): void {
     await world.settle(link, [said('completed', { ...LITTLE, paymentId: 'pay_2' })]);
     await world.resolve(link, 'reject');
     const found = (await entries(world)).filter(({ kind }) => kind === 'hold');
+    const sums = [{ currency: 'BRL', asked: 10_000n, balance: 12_000n }];
     expect(said3(found)).toEqual([
       ['opened', 'hold', link.reference],
       ['over', 'hold', link.reference],
     ]);
-    const money = { amountMinor: 10_000, currency: 'BRL', customerName: null };
+    const money = { amountMinor: 10_000, currency: 'BRL', sums, customerName: null };
     expect(found[0]).toMatchObject({ reason: 'amount_mismatch', id: null, ...money });
   });
 
