@@ -17,7 +17,7 @@ const MEDIAN_LINES_MIN = 95;
  */
 const LIMITS = {
   files: 301,
-  lines: 44_764,
+  lines: 44_775,
   linesMissingInMedian: 0,
   shortFiles: 1,
   filesOfNoRoom: 0,
@@ -27,7 +27,7 @@ const LIMITS = {
   statementsOfBothEngines: 0,
   usersOfTheSystemClock: 0,
   sentencesInDomainAndStore: 11,
-  linesOfTests: 70_861,
+  linesOfTests: 70_869,
   linesOfProofs: 11_798,
   linesOfSandbox: 6_060,
   linesOfDocs: 9_074,

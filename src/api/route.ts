@@ -261,7 +261,8 @@ export type ApiOptions = CountedNowAndThen & {
   toleranceSeconds: number;
   /** Whether the service can deliver to `publicUrl`. */
   publicUrlReaches: boolean;
-  /** What speaks to the service's API; null if none is configured. */
+  /** Where the service's API is, and what speaks to it; both null if none is configured. */
+  apiUrl: string | null;
   asking: { service: Service; opener: LinkOpener; reconciler: Reconciler } | null;
   /** How long bytes of deliveries are kept. */
   keepBodiesMs: number;
@@ -281,7 +282,6 @@ export type ApiOptions = CountedNowAndThen & {
   secretsKeyPlace: string;
   rotation: Pick<Rotation, 'rotate' | 'mayRotate'>;
   clockSteps: Pick<ClockSteps, 'latest' | 'isTrusted' | 'serviceAheadMs'>;
-  /** Tells people what needs them. */
   alerts: Pick<Alerts, 'isConfigured' | 'test'>;
   /** Null if none is configured. */
   heartbeats: { state(): HeartbeatState } | null;

@@ -158,6 +158,7 @@ function operatorRoutes(context: Context, stages: Stages): { routers: RequestHan
     // Its path and query may hold a secret.
     shopAddress: config.shopUrl === null ? null : new URL(config.shopUrl).origin,
     publicUrlReaches: config.publicUrlReaches,
+    apiUrl: config.apiUrl,
     keepBodiesMs: config.keepBodiesMs,
     apiSlots: config.apiSlots,
     badge: config.consoleBadge,

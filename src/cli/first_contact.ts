@@ -1,10 +1,12 @@
 import { rmSync } from 'node:fs';
 import type { Finding } from '../api/doctor_store.ts';
+import type { InstallationDocument } from '../api/installation.ts';
 import { type Config, currentApiKey } from '../config/config.ts';
 import type { Contact, FirstLink } from '../contact/contact.ts';
 import type { GapName, GapRow, Shapes } from '../contact/gaps.ts';
 import { inMoney } from '../domain/money.ts';
 import { inNumber } from '../explain/glossary.ts';
+import { terminalFault } from '../fault.ts';
 import { type Report, wholeNumber } from '../terminal/command.ts';
 import { UsageError } from '../terminal/failure.ts';
 import { type Block, shownLines } from '../terminal/output.ts';
@@ -81,6 +83,12 @@ async function meet(config: Config, server: ServerApi, plan: Plan, { clock, say,
     throw new Refusal('api_not_configured', 'There is no API: set SETTLED_API_URL and SETTLED_API_KEY.');
   if (!publicUrlReaches)
     throw new Refusal('public_url_not_public', `The service cannot deliver to ${publicUrl}. ${ADVICE}`);
+  const { installation } = await server.get<{ installation: InstallationDocument }>('/v1/admin/installation');
+  if (installation.apiUrl !== url || installation.publicUrl !== publicUrl) {
+    const other = `The server asks ${installation.apiUrl ?? 'no API'} and is at ${installation.publicUrl}`;
+    const sentence = `${other}; this command would ask ${url} for ${publicUrl}. Nothing was made. Run it with the server's configuration.`;
+    throw terminalFault('configuration_invalid', sentence);
+  }
   const { writeRecording } = await import('../contact/recording.ts');
   const why = writeRecording(file, { found: {}, seen: [] });
   if (why !== null)

@@ -221,7 +221,7 @@ describe('cli: first-contact refuses', () => {
     exit: number;
     says: RegExp;
     environment?: Record<string, string>;
-    answer?: [number, string];
+    answer?: [number, string] | 'none';
   };
   const cases: Case[] = [
     {
@@ -253,10 +253,17 @@ describe('cli: first-contact refuses', () => {
       answer: [503, '{}'],
     },
     {
-      what: 'nothing there',
+      what: 'a service that hangs up',
       code: 'service_unreachable',
       exit: 75,
       says: /GET \/merchant\/profile got no complete answer/,
+      answer: 'none',
+    },
+    {
+      what: 'a server of another configuration',
+      code: 'configuration_invalid',
+      exit: 78,
+      says: /^The server asks http:\S+ and is at http:\S+; this command would ask http:\/\/127\.0\.0\.1:9\/api\/v1 for/m,
       environment: { SETTLED_API_URL: 'http://127.0.0.1:9' },
     },
     {
@@ -270,7 +277,8 @@ describe('cli: first-contact refuses', () => {
   it.each(cases)('$what, and makes nothing', async ({ code, exit, says, environment = {}, answer }) => {
     const service = await startPlainService({
       instead: (_request, response) => {
-        if (answer !== undefined) response.writeHead(answer[0]).end(answer[1]);
+        if (answer === 'none') response.destroy();
+        else if (answer !== undefined) response.writeHead(answer[0]).end(answer[1]);
         return answer !== undefined;
       },
     });
