@@ -11,7 +11,7 @@ type IdleOptions = Pick<RunOptions, 'workspace' | 'onProgress'> & { starts: numb
 const LINKS = 1_000;
 
 /** In which a server compiles what it runs at first, and gives back what it needed to start. */
-const SETTLING_MS = 10_000;
+const SETTLING_MS = 60_000;
 
 /** How soon `settled serve` is ready, and how much memory and processor time it takes while nothing happens. */
 export async function runIdle({ workspace, starts, idleMs, onProgress }: IdleOptions): Promise<Found> {
